@@ -1,0 +1,31 @@
+//! What untrusted input may ask for, at the most.
+
+/// Bounds that every decoder of this crate checks before it allocates, recurses or loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one metadata JSON document after decompression.
+    pub metadata_json_bytes: usize,
+    /// Bytes of one Avro block after decompression.
+    pub block_bytes: usize,
+    /// Decompressed bytes of one block for each compressed byte.
+    pub block_ratio: usize,
+    /// Depth of nested types, JSON values and expressions.
+    pub depth: usize,
+    /// Fields of one schema, nested ones included.
+    pub fields: usize,
+    /// Bytes of one Puffin blob after decompression.
+    pub blob_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            metadata_json_bytes: 1 << 30,
+            block_bytes: 1 << 28,
+            block_ratio: 1 << 12,
+            depth: 128,
+            fields: 100_000,
+            blob_bytes: 1 << 31,
+        }
+    }
+}

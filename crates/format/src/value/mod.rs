@@ -1,0 +1,61 @@
+//! Single values ("Appendix D: Single-value serialization").
+
+/// A value that is not null, without its type: the type always stands beside it.
+///
+/// Values are physical: `date` is an [`Value::Int`] of days, the timestamps and `time` are a [`Value::Long`] of
+/// micro- or nanoseconds. `PartialEq` is bitwise for floats (NaN equals the same NaN, -0.0 differs from 0.0);
+/// the order of the specification is in `value::order`.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// `boolean`
+    Boolean(bool),
+    /// `int`, `date`
+    Int(i32),
+    /// `long`, `time`, `timestamp`, `timestamptz`, `timestamp_ns`, `timestamptz_ns`
+    Long(i64),
+    /// `float`
+    Float(f32),
+    /// `double`
+    Double(f64),
+    /// `decimal`: the unscaled number; the scale is the type's.
+    Decimal(i128),
+    /// `string`
+    String(String),
+    /// `uuid`, big endian
+    Uuid([u8; 16]),
+    /// `fixed`, `binary`, `geometry`, `geography` (WKB)
+    Binary(Vec<u8>),
+    /// `variant`
+    Variant {
+        /// The metadata part.
+        metadata: Vec<u8>,
+        /// The value part.
+        value: Vec<u8>,
+    },
+    /// `struct`: one value a field, in the order of the type's fields.
+    Struct(Vec<Option<Value>>),
+    /// `list`
+    List(Vec<Option<Value>>),
+    /// `map`: pairs in their order.
+    Map(Vec<(Value, Option<Value>)>),
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Boolean(a), Self::Boolean(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Long(a), Self::Long(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Double(a), Self::Double(b)) => a.to_bits() == b.to_bits(),
+            (Self::Decimal(a), Self::Decimal(b)) => a == b,
+            (Self::String(a), Self::String(b)) => a == b,
+            (Self::Uuid(a), Self::Uuid(b)) => a == b,
+            (Self::Binary(a), Self::Binary(b)) => a == b,
+            (Self::Variant { metadata: a, value: b }, Self::Variant { metadata: c, value: d }) => a == c && b == d,
+            (Self::Struct(a), Self::Struct(b)) | (Self::List(a), Self::List(b)) => a == b,
+            (Self::Map(a), Self::Map(b)) => a == b,
+            _ => false,
+        }
+    }
+}

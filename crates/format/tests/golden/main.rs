@@ -1,0 +1,54 @@
+//! Runs every vector file of the golden data that this crate covers, one test a case.
+//!
+//! The folder comes from `ICEFIELD_GOLDEN`; without it the copy in `tests/data/golden` is used, else `../shared/golden`.
+//! Nothing of a set's content is known here: other sets of the same form run through the same code, and a file that a
+//! set lacks is skipped.
+
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value as Json;
+
+/// Every vector module: the file it reads, and what makes trials of its cases.
+const MODULES: &[(&str, fn(&Golden, Vec<Json>) -> Vec<Trial>)] = &[];
+
+/// A set of golden data.
+pub struct Golden {
+    folder: PathBuf,
+}
+
+impl Golden {
+    fn find() -> Option<Self> {
+        if let Some(folder) = std::env::var_os("ICEFIELD_GOLDEN") {
+            return Some(Self { folder: folder.into() });
+        }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        ["tests/data/golden", "../shared/golden"]
+            .iter()
+            .map(|place| root.join(place))
+            .find(|folder| folder.is_dir())
+            .map(|folder| Self { folder })
+    }
+
+    /// The cases of `vectors/NAME`, or none where the set lacks the file.
+    pub fn vectors(&self, name: &str) -> Vec<Json> {
+        let path = self.folder.join("vectors").join(name);
+        let Ok(text) = std::fs::read(&path) else { return Vec::new() };
+        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+}
+
+/// A trial whose name is the file and the case's number.
+pub fn trial(file: &str, number: usize, check: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
+    Trial::test(format!("{file}::{number}"), check)
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let Some(golden) = Golden::find() else {
+        eprintln!("no golden data: set ICEFIELD_GOLDEN");
+        std::process::exit(1);
+    };
+    let trials = MODULES.iter().flat_map(|(file, make)| make(&golden, golden.vectors(file))).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}

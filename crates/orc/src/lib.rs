@@ -1,0 +1,1 @@
+//! The ORC file format, read and written to and from Arrow.
