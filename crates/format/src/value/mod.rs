@@ -1,5 +1,7 @@
 //! Single values ("Appendix D: Single-value serialization").
 
+pub mod json;
+
 /// A value that is not null, without its type: the type always stands beside it.
 ///
 /// Values are physical: `date` is an [`Value::Int`] of days, the timestamps and `time` are a [`Value::Long`] of

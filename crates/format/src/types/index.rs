@@ -1,0 +1,168 @@
+//! What a schema knows of its fields by id and by name.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::nested::Children;
+use super::{Field, PrimitiveType, StructType, Type};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// Most bytes of all names of one schema written out in full: a long name over many fields is repeated in each of them.
+const LONGEST_NAMES: usize = 1 << 26;
+
+/// Lookups over the fields of a struct, nested ones included.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    by_id: HashMap<i32, Place>,
+    by_name: HashMap<String, i32>,
+    by_lower_case_name: OnceLock<Result<HashMap<String, i32>>>,
+    /// Ids from the first field to the last, parents before their children.
+    ids: Vec<i32>,
+}
+
+/// Where a field stands.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Its name and those of its ancestors, joined by dots.
+    pub(super) name: String,
+    /// Id of the field that it is directly inside of.
+    pub(super) parent: Option<i32>,
+    /// The way to it: positions in structs; 0 is the element of a list and the key of a map, 1 a map's value.
+    pub(super) path: Box<[usize]>,
+    /// Whether one of its ancestors is a list or a map.
+    pub(super) repeated: bool,
+}
+
+impl Index {
+    /// Indexes the fields of a struct. Ids and full names must be unique.
+    pub(super) fn new(root: &StructType, limits: &Limits) -> Result<Self> {
+        let mut builder = Builder { index: Self::default(), short_names: Vec::new(), name_bytes: 0, limits };
+        builder.children(Children::of_struct(root), &Above::default(), false, 0)?;
+        let Builder { mut index, short_names, .. } = builder;
+        for (name, id) in short_names {
+            index.by_name.entry(name).or_insert(id);
+        }
+        Ok(index)
+    }
+
+    pub(super) fn place(&self, id: i32) -> Option<&Place> {
+        self.by_id.get(&id)
+    }
+
+    pub(super) fn ids(&self) -> &[i32] {
+        &self.ids
+    }
+
+    pub(super) fn by_name(&self) -> &HashMap<String, i32> {
+        &self.by_name
+    }
+
+    /// The names in lower case; an error if two fields then have the same one.
+    pub(super) fn by_lower_case_name(&self) -> Result<&HashMap<String, i32>> {
+        self.by_lower_case_name.get_or_init(|| self.lower_case()).as_ref().map_err(Clone::clone)
+    }
+
+    fn lower_case(&self) -> Result<HashMap<String, i32>> {
+        let mut lower = HashMap::with_capacity(self.by_name.len());
+        for (name, id) in &self.by_name {
+            if let Some(other) = lower.insert(name.to_lowercase(), *id).filter(|other| other != id) {
+                let mut names = [*id, other].map(|id| self.by_id.get(&id).map_or("?", |place| place.name.as_str()));
+                names.sort_unstable();
+                let [a, b] = names;
+                return Err(Error::invalid(format!("names without regard to case: {a:?} and {b:?} are the same")));
+            }
+        }
+        Ok(lower)
+    }
+}
+
+/// What a field has from those above it.
+#[derive(Default)]
+struct Above {
+    id: Option<i32>,
+    name: String,
+    short_name: String,
+    path: Vec<usize>,
+    repeated: bool,
+}
+
+impl Above {
+    fn join(&self, above: &str, name: &str) -> String {
+        if self.id.is_none() { name.to_owned() } else { format!("{above}.{name}") }
+    }
+}
+
+struct Builder<'a> {
+    index: Index,
+    short_names: Vec<(String, i32)>,
+    name_bytes: usize,
+    limits: &'a Limits,
+}
+
+impl Builder<'_> {
+    fn children(&mut self, children: Children<'_>, above: &Above, structs_short: bool, depth: usize) -> Result<()> {
+        if depth > self.limits.depth {
+            return Err(Error::invalid(format!("types nested deeper than {} levels", self.limits.depth)));
+        }
+        for (position, field) in children.into_iter().enumerate() {
+            // the key of a map is never left out of a name, a struct as element or value is
+            let left_out = structs_short && field.name != "key" && matches!(field.ty, Type::Struct(_));
+            self.field(field, position, left_out, above, depth)?;
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, field: &Field, position: usize, left_out: bool, above: &Above, depth: usize) -> Result<()> {
+        let name = above.join(&above.name, &field.name);
+        let short_name = above.join(&above.short_name, &field.name);
+        self.check(field, &name, short_name.len())?;
+        self.index.ids.push(field.id);
+        let mut path = above.path.clone();
+        path.push(position);
+        let collection = matches!(field.ty, Type::List(_) | Type::Map(_));
+        let own = Above {
+            id: Some(field.id),
+            name,
+            // `locations.latitude` beside `locations.element.latitude`
+            short_name: if left_out { above.short_name.clone() } else { short_name.clone() },
+            path,
+            repeated: above.repeated || collection,
+        };
+        self.children(field.ty.children(), &own, collection, depth + 1)?;
+        let Above { name, path, .. } = own;
+        self.add(field.id, Place { name, parent: above.id, path: path.into(), repeated: above.repeated }, short_name)
+    }
+
+    fn add(&mut self, id: i32, place: Place, short_name: String) -> Result<()> {
+        if let Some(other) = self.index.by_name.insert(place.name.clone(), id) {
+            return Err(Error::invalid(format!("the name {:?} is used by fields {other} and {id}", place.name)));
+        }
+        if short_name != place.name {
+            self.short_names.push((short_name, id));
+        }
+        let name = place.name.clone();
+        match self.index.by_id.insert(id, place) {
+            None => Ok(()),
+            Some(other) => Err(Error::invalid(format!("the field id {id} is used by {:?} and {name:?}", other.name))),
+        }
+    }
+
+    fn check(&mut self, field: &Field, name: &str, short_name: usize) -> Result<()> {
+        if self.index.ids.len() >= self.limits.fields {
+            return Err(Error::invalid(format!("more than {} fields", self.limits.fields)));
+        }
+        self.name_bytes = self.name_bytes.saturating_add(name.len()).saturating_add(short_name);
+        if self.name_bytes > LONGEST_NAMES {
+            return Err(Error::invalid("the full names of all fields are too long"));
+        }
+        let unknown = field.ty == Type::Primitive(PrimitiveType::Unknown);
+        if field.required && unknown {
+            return Err(Error::invalid(format!("{name:?}: a field of type unknown cannot be required")));
+        }
+        if (field.ty.is_nested() || unknown) && (field.initial_default.is_some() || field.write_default.is_some()) {
+            return Err(Error::invalid(format!("{name:?}: a field of type {} cannot have a default", field.ty)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! Schemas: the columns of a table and how to find them ("Schemas and Data Types", "Identifier Field IDs").
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::index::Index;
+use super::nested::Children;
+use super::{Field, PrimitiveType, StructType, Type};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// A table schema: cheap to clone, never changed once made.
+#[derive(Clone)]
+pub struct Schema {
+    schema_id: i32,
+    root: Arc<StructType>,
+    identifier_field_ids: Vec<i32>,
+    index: Arc<Index>,
+}
+
+impl Schema {
+    /// A schema without identifier fields. Ids and full names must be unique.
+    pub fn new(schema_id: i32, fields: Vec<Field>) -> Result<Self> {
+        Self::with_identifiers(schema_id, fields, Vec::new())
+    }
+
+    /// A schema whose rows are identified by the fields of these ids; repeated ids count once.
+    pub fn with_identifiers(schema_id: i32, fields: Vec<Field>, identifier_field_ids: Vec<i32>) -> Result<Self> {
+        Self::build(schema_id, Arc::new(StructType { fields }), identifier_field_ids, &Limits::default())
+    }
+
+    /// A schema of a struct.
+    pub fn from_struct(schema_id: i32, root: Arc<StructType>) -> Result<Self> {
+        Self::build(schema_id, root, Vec::new(), &Limits::default())
+    }
+
+    pub(super) fn build(schema_id: i32, root: Arc<StructType>, identifiers: Vec<i32>, limits: &Limits) -> Result<Self> {
+        let index = Arc::new(Index::new(&root, limits)?);
+        let mut schema = Self { schema_id, root, identifier_field_ids: identifiers, index };
+        schema.identifier_field_ids.sort_unstable();
+        schema.identifier_field_ids.dedup();
+        for id in &schema.identifier_field_ids {
+            schema.check_identifier(*id)?;
+        }
+        Ok(schema)
+    }
+
+    /// Id within the table.
+    pub fn schema_id(&self) -> i32 {
+        self.schema_id
+    }
+
+    /// The same schema under another id.
+    #[must_use]
+    pub fn with_schema_id(&self, schema_id: i32) -> Self {
+        Self { schema_id, ..self.clone() }
+    }
+
+    /// The columns as a struct.
+    pub fn as_struct(&self) -> &Arc<StructType> {
+        &self.root
+    }
+
+    /// The columns.
+    pub fn fields(&self) -> &[Field] {
+        &self.root.fields
+    }
+
+    /// Ids of the fields that identify a row, ascending.
+    pub fn identifier_field_ids(&self) -> &[i32] {
+        &self.identifier_field_ids
+    }
+
+    /// The field with this id, at any depth.
+    pub fn find_field(&self, id: i32) -> Option<&Field> {
+        let (last, ancestors) = self.index.place(id)?.path.split_last()?;
+        let mut fields = Children::of_struct(&self.root);
+        for position in ancestors {
+            fields = fields.get(*position)?.ty.children();
+        }
+        fields.get(*last)
+    }
+
+    /// The type of the field with this id.
+    pub fn find_type(&self, id: i32) -> Option<&Type> {
+        self.find_field(id).map(|field| &field.ty)
+    }
+
+    /// The field with this full name: names joined by dots, through `element`, `key` and `value`. Where the element of
+    /// a list or the value of a map is a struct, that step may be left out (`locations.latitude`).
+    ///
+    /// Without regard to case it is an error if two fields of the schema have the same name in lower case.
+    pub fn find_by_name(&self, name: &str, case_sensitive: bool) -> Result<Option<&Field>> {
+        let id = match case_sensitive {
+            true => self.index.by_name().get(name),
+            false => self.index.by_lower_case_name()?.get(&name.to_lowercase()),
+        };
+        Ok(id.and_then(|id| self.find_field(*id)))
+    }
+
+    /// All names, the short ones included, and the ids of their fields.
+    pub fn names(&self) -> &HashMap<String, i32> {
+        self.index.by_name()
+    }
+
+    /// All names in lower case; an error if two fields then have the same one.
+    pub fn lower_case_names(&self) -> Result<&HashMap<String, i32>> {
+        self.index.by_lower_case_name()
+    }
+
+    /// The full name of the field with this id.
+    pub fn column_name(&self, id: i32) -> Option<&str> {
+        self.index.place(id).map(|place| place.name.as_str())
+    }
+
+    /// Id of the field that the field with this id is directly inside of; `None` for columns.
+    pub fn parent(&self, id: i32) -> Option<i32> {
+        self.index.place(id)?.parent
+    }
+
+    /// The parent of every nested field.
+    pub fn parents(&self) -> HashMap<i32, i32> {
+        self.ids().iter().filter_map(|id| Some((*id, self.parent(*id)?))).collect()
+    }
+
+    /// The ids of all fields, nested ones included, in their order, parents first.
+    pub fn ids(&self) -> &[i32] {
+        self.index.ids()
+    }
+
+    /// The highest field id; 0 if there is no field.
+    pub fn highest_field_id(&self) -> i32 {
+        self.ids().iter().copied().max().unwrap_or(0)
+    }
+
+    /// The way to a field from a row: positions in structs. `None` for what is inside lists and maps.
+    pub fn accessor(&self, id: i32) -> Option<&[usize]> {
+        self.index.place(id).filter(|place| !place.repeated).map(|place| &*place.path)
+    }
+
+    /// Whether null can be met at this field: it is optional, or one of the fields around it is.
+    pub fn is_nullable(&self, id: i32) -> Option<bool> {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            if !self.find_field(id)?.required {
+                return Some(true);
+            }
+            next = self.parent(id);
+        }
+        Some(false)
+    }
+
+    /// Whether both have the same fields and identifier fields, whatever their schema ids.
+    pub fn same_schema(&self, other: &Self) -> bool {
+        (Arc::ptr_eq(&self.root, &other.root) || self.root == other.root)
+            && self.identifier_field_ids == other.identifier_field_ids
+    }
+
+    /// Why a field cannot identify rows, if it cannot: "Identifier Field IDs".
+    fn check_identifier(&self, id: i32) -> Result<()> {
+        let refuse = |why: &str| {
+            let name = self.column_name(id).map_or_else(|| format!("with id {id}"), |name| format!("{name:?}"));
+            Err(Error::invalid(format!("the field {name} cannot be an identifier field: {why}")))
+        };
+        let Some(field) = self.find_field(id) else {
+            return refuse("there is no such field");
+        };
+        match &field.ty {
+            Type::Primitive(PrimitiveType::Float | PrimitiveType::Double) => return refuse("it is a float or double"),
+            Type::Primitive(_) => {}
+            _ => return refuse("its type is not primitive"),
+        }
+        if !field.required {
+            return refuse("it is optional");
+        }
+        if self.index.place(id).is_some_and(|place| place.repeated) {
+            return refuse("it is inside a list or map");
+        }
+        match self.is_nullable(id) {
+            Some(true) => refuse("it is inside an optional struct"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.schema_id == other.schema_id && self.same_schema(other)
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schema {} {self}", self.schema_id)
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("table {\n")?;
+        for field in self.fields() {
+            let mark = if self.identifier_field_ids.contains(&field.id) { " (id)" } else { "" };
+            writeln!(f, "  {field}{mark}")?;
+        }
+        f.write_str("}")
+    }
+}
