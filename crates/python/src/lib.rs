@@ -1,7 +1,23 @@
-//! `icefield._core`.
+//! `icefield._core`: the border between Python and the crates beneath. Arguments in, Arrow or small values out, errors
+//! mapped; no logic.
+//!
+//! Each room of the public API is one file here, beside one of the same name in `python/icefield`, and one line in
+//! [`ROOMS`]. The rules of a room: classes are `frozen`; what takes longer than microseconds runs inside `py.detach`;
+//! columns cross as the classes of [`capsule`], never as lists; errors cross by `?` ([`errors`]).
+
+mod capsule;
+mod errors;
+
 use pyo3::prelude::*;
 
-#[pymodule]
-fn _core(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+/// What adds a room's names to the module.
+type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
+
+/// Every room of the border.
+const ROOMS: &[Room] = &[capsule::register];
+
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    ROOMS.iter().try_for_each(|register| register(module))
 }

@@ -1,0 +1,234 @@
+//! Arrow data that Python hands over.
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
+use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_array::{make_array, new_empty_array};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use super::{ARRAY, SCHEMA, STREAM};
+
+/// A type or a named column: anything with `__arrow_c_schema__`.
+#[derive(Debug)]
+pub struct FieldInput(pub FieldRef);
+
+/// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
+#[derive(Debug)]
+pub struct SchemaInput(pub SchemaRef);
+
+/// One column: anything with `__arrow_c_array__`, or `__arrow_c_stream__` of chunks, which are joined.
+#[derive(Debug)]
+pub struct ArrayInput {
+    /// Name, type and nullability as the producer says.
+    pub field: FieldRef,
+    /// The values.
+    pub array: ArrayRef,
+}
+
+/// Rows: anything with `__arrow_c_stream__`, or a single batch with `__arrow_c_array__`.
+///
+/// Pulling a batch may run the producer's Python code, which takes the interpreter's lock itself: pull detached.
+pub struct StreamInput(pub Box<dyn RecordBatchReader + Send>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for FieldInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let Some(capsule) = call(object, "__arrow_c_schema__")? else {
+            return Err(not_arrow(object, "a type, a field or a schema", "__arrow_c_schema__"));
+        };
+        Ok(Self(import_field(&capsule)?))
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for SchemaInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(capsule) = call(object, "__arrow_c_schema__")? {
+            return Ok(Self(schema_of(&import_field(&capsule)?)?));
+        }
+        match StreamInput::extract(object) {
+            Ok(stream) => Ok(Self(stream.0.schema())),
+            Err(_) => Err(not_arrow(object, "a schema", "__arrow_c_schema__ or __arrow_c_stream__")),
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ArrayInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(pair) = call(object, "__arrow_c_array__")? {
+            let (field, array) = import_array(&pair)?;
+            return Ok(Self { field, array });
+        }
+        let Some(capsule) = call(object, "__arrow_c_stream__")? else {
+            return Err(not_arrow(object, "an array", "__arrow_c_array__ or __arrow_c_stream__"));
+        };
+        let reader = import_stream(&capsule)?;
+        let py = object.py();
+        py.detach(|| join_chunks(reader)).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for StreamInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(capsule) = call(object, "__arrow_c_stream__")? {
+            return Ok(Self(Box::new(Batches::new(import_stream(&capsule)?)?)));
+        }
+        let Some(pair) = call(object, "__arrow_c_array__")? else {
+            let expected = "__arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, a RecordBatchReader) or __arrow_c_array__";
+            return Err(not_arrow(object, "rows", expected));
+        };
+        let (field, array) = import_array(&pair)?;
+        let schema = schema_of(&field)?;
+        let batch = batch_of(&schema, array).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Self(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
+    }
+}
+
+impl std::fmt::Debug for StreamInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StreamInput").field(&self.0.schema()).finish()
+    }
+}
+
+/// What `object.method()` answers; `None` where there is no such method. Classes are not asked, only their instances.
+fn call<'py>(object: Borrowed<'_, 'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr(method)? {
+        return Ok(None);
+    }
+    object.call_method0(method).map(Some)
+}
+
+fn not_arrow(object: Borrowed<'_, '_, PyAny>, wanted: &str, methods: &str) -> PyErr {
+    let found = object.get_type().fully_qualified_name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("expected {wanted} with {methods}, not {found}"))
+}
+
+/// The address in a capsule, once its name has been checked.
+fn pointer<T>(object: &Bound<'_, PyAny>, name: &'static CStr) -> PyResult<NonNull<T>> {
+    let capsule = object.cast::<PyCapsule>().map_err(|_| {
+        PyTypeError::new_err(format!("expected a PyCapsule named {}, not {object}", name.to_string_lossy()))
+    })?;
+    Ok(capsule.pointer_checked(Some(name))?.cast())
+}
+
+fn used_up(what: &str) -> PyErr {
+    PyValueError::new_err(format!("the Arrow {what} in this capsule was consumed already"))
+}
+
+fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
+    let pointer = pointer::<FFI_ArrowSchema>(capsule, SCHEMA)?;
+    // SAFETY: a capsule of this name holds an ArrowSchema that lives as long as the capsule, which `capsule` keeps; it is
+    // only borrowed here, and only until this function returns.
+    let schema = unsafe { pointer.as_ref() };
+    if schema.release().is_none() {
+        return Err(used_up("schema"));
+    }
+    let field = Field::try_from(schema).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    Ok(Arc::new(field))
+}
+
+fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
+    let pair = pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
+    let field = import_field(&pair.get_item(0)?)?;
+    let pointer = pointer::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY)?;
+    // SAFETY: a capsule of this name holds an ArrowArray; `from_raw` moves it out and leaves a released one behind, so
+    // that neither the capsule's destructor nor a second consumer frees it again. No other thread sees the capsule: it
+    // was made for this call.
+    let array = unsafe { FFI_ArrowArray::from_raw(pointer.as_ptr()) };
+    if array.is_released() {
+        return Err(used_up("array"));
+    }
+    // SAFETY: by the PyCapsule interface the array is described by the schema that came with it.
+    let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) };
+    let data = data.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((field, make_array(data)))
+}
+
+fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<ArrayStreamReader> {
+    let pointer = pointer::<FFI_ArrowArrayStream>(capsule, STREAM)?;
+    // SAFETY: a capsule of this name holds an ArrowArrayStream; `from_raw` moves it out and leaves a released one behind,
+    // as above.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
+    if stream.release().is_none() {
+        return Err(used_up("stream"));
+    }
+    if stream.get_next().is_none() {
+        return Err(PyValueError::new_err("the Arrow stream has no get_next callback"));
+    }
+    // Asking a stream for its schema may run the producer's code: not under our lock.
+    capsule.py().detach(|| ArrayStreamReader::try_new(stream)).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn schema_of(field: &Field) -> PyResult<SchemaRef> {
+    match field.data_type() {
+        DataType::Struct(fields) => Ok(Arc::new(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))),
+        other => Err(PyTypeError::new_err(format!("expected rows (a struct of columns), found one column of {other}"))),
+    }
+}
+
+fn join_chunks(reader: ArrayStreamReader) -> Result<ArrayInput, ArrowError> {
+    use arrow_array::ArrayReader;
+    let field = Arc::clone(reader.field());
+    let chunks = reader.collect::<Result<Vec<_>, _>>()?;
+    let array = match chunks.as_slice() {
+        [] => new_empty_array(field.data_type()),
+        [one] => Arc::clone(one),
+        many => arrow_select::concat::concat(&many.iter().map(AsRef::as_ref).collect::<Vec<_>>())?,
+    };
+    Ok(ArrayInput { field, array })
+}
+
+/// A struct array as a batch; a row that is null as a whole has no meaning in a table.
+fn batch_of(schema: &SchemaRef, array: ArrayRef) -> Result<RecordBatch, ArrowError> {
+    let Some(rows) = array.as_any().downcast_ref::<StructArray>() else {
+        return Err(ArrowError::CDataInterface(format!("expected a struct array, found {}", array.data_type())));
+    };
+    if rows.null_count() > 0 {
+        return Err(ArrowError::InvalidArgumentError(format!("{} rows are null as a whole", rows.null_count())));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), rows.columns().to_vec(), &options)
+}
+
+/// A stream of struct arrays as batches.
+struct Batches {
+    reader: ArrayStreamReader,
+    schema: SchemaRef,
+}
+
+impl Batches {
+    fn new(reader: ArrayStreamReader) -> PyResult<Self> {
+        use arrow_array::ArrayReader;
+        let schema = schema_of(reader.field())?;
+        Ok(Self { reader, schema })
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let array = self.reader.next()?;
+        Some(array.and_then(|array| batch_of(&self.schema, array)))
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

@@ -1,0 +1,28 @@
+//! The Arrow PyCapsule interface, in and out: the one room of this crate where `unsafe` occurs.
+//!
+//! [`input`] takes anything that carries `__arrow_c_schema__`, `__arrow_c_array__` or `__arrow_c_stream__` (pyarrow,
+//! pandas, Polars, DuckDB, nanoarrow, our own classes); [`output`] holds the classes that carry them outwards. No buffer
+//! is copied either way, and pyarrow is never imported but by `to_pyarrow`.
+
+mod input;
+mod output;
+
+use std::ffi::CStr;
+
+pub use input::{ArrayInput, FieldInput, SchemaInput, StreamInput};
+pub use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
+
+use pyo3::prelude::*;
+
+/// Names that the PyCapsule interface gives its capsules.
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// Adds the classes that carry Arrow data to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ArrowSchema>()?;
+    module.add_class::<ArrowArray>()?;
+    module.add_class::<ArrowTable>()?;
+    module.add_class::<ArrowStream>()
+}

@@ -1,0 +1,257 @@
+//! Arrow data handed to Python.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::ffi::FFI_ArrowArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::{ARRAY, SCHEMA, STREAM};
+
+/// An Arrow schema for any library that takes ``__arrow_c_schema__``.
+#[pyclass(frozen, module = "icefield._core")]
+#[derive(Debug)]
+pub struct ArrowSchema(pub SchemaRef);
+
+/// One Arrow array for any library that takes ``__arrow_c_array__``.
+#[pyclass(frozen, module = "icefield._core")]
+#[derive(Debug)]
+pub struct ArrowArray {
+    /// Name, type and nullability.
+    pub field: FieldRef,
+    /// The values.
+    pub array: ArrayRef,
+}
+
+/// Rows in memory for any library that takes ``__arrow_c_stream__``, as often as it likes.
+#[pyclass(frozen, module = "icefield._core")]
+#[derive(Debug)]
+pub struct ArrowTable {
+    /// The columns.
+    pub schema: SchemaRef,
+    /// The rows, in order.
+    pub batches: Vec<RecordBatch>,
+}
+
+/// Rows as they come, for any library that takes ``__arrow_c_stream__``; it can be read once.
+#[pyclass(frozen, module = "icefield._core")]
+pub struct ArrowStream {
+    schema: SchemaRef,
+    reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
+}
+
+impl ArrowArray {
+    /// An array under an empty name, nullable.
+    pub fn new(array: ArrayRef) -> Self {
+        Self { field: Arc::new(Field::new("", array.data_type().clone(), true)), array }
+    }
+}
+
+impl From<RecordBatch> for ArrowTable {
+    fn from(batch: RecordBatch) -> Self {
+        Self { schema: batch.schema(), batches: vec![batch] }
+    }
+}
+
+impl ArrowStream {
+    /// A stream over a reader.
+    pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
+        Self { schema: reader.schema(), reader: Mutex::new(Some(reader)) }
+    }
+
+    /// The reader, for whoever comes first.
+    pub fn take(&self) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reader.ok_or_else(|| PyValueError::new_err("this stream was read already; scan again for another"))
+    }
+}
+
+impl std::fmt::Debug for ArrowStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrowStream").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+#[pymethods]
+impl ArrowSchema {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.0)
+    }
+
+    /// This as a ``pyarrow.Schema``.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pyarrow(slf.py())?.call_method1("schema", (slf,))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.fields().len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ArrowSchema({})", columns(&self.0))
+    }
+}
+
+#[pymethods]
+impl ArrowArray {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_field(py, &self.field)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // A request is a wish that the interface lets a producer ignore: the type is part of the answer here.
+        drop(requested_schema);
+        let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&self.array.to_data()), ARRAY)?;
+        Ok((export_field(py, &self.field)?, array))
+    }
+
+    /// This as a ``pyarrow.Array``.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pyarrow(slf.py())?.call_method1("array", (slf,))
+    }
+
+    fn __len__(&self) -> usize {
+        self.array.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ArrowArray({}, {} values, {} null)", self.field.data_type(), self.array.len(), self.array.null_count())
+    }
+}
+
+#[pymethods]
+impl ArrowTable {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.schema)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches = self.batches.clone().into_iter().map(Ok);
+        export_stream(py, Box::new(RecordBatchIterator::new(batches, Arc::clone(&self.schema))))
+    }
+
+    /// This as a ``pyarrow.Table``.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pyarrow(slf.py())?.call_method1("table", (slf,))
+    }
+
+    /// Number of rows.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ArrowTable({} rows: {})", self.num_rows(), columns(&self.schema))
+    }
+}
+
+#[pymethods]
+impl ArrowStream {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.schema)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        export_stream(py, self.take()?)
+    }
+
+    /// This as a ``pyarrow.RecordBatchReader``.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pyarrow(slf.py())?.getattr("RecordBatchReader")?.call_method1("from_stream", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ArrowStream({})", columns(&self.schema))
+    }
+}
+
+/// `pyarrow`, or an `ImportError` that says how to get it.
+fn pyarrow(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("icefield._optional")?.call_method1("require", ("pyarrow",))
+}
+
+fn columns(schema: &Schema) -> String {
+    let columns: Vec<_> =
+        schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
+    columns.join(", ")
+}
+
+fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+fn export_field<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(field).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+fn export_stream<'py>(
+    py: Python<'py>,
+    reader: Box<dyn RecordBatchReader + Send>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(Exported { reader, done: false }));
+    PyCapsule::new_with_value(py, stream, STREAM)
+}
+
+/// A reader whose errors can be told through the C interface, and which ends with the first of them.
+struct Exported {
+    reader: Box<dyn RecordBatchReader + Send>,
+    done: bool,
+}
+
+impl Iterator for Exported {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        // Unwinding into C would end the process: a panic becomes an error of the stream.
+        let next = catch_unwind(AssertUnwindSafe(|| self.reader.next()))
+            .unwrap_or_else(|_| Some(Err(ArrowError::ComputeError("internal error while reading".to_owned()))));
+        self.done = !matches!(next, Some(Ok(_)));
+        // A message is a C string there: arrow's exporter would abort on a zero byte in it.
+        next.map(|batch| batch.map_err(|error| ArrowError::ExternalError(error.to_string().replace('\0', "\\0").into())))
+    }
+}
+
+impl RecordBatchReader for Exported {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+}

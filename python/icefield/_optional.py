@@ -1,0 +1,45 @@
+"""Packages that icefield uses when they are there; none is imported before it is needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from icefield.errors import NotInstalledError
+
+__all__ = ["require"]
+
+# The extra of pyproject.toml that brings each package.
+_EXTRAS = {
+    "click": "cli",
+    "duckdb": "duckdb",
+    "pandas": "pandas",
+    "polars": "polars",
+    "psycopg": "postgres",
+    "pyarrow": "pyarrow",
+    "pyspark": "spark",
+    "rich": "cli",
+    "sqlalchemy": "sql",
+    "yaml": "yaml",
+}
+
+
+def require(name: str) -> Any:
+    """Import a package, or say how to install it.
+
+    Raises
+    ------
+    NotInstalledError
+        If the package (and not something beneath it) is missing.
+
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if error.name != package:
+            raise
+        extra = _EXTRAS.get(package)
+        remedy = f"pip install 'icefield[{extra}]'" if extra else f"pip install {package}"
+        msg = f"{package} is needed for this and is not installed: {remedy}"
+        raise NotInstalledError(msg, name=package) from None
