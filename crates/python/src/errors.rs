@@ -38,7 +38,9 @@ impl From<icefield_format::Error> for BorderError {
         use icefield_format::Error;
         let message = error.to_string();
         Self(match error {
-            Error::Corrupt(corrupt) => CorruptDataError::new_err((message, corrupt.file, corrupt.place, corrupt.offset)),
+            Error::Corrupt(corrupt) => {
+                CorruptDataError::new_err((message, corrupt.file, corrupt.place, corrupt.offset))
+            }
             Error::Invalid(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::RequirementFailed(_) => CommitFailedException::new_err(message),

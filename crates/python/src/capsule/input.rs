@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
 use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
+};
 use arrow_array::{make_array, new_empty_array};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
@@ -15,10 +17,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::{ARRAY, SCHEMA, STREAM};
-
-/// A type or a named column: anything with `__arrow_c_schema__`.
-#[derive(Debug)]
-pub struct FieldInput(pub FieldRef);
 
 /// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
 #[derive(Debug)]
@@ -38,23 +36,12 @@ pub struct ArrayInput {
 /// Pulling a batch may run the producer's Python code, which takes the interpreter's lock itself: pull detached.
 pub struct StreamInput(pub Box<dyn RecordBatchReader + Send>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for FieldInput {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let Some(capsule) = call(object, "__arrow_c_schema__")? else {
-            return Err(not_arrow(object, "a type, a field or a schema", "__arrow_c_schema__"));
-        };
-        Ok(Self(import_field(&capsule)?))
-    }
-}
-
 impl<'a, 'py> FromPyObject<'a, 'py> for SchemaInput {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Some(capsule) = call(object, "__arrow_c_schema__")? {
-            return Ok(Self(schema_of(&import_field(&capsule)?)?));
+            return Ok(Self(schema_of(import_field(&capsule)?.as_ref())?));
         }
         match StreamInput::extract(object) {
             Ok(stream) => Ok(Self(stream.0.schema())),
@@ -88,7 +75,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for StreamInput {
             return Ok(Self(Box::new(Batches::new(import_stream(&capsule)?)?)));
         }
         let Some(pair) = call(object, "__arrow_c_array__")? else {
-            let expected = "__arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, a RecordBatchReader) or __arrow_c_array__";
+            let expected =
+                "__arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, a RecordBatchReader) or __arrow_c_array__";
             return Err(not_arrow(object, "rows", expected));
         };
         let (field, array) = import_array(&pair)?;
@@ -142,7 +130,8 @@ fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
 }
 
 fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
-    let pair = pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
+    let pair =
+        pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
     let field = import_field(&pair.get_item(0)?)?;
     let pointer = pointer::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY)?;
     // SAFETY: a capsule of this name holds an ArrowArray; `from_raw` moves it out and leaves a released one behind, so

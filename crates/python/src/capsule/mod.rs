@@ -9,7 +9,7 @@ mod output;
 
 use std::ffi::CStr;
 
-pub use input::{ArrayInput, FieldInput, SchemaInput, StreamInput};
+pub use input::{ArrayInput, SchemaInput, StreamInput};
 pub use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 
 use pyo3::prelude::*;

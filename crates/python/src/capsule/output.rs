@@ -12,7 +12,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{ARRAY, SCHEMA, STREAM};
+use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput};
+use crate::errors::Result;
 
 /// An Arrow schema for any library that takes ``__arrow_c_schema__``.
 #[pyclass(frozen, module = "icefield._core")]
@@ -80,6 +81,12 @@ impl std::fmt::Debug for ArrowStream {
 
 #[pymethods]
 impl ArrowSchema {
+    #[new]
+    #[pyo3(signature = (schema, /))]
+    fn py_new(schema: SchemaInput) -> Self {
+        Self(schema.0)
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         export_schema(py, &self.0)
     }
@@ -100,6 +107,12 @@ impl ArrowSchema {
 
 #[pymethods]
 impl ArrowArray {
+    #[new]
+    #[pyo3(signature = (array, /))]
+    fn py_new(array: ArrayInput) -> Self {
+        Self { field: array.field, array: array.array }
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         export_field(py, &self.field)
     }
@@ -132,6 +145,14 @@ impl ArrowArray {
 
 #[pymethods]
 impl ArrowTable {
+    #[new]
+    #[pyo3(signature = (rows, /))]
+    fn py_new(py: Python<'_>, rows: StreamInput) -> Result<Self> {
+        let schema = rows.0.schema();
+        let batches = py.detach(|| rows.0.collect::<std::result::Result<_, _>>())?;
+        Ok(Self { schema, batches })
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         export_schema(py, &self.schema)
     }
@@ -175,6 +196,12 @@ impl ArrowTable {
 
 #[pymethods]
 impl ArrowStream {
+    #[new]
+    #[pyo3(signature = (rows, /))]
+    fn py_new(rows: StreamInput) -> Self {
+        Self::new(rows.0)
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         export_schema(py, &self.schema)
     }
@@ -220,10 +247,7 @@ fn export_field<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyCa
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-fn export_stream<'py>(
-    py: Python<'py>,
-    reader: Box<dyn RecordBatchReader + Send>,
-) -> PyResult<Bound<'py, PyCapsule>> {
+fn export_stream<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'py, PyCapsule>> {
     let stream = FFI_ArrowArrayStream::new(Box::new(Exported { reader, done: false }));
     PyCapsule::new_with_value(py, stream, STREAM)
 }
@@ -235,7 +259,7 @@ struct Exported {
 }
 
 impl Iterator for Exported {
-    type Item = Result<RecordBatch, ArrowError>;
+    type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
@@ -246,7 +270,9 @@ impl Iterator for Exported {
             .unwrap_or_else(|_| Some(Err(ArrowError::ComputeError("internal error while reading".to_owned()))));
         self.done = !matches!(next, Some(Ok(_)));
         // A message is a C string there: arrow's exporter would abort on a zero byte in it.
-        next.map(|batch| batch.map_err(|error| ArrowError::ExternalError(error.to_string().replace('\0', "\\0").into())))
+        next.map(|batch| {
+            batch.map_err(|error| ArrowError::ExternalError(error.to_string().replace('\0', "\\0").into()))
+        })
     }
 }
 
