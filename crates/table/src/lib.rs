@@ -1,1 +1,10 @@
-//! The ORC file format, read and written to and from Arrow.
+//! What one does with an Iceberg table: bytes from storage, planning, reading, writing, committing.
+//!
+//! Everything here is synchronous to its caller: the network is driven by one runtime and processor work by one pool,
+//! both of this process alone and both started at first use (see [`runtime`]).
+
+pub mod error;
+pub mod runtime;
+pub mod storage;
+
+pub use error::{Error, Result};

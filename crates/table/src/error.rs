@@ -1,0 +1,108 @@
+//! The one error type of this crate. Python's exceptions are chosen by its variants.
+
+/// Result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, and where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Corrupt, invalid or unsupported by the format itself.
+    #[error(transparent)]
+    Format(#[from] icefield_format::Error),
+    /// No object at a path.
+    #[error("{path}: not found")]
+    NotFound {
+        /// The path as it was asked for.
+        path: String,
+    },
+    /// An object that should have been created exists.
+    #[error("{path}: exists already")]
+    AlreadyExists {
+        /// The path as it was asked for.
+        path: String,
+    },
+    /// A store failed: network, permission, disk. Whether a write took effect is not known.
+    #[error("{path}: cannot {operation}: {message}")]
+    Storage {
+        /// The path as it was asked for.
+        path: String,
+        /// What was tried: `read`, `write`, …
+        operation: &'static str,
+        /// What the store said; never with credentials.
+        message: String,
+    },
+    /// An argument that cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// Allowed by the specification, but not built here; names the thing.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Data given to a writer that do not fit the table's schema; names the column and what to do.
+    #[error("column {column}: {message}")]
+    Column {
+        /// Path of the column in the table's schema, or in the data where the schema lacks it.
+        column: String,
+        /// What is wrong and how to mend it.
+        message: String,
+    },
+    /// A data file that cannot be decoded.
+    #[error("{path}: {message}")]
+    CorruptFile {
+        /// The file.
+        path: String,
+        /// What its reader said.
+        message: String,
+    },
+    /// The commit lost to another one and will not land; files it wrote are gone.
+    #[error("commit failed: {0}")]
+    CommitFailed(String),
+    /// Nobody knows whether the commit landed; nothing was deleted.
+    #[error("commit state unknown: {message}")]
+    CommitStateUnknown {
+        /// Snapshot to look for in the table's history, if the commit makes one.
+        snapshot_id: Option<i64>,
+        /// What happened.
+        message: String,
+    },
+    /// An operation whose conditions the table does not meet.
+    #[error("{0}")]
+    Validation(String),
+    /// An exception of a caller's callback, passed through as it is.
+    #[error("{0}")]
+    Callback(Box<dyn std::error::Error + Send + Sync>),
+    /// A defect of this library.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// An argument that cannot be.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    /// Something that is not built here.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::Unsupported(message.into())
+    }
+
+    /// Data that do not fit a column.
+    pub fn column(column: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Column { column: column.into(), message: message.into() }
+    }
+
+    /// A file whose content is wrong.
+    pub fn corrupt_file(path: impl Into<String>, message: impl std::fmt::Display) -> Self {
+        Self::CorruptFile { path: path.into(), message: message.to_string() }
+    }
+
+    /// The same error, with the file it was met in where its place lacks one.
+    #[must_use]
+    pub fn in_file(self, path: &str) -> Self {
+        match self {
+            Self::Format(error) => Self::Format(error.in_file(path)),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Threads of this process: one runtime for the network, one pool for the processor, both started at first use.
+//!
+//! A process that forks leaves its threads behind: the child finds another process id and starts its own. No lock is held
+//! on the way, so a fork in the middle of anything cannot leave one locked.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Environment variable that sets the number of processor threads.
+pub const THREADS_VARIABLE: &str = "ICEFIELD_THREADS";
+
+struct Started<T> {
+    process: u32,
+    value: T,
+}
+
+static IO: AtomicPtr<Started<tokio::runtime::Runtime>> = AtomicPtr::new(std::ptr::null_mut());
+static POOL: AtomicPtr<Started<rayon::ThreadPool>> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The value of this process; made now if there is none, or if the one at hand belongs to the parent of a fork.
+fn of_this_process<T>(slot: &'static AtomicPtr<Started<T>>, start: impl FnOnce() -> Result<T>) -> Result<&'static T> {
+    let process = std::process::id();
+    let found = slot.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or came from `Box::leak` below and is never freed.
+    if let Some(started) = unsafe { found.as_ref() }
+        && started.process == process
+    {
+        return Ok(&started.value);
+    }
+    let fresh = Box::into_raw(Box::new(Started { process, value: start()? }));
+    let winner = match slot.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => fresh,
+        Err(other) => {
+            // SAFETY: `fresh` was made above and nobody else has seen it.
+            drop(unsafe { Box::from_raw(fresh) });
+            other
+        }
+    };
+    // SAFETY: as above; a lost race leaves the pointer of the winner, which is not null.
+    Ok(unsafe { &(*winner).value })
+}
+
+/// Processor threads: `ICEFIELD_THREADS`, else what the machine allows this process.
+pub fn threads() -> usize {
+    let asked = std::env::var(THREADS_VARIABLE).ok().and_then(|text| text.trim().parse::<usize>().ok());
+    asked.filter(|&n| n > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// The processor pool of this process.
+pub fn pool() -> Result<&'static rayon::ThreadPool> {
+    of_this_process(&POOL, || {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads())
+            .thread_name(|number| format!("icefield-{number}"))
+            .build()
+            .map_err(|error| Error::Internal(format!("cannot start threads: {error}")))
+    })
+}
+
+/// Waits for a future on the network runtime of this process.
+pub fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
+    let runtime = of_this_process(&IO, || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads().clamp(2, 8))
+            .thread_name("icefield-io")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Internal(format!("cannot start the network runtime: {error}")))
+    })?;
+    Ok(runtime.block_on(future))
+}
+
+/// Starts a future on the network runtime of this process without waiting for it.
+pub fn spawn<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> Result<tokio::task::JoinHandle<T>> {
+    wait(async move { tokio::spawn(future) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_pool_a_process() {
+        let first = pool().unwrap();
+        assert!(std::ptr::eq(first, pool().unwrap()));
+        assert_eq!(first.install(|| 6 * 7), 42);
+        assert_eq!(wait(async { 7 }).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_value_of_another_process_is_not_used() {
+        static SLOT: AtomicPtr<Started<u32>> = AtomicPtr::new(std::ptr::null_mut());
+        let parent = Box::into_raw(Box::new(Started { process: std::process::id().wrapping_add(1), value: 1 }));
+        SLOT.store(parent, Ordering::Release);
+        assert_eq!(*of_this_process(&SLOT, || Ok(2)).unwrap(), 2);
+        assert_eq!(*of_this_process(&SLOT, || Ok(3)).unwrap(), 2);
+    }
+}

@@ -1,0 +1,126 @@
+//! A store that fails on purpose, for tests of what a crash or an error leaves behind.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+use super::{Entry, Existing, Location, Output, Store};
+use crate::error::{Error, Result};
+
+/// What happens at the step that was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// That step fails and has no effect; later ones work again.
+    Error,
+    /// That step takes effect and then reports a failure, as a reply that is lost.
+    LostReply,
+    /// That step and all later ones fail without effect, as for a process that was killed.
+    Killed,
+}
+
+/// Counts every step that changes a store, and makes one of them fail.
+#[derive(Debug)]
+pub struct FaultPlan {
+    at: usize,
+    fault: Fault,
+    steps: AtomicUsize,
+}
+
+impl FaultPlan {
+    /// Makes step `at` (from 0) fail.
+    pub fn new(at: usize, fault: Fault) -> Arc<Self> {
+        Arc::new(Self { at, fault, steps: AtomicUsize::new(0) })
+    }
+
+    /// Steps taken so far.
+    pub fn steps(&self) -> usize {
+        self.steps.load(Ordering::SeqCst)
+    }
+
+    /// Whether the process counts as dead.
+    pub fn is_dead(&self) -> bool {
+        self.fault == Fault::Killed && self.steps() > self.at
+    }
+
+    fn step(&self, at: &Location, operation: &'static str, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let number = self.steps.fetch_add(1, Ordering::SeqCst);
+        let failure = || Error::Storage { path: at.to_string(), operation, message: format!("fault at step {number}") };
+        match self.fault {
+            Fault::Killed if number >= self.at => Err(failure()),
+            Fault::Error if number == self.at => Err(failure()),
+            Fault::LostReply if number == self.at => act().and_then(|()| Err(failure())),
+            _ => act(),
+        }
+    }
+}
+
+/// The store, with faults.
+pub(super) fn wrap(store: Arc<dyn Store>, plan: Arc<FaultPlan>) -> Arc<dyn Store> {
+    Arc::new(Faulty { store, plan })
+}
+
+#[derive(Debug)]
+struct Faulty {
+    store: Arc<dyn Store>,
+    plan: Arc<FaultPlan>,
+}
+
+impl Store for Faulty {
+    fn read(&self, at: &Location) -> Result<Bytes> {
+        self.store.read(at)
+    }
+
+    fn size(&self, at: &Location) -> Result<u64> {
+        self.store.size(at)
+    }
+
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.store.ranges(at, ranges)
+    }
+
+    fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {
+        self.plan.step(at, "write", || self.store.put(at, bytes, existing))
+    }
+
+    fn output(&self, at: &Location) -> Result<Box<dyn Output>> {
+        let mut output = None;
+        self.plan.step(at, "create", || {
+            output = Some(self.store.output(at)?);
+            Ok(())
+        })?;
+        let output = output.ok_or_else(|| Error::Internal("no output".into()))?;
+        Ok(Box::new(FaultyOutput { output, at: at.clone(), plan: self.plan.clone() }))
+    }
+
+    fn delete(&self, at: &Location) -> Result<()> {
+        self.plan.step(at, "delete", || self.store.delete(at))
+    }
+
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+        self.store.list(prefix)
+    }
+}
+
+struct FaultyOutput {
+    output: Box<dyn Output>,
+    at: Location,
+    plan: Arc<FaultPlan>,
+}
+
+impl Output for FaultyOutput {
+    fn write(&mut self, bytes: Bytes) -> Result<()> {
+        let Self { output, at, plan } = self;
+        plan.step(at, "write", || output.write(bytes))
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { output, at, plan } = *self;
+        plan.step(&at, "write", || output.finish())
+    }
+
+    fn abort(self: Box<Self>) {
+        self.output.abort();
+    }
+}

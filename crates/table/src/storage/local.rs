@@ -1,0 +1,226 @@
+//! Files of this machine, with plain system calls.
+//!
+//! An object appears under its name only when it is whole: it is written beside it under a name of its own, brought to
+//! the disk, and then linked (where nothing may be replaced: a link never replaces) or renamed.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use bytes::Bytes;
+
+use super::{Entry, Existing, Location, Output, Store};
+use crate::error::{Error, Result};
+
+/// Folders deeper than this are not listed: only a loop can be so deep.
+const MAX_DEPTH: usize = 256;
+
+/// The store of local files.
+#[derive(Debug)]
+pub(super) struct Local;
+
+fn failed(at: &Path, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
+    let path = at.display().to_string();
+    move |error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotFound { path },
+        ErrorKind::AlreadyExists => Error::AlreadyExists { path },
+        _ => Error::Storage { path, operation, message: error.to_string() },
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let read = std::os::windows::fs::FileExt::seek_read(file, buffer, offset)?;
+        if read == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        buffer = buffer.get_mut(read..).unwrap_or_default();
+        offset += read as u64;
+    }
+    Ok(())
+}
+
+impl Store for Local {
+    fn read(&self, at: &Location) -> Result<Bytes> {
+        let path = Path::new(&at.key);
+        fs::read(path).map(Bytes::from).map_err(failed(path, "read"))
+    }
+
+    fn size(&self, at: &Location) -> Result<u64> {
+        let path = Path::new(&at.key);
+        let found = fs::metadata(path).map_err(failed(path, "read"))?;
+        if found.is_dir() {
+            return Err(Error::NotFound { path: at.key.clone() });
+        }
+        Ok(found.len())
+    }
+
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let path = Path::new(&at.key);
+        let file = File::open(path).map_err(failed(path, "read"))?;
+        let size = file.metadata().map_err(failed(path, "read"))?.len();
+        let cut = |range: &Range<u64>| {
+            if range.start > range.end || range.end > size {
+                let wanted = format!("bytes {} to {} of a file of {size}", range.start, range.end);
+                return Err(Error::corrupt_file(&at.key, wanted));
+            }
+            let length = usize::try_from(range.end - range.start)
+                .map_err(|_| Error::corrupt_file(&at.key, "a range larger than the address space"))?;
+            let mut buffer = vec![0; length];
+            read_at(&file, &mut buffer, range.start).map_err(failed(path, "read"))?;
+            Ok(Bytes::from(buffer))
+        };
+        ranges.iter().map(cut).collect()
+    }
+
+    fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {
+        let mut draft = Draft::open(Path::new(&at.key))?;
+        draft.write(&bytes)?;
+        draft.publish(existing)
+    }
+
+    fn output(&self, at: &Location) -> Result<Box<dyn Output>> {
+        Ok(Box::new(Draft::open(Path::new(&at.key))?))
+    }
+
+    fn delete(&self, at: &Location) -> Result<()> {
+        let path = Path::new(&at.key);
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path, "delete")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+        let root = Path::new(&prefix.key);
+        let mut found = Vec::new();
+        let mut folders = vec![(root.to_owned(), prefix.key.clone(), 0)];
+        while let Some((folder, name, depth)) = folders.pop() {
+            let children = match fs::read_dir(&folder) {
+                Ok(children) => children,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(&folder, "list")(error)),
+            };
+            for child in children {
+                let child = child.map_err(failed(&folder, "list"))?;
+                let path = format!("{name}{}", child.file_name().to_string_lossy());
+                let kind = child.file_type().map_err(failed(&folder, "list"))?;
+                if kind.is_dir() {
+                    if depth < MAX_DEPTH {
+                        folders.push((child.path(), format!("{path}/"), depth + 1));
+                    }
+                    continue;
+                }
+                // A file may vanish between the listing and the look at it.
+                let Ok(about) = child.metadata() else { continue };
+                found.push(Entry { path, size: about.len(), modified_ms: modified(&about) });
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn modified(about: &fs::Metadata) -> Option<i64> {
+    let since = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
+}
+
+/// A file under a name of its own, deleted unless it is published.
+struct Draft {
+    file: File,
+    written: PathBuf,
+    target: PathBuf,
+    published: bool,
+}
+
+impl Draft {
+    fn open(target: &Path) -> Result<Self> {
+        let name = target.file_name().ok_or_else(|| Error::invalid(format!("{}: names no file", target.display())))?;
+        let own = format!(".{}.{}.tmp", name.to_string_lossy(), uuid::Uuid::new_v4().simple());
+        let written = target.with_file_name(own);
+        let create = || File::options().write(true).create_new(true).open(&written);
+        let file = match create() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if let Some(folder) = target.parent() {
+                    fs::create_dir_all(folder).map_err(failed(folder, "create"))?;
+                }
+                create()
+            }
+            other => other,
+        };
+        let file = file.map_err(failed(target, "write"))?;
+        Ok(Self { file, written, target: target.to_owned(), published: false })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(failed(&self.target, "write"))
+    }
+
+    fn publish(mut self, existing: Existing) -> Result<()> {
+        self.file.sync_data().map_err(failed(&self.target, "write"))?;
+        match existing {
+            Existing::Replace => {
+                fs::rename(&self.written, &self.target).map_err(failed(&self.target, "write"))?;
+                self.published = true;
+            }
+            Existing::Refuse => self.link()?,
+        }
+        sync_folder(&self.target)
+    }
+
+    /// Gives the file its name only if nothing has it. The draft's own name goes when this is dropped.
+    fn link(&self) -> Result<()> {
+        match fs::hard_link(&self.written, &self.target) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(failed(&self.target, "write")(error)),
+            // A file system without links: claim the name first, then move the content over it.
+            Err(_) => {
+                let claimed = File::options().write(true).create_new(true).open(&self.target);
+                drop(claimed.map_err(failed(&self.target, "write"))?);
+                fs::rename(&self.written, &self.target).map_err(failed(&self.target, "write"))
+            }
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.published {
+            let _ = fs::remove_file(&self.written);
+        }
+    }
+}
+
+impl Output for Draft {
+    fn write(&mut self, bytes: Bytes) -> Result<()> {
+        Self::write(self, &bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.publish(Existing::Replace)
+    }
+
+    fn abort(self: Box<Self>) {}
+}
+
+/// Brings the entry of a file in its folder to the disk.
+#[cfg(unix)]
+fn sync_folder(of: &Path) -> Result<()> {
+    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The file is complete and has its name; a folder that cannot be synced (some network file systems) is no failure.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Objects in the memory of this process (`memory:`), shared by all doors of it.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Entry, Existing, Location, Output, Store};
+use crate::error::{Error, Result};
+
+static OBJECTS: Mutex<BTreeMap<(String, String), Bytes>> = Mutex::new(BTreeMap::new());
+
+fn objects() -> MutexGuard<'static, BTreeMap<(String, String), Bytes>> {
+    OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn key(at: &Location) -> (String, String) {
+    (at.authority.clone(), at.key.clone())
+}
+
+/// The store of `memory:`.
+#[derive(Debug)]
+pub(super) struct Memory;
+
+impl Store for Memory {
+    fn read(&self, at: &Location) -> Result<Bytes> {
+        objects().get(&key(at)).cloned().ok_or_else(|| Error::NotFound { path: at.to_string() })
+    }
+
+    fn size(&self, at: &Location) -> Result<u64> {
+        self.read(at).map(|bytes| bytes.len() as u64)
+    }
+
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let whole = self.read(at)?;
+        let cut = |range: &Range<u64>| {
+            let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
+            (start <= end && end <= whole.len()).then(|| whole.slice(start..end))
+        };
+        let found: Option<Vec<Bytes>> = ranges.iter().map(cut).collect();
+        found.ok_or_else(|| Error::corrupt_file(at.to_string(), "a range past the end of the object"))
+    }
+
+    fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {
+        let mut objects = objects();
+        if existing == Existing::Refuse && objects.contains_key(&key(at)) {
+            return Err(Error::AlreadyExists { path: at.to_string() });
+        }
+        objects.insert(key(at), bytes);
+        Ok(())
+    }
+
+    fn output(&self, at: &Location) -> Result<Box<dyn Output>> {
+        Ok(Box::new(Growing { at: at.clone(), bytes: BytesMut::new() }))
+    }
+
+    fn delete(&self, at: &Location) -> Result<()> {
+        objects().remove(&key(at));
+        Ok(())
+    }
+
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+        let objects = objects();
+        let from = (Bound::Included(key(prefix)), Bound::Unbounded);
+        let below = |(authority, key): &(String, String)| *authority == prefix.authority && key.starts_with(&prefix.key);
+        let found = objects.range(from).take_while(|(key, _)| below(key));
+        Ok(found
+            .map(|((_, key), bytes)| Entry { path: key.clone(), size: bytes.len() as u64, modified_ms: None })
+            .collect())
+    }
+}
+
+struct Growing {
+    at: Location,
+    bytes: BytesMut,
+}
+
+impl Output for Growing {
+    fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.bytes.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Memory.put(&self.at, self.bytes.freeze(), Existing::Replace)
+    }
+
+    fn abort(self: Box<Self>) {}
+}

@@ -1,0 +1,259 @@
+//! One door to bytes: every path of every table goes through [`Storage`].
+//!
+//! A path is resolved in one place ([`Storage::resolve`]): it is relocated if the table was moved, parsed by the one
+//! parser ([`Location`]), and handed to the store of its scheme. Paths of metadata are taken verbatim: nothing is decoded
+//! or encoded on the way ("File System Operations": the specification asks only for in-place write, seekable reads and
+//! deletes).
+
+mod faults;
+mod local;
+mod location;
+mod memory;
+mod properties;
+mod remote;
+mod secret;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+
+pub use faults::{Fault, FaultPlan};
+pub use location::{Location, Scheme};
+pub use properties::is_secret;
+pub use secret::Secret;
+
+/// Whether an object may replace another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// An object at the path is replaced.
+    Replace,
+    /// An object at the path makes the write fail with [`Error::AlreadyExists`], also when two writers race.
+    Refuse,
+}
+
+/// An object found by [`Storage::list`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path, beginning with the prefix that was asked for.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was last changed, in milliseconds from the epoch, where the store says so.
+    pub modified_ms: Option<i64>,
+}
+
+/// An object that is being written; it does not exist (under its name) before [`Output::finish`].
+pub trait Output: Send {
+    /// Appends bytes.
+    fn write(&mut self, bytes: Bytes) -> Result<()>;
+    /// Makes the object appear, whole and durable.
+    fn finish(self: Box<Self>) -> Result<()>;
+    /// Gives up: nothing stays behind.
+    fn abort(self: Box<Self>);
+}
+
+/// What a kind of store can do. Keys are absolute within the store.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// The whole object.
+    fn read(&self, at: &Location) -> Result<Bytes>;
+    /// Size in bytes.
+    fn size(&self, at: &Location) -> Result<u64>;
+    /// Some ranges of the object, in the order asked for; a range past the end is an error.
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+    /// Writes an object in one go, durably.
+    fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()>;
+    /// Starts an object that is written piece by piece; data files have unique names, so it may replace.
+    fn output(&self, at: &Location) -> Result<Box<dyn Output>>;
+    /// Deletes an object; one that is not there is no error.
+    fn delete(&self, at: &Location) -> Result<()>;
+    /// Everything below a prefix that ends at a `/`, sorted by path.
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>>;
+}
+
+/// The door. Cheap to clone; clones share their stores.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+struct Inner {
+    properties: BTreeMap<String, String>,
+    /// Old and new prefix, the longest old one first.
+    relocate: Vec<(String, String)>,
+    stores: RwLock<HashMap<(Scheme, String), Arc<dyn Store>>>,
+    faults: Option<Arc<FaultPlan>>,
+}
+
+impl Storage {
+    /// A door with properties named as PyIceberg names them (`s3.endpoint`, `gcs.oauth2.token`, …); others are ignored.
+    pub fn new(properties: BTreeMap<String, String>) -> Self {
+        Self::build(properties, Vec::new(), None)
+    }
+
+    /// A door that sends every path below an old prefix to a new one: for tables that were moved or copied.
+    ///
+    /// A prefix matches at a path separator only; of several the longest wins.
+    #[must_use]
+    pub fn relocated(&self, mapping: impl IntoIterator<Item = (String, String)>) -> Self {
+        let trim = |text: String| if text.len() > 1 { text.trim_end_matches('/').to_owned() } else { text };
+        let mut relocate: Vec<_> = mapping.into_iter().map(|(old, new)| (trim(old), trim(new))).collect();
+        relocate.sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
+        Self::build(self.0.properties.clone(), relocate, self.0.faults.clone())
+    }
+
+    /// A door whose every step is counted and may fail, for tests of what a crash leaves behind.
+    #[must_use]
+    pub fn with_faults(&self, faults: Arc<FaultPlan>) -> Self {
+        Self::build(self.0.properties.clone(), self.0.relocate.clone(), Some(faults))
+    }
+
+    fn build(
+        properties: BTreeMap<String, String>,
+        relocate: Vec<(String, String)>,
+        faults: Option<Arc<FaultPlan>>,
+    ) -> Self {
+        Self(Arc::new(Inner { properties, relocate, stores: RwLock::default(), faults }))
+    }
+
+    /// Properties it was opened with; secrets among them are the caller's to guard (see [`is_secret`]).
+    pub fn properties(&self) -> &BTreeMap<String, String> {
+        &self.0.properties
+    }
+
+    /// The relocation in force, the longest old prefix first.
+    pub fn relocation(&self) -> &[(String, String)] {
+        &self.0.relocate
+    }
+
+    /// Where a path of metadata really lies. The only function that turns a path into a place.
+    pub fn resolve(&self, path: &str) -> Result<Location> {
+        for (old, new) in &self.0.relocate {
+            if let Some(rest) = path.strip_prefix(old.as_str())
+                && (rest.is_empty() || rest.starts_with('/') || old.ends_with('/'))
+            {
+                return Location::parse(&format!("{new}{rest}"));
+            }
+        }
+        Location::parse(path)
+    }
+
+    /// The whole object.
+    pub fn read(&self, path: &str) -> Result<Bytes> {
+        let at = self.resolve(path)?;
+        named(path, self.store(&at)?.read(&at))
+    }
+
+    /// Size in bytes.
+    pub fn size(&self, path: &str) -> Result<u64> {
+        let at = self.resolve(path)?;
+        named(path, self.store(&at)?.size(&at))
+    }
+
+    /// Whether there is an object.
+    pub fn exists(&self, path: &str) -> Result<bool> {
+        match self.size(path) {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One range of bytes.
+    pub fn range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        let mut found = self.ranges(path, std::slice::from_ref(&range))?;
+        found.pop().ok_or_else(|| Error::Internal(format!("{path}: no bytes for a range")))
+    }
+
+    /// Several ranges of bytes; neighbours are fetched together where that saves requests.
+    pub fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let at = self.resolve(path)?;
+        let found = named(path, self.store(&at)?.ranges(&at, ranges))?;
+        let whole = found.len() == ranges.len()
+            && found.iter().zip(ranges).all(|(bytes, range)| bytes.len() as u64 == range.end - range.start);
+        if !whole {
+            return Err(Error::corrupt_file(path, "shorter than its metadata says"));
+        }
+        Ok(found)
+    }
+
+    /// Writes an object in one go, durably.
+    pub fn put(&self, path: &str, bytes: impl Into<Bytes>, existing: Existing) -> Result<()> {
+        let at = self.resolve(path)?;
+        named(path, self.store(&at)?.put(&at, bytes.into(), existing))
+    }
+
+    /// Starts an object that is written piece by piece.
+    pub fn output(&self, path: &str) -> Result<Box<dyn Output>> {
+        let at = self.resolve(path)?;
+        named(path, self.store(&at)?.output(&at))
+    }
+
+    /// Deletes an object; one that is not there is no error.
+    pub fn delete(&self, path: &str) -> Result<()> {
+        let at = self.resolve(path)?;
+        named(path, self.store(&at)?.delete(&at))
+    }
+
+    /// Everything below a folder, sorted by path; the paths begin as `prefix` does, whatever it was relocated to.
+    pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
+        let prefix = prefix.trim_end_matches('/');
+        let at = self.resolve(&format!("{prefix}/"))?;
+        let mut entries = named(prefix, self.store(&at)?.list(&at))?;
+        for entry in &mut entries {
+            if let Some(rest) = entry.path.strip_prefix(&at.key) {
+                entry.path = format!("{prefix}/{rest}");
+            }
+        }
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
+    }
+
+    fn store(&self, at: &Location) -> Result<Arc<dyn Store>> {
+        let key = (at.scheme, at.authority.clone());
+        let known = self.0.stores.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).cloned();
+        if let Some(store) = known {
+            return Ok(store);
+        }
+        let mut store: Arc<dyn Store> = match at.scheme {
+            Scheme::File => Arc::new(local::Local),
+            Scheme::Memory => Arc::new(memory::Memory),
+            _ => Arc::new(remote::Remote::open(at, &self.0.properties)?),
+        };
+        if let Some(plan) = &self.0.faults {
+            store = faults::wrap(store, plan.clone());
+        }
+        let mut stores = self.0.stores.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(stores.entry(key).or_insert(store).clone())
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.properties.iter().map(|(name, value)| {
+            (name.as_str(), if is_secret(name) { "********" } else { value.as_str() })
+        });
+        f.debug_struct("Storage")
+            .field("properties", &shown.collect::<BTreeMap<_, _>>())
+            .field("relocate", &self.0.relocate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self::new(BTreeMap::new())
+    }
+}
+
+/// The same result, its error naming the path that the caller used and not the one it was resolved to.
+fn named<T>(path: &str, result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        Error::NotFound { .. } => Error::NotFound { path: path.to_owned() },
+        Error::AlreadyExists { .. } => Error::AlreadyExists { path: path.to_owned() },
+        Error::Storage { operation, message, .. } => Error::Storage { path: path.to_owned(), operation, message },
+        other => other,
+    })
+}

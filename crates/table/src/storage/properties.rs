@@ -1,0 +1,232 @@
+//! Storage properties, named as PyIceberg and Java name them, as configuration of a store.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use object_store::ClientOptions;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+
+use crate::error::{Error, Result};
+
+/// Property of Python's name, beside those of others for the same thing, and the store's key.
+type Names<K> = (&'static [&'static str], K);
+
+const S3: &[Names<AmazonS3ConfigKey>] = &[
+    (&["s3.endpoint"], AmazonS3ConfigKey::Endpoint),
+    (&["s3.access-key-id", "client.access-key-id"], AmazonS3ConfigKey::AccessKeyId),
+    (&["s3.secret-access-key", "client.secret-access-key"], AmazonS3ConfigKey::SecretAccessKey),
+    (&["s3.session-token", "client.session-token"], AmazonS3ConfigKey::Token),
+    (&["s3.region", "client.region"], AmazonS3ConfigKey::Region),
+    (&["s3.role-arn", "client.role-arn"], AmazonS3ConfigKey::RoleArn),
+    (&["s3.role-session-name", "client.role-session-name"], AmazonS3ConfigKey::RoleSessionName),
+    (&["s3.anonymous"], AmazonS3ConfigKey::SkipSignature),
+    (&["s3.force-virtual-addressing"], AmazonS3ConfigKey::VirtualHostedStyleRequest),
+    (&["s3.checksum-algorithm"], AmazonS3ConfigKey::Checksum),
+    (&["s3.requester-pays"], AmazonS3ConfigKey::RequestPayer),
+];
+
+const GCS: &[Names<GoogleConfigKey>] = &[
+    (&["gcs.service-account-key", "gcs.credentials-json"], GoogleConfigKey::ServiceAccountKey),
+    (&["gcs.service-account-path", "gcs.credential-path"], GoogleConfigKey::ServiceAccount),
+    (&["gcs.service.host", "gcs.endpoint"], GoogleConfigKey::BaseUrl),
+    (&["gcs.no-auth", "gcs.allow-anonymous"], GoogleConfigKey::SkipSignature),
+    (&["gcs.oauth2.token"], GoogleConfigKey::BearerToken),
+];
+
+const ADLS: &[Names<AzureConfigKey>] = &[
+    (&["adls.account-name", "adls.auth.shared-key.account.name"], AzureConfigKey::AccountName),
+    (&["adls.account-key", "adls.auth.shared-key.account.key"], AzureConfigKey::AccessKey),
+    (&["adls.sas-token"], AzureConfigKey::SasKey),
+    (&["adls.tenant-id"], AzureConfigKey::AuthorityId),
+    (&["adls.client-id"], AzureConfigKey::ClientId),
+    (&["adls.client-secret"], AzureConfigKey::ClientSecret),
+    (&["adls.token"], AzureConfigKey::Token),
+    (&["adls.endpoint"], AzureConfigKey::Endpoint),
+];
+
+/// Whether the value of a property is a secret: by what its name says.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let parts = ["secret", "password", "token", "account-key", "account.key", "credential", "sas", "service-account-key"];
+    parts.iter().any(|part| name.contains(part)) && !name.ends_with("expires-at-ms") && !name.ends_with("expires-at")
+}
+
+fn first<'a>(properties: &'a BTreeMap<String, String>, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| properties.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// A flag: Python's `True` and Java's `true`, `1`, `yes`.
+fn flag(properties: &BTreeMap<String, String>, name: &str) -> Result<Option<bool>> {
+    let Some(text) = properties.get(name) else { return Ok(None) };
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(Some(true)),
+        "false" | "0" | "no" | "off" | "" => Ok(Some(false)),
+        _ => Err(Error::invalid(format!("property {name}: {text:?} is neither true nor false"))),
+    }
+}
+
+fn seconds(properties: &BTreeMap<String, String>, name: &str) -> Result<Option<Duration>> {
+    let Some(text) = properties.get(name) else { return Ok(None) };
+    let parsed = text.trim().parse::<f64>().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
+    parsed.map(Some).ok_or_else(|| Error::invalid(format!("property {name}: {text:?} is no number of seconds")))
+}
+
+/// Time-outs and proxy, the same three properties for each kind of store.
+fn client(properties: &BTreeMap<String, String>, prefix: &str) -> Result<ClientOptions> {
+    let mut options = ClientOptions::new();
+    if let Some(limit) = seconds(properties, &format!("{prefix}.connect-timeout"))? {
+        options = options.with_connect_timeout(limit);
+    }
+    if let Some(limit) = seconds(properties, &format!("{prefix}.request-timeout"))? {
+        options = options.with_timeout(limit);
+    }
+    if let Some(proxy) = properties.get(&format!("{prefix}.proxy-uri")) {
+        options = options.with_proxy_url(proxy.as_str());
+    }
+    if flag(properties, "tls.verify")? == Some(false) {
+        options = options.with_allow_invalid_certificates(true);
+    }
+    Ok(options)
+}
+
+/// Plain HTTP is used where an endpoint asks for it, and nowhere else.
+fn plain(endpoint: Option<&str>) -> bool {
+    endpoint.is_some_and(|url| url.starts_with("http://"))
+}
+
+/// An S3 store: the environment first, the properties above it.
+pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<AmazonS3Builder> {
+    let endpoint = first(properties, &["s3.endpoint"]);
+    let options = client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref()));
+    let mut builder = AmazonS3Builder::from_env().with_client_options(options).with_bucket_name(bucket);
+    for (names, key) in S3 {
+        if let Some(value) = first(properties, names) {
+            builder = builder.with_config(*key, value);
+        }
+    }
+    if let Some(path_style) = flag(properties, "s3.path-style-access")? {
+        builder = builder.with_virtual_hosted_style_request(!path_style);
+    }
+    Ok(builder)
+}
+
+fn env_endpoint() -> Option<String> {
+    ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].iter().find_map(|name| std::env::var(name).ok())
+}
+
+/// A Google store.
+pub(super) fn gcs(bucket: &str, properties: &BTreeMap<String, String>) -> Result<GoogleCloudStorageBuilder> {
+    let host = first(properties, &["gcs.service.host", "gcs.endpoint"]);
+    let options = client(properties, "gcs")?.with_allow_http(plain(host));
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_client_options(options).with_bucket_name(bucket);
+    for (names, key) in GCS {
+        if let Some(value) = first(properties, names) {
+            builder = builder.with_config(*key, value);
+        }
+    }
+    Ok(builder)
+}
+
+/// An Azure store: the account comes from the location (`container@account.dfs.core.windows.net`), else a property.
+pub(super) fn azure(authority: &str, properties: &BTreeMap<String, String>) -> Result<MicrosoftAzureBuilder> {
+    let (container, host) = authority.split_once('@').map_or((authority, None), |(c, host)| (c, Some(host)));
+    let endpoint = first(properties, &["adls.endpoint"]);
+    let connection = connection_string(properties);
+    let spoken = connection.iter().find_map(|(name, value)| (name == "BlobEndpoint").then_some(value.as_str()));
+    let options = client(properties, "adls")?.with_allow_http(plain(endpoint) || plain(spoken));
+    let mut builder = MicrosoftAzureBuilder::from_env().with_client_options(options).with_container_name(container);
+    for (name, value) in &connection {
+        builder = match name.as_str() {
+            "AccountName" => builder.with_account(value),
+            "AccountKey" => builder.with_access_key(value),
+            "BlobEndpoint" => builder.with_endpoint(value.clone()),
+            "SharedAccessSignature" => builder.with_config(AzureConfigKey::SasKey, value),
+            _ => builder,
+        };
+    }
+    for (names, key) in ADLS {
+        if let Some(value) = first(properties, names) {
+            builder = builder.with_config(*key, value);
+        }
+    }
+    let Some(host) = host else { return Ok(builder) };
+    let account = host.split('.').next().unwrap_or(host);
+    // Catalogs vend a token for each account, under its name or its whole host.
+    let own = [format!("adls.sas-token.{host}"), format!("adls.sas-token.{account}")];
+    if let Some(token) = own.iter().find_map(|name| properties.get(name)) {
+        builder = builder.with_config(AzureConfigKey::SasKey, token);
+    }
+    let fabric = host.ends_with(".fabric.microsoft.com");
+    Ok(builder.with_account(account).with_use_fabric_endpoint(fabric))
+}
+
+fn connection_string(properties: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let Some(text) = first(properties, &["adls.connection-string"]) else { return Vec::new() };
+    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+}
+
+/// Options of a web server's client.
+pub(super) fn http(url: &str, properties: &BTreeMap<String, String>) -> Result<ClientOptions> {
+    Ok(client(properties, "http")?.with_allow_http(plain(Some(url))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn names_of_pyiceberg() {
+        let builder = s3(
+            "bucket",
+            &map(&[
+                ("s3.endpoint", "http://127.0.0.1:9000"),
+                ("s3.access-key-id", "key"),
+                ("client.secret-access-key", "canary"),
+                ("s3.region", "eu-north-1"),
+                ("s3.path-style-access", "True"),
+                ("write.parquet.unknown", "1"),
+            ]),
+        )
+        .unwrap();
+        let get = |key| builder.get_config_value(&key);
+        assert_eq!(get(AmazonS3ConfigKey::Endpoint).as_deref(), Some("http://127.0.0.1:9000"));
+        assert_eq!(get(AmazonS3ConfigKey::SecretAccessKey).as_deref(), Some("canary"));
+        assert_eq!(get(AmazonS3ConfigKey::Region).as_deref(), Some("eu-north-1"));
+        assert_eq!(get(AmazonS3ConfigKey::VirtualHostedStyleRequest).as_deref(), Some("false"));
+    }
+
+    #[test]
+    fn azure_accounts() {
+        let vended = map(&[("adls.sas-token.acc.dfs.core.windows.net", "sv=1&sig=canary")]);
+        let builder = azure("files@acc.dfs.core.windows.net", &vended).unwrap();
+        assert_eq!(builder.get_config_value(&AzureConfigKey::AccountName).as_deref(), Some("acc"));
+        assert_eq!(builder.get_config_value(&AzureConfigKey::ContainerName).as_deref(), Some("files"));
+        assert!(builder.get_config_value(&AzureConfigKey::SasKey).is_some());
+        let text = "AccountName=dev;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:10000/dev";
+        let builder = azure("files", &map(&[("adls.connection-string", text)])).unwrap();
+        assert_eq!(builder.get_config_value(&AzureConfigKey::AccountName).as_deref(), Some("dev"));
+    }
+
+    #[test]
+    fn bad_values_name_the_property() {
+        let error = s3("b", &map(&[("s3.connect-timeout", "soon")])).unwrap_err().to_string();
+        assert!(error.contains("s3.connect-timeout"), "{error}");
+    }
+
+    #[test]
+    fn secrets_by_name() {
+        for name in ["s3.secret-access-key", "adls.sas-token.acc", "gcs.oauth2.token", "adls.account-key", "credential"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["s3.endpoint", "s3.region", "gcs.oauth2.token-expires-at", "warehouse"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+}

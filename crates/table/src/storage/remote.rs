@@ -1,0 +1,198 @@
+//! Stores across the network: S3, Google, Azure, web servers.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart};
+
+use super::{Entry, Existing, Location, Output, Scheme, Store, properties};
+use crate::error::{Error, Result};
+use crate::runtime;
+
+/// Objects up to this size are written by one request, larger ones in parts of this size.
+const PART: usize = 8 << 20;
+/// Parts of one object that are on their way at once.
+const PARTS_AT_ONCE: usize = 4;
+
+/// A store across the network.
+#[derive(Debug)]
+pub(super) struct Remote {
+    store: Arc<dyn ObjectStore>,
+}
+
+impl Remote {
+    pub(super) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
+        let built: object_store::Result<Arc<dyn ObjectStore>> = match at.scheme {
+            Scheme::S3 => properties::s3(&at.authority, options)?.build().map(|store| Arc::new(store) as _),
+            Scheme::Gcs => properties::gcs(&at.authority, options)?.build().map(|store| Arc::new(store) as _),
+            Scheme::Azure => properties::azure(&at.authority, options)?.build().map(|store| Arc::new(store) as _),
+            Scheme::Http => object_store::http::HttpBuilder::new()
+                .with_url(at.authority.as_str())
+                .with_client_options(properties::http(&at.authority, options)?)
+                .build()
+                .map(|store| Arc::new(store) as _),
+            Scheme::File | Scheme::Memory => return Err(Error::Internal(format!("{at}: not across the network"))),
+        };
+        let store = built.map_err(|error| Error::Storage {
+            path: at.to_string(),
+            operation: "open the store of",
+            message: without_queries(&error.to_string()),
+        })?;
+        Ok(Self { store })
+    }
+}
+
+/// The key as it is written: nothing is encoded or decoded.
+fn key(at: &Location) -> Result<Path> {
+    Path::parse(&at.key).map_err(|error| Error::invalid(format!("{at}: {error}")))
+}
+
+fn failed(at: &Location, operation: &'static str) -> impl Fn(object_store::Error) -> Error {
+    let path = at.to_string();
+    move |error| match error {
+        object_store::Error::NotFound { .. } => Error::NotFound { path: path.clone() },
+        object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. } => {
+            Error::AlreadyExists { path: path.clone() }
+        }
+        other => Error::Storage { path: path.clone(), operation, message: without_queries(&other.to_string()) },
+    }
+}
+
+/// A message without the query parts of the URLs in it, where signatures and tokens are.
+fn without_queries(message: &str) -> String {
+    let mut kept = String::with_capacity(message.len());
+    let mut hidden = false;
+    for letter in message.chars() {
+        if matches!(letter, ' ' | '"' | '\'' | ')' | '\n') {
+            hidden = false;
+        }
+        if !hidden {
+            kept.push(letter);
+        }
+        hidden |= letter == '?';
+    }
+    kept
+}
+
+impl Store for Remote {
+    fn read(&self, at: &Location) -> Result<Bytes> {
+        let key = key(at)?;
+        runtime::wait(async { self.store.get(&key).await?.bytes().await })?.map_err(failed(at, "read"))
+    }
+
+    fn size(&self, at: &Location) -> Result<u64> {
+        let key = key(at)?;
+        runtime::wait(self.store.head(&key))?.map(|about| about.size).map_err(failed(at, "read"))
+    }
+
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let key = key(at)?;
+        runtime::wait(self.store.get_ranges(&key, ranges))?.map_err(failed(at, "read"))
+    }
+
+    fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {
+        let key = key(at)?;
+        let mode = match existing {
+            Existing::Replace => PutMode::Overwrite,
+            Existing::Refuse => PutMode::Create,
+        };
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let sent = runtime::wait(self.store.put_opts(&key, PutPayload::from_bytes(bytes), options))?;
+        sent.map(|_| ()).map_err(failed(at, "write"))
+    }
+
+    fn output(&self, at: &Location) -> Result<Box<dyn Output>> {
+        let key = key(at)?;
+        Ok(Box::new(Upload { store: self.store.clone(), at: at.clone(), key, small: Vec::new(), held: 0, parts: None }))
+    }
+
+    fn delete(&self, at: &Location) -> Result<()> {
+        let key = key(at)?;
+        match runtime::wait(self.store.delete(&key))? {
+            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(failed(at, "delete")(error)),
+        }
+    }
+
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+        let folder = key(prefix)?;
+        let found = runtime::wait(self.store.list(Some(&folder)).try_collect::<Vec<_>>())?;
+        let entry = |about: object_store::ObjectMeta| Entry {
+            path: about.location.to_string(),
+            size: about.size,
+            modified_ms: Some(about.last_modified.timestamp_millis()),
+        };
+        Ok(found.map_err(failed(prefix, "list"))?.into_iter().map(entry).collect())
+    }
+}
+
+/// An object on its way: held back while it is small, then sent in parts.
+struct Upload {
+    store: Arc<dyn ObjectStore>,
+    at: Location,
+    key: Path,
+    small: Vec<Bytes>,
+    held: usize,
+    parts: Option<WriteMultipart>,
+}
+
+impl Upload {
+    fn send(&mut self, bytes: Bytes) -> Result<()> {
+        let Some(parts) = &mut self.parts else { return Err(Error::Internal("an upload without parts".into())) };
+        runtime::wait(async {
+            parts.wait_for_capacity(PARTS_AT_ONCE).await?;
+            parts.put(bytes);
+            Ok(())
+        })?
+        .map_err(failed(&self.at, "write"))
+    }
+}
+
+impl Output for Upload {
+    fn write(&mut self, bytes: Bytes) -> Result<()> {
+        if self.parts.is_some() {
+            return self.send(bytes);
+        }
+        self.held += bytes.len();
+        self.small.push(bytes);
+        if self.held <= PART {
+            return Ok(());
+        }
+        let upload = runtime::wait(self.store.put_multipart(&self.key))?.map_err(failed(&self.at, "write"))?;
+        self.parts = Some(WriteMultipart::new_with_chunk_size(upload, PART));
+        std::mem::take(&mut self.small).into_iter().try_for_each(|bytes| self.send(bytes))
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { store, at, key, small, parts, .. } = *self;
+        let sent = runtime::wait(async {
+            match parts {
+                Some(parts) => parts.finish().await,
+                None => store.put(&key, small.into_iter().collect()).await,
+            }
+        })?;
+        sent.map(|_| ()).map_err(failed(&at, "write"))
+    }
+
+    fn abort(self: Box<Self>) {
+        if let Some(parts) = self.parts {
+            // Nothing is left to do if even this fails: the store expires uploads that were never completed.
+            let _ = runtime::wait(parts.abort());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_queries;
+
+    #[test]
+    fn queries_are_hidden() {
+        let shown = without_queries("error for url (https://a.net/c/k?sv=1&sig=canary): timed out");
+        assert_eq!(shown, "error for url (https://a.net/c/k?): timed out");
+    }
+}
