@@ -72,13 +72,6 @@ pub fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
     Ok(runtime.block_on(future))
 }
 
-/// Starts a future on the network runtime of this process without waiting for it.
-pub fn spawn<T: Send + 'static>(
-    future: impl Future<Output = T> + Send + 'static,
-) -> Result<tokio::task::JoinHandle<T>> {
-    wait(async move { tokio::spawn(future) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

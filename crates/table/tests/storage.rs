@@ -1,5 +1,7 @@
 //! Every kind of store that needs no server keeps the same promises.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
 use std::sync::{Arc, Barrier};
 
 use icefield_table::Error;
@@ -117,7 +119,9 @@ fn secrets_do_not_print() {
 
 #[test]
 fn faults_strike_the_chosen_step() {
-    for (fault, effects) in [(Fault::Error, [true, false, true]), (Fault::LostReply, [true; 3]), (Fault::Killed, [true, false, false])] {
+    for (fault, effects) in
+        [(Fault::Error, [true, false, true]), (Fault::LostReply, [true; 3]), (Fault::Killed, [true, false, false])]
+    {
         let plan = FaultPlan::new(1, fault);
         let plain = Storage::default();
         let storage = plain.with_faults(plan.clone());

@@ -63,7 +63,8 @@ impl Store for Memory {
     fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
         let objects = objects();
         let from = (Bound::Included(key(prefix)), Bound::Unbounded);
-        let below = |(authority, key): &(String, String)| *authority == prefix.authority && key.starts_with(&prefix.key);
+        let below =
+            |(authority, key): &(String, String)| *authority == prefix.authority && key.starts_with(&prefix.key);
         let found = objects.range(from).take_while(|(key, _)| below(key));
         Ok(found
             .map(|((_, key), bytes)| Entry { path: key.clone(), size: bytes.len() as u64, modified_ms: None })

@@ -232,9 +232,11 @@ impl Storage {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.0.properties.iter().map(|(name, value)| {
-            (name.as_str(), if is_secret(name) { "********" } else { value.as_str() })
-        });
+        let shown = self
+            .0
+            .properties
+            .iter()
+            .map(|(name, value)| (name.as_str(), if is_secret(name) { "********" } else { value.as_str() }));
         f.debug_struct("Storage")
             .field("properties", &shown.collect::<BTreeMap<_, _>>())
             .field("relocate", &self.0.relocate)

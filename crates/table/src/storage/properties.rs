@@ -49,7 +49,8 @@ const ADLS: &[Names<AzureConfigKey>] = &[
 /// Whether the value of a property is a secret: by what its name says.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let parts = ["secret", "password", "token", "account-key", "account.key", "credential", "sas", "service-account-key"];
+    let parts =
+        ["secret", "password", "token", "account-key", "account.key", "credential", "sas", "service-account-key"];
     parts.iter().any(|part| name.contains(part)) && !name.ends_with("expires-at-ms") && !name.ends_with("expires-at")
 }
 
@@ -222,7 +223,8 @@ mod tests {
 
     #[test]
     fn secrets_by_name() {
-        for name in ["s3.secret-access-key", "adls.sas-token.acc", "gcs.oauth2.token", "adls.account-key", "credential"] {
+        for name in ["s3.secret-access-key", "adls.sas-token.acc", "gcs.oauth2.token", "adls.account-key", "credential"]
+        {
             assert!(is_secret(name), "{name}");
         }
         for name in ["s3.endpoint", "s3.region", "gcs.oauth2.token-expires-at", "warehouse"] {
