@@ -105,7 +105,9 @@ impl Error {
         match &mut self {
             Self::Corrupt(corrupt) if corrupt.place.is_empty() => corrupt.place.push_str(outer),
             Self::Corrupt(corrupt) => corrupt.place.insert_str(0, &format!("{outer}, ")),
-            Self::Unsupported(text) | Self::Limit(text) | Self::Value(text) => text.insert_str(0, &format!("{outer}: ")),
+            Self::Unsupported(text) | Self::Limit(text) | Self::Value(text) => {
+                text.insert_str(0, &format!("{outer}: "))
+            }
             Self::Invalid(_) | Self::Io(_) => {}
         }
         self

@@ -1,6 +1,6 @@
 //! Column statistics, row indexes and bloom filters ("Column Statistics", "Indexes").
 
-use super::message::{F64, Flag, I32, Opt, Packed, RawText, Rep, S32, S64, Sub, Subs, U32, U64, Word, Blob, messages};
+use super::message::{Blob, F64, Flag, I32, Opt, Packed, RawText, Rep, S32, S64, Sub, Subs, U32, U64, Word, messages};
 
 messages! {
     /// Of `tinyint` to `bigint`.

@@ -122,10 +122,9 @@ impl TypeDescription {
 
     fn child_field(&self, index: usize, options: &ArrowOptions) -> Field {
         let name = self.child_name(index);
-        self.children.get(index).map_or_else(
-            || Field::new(name.as_ref(), DataType::Null, true),
-            |child| child.arrow_field(&name, options),
-        )
+        self.children
+            .get(index)
+            .map_or_else(|| Field::new(name.as_ref(), DataType::Null, true), |child| child.arrow_field(&name, options))
     }
 
     fn child_fields(&self, options: &ArrowOptions) -> Fields {
@@ -234,7 +233,11 @@ fn text_kind(exact: Option<&str>) -> Result<Kind> {
 fn binary_kind(exact: Option<&str>) -> Result<Kind> {
     match exact.map(str::parse::<Kind>).transpose()? {
         Some(
-            kind @ (Kind::Geometry { .. } | Kind::Geography { .. } | Kind::String | Kind::Char { .. } | Kind::Varchar { .. }),
+            kind @ (Kind::Geometry { .. }
+            | Kind::Geography { .. }
+            | Kind::String
+            | Kind::Char { .. }
+            | Kind::Varchar { .. }),
         ) => Ok(kind),
         _ => Ok(Kind::Binary),
     }

@@ -157,7 +157,8 @@ impl TypeDescription {
     }
 
     fn node_to_proto(&self) -> proto::Type {
-        let pair = |(key, value): &(String, String)| proto::StringPair { key: Some(key.clone()), value: Some(value.clone()) };
+        let pair =
+            |(key, value): &(String, String)| proto::StringPair { key: Some(key.clone()), value: Some(value.clone()) };
         let mut node = proto::Type {
             kind: Some(self.kind.to_proto()),
             subtypes: self.children.iter().map(|child| child.column).collect(),
