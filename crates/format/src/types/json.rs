@@ -85,8 +85,9 @@ impl Field {
             members.insert("doc".into(), doc.as_str().into());
         }
         for (key, default) in [("initial-default", &self.initial_default), ("write-default", &self.write_default)] {
-            if let Some(value) = default {
-                members.insert(key.into(), value_json::to_json(value, &self.ty));
+            // A default that is no value of the type cannot be written; what makes fields refuses it.
+            if let Some(json) = default.as_ref().and_then(|value| value_json::to_json(value, &self.ty).ok()) {
+                members.insert(key.into(), json);
             }
         }
         Json::Object(members)

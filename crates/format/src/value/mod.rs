@@ -1,6 +1,17 @@
 //! Single values ("Appendix D: Single-value serialization").
+//!
+//! [`binary`] and [`json`] are the two serializations, [`order`] is the order that bounds and sorted files follow,
+//! [`bounds`] shortens bounds, [`geo`] holds the bounds of shapes, [`human`] writes values for people and for partition
+//! paths. [`calendar`] and [`decimal`] are the texts that these share.
 
+pub mod binary;
+pub mod bounds;
+pub mod calendar;
+pub mod decimal;
+pub mod geo;
+pub mod human;
 pub mod json;
+pub mod order;
 
 /// A value that is not null, without its type: the type always stands beside it.
 ///
@@ -58,6 +69,27 @@ impl PartialEq for Value {
             (Self::Struct(a), Self::Struct(b)) | (Self::List(a), Self::List(b)) => a == b,
             (Self::Map(a), Self::Map(b)) => a == b,
             _ => false,
+        }
+    }
+}
+
+impl Value {
+    /// The kind of the value, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Boolean(_) => "boolean",
+            Self::Int(_) => "32-bit integer",
+            Self::Long(_) => "64-bit integer",
+            Self::Float(_) => "float",
+            Self::Double(_) => "double",
+            Self::Decimal(_) => "decimal",
+            Self::String(_) => "string",
+            Self::Uuid(_) => "uuid",
+            Self::Binary(_) => "bytes",
+            Self::Variant { .. } => "variant",
+            Self::Struct(_) => "struct",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
         }
     }
 }

@@ -1,0 +1,66 @@
+//! Transforms as text ("Partition Specs" in Appendix C).
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::transform::Transform;
+
+/// The largest width and number of buckets: the reference implementation keeps both in 32 signed bits.
+const LARGEST: u32 = i32::MAX as u32;
+
+impl Transform {
+    /// Reads a transform; letters may be of either case. What is not known is kept as it is written.
+    ///
+    /// # Errors
+    /// `Invalid` for `bucket` or `truncate` with a number that is zero or does not fit 31 bits.
+    pub fn parse(text: &str) -> Result<Self> {
+        if let Some((name, digits)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+            let make = match name.to_ascii_lowercase().as_str() {
+                "bucket" => Some(Self::Bucket as fn(u32) -> Self),
+                "truncate" => Some(Self::Truncate as fn(u32) -> Self),
+                _ => None,
+            };
+            let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            if let Some(make) = make.filter(|_| numeric) {
+                let number = digits.parse().ok().filter(|number| (1..=LARGEST).contains(number));
+                return number.map(make).ok_or_else(|| {
+                    Error::invalid(format!("transform {text}: the number must be between 1 and {LARGEST}"))
+                });
+            }
+        }
+        Ok(match text.to_ascii_lowercase().as_str() {
+            "identity" => Self::Identity,
+            "void" => Self::Void,
+            "year" => Self::Year,
+            "month" => Self::Month,
+            "day" => Self::Day,
+            "hour" => Self::Hour,
+            _ => Self::Unknown(text.into()),
+        })
+    }
+}
+
+impl FromStr for Transform {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Transform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Identity => f.write_str("identity"),
+            Self::Bucket(buckets) => write!(f, "bucket[{buckets}]"),
+            Self::Truncate(width) => write!(f, "truncate[{width}]"),
+            Self::Year => f.write_str("year"),
+            Self::Month => f.write_str("month"),
+            Self::Day => f.write_str("day"),
+            Self::Hour => f.write_str("hour"),
+            Self::Void => f.write_str("void"),
+            Self::Unknown(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Partition paths: `name=value/name=value`, each side escaped as the reference implementation does.
+//!
+//! A path is for people and for tools that list folders; the partition tuple in the manifest is what counts.
+
+use crate::error::{Error, Result};
+use crate::spec::PartitionSpec;
+use crate::types::PrimitiveType;
+use crate::value::{Value, calendar, decimal};
+
+/// What Hive writes for null.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The form encoding of UTF-8: letters, digits and `*-._` stay, a space becomes `+`, all else `%XX`.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    escape_into(text, &mut out);
+    out
+}
+
+fn escape_into(text: &str, out: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
+            b' ' => out.push('+'),
+            _ => {
+                out.push('%');
+                for nibble in [byte >> 4, byte & 15] {
+                    out.extend(HEX.get(usize::from(nibble)).copied().map(char::from));
+                }
+            }
+        }
+    }
+}
+
+/// The path of a partition: one `name=value` a field of `spec`, joined by `/`.
+///
+/// `sources` are the types of the fields' source columns, `partition` the results of their transforms.
+///
+/// # Errors
+/// `Invalid` where the three are not of one length.
+pub fn partition_path(spec: &PartitionSpec, sources: &[PrimitiveType], partition: &[Option<Value>]) -> Result<String> {
+    if spec.fields.len() != sources.len() || spec.fields.len() != partition.len() {
+        return Err(Error::invalid(format!(
+            "a partition of {} values and {} types for a spec of {} fields",
+            partition.len(),
+            sources.len(),
+            spec.fields.len()
+        )));
+    }
+    let mut out = String::new();
+    for ((field, source), value) in spec.fields.iter().zip(sources).zip(partition) {
+        if !out.is_empty() {
+            out.push('/');
+        }
+        escape_into(&field.name, &mut out);
+        out.push('=');
+        escape_into(&field.transform.to_human_string(value.as_ref(), source), &mut out);
+    }
+    Ok(out)
+}
+
+/// Reads an identity-partitioned value from an (unescaped) folder name of a Hive-style layout, when files are imported.
+///
+/// # Errors
+/// `Invalid` where the text is no value of the type, `Unsupported` for a type that is not read from paths.
+pub fn from_partition_string(text: &str, ty: &PrimitiveType) -> Result<Option<Value>> {
+    use PrimitiveType as T;
+    if text == HIVE_NULL {
+        return Ok(None);
+    }
+    let value = match ty {
+        T::Boolean => Some(Value::Boolean(text.eq_ignore_ascii_case("true"))),
+        T::Int => text.parse().ok().map(Value::Int),
+        T::Long => text.parse().ok().map(Value::Long),
+        T::Float => java_number(text).and_then(|text| text.parse().ok()).map(Value::Float),
+        T::Double => java_number(text).and_then(|text| text.parse().ok()).map(Value::Double),
+        T::String => Some(Value::String(text.to_owned())),
+        T::Uuid => parse_uuid(text).map(Value::Uuid),
+        T::Fixed(length) => fixed_from_text(text, *length).map(Value::Binary),
+        T::Binary => Some(Value::Binary(text.as_bytes().to_vec())),
+        T::Decimal { scale, .. } => decimal::parse(text).and_then(|parsed| parsed.rescaled(*scale)).map(Value::Decimal),
+        T::Date => calendar::parse_date(text).and_then(|days| i32::try_from(days).ok()).map(Value::Int),
+        _ => return Err(Error::unsupported(format!("type {ty} is not read from partition paths"))),
+    };
+    let value = value.ok_or_else(|| Error::invalid(format!("{text:?} in a partition path is no {ty}")))?;
+    Ok(Some(value))
+}
+
+/// The words that Java takes for numbers are these, and no others that Rust would take (`nan`, `inf`).
+fn java_number(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let special = ["NaN", "Infinity", "+Infinity", "-Infinity", "+NaN", "-NaN"].contains(&text);
+    let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    (special || numeric).then_some(text)
+}
+
+/// Five groups of hexadecimal digits, each filled up with zeros (Java's `UUID.fromString`).
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    const WIDTHS: [usize; 5] = [8, 4, 4, 4, 12];
+    let mut digits = String::with_capacity(32);
+    let mut groups = text.split('-');
+    for width in WIDTHS {
+        let group = groups.next().filter(|group| (1..=width).contains(&group.len()))?;
+        if !group.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        digits.extend(std::iter::repeat_n('0', width - group.len()));
+        digits.push_str(group);
+    }
+    if groups.next().is_some() {
+        return None;
+    }
+    u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
+}
+
+/// The text's bytes, cut or filled up with zeros. A type may claim any length, so only what a path can hold is filled.
+fn fixed_from_text(text: &str, length: u32) -> Option<Vec<u8>> {
+    const LONGEST: usize = 1 << 20;
+    let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST)?;
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(length, 0);
+    Some(bytes)
+}

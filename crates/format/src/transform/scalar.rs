@@ -1,0 +1,102 @@
+//! The definition of each transform for one value ("Bucket Transform Details", "Truncate Transform Details").
+
+use crate::error::{Error, Result};
+use crate::transform::Transform;
+use crate::transform::murmur3::{hash_long, murmur3_32};
+use crate::types::{PrimitiveType, Type};
+use crate::value::calendar::{CivilDate, MICROS_PER_DAY, NANOS_PER_DAY};
+use crate::value::{Value, bounds, decimal};
+
+impl Transform {
+    /// The result for one value of a column of type `source`; null for null.
+    ///
+    /// # Errors
+    /// `Invalid` where the transform does not take the type, the value is not one of it, or the result does not fit its
+    /// type (hours beyond the year 246,953); `Unsupported` for an unknown transform.
+    pub fn apply(&self, source: &Type, value: Option<&Value>) -> Result<Option<Value>> {
+        if let Self::Unknown(text) = self {
+            return Err(Error::unsupported(format!("transform {text} is not known here")));
+        }
+        let refused = || Error::invalid(format!("transform {self} does not take type {source}"));
+        if self.result_type(source).is_none() {
+            return Err(refused());
+        }
+        let (Some(value), false) = (value, self.is_void()) else { return Ok(None) };
+        let source = source.as_primitive().ok_or_else(refused)?;
+        let result = match self {
+            Self::Bucket(buckets) => bucket_hash(value, source).map(|hash| bucket_of(hash, *buckets)).map(Value::Int),
+            Self::Truncate(width) => truncate(value, *width),
+            Self::Year | Self::Month | Self::Day => days(value, source).and_then(|days| self.of_days(days)),
+            Self::Hour => hours(value, source).and_then(|hours| i32::try_from(hours).ok()).map(Value::Int),
+            Self::Identity | Self::Void | Self::Unknown(_) => Some(value.clone()),
+        };
+        result.map(Some).ok_or_else(|| {
+            Error::invalid(format!("transform {self} of a {} as {source} has no result", value.kind()))
+        })
+    }
+
+    fn of_days(&self, days: i64) -> Option<Value> {
+        let date = CivilDate::from_days(days);
+        let ordinal = match self {
+            Self::Year => date.year - 1970,
+            Self::Month => (date.year - 1970) * 12 + i64::from(date.month) - 1,
+            _ => days,
+        };
+        i32::try_from(ordinal).ok().map(Value::Int)
+    }
+}
+
+/// The bucket of a hash.
+#[inline]
+pub(crate) fn bucket_of(hash: u32, buckets: u32) -> i32 {
+    // Both are below 2^31.
+    ((hash & 0x7fff_ffff) % buckets.max(1)) as i32
+}
+
+/// The hash of a value of a type that `bucket` takes.
+fn bucket_hash(value: &Value, source: &PrimitiveType) -> Option<u32> {
+    use PrimitiveType as T;
+    Some(match (source, value) {
+        (T::Int | T::Date, Value::Int(v)) => hash_long(i64::from(*v)),
+        (T::Long | T::Time | T::Timestamp | T::Timestamptz, Value::Long(v)) => hash_long(*v),
+        (T::TimestampNs | T::TimestamptzNs, Value::Long(v)) => hash_long(v.div_euclid(1000)),
+        (T::Decimal { .. }, Value::Decimal(v)) => murmur3_32(decimal::minimal_bytes(*v).as_slice()),
+        (T::String, Value::String(v)) => murmur3_32(v.as_bytes()),
+        (T::Uuid, Value::Uuid(v)) => murmur3_32(v),
+        (T::Fixed(_) | T::Binary, Value::Binary(v)) => murmur3_32(v),
+        _ => return None,
+    })
+}
+
+/// `v - (v mod width)` with a remainder that is not negative; text and bytes cut to a length.
+///
+/// Below the smallest number that the type holds the result wraps around, as in the reference implementation.
+fn truncate(value: &Value, width: u32) -> Option<Value> {
+    Some(match value {
+        Value::Int(v) => Value::Int(v.wrapping_sub(i64::from(*v).rem_euclid(i64::from(width.max(1))) as i32)),
+        Value::Long(v) => Value::Long(v.wrapping_sub(v.rem_euclid(i64::from(width.max(1))))),
+        Value::Decimal(v) => Value::Decimal(v.wrapping_sub(v.rem_euclid(i128::from(width.max(1))))),
+        Value::String(v) => Value::String(bounds::truncate_text(v, width as usize).to_owned()),
+        Value::Binary(v) => Value::Binary(bounds::truncate_bytes(v, width as usize).to_vec()),
+        _ => return None,
+    })
+}
+
+fn days(value: &Value, source: &PrimitiveType) -> Option<i64> {
+    use PrimitiveType as T;
+    Some(match (source, value) {
+        (T::Date, Value::Int(days)) => i64::from(*days),
+        (T::Timestamp | T::Timestamptz, Value::Long(micros)) => micros.div_euclid(MICROS_PER_DAY),
+        (T::TimestampNs | T::TimestamptzNs, Value::Long(nanos)) => nanos.div_euclid(NANOS_PER_DAY),
+        _ => return None,
+    })
+}
+
+fn hours(value: &Value, source: &PrimitiveType) -> Option<i64> {
+    use PrimitiveType as T;
+    Some(match (source, value) {
+        (T::Timestamp | T::Timestamptz, Value::Long(micros)) => micros.div_euclid(MICROS_PER_DAY / 24),
+        (T::TimestampNs | T::TimestamptzNs, Value::Long(nanos)) => nanos.div_euclid(NANOS_PER_DAY / 24),
+        _ => return None,
+    })
+}

@@ -1,0 +1,78 @@
+//! The binary form of single values ("Appendix D: Binary single-value serialization").
+
+use crate::error::{Error, Result};
+use crate::types::PrimitiveType;
+use crate::value::{Value, decimal};
+
+/// The bytes of `value`, a value of the type `ty`.
+///
+/// # Errors
+/// `Invalid` where the value is not one of the type, `Unsupported` for a type without a binary form.
+pub fn to_bytes(value: &Value, ty: &PrimitiveType) -> Result<Vec<u8>> {
+    use PrimitiveType as T;
+    match (ty, value) {
+        (T::Boolean, Value::Boolean(v)) => Ok(vec![u8::from(*v)]),
+        (T::Int | T::Date, Value::Int(v)) => Ok(v.to_le_bytes().to_vec()),
+        (T::Long | T::Time | T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, Value::Long(v)) => {
+            Ok(v.to_le_bytes().to_vec())
+        }
+        (T::Float, Value::Float(v)) => Ok(v.to_le_bytes().to_vec()),
+        (T::Double, Value::Double(v)) => Ok(v.to_le_bytes().to_vec()),
+        (T::Decimal { .. }, Value::Decimal(v)) => Ok(decimal::minimal_bytes(*v).as_slice().to_vec()),
+        (T::String, Value::String(v)) => Ok(v.as_bytes().to_vec()),
+        (T::Uuid, Value::Uuid(v)) => Ok(v.to_vec()),
+        (T::Fixed(_) | T::Binary | T::Geometry { .. } | T::Geography { .. }, Value::Binary(v)) => Ok(v.clone()),
+        (T::Unknown | T::Unrecognized(_), _) => Err(Error::unsupported(format!("type {ty} has no binary form"))),
+        _ => Err(Error::invalid(format!("a {} is not a value of type {ty}", value.kind()))),
+    }
+}
+
+/// The value of type `ty` that `bytes` hold.
+///
+/// Bytes written before the column's type was promoted are read as well: four bytes of a `long` are those of an `int`,
+/// four bytes of a `double` those of a `float`. Bytes after a value of fixed width are left alone, as the reference
+/// implementation does.
+///
+/// # Errors
+/// `Corrupt` where the bytes are too few or are no text, `Unsupported` for a type without a binary form.
+pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
+    use PrimitiveType as T;
+    Ok(match ty {
+        T::Boolean => Value::Boolean(head::<1>(bytes, ty)? != [0]),
+        T::Int | T::Date => Value::Int(i32::from_le_bytes(head(bytes, ty)?)),
+        T::Long | T::Time | T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs => {
+            Value::Long(match bytes.first_chunk() {
+                Some(chunk) => i64::from_le_bytes(*chunk),
+                None => i64::from(i32::from_le_bytes(head(bytes, ty)?)),
+            })
+        }
+        T::Float => Value::Float(f32::from_le_bytes(head(bytes, ty)?)),
+        T::Double => Value::Double(match bytes.first_chunk() {
+            Some(chunk) => f64::from_le_bytes(*chunk),
+            None => f64::from(f32::from_le_bytes(head(bytes, ty)?)),
+        }),
+        T::Decimal { .. } => match decimal::from_big_endian(bytes) {
+            Some(unscaled) => Value::Decimal(unscaled),
+            None => {
+                return Err(Error::corrupt("", format!("{} bytes are no decimal of at most 128 bits", bytes.len())));
+            }
+        },
+        T::String => match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => Value::String(text.to_owned()),
+            Err(_) => return Err(Error::corrupt("", format!("a string of {} bytes is not UTF-8", bytes.len()))),
+        },
+        T::Uuid => Value::Uuid(head(bytes, ty)?),
+        T::Fixed(_) | T::Binary | T::Geometry { .. } | T::Geography { .. } => Value::Binary(bytes.to_vec()),
+        T::Unknown | T::Unrecognized(_) => {
+            return Err(Error::unsupported(format!("type {ty} has no binary form")));
+        }
+    })
+}
+
+/// The first `N` bytes.
+fn head<const N: usize>(bytes: &[u8], ty: &PrimitiveType) -> Result<[u8; N]> {
+    match bytes.first_chunk() {
+        Some(chunk) => Ok(*chunk),
+        None => Err(Error::corrupt("", format!("a value of type {ty} needs {N} bytes, {} are there", bytes.len()))),
+    }
+}
