@@ -155,7 +155,8 @@ fn list_from_json(json: &Json, ty: &ListType) -> Result<Value> {
 
 fn map_from_json(json: &Json, ty: &MapType) -> Result<Value> {
     let parts = json.as_object().and_then(|object| object.get("keys").zip(object.get("values")));
-    let (keys, values) = parts.ok_or_else(|| not_a_value(json, ty))?;
+    let (keys, values) =
+        parts.ok_or_else(|| not_a_value(json, &format_args!("map<{}, {}>", ty.key.ty, ty.value.ty)))?;
     let values = optionals_from_json(values, &ty.value.ty).map_err(|error| error.within("/values"))?;
     let keys = optionals_from_json(keys, &ty.key.ty).map_err(|error| error.within("/keys"))?;
     if keys.len() != values.len() {
