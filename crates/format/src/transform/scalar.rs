@@ -30,9 +30,9 @@ impl Transform {
             Self::Hour => hours(value, source).and_then(|hours| i32::try_from(hours).ok()).map(Value::Int),
             Self::Identity | Self::Void | Self::Unknown(_) => Some(value.clone()),
         };
-        result.map(Some).ok_or_else(|| {
-            Error::invalid(format!("transform {self} of a {} as {source} has no result", value.kind()))
-        })
+        result
+            .map(Some)
+            .ok_or_else(|| Error::invalid(format!("transform {self} of a {} as {source} has no result", value.kind())))
     }
 
     fn of_days(&self, days: i64) -> Option<Value> {
