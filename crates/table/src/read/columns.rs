@@ -1,0 +1,275 @@
+//! Where the values of each wanted column come from ("Column Projection").
+//!
+//! A file is planned once: every wanted field gets a [`Source`], by field id and at any depth. The rules of the
+//! specification for an id that the file lacks are one function, [`Rules::absent`], in the order in which the
+//! specification lists them; a rule is added there and nowhere else.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef, Fields};
+use icefield_format::types::{Field, Type};
+use icefield_format::value::Value;
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+
+use super::promote::{self, Promotion};
+use crate::error::{Error, Result};
+
+/// Where a field's values come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A column (or child) of the file, by its place among its siblings.
+    File {
+        /// Place in the batch or struct that the file reader gives.
+        position: usize,
+        /// How it becomes the wanted type.
+        shape: Shape,
+    },
+    /// One value for every row; `None` is null.
+    Constant(Option<Value>),
+}
+
+/// How an array of the file becomes one of the wanted type.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// It is that already.
+    Keep,
+    /// A legal promotion, or another layout of the same values.
+    Promote(Promotion),
+    /// Each wanted child from its own source.
+    Struct(Vec<Planned>),
+    /// Elements reshaped.
+    List(Box<Planned>),
+    /// Keys and values reshaped.
+    Map(Box<Planned>, Box<Planned>),
+}
+
+/// A wanted field and its source.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The field as the reader gives it out.
+    pub target: FieldRef,
+    /// The wanted Iceberg type.
+    pub ty: Type,
+    /// Where its values come from.
+    pub source: Source,
+}
+
+/// What the rules need to know of a data file besides its columns.
+pub trait Constants {
+    /// The partition value of an identity field on this source column: `Some(None)` is a null partition value.
+    fn identity(&self, source_id: i32) -> Option<Option<Value>>;
+}
+
+/// The rules, for one file.
+pub struct Rules<'a> {
+    /// Path of the file, for errors.
+    pub path: &'a str,
+    /// Partition values of the file.
+    pub constants: &'a dyn Constants,
+    /// Whether the ids of the columns stand in the file; else they were given by a name mapping or by position, and
+    /// the identity partition value goes first, as the specification orders the rules.
+    pub ids_in_file: bool,
+}
+
+impl Rules<'_> {
+    /// Plans the wanted columns against the columns of a file.
+    pub fn plan(&self, wanted: &[(Field, FieldRef)], file: &Fields) -> Result<Vec<Planned>> {
+        wanted.iter().map(|(field, target)| self.field(field, target, file, &field.name)).collect()
+    }
+
+    fn field(&self, field: &Field, target: &FieldRef, siblings: &Fields, path: &str) -> Result<Planned> {
+        let position = siblings.iter().position(|sibling| field_id(sibling) == Some(field.id));
+        let partition = if self.ids_in_file && position.is_some() { None } else { self.constants.identity(field.id) };
+        let source = match (partition, position.and_then(|at| siblings.get(at).map(|found| (at, found)))) {
+            (Some(value), _) => Source::Constant(value),
+            (None, Some((position, found))) => Source::File { position, shape: self.shape(field, target, found, path)? },
+            (None, None) => self.absent(field, path)?,
+        };
+        Ok(Planned { target: target.clone(), ty: field.ty.clone(), source })
+    }
+
+    /// The value of a field that neither the file nor its partition has.
+    fn absent(&self, field: &Field, path: &str) -> Result<Source> {
+        if let Some(default) = &field.initial_default {
+            return Ok(Source::Constant(Some(default.clone())));
+        }
+        if field.required {
+            return Err(Error::corrupt_file(
+                self.path,
+                format!("column {path} (id {}) is required and has no default, but the file lacks it", field.id),
+            ));
+        }
+        Ok(Source::Constant(None))
+    }
+
+    fn shape(&self, field: &Field, target: &FieldRef, found: &FieldRef, path: &str) -> Result<Shape> {
+        match (&field.ty, target.data_type(), found.data_type()) {
+            (Type::Struct(ty), DataType::Struct(targets), DataType::Struct(children)) => {
+                let pairs = ty.fields.iter().zip(targets);
+                let planned = pairs.map(|(child, target)| {
+                    self.field(child, target, children, &format!("{path}.{}", child.name))
+                });
+                Ok(Shape::Struct(planned.collect::<Result<_>>()?))
+            }
+            (Type::List(ty), DataType::List(target), DataType::List(element)) => {
+                Ok(Shape::List(Box::new(self.inner(&ty.element, target, element, &format!("{path}.element"))?)))
+            }
+            (Type::Map(ty), DataType::Map(target, _), DataType::Map(entries, _)) => {
+                let (DataType::Struct(target), DataType::Struct(entries)) = (target.data_type(), entries.data_type())
+                else {
+                    return Err(self.mismatch(path, field, found));
+                };
+                let ([key_target, value_target], [key, value]) = (&target[..], &entries[..]) else {
+                    return Err(self.mismatch(path, field, found));
+                };
+                let key = self.inner(&ty.key, key_target, key, &format!("{path}.key"))?;
+                let value = self.inner(&ty.value, value_target, value, &format!("{path}.value"))?;
+                Ok(Shape::Map(Box::new(key), Box::new(value)))
+            }
+            (Type::Variant, DataType::Struct(_), DataType::Struct(parts)) => {
+                if parts.iter().any(|part| part.name() == "typed_value") {
+                    return Err(Error::unsupported(format!(
+                        "{}: column {path} is a shredded variant; reading those is not built yet",
+                        self.path
+                    )));
+                }
+                Ok(Shape::Keep)
+            }
+            (Type::Primitive(_), wanted, found_type) if wanted == found_type => Ok(Shape::Keep),
+            (Type::Primitive(_), wanted, found_type) => match promote::rule(found_type, wanted) {
+                Some(promotion) => Ok(Shape::Promote(promotion)),
+                None => Err(self.mismatch(path, field, found)),
+            },
+            _ => Err(self.mismatch(path, field, found)),
+        }
+    }
+
+    /// The element of a list, or the key or value of a map: there is one, so its place is fixed and its id not asked.
+    fn inner(&self, field: &Field, target: &FieldRef, found: &FieldRef, path: &str) -> Result<Planned> {
+        let shape = self.shape(field, target, found, path)?;
+        Ok(Planned { target: target.clone(), ty: field.ty.clone(), source: Source::File { position: 0, shape } })
+    }
+
+    fn mismatch(&self, path: &str, field: &Field, found: &FieldRef) -> Error {
+        Error::corrupt_file(
+            self.path,
+            format!("column {path} (id {}) is stored as {}, which cannot be read as its type", field.id, found.data_type()),
+        )
+    }
+}
+
+/// The field id that a file's column carries.
+pub fn field_id(field: &FieldRef) -> Option<i32> {
+    field.metadata().get(PARQUET_FIELD_ID_META_KEY).and_then(|text| text.parse().ok())
+}
+
+/// Marks, in order of depth-first leaves, those that the plan reads; `file` are the columns it was planned against.
+pub fn leaves(planned: &[Planned], file: &Fields) -> Vec<usize> {
+    let mut marks = Vec::new();
+    let mut next = 0;
+    for (position, field) in file.iter().enumerate() {
+        let wanted: Vec<_> = planned.iter().filter_map(|one| shape_at(one, position)).collect();
+        mark(&wanted, field, &mut next, &mut marks);
+    }
+    marks
+}
+
+fn shape_at(planned: &Planned, at: usize) -> Option<&Shape> {
+    match &planned.source {
+        Source::File { position, shape } if *position == at => Some(shape),
+        _ => None,
+    }
+}
+
+/// Visits a field's leaves; `wanted` are the shapes that read this field (none: it is skipped).
+fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<usize>) {
+    let before = marks.len();
+    let first = *next;
+    match field.data_type() {
+        DataType::Struct(children) => {
+            for (position, child) in children.iter().enumerate() {
+                let inner: Vec<_> = wanted.iter().flat_map(|shape| inside(shape, position)).collect();
+                mark(&inner, child, next, marks);
+            }
+        }
+        DataType::List(child) | DataType::LargeList(child) | DataType::FixedSizeList(child, _) => {
+            let inner: Vec<_> = wanted.iter().flat_map(|shape| inside(shape, 0)).collect();
+            mark(&inner, child, next, marks);
+        }
+        DataType::Map(entries, _) => {
+            if let DataType::Struct(pair) = entries.data_type() {
+                for (position, child) in pair.iter().enumerate() {
+                    let inner: Vec<_> = wanted.iter().flat_map(|shape| inside(shape, position)).collect();
+                    mark(&inner, child, next, marks);
+                }
+            }
+        }
+        _ => {
+            if !wanted.is_empty() {
+                marks.push(*next);
+            }
+            *next += 1;
+        }
+    }
+    // A nested column of which no leaf is wanted still has nulls of its own: its first leaf tells them.
+    if !wanted.is_empty() && marks.len() == before && *next > first {
+        marks.push(first);
+    }
+}
+
+/// The shapes with which a shape reads the child at a place.
+fn inside(shape: &Shape, position: usize) -> Vec<&Shape> {
+    match shape {
+        Shape::Keep | Shape::Promote(_) => vec![shape],
+        Shape::Struct(children) => children.iter().filter_map(|child| shape_at(child, position)).collect(),
+        Shape::List(element) => shape_at(element, 0).into_iter().collect(),
+        Shape::Map(key, value) => shape_at(if position == 0 { key } else { value }, 0).into_iter().collect(),
+    }
+}
+
+/// Gives columns that carry no ids the ids that `ids` finds by their dotted path; others lose theirs.
+pub fn with_ids(fields: &Fields, ids: &dyn Fn(&[&str]) -> Option<i32>) -> Fields {
+    fn visit<'a>(field: &'a FieldRef, path: &mut Vec<&'a str>, ids: &dyn Fn(&[&str]) -> Option<i32>) -> FieldRef {
+        path.push(field.name());
+        let ty = match field.data_type() {
+            DataType::Struct(children) => {
+                DataType::Struct(children.iter().map(|child| visit(child, path, ids)).collect())
+            }
+            DataType::List(element) => DataType::List(visit_as("element", element, path, ids)),
+            DataType::Map(entries, sorted) => match entries.data_type() {
+                DataType::Struct(pair) => {
+                    let names = ["key", "value"];
+                    let pair = pair.iter().zip(names).map(|(one, name)| visit_as(name, one, path, ids));
+                    let entries = entries.as_ref().clone().with_data_type(DataType::Struct(pair.collect()));
+                    DataType::Map(Arc::new(entries), *sorted)
+                }
+                _ => field.data_type().clone(),
+            },
+            other => other.clone(),
+        };
+        let id = ids(path);
+        path.pop();
+        let mut metadata = field.metadata().clone();
+        metadata.remove(PARQUET_FIELD_ID_META_KEY);
+        if let Some(id) = id {
+            metadata.insert(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string());
+        }
+        Arc::new(field.as_ref().clone().with_data_type(ty).with_metadata(metadata))
+    }
+
+    /// An element, key or value is looked up by that word whatever the file calls it.
+    fn visit_as<'a>(
+        name: &'a str,
+        field: &'a FieldRef,
+        path: &mut Vec<&'a str>,
+        ids: &dyn Fn(&[&str]) -> Option<i32>,
+    ) -> FieldRef {
+        let renamed = Arc::new(field.as_ref().clone().with_name(name));
+        let mut inner: Vec<&str> = path.clone();
+        let visited = visit(&renamed, &mut inner, ids);
+        Arc::new(visited.as_ref().clone().with_name(field.name()))
+    }
+
+    let mut path = Vec::new();
+    fields.iter().map(|field| visit(field, &mut path, ids)).collect()
+}

@@ -1,0 +1,79 @@
+//! Reading a stored type as a wider one ("Schema Evolution"), or another layout of the same values.
+
+use arrow_array::{ArrayRef, cast::AsArray, types::Date32Type};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::error::{Error, Result};
+
+/// How values become the wanted Arrow type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Promotion {
+    /// Arrow's own cast: it cannot fail for legal data.
+    Cast(DataType),
+    /// `date` to `timestamp` and `timestamp_ns` (v3): midnight of the day.
+    DateToTimestamp(DataType),
+    /// A column without values under any type: a file column of Arrow type null.
+    Nulls(DataType),
+}
+
+/// The rule for a stored and a wanted Arrow type; `None` where the one cannot be read as the other.
+pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
+    use DataType::{
+        Binary, BinaryView, Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary,
+        FixedSizeBinary, Float16, Float32, Float64, Int8, Int16, Int32, Int64, LargeBinary, LargeUtf8, Null, Time32, Time64,
+        Timestamp, UInt8, UInt16, UInt32, Utf8, Utf8View,
+    };
+    let cast = || Some(Promotion::Cast(wanted.clone()));
+    match (stored, wanted) {
+        (Null, _) => Some(Promotion::Nulls(wanted.clone())),
+        (Dictionary(_, values), _) if values.as_ref() == wanted => cast(),
+        (Int8 | Int16 | UInt8 | UInt16, Int32 | Int64)
+        | (Int32 | UInt32, Int64)
+        | (Float16, Float32 | Float64)
+        | (Float32, Float64)
+        | (Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView, Utf8 | LargeUtf8 | Utf8View)
+        | (
+            Binary | LargeBinary | BinaryView | FixedSizeBinary(_) | Utf8 | LargeUtf8 | Utf8View,
+            Binary | LargeBinary | BinaryView,
+        )
+        | (Boolean, Boolean)
+        | (Date64, Date32)
+        | (Time32(_), Time64(_)) => cast(),
+        (Time64(_), Time64(TimeUnit::Microsecond)) => cast(),
+        (
+            Decimal32(precision, scale)
+            | Decimal64(precision, scale)
+            | Decimal128(precision, scale)
+            | Decimal256(precision, scale),
+            Decimal128(wanted_precision, wanted_scale),
+        ) if scale == wanted_scale && precision <= wanted_precision => cast(),
+        // A file may hold another unit than the table (milliseconds, INT96): the values are the same instants.
+        (Timestamp(_, zone), Timestamp(_, wanted_zone)) if zone.is_some() == wanted_zone.is_some() => cast(),
+        (Date32, Timestamp(_, None)) => Some(Promotion::DateToTimestamp(wanted.clone())),
+        _ => None,
+    }
+}
+
+impl Promotion {
+    /// The array with the wanted type.
+    pub fn apply(&self, array: &ArrayRef, path: &str) -> Result<ArrayRef> {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |wanted: &DataType| {
+            cast_with_options(array, wanted, &strict).map_err(|error| Error::corrupt_file(path, error))
+        };
+        match self {
+            Self::Cast(wanted) => cast(wanted),
+            Self::Nulls(wanted) => Ok(arrow_array::new_null_array(wanted, array.len())),
+            Self::DateToTimestamp(wanted) => {
+                // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
+                let limit = if *wanted == DataType::Timestamp(TimeUnit::Nanosecond, None) { 106_751 } else { 106_751_991 };
+                let days = array.as_primitive::<Date32Type>();
+                if days.iter().flatten().any(|day| i64::from(day).abs() > limit) {
+                    return Err(Error::corrupt_file(path, format!("a date does not fit {wanted}")));
+                }
+                cast(wanted)
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Applying a plan of columns to the batches of a file.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, UInt64Array};
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::take::take;
+use icefield_format::types::Type;
+use icefield_format::value::Value;
+
+use super::columns::{Planned, Shape, Source};
+use super::constant;
+use crate::error::{Error, Result};
+
+/// A plan bound to the schema that its batches get.
+#[derive(Debug, Clone)]
+pub struct Reshape {
+    path: Arc<str>,
+    schema: SchemaRef,
+    planned: Vec<Planned>,
+}
+
+impl Reshape {
+    /// Binds a plan; `schema` has one field a planned column.
+    pub fn new(path: &str, schema: SchemaRef, planned: Vec<Planned>) -> Self {
+        Self { path: path.into(), schema, planned }
+    }
+
+    /// The batch as it is wanted.
+    pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let columns = self.planned.iter().map(|one| self.column(one, batch.columns(), rows)).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+            .map_err(|error| Error::corrupt_file(&*self.path, error))
+    }
+
+    fn column(&self, planned: &Planned, siblings: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        match &planned.source {
+            Source::Constant(value) => repeat(value.as_ref(), &planned.ty, planned.target.data_type(), rows),
+            Source::File { position, shape } => {
+                let array = siblings.get(*position).ok_or_else(|| self.inconsistent())?;
+                self.reshape(shape, array, planned.target.data_type())
+            }
+        }
+    }
+
+    fn reshape(&self, shape: &Shape, array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+        let corrupt = |error| Error::corrupt_file(&*self.path, error);
+        match (shape, wanted) {
+            (Shape::Keep, _) => Ok(array.clone()),
+            (Shape::Promote(promotion), _) => promotion.apply(array, &self.path),
+            (Shape::Struct(children), DataType::Struct(fields)) => {
+                let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
+                let columns = children.iter().map(|child| self.column(child, parent.columns(), parent.len()));
+                let columns = columns.collect::<Result<Vec<_>>>()?;
+                let built = StructArray::try_new_with_length(
+                    fields.clone(),
+                    columns,
+                    parent.nulls().cloned(),
+                    parent.len(),
+                );
+                Ok(Arc::new(built.map_err(corrupt)?))
+            }
+            (Shape::List(element), DataType::List(field)) => {
+                let parent = array.as_any().downcast_ref::<ListArray>().ok_or_else(|| self.inconsistent())?;
+                let values = self.column(element, &[parent.values().clone()], parent.values().len())?;
+                let built =
+                    ListArray::try_new(field.clone(), parent.offsets().clone(), values, parent.nulls().cloned());
+                Ok(Arc::new(built.map_err(corrupt)?))
+            }
+            (Shape::Map(key, value), DataType::Map(field, sorted)) => {
+                let parent = array.as_any().downcast_ref::<MapArray>().ok_or_else(|| self.inconsistent())?;
+                let DataType::Struct(pair) = field.data_type() else { return Err(self.inconsistent()) };
+                let keys = self.column(key, &[parent.keys().clone()], parent.keys().len())?;
+                let values = self.column(value, &[parent.values().clone()], parent.values().len())?;
+                let entries = StructArray::try_new(pair.clone(), vec![keys, values], None).map_err(corrupt)?;
+                let (offsets, nulls) = (parent.offsets().clone(), parent.nulls().cloned());
+                Ok(Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, *sorted).map_err(corrupt)?))
+            }
+            _ => Err(self.inconsistent()),
+        }
+    }
+
+    fn inconsistent(&self) -> Error {
+        Error::Internal(format!("{}: the plan of its columns does not fit its batches", self.path))
+    }
+}
+
+/// One value as a column of `rows` rows.
+pub fn repeat(value: Option<&Value>, ty: &Type, wanted: &DataType, rows: usize) -> Result<ArrayRef> {
+    let Some(value) = value else { return Ok(arrow_array::new_null_array(wanted, rows)) };
+    let one = constant::array(&[Some(value)], ty, wanted)?;
+    let zeros = UInt64Array::from_value(0, rows);
+    take(&one, &zeros, None).map_err(|error| Error::Internal(error.to_string()))
+}
