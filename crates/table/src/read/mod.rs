@@ -1,0 +1,12 @@
+//! Tasks to Arrow batches ("Column Projection", "Scan Planning").
+//!
+//! A format gives a file's columns and the batches of some of them ([`parquet`]); [`columns`] decides where every wanted
+//! value comes from, [`reshape`] applies that, [`stream`] runs many tasks. A new rule is a line in
+//! [`columns::Rules`], a new format a file beside [`parquet`].
+
+pub mod columns;
+pub mod constant;
+pub mod parquet;
+pub mod promote;
+pub mod reshape;
+pub mod stream;
