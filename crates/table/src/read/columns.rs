@@ -82,7 +82,9 @@ impl Rules<'_> {
         let partition = if self.ids_in_file && position.is_some() { None } else { self.constants.identity(field.id) };
         let source = match (partition, position.and_then(|at| siblings.get(at).map(|found| (at, found)))) {
             (Some(value), _) => Source::Constant(value),
-            (None, Some((position, found))) => Source::File { position, shape: self.shape(field, target, found, path)? },
+            (None, Some((position, found))) => {
+                Source::File { position, shape: self.shape(field, target, found, path)? }
+            }
             (None, None) => self.absent(field, path)?,
         };
         Ok(Planned { target: target.clone(), ty: field.ty.clone(), source })
@@ -106,9 +108,8 @@ impl Rules<'_> {
         match (&field.ty, target.data_type(), found.data_type()) {
             (Type::Struct(ty), DataType::Struct(targets), DataType::Struct(children)) => {
                 let pairs = ty.fields.iter().zip(targets);
-                let planned = pairs.map(|(child, target)| {
-                    self.field(child, target, children, &format!("{path}.{}", child.name))
-                });
+                let planned =
+                    pairs.map(|(child, target)| self.field(child, target, children, &format!("{path}.{}", child.name)));
                 Ok(Shape::Struct(planned.collect::<Result<_>>()?))
             }
             (Type::List(ty), DataType::List(target), DataType::List(element)) => {
@@ -153,7 +154,11 @@ impl Rules<'_> {
     fn mismatch(&self, path: &str, field: &Field, found: &FieldRef) -> Error {
         Error::corrupt_file(
             self.path,
-            format!("column {path} (id {}) is stored as {}, which cannot be read as its type", field.id, found.data_type()),
+            format!(
+                "column {path} (id {}) is stored as {}, which cannot be read as its type",
+                field.id,
+                found.data_type()
+            ),
         )
     }
 }

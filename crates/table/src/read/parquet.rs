@@ -182,7 +182,9 @@ fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata,
 fn int96_as_micros(field: &Field) -> Field {
     let child = |child: &Arc<Field>| Arc::new(int96_as_micros(child));
     let ty = match field.data_type() {
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+        }
         DataType::Struct(children) => DataType::Struct(children.iter().map(child).collect()),
         DataType::List(element) => DataType::List(child(element)),
         DataType::Map(entries, sorted) => DataType::Map(child(entries), *sorted),

@@ -21,8 +21,8 @@ pub enum Promotion {
 pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary,
-        FixedSizeBinary, Float16, Float32, Float64, Int8, Int16, Int32, Int64, LargeBinary, LargeUtf8, Null, Time32, Time64,
-        Timestamp, UInt8, UInt16, UInt32, Utf8, Utf8View,
+        FixedSizeBinary, Float16, Float32, Float64, Int8, Int16, Int32, Int64, LargeBinary, LargeUtf8, Null, Time32,
+        Time64, Timestamp, UInt8, UInt16, UInt32, Utf8, Utf8View,
     };
     let cast = || Some(Promotion::Cast(wanted.clone()));
     match (stored, wanted) {
@@ -67,7 +67,8 @@ impl Promotion {
             Self::Nulls(wanted) => Ok(arrow_array::new_null_array(wanted, array.len())),
             Self::DateToTimestamp(wanted) => {
                 // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
-                let limit = if *wanted == DataType::Timestamp(TimeUnit::Nanosecond, None) { 106_751 } else { 106_751_991 };
+                let limit =
+                    if *wanted == DataType::Timestamp(TimeUnit::Nanosecond, None) { 106_751 } else { 106_751_991 };
                 let days = array.as_primitive::<Date32Type>();
                 if days.iter().flatten().any(|day| i64::from(day).abs() > limit) {
                     return Err(Error::corrupt_file(path, format!("a date does not fit {wanted}")));

@@ -29,7 +29,8 @@ impl Reshape {
     /// The batch as it is wanted.
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
-        let columns = self.planned.iter().map(|one| self.column(one, batch.columns(), rows)).collect::<Result<Vec<_>>>()?;
+        let columns =
+            self.planned.iter().map(|one| self.column(one, batch.columns(), rows)).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|error| Error::corrupt_file(&*self.path, error))
@@ -54,12 +55,8 @@ impl Reshape {
                 let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
                 let columns = children.iter().map(|child| self.column(child, parent.columns(), parent.len()));
                 let columns = columns.collect::<Result<Vec<_>>>()?;
-                let built = StructArray::try_new_with_length(
-                    fields.clone(),
-                    columns,
-                    parent.nulls().cloned(),
-                    parent.len(),
-                );
+                let built =
+                    StructArray::try_new_with_length(fields.clone(), columns, parent.nulls().cloned(), parent.len());
                 Ok(Arc::new(built.map_err(corrupt)?))
             }
             (Shape::List(element), DataType::List(field)) => {

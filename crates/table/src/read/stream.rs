@@ -109,23 +109,24 @@ impl Iterator for BatchStream {
 
 impl std::fmt::Debug for BatchStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BatchStream").field("schema", &self.schema).field("tasks", &self.tasks.len()).finish_non_exhaustive()
+        f.debug_struct("BatchStream")
+            .field("schema", &self.schema)
+            .field("tasks", &self.tasks.len())
+            .finish_non_exhaustive()
     }
 }
 
 /// Runs one task into its queue; a queue that nobody listens to ends it, and a panic becomes an error of the stream.
 fn run(open: OpenTask, sender: &SyncSender<Result<RecordBatch>>) {
-    let work = std::panic::AssertUnwindSafe(|| {
-        match open() {
-            Err(error) => {
-                let _ = sender.send(Err(error));
-            }
-            Ok(batches) => {
-                for batch in batches {
-                    let stop = batch.is_err();
-                    if sender.send(batch).is_err() || stop {
-                        break;
-                    }
+    let work = std::panic::AssertUnwindSafe(|| match open() {
+        Err(error) => {
+            let _ = sender.send(Err(error));
+        }
+        Ok(batches) => {
+            for batch in batches {
+                let stop = batch.is_err();
+                if sender.send(batch).is_err() || stop {
+                    break;
                 }
             }
         }
