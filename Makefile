@@ -1,0 +1,154 @@
+# Every target does its own set-up: virtual environments, the compiled extension, Java where there is none.
+# Second runs are quick: each step leaves a stamp and is done again only when what it came from changes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Compiled dependencies are kept outside the clone and shared by all clones.
+export CARGO_TARGET_DIR ?= $(or $(ICEFIELD_TARGET),$(HOME)/.cache/icefield/target)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+JAVA_VENV := $(CURDIR)/.venv-java
+SPARKS := 4.0.5 4.1.4 4.2.1 4.3.0
+
+# Python 3.11 or later where there is one: the newest Spark wants it.
+FIND_PYTHON = for wanted in 11 10; do for python in python3 python3.13 python3.12 python3.11 python3.14 python3.10; do \
+	if $$python -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, $$wanted))" 2>/dev/null; then \
+	command -v $$python; exit; fi; done; done
+PYTHON ?= $(shell $(FIND_PYTHON))
+
+RUST_SOURCES := $(shell find crates -name '*.rs') $(wildcard Cargo.* crates/*/Cargo.toml) pyproject.toml
+SPARK_ENV = JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(BIN)/python
+PYTEST = $(BIN)/python -m pytest
+say = @echo "==> $(1)"
+
+.PHONY: help demo test test-rust test-python test-golden test-spark-all lint lint-rust lint-python format bench fuzz clean
+.PHONY: need-rust need-python
+
+help:
+	@echo "make demo             a pipeline on real data: PySpark in, PySpark, Python and DuckDB out"
+	@echo "make test             all tests: Rust, Python, Spark, Java and other implementations"
+	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
+	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
+	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
+	@echo "make bench WHAT=...   benchmarks beside the peers: $(notdir $(basename $(wildcard benches/*.py)))"
+	@echo "make fuzz FUZZ_SECONDS=60  every fuzz target (needs nightly Rust and cargo-fuzz)"
+
+# --- set-up ---
+
+need-rust:
+	@command -v cargo >/dev/null || { echo "Rust is missing: install version \
+	$$(sed -nE 's/^rust-version = "(.*)"/\1/p' Cargo.toml) or later from https://rustup.rs and run make again."; exit 1; }
+
+need-python:
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.10 or later with venv is missing: install it (on Debian: apt-get install python3-venv) \
+	and run make again."; exit 1; }
+
+$(STAMPS)/environment: requirements/test.txt requirements/build.txt | need-python
+	$(call say,environment .venv with $$($(PYTHON) --version): downloading what the tests need (PySpark is the largest))
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --progress-bar on -q -r requirements/build.txt -r requirements/test.txt
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/extension: $(STAMPS)/environment $(RUST_SOURCES) | need-rust
+	$(call say,compiling the extension (minutes the first time; later only what changed))
+	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop 2> >(grep -v ' markers .* match your environment' >&2)
+	@rm -f $(STAMPS)/release && touch $@
+
+$(STAMPS)/release: $(STAMPS)/environment $(RUST_SOURCES) | need-rust
+	$(call say,compiling the extension as it is published (many minutes the first time))
+	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release 2> >(grep -v ' markers .* match your environment' >&2)
+	@rm -f $(STAMPS)/extension && touch $@
+
+$(STAMPS)/java: $(STAMPS)/environment
+	@.ci/java-home $(VENV) >$@.new && mv $@.new $@
+	$(call say,Java: $$(cat $@))
+
+$(STAMPS)/lint: requirements/lint.txt $(STAMPS)/environment
+	$(call say,linters)
+	@$(BIN)/python -m pip install -q -r requirements/lint.txt
+	@touch $@
+
+$(JAVA_VENV)/installed: requirements/java.txt | need-python
+	$(call say,environment .venv-java: PySpark 4.1 for the Java reference library)
+	@[ -x $(JAVA_VENV)/bin/python ] || $(PYTHON) -m venv $(JAVA_VENV)
+	@$(JAVA_VENV)/bin/python -m pip install --progress-bar on -q -r requirements/java.txt
+	@touch $@
+
+# --- what people run ---
+
+demo: $(STAMPS)/extension $(STAMPS)/java
+	@$(SPARK_ENV) $(BIN)/python -m icefield.spark.demo
+
+test: test-rust test-python
+
+test-rust: | need-rust
+	$(call say,Rust tests)
+	@cargo test --workspace --quiet --no-fail-fast
+
+test-python: $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
+	$(call say,Python tests)
+	@$(PYTEST) -q -n 2 -m "not spark and not interop"
+	$(call say,Spark and other implementations)
+	@$(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m "spark or interop"
+
+test-golden: $(STAMPS)/extension | need-rust
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; status=0; \
+	cargo test --workspace --quiet --no-fail-fast --test golden 2>&1 | tee -a $$log || status=1; \
+	$(PYTEST) -q -m golden 2>&1 | tee -a $$log || [ $${PIPESTATUS[0]} = 5 ] || status=1; \
+	count() { grep -oE "[0-9]+ $$1" $$log | awk '{ n += $$1 } END { print n + 0 }'; }; \
+	echo "$$(count passed) passed, $$(count failed) failed"; exit $$status
+
+test-spark-all: $(STAMPS)/extension $(STAMPS)/java
+	@for version in $(SPARKS); do \
+		echo "==> PySpark $$version"; \
+		venv=$(CURDIR)/.venv-spark-$$version; \
+		[ -x $$venv/bin/python ] || $(PYTHON) -m venv $$venv; \
+		grep -v '^pyspark' requirements/test.txt | $$venv/bin/python -m pip install -q pyspark==$$version -r /dev/stdin; \
+		echo $(CURDIR)/python >$$($$venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/icefield.pth; \
+		JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$$venv/bin/python $$venv/bin/python -m pytest -q -m spark; \
+	done
+
+lint: lint-rust lint-python
+
+lint-rust: $(STAMPS)/lint | need-rust
+	$(call say,rustfmt)
+	@cargo fmt --all --check
+	$(call say,clippy)
+	@cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(call say,cargo deny)
+	@PATH=$(BIN):$$PATH; if command -v cargo-deny >/dev/null; then \
+		cargo-deny --log-level error check --hide-inclusion-graph licenses bans sources; \
+		if cargo-deny --log-level off fetch db 2>/dev/null; then cargo-deny check advisories; \
+		else echo "    advisories not checked: their database cannot be fetched here"; fi; \
+	else echo "    skipped: cargo install cargo-deny --locked"; fi
+
+lint-python: $(STAMPS)/lint $(STAMPS)/extension
+	$(call say,ruff)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	$(call say,mypy)
+	@$(BIN)/mypy
+	$(call say,stubtest)
+	@MYPYPATH=python $(BIN)/stubtest icefield._core
+
+format: $(STAMPS)/lint
+	@cargo fmt --all
+	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
+
+WHAT ?= $(notdir $(basename $(wildcard benches/*.py)))
+bench: $(STAMPS)/release $(STAMPS)/java
+	@for what in $(WHAT); do $(SPARK_ENV) $(BIN)/python benches/$$what.py; done
+
+FUZZ_SECONDS ?= 60
+fuzz: | need-rust
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 1; }
+	@for target in $$(cargo +nightly fuzz list); do echo "==> $$target"; cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); done
+
+clean:
+	rm -rf .venv .venv-java .venv-spark-* python/icefield/_core*.so
