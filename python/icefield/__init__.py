@@ -5,12 +5,17 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import errors
+from icefield import errors, types
 from icefield._core import __version__
 from icefield.errors import IcefieldError
+from icefield.schema import Schema
+from icefield.types import NestedField
 
 __all__ = [
     "IcefieldError",
+    "NestedField",
+    "Schema",
     "__version__",
     "errors",
+    "types",
 ]

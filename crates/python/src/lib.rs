@@ -7,6 +7,9 @@
 
 mod capsule;
 mod errors;
+mod json;
+mod schema;
+mod types;
 
 use pyo3::prelude::*;
 
@@ -14,7 +17,7 @@ use pyo3::prelude::*;
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
 /// Every room of the border.
-const ROOMS: &[Room] = &[capsule::register];
+const ROOMS: &[Room] = &[capsule::register, types::register, schema::register];
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,38 @@
+//! JSON that Python hands over: text, bytes, or the dicts and lists that `json.loads` makes of them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use serde_json::Value as Json;
+
+use crate::errors::{BorderError, Result};
+
+/// A JSON document in any of its forms.
+#[derive(Debug)]
+pub struct JsonInput(pub Json);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = object.cast::<PyString>() {
+            return Ok(Self(parse(text.to_str()?.as_bytes())?));
+        }
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(Self(parse(bytes.as_bytes())?));
+        }
+        if object.is_instance_of::<PyDict>() || object.is_instance_of::<PyList>() {
+            let text = object.py().import("json")?.call_method1("dumps", (object,))?;
+            return Ok(Self(parse(text.cast::<PyString>()?.to_str()?.as_bytes())?));
+        }
+        let found = object.get_type().name()?;
+        Err(pyo3::exceptions::PyTypeError::new_err(format!("expected JSON as str, bytes, dict or list, not {found}")))
+    }
+}
+
+/// JSON of untrusted text; its depth is limited by the parser.
+fn parse(text: &[u8]) -> Result<Json> {
+    serde_json::from_slice(text).map_err(|error| {
+        let place = format!("line {} column {}", error.line(), error.column());
+        BorderError::from(icefield_format::Error::corrupt(place, error.to_string()))
+    })
+}

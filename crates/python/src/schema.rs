@@ -1,0 +1,188 @@
+//! Schemas ("Schemas and Data Types"; JSON form in Appendix C).
+
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use icefield_format::types::{Schema, Type};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::json::JsonInput;
+use crate::types::{PyField, PyIcebergType};
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySchema>()
+}
+
+/// The columns of a table: what they are called, what they hold, and the ids by which files know them.
+#[pyclass(frozen, name = "Schema", module = "icefield._core")]
+#[derive(Debug, Clone)]
+pub struct PySchema(pub Schema);
+
+/// A field by its id or its full name.
+#[derive(FromPyObject)]
+enum FieldKey {
+    Id(i32),
+    Name(String),
+}
+
+impl PySchema {
+    fn find(&self, key: &FieldKey, case_sensitive: bool) -> Result<PyField> {
+        let found = match key {
+            FieldKey::Id(id) => self.0.find_field(*id),
+            FieldKey::Name(name) => self.0.find_by_name(name, case_sensitive)?,
+        };
+        let missing = || match key {
+            FieldKey::Id(id) => format!("no field with id {id} in the schema"),
+            FieldKey::Name(name) => {
+                let names: Vec<_> = self.0.fields().iter().map(|field| field.name.as_str()).collect();
+                format!("no field {name:?} in the schema; its columns are {}", names.join(", "))
+            }
+        };
+        Ok(found.cloned().map(PyField).ok_or_else(|| PyValueError::new_err(missing()))?)
+    }
+}
+
+#[pymethods]
+impl PySchema {
+    #[new]
+    #[pyo3(signature = (*fields, schema_id=0, identifier_field_ids=Vec::new()))]
+    fn py_new(fields: Vec<Bound<'_, PyField>>, schema_id: i32, identifier_field_ids: Vec<i32>) -> Result<Self> {
+        let fields = fields.iter().map(|field| field.get().0.clone()).collect();
+        Ok(Self(Schema::with_identifiers(schema_id, fields, identifier_field_ids)?))
+    }
+
+    /// Read a schema of its JSON form.
+    #[staticmethod]
+    fn from_json(json: JsonInput) -> Result<Self> {
+        Ok(Self(Schema::from_json(&json.0)?))
+    }
+
+    /// The JSON form.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    /// Id within the table.
+    #[getter]
+    fn schema_id(&self) -> i32 {
+        self.0.schema_id()
+    }
+
+    /// Ids of the fields that identify a row.
+    #[getter]
+    fn identifier_field_ids(&self) -> Vec<i32> {
+        self.0.identifier_field_ids().to_vec()
+    }
+
+    /// The columns.
+    #[getter]
+    fn fields(&self) -> Vec<PyField> {
+        self.0.fields().iter().cloned().map(PyField).collect()
+    }
+
+    /// The columns, under PyIceberg's other name.
+    #[getter]
+    fn columns(&self) -> Vec<PyField> {
+        self.fields()
+    }
+
+    /// Full names of all fields, nested ones included, in the order of their place.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.0.ids().iter().filter_map(|id| self.0.column_name(*id)).map(ToOwned::to_owned).collect()
+    }
+
+    /// Ids of all fields, nested ones included.
+    #[getter]
+    fn field_ids(&self) -> Vec<i32> {
+        self.0.ids().to_vec()
+    }
+
+    /// The highest field id; 0 if there is no field.
+    #[getter]
+    fn highest_field_id(&self) -> i32 {
+        self.0.highest_field_id()
+    }
+
+    /// The columns as a struct type.
+    fn as_struct(&self) -> PyIcebergType {
+        PyIcebergType(Type::Struct(self.0.as_struct().clone()))
+    }
+
+    /// The field with this id or full name (``"a.b"``).
+    #[pyo3(signature = (name_or_id, case_sensitive=true))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+    fn find_field(&self, name_or_id: FieldKey, case_sensitive: bool) -> Result<PyField> {
+        self.find(&name_or_id, case_sensitive)
+    }
+
+    /// The type of the field with this id or full name.
+    #[pyo3(signature = (name_or_id, case_sensitive=true))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+    fn find_type(&self, name_or_id: FieldKey, case_sensitive: bool) -> Result<PyIcebergType> {
+        Ok(PyIcebergType(self.find(&name_or_id, case_sensitive)?.0.ty))
+    }
+
+    /// The full name of the field with this id, if there is one.
+    fn find_column_name(&self, column_id: i32) -> Option<String> {
+        self.0.column_name(column_id).map(ToOwned::to_owned)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.fields().len()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let fields: Vec<_> = self.0.fields().iter().map(|field| format!("NestedField({field})")).collect();
+        format!(
+            "Schema({}, schema_id={}, identifier_field_ids={:?})",
+            fields.join(", "),
+            self.0.schema_id(),
+            self.0.identifier_field_ids()
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let mut html = String::from("<table><tr><th>id</th><th>column</th><th>type</th><th></th><th>doc</th></tr>");
+        for field in self.0.fields() {
+            let presence = if field.required { "required" } else { "" };
+            let name = escape(&field.name);
+            let ty = escape(&field.ty.to_string());
+            let doc = escape(field.doc.as_deref().unwrap_or_default());
+            // Writing to a string cannot fail.
+            let _ = write!(
+                html,
+                "<tr><td>{}</td><td>{name}</td><td>{ty}</td><td>{presence}</td><td>{doc}</td></tr>",
+                field.id
+            );
+        }
+        html + "</table>"
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        // As in PyIceberg, the id within a table is no part of what a schema is.
+        other.cast::<Self>().is_ok_and(|other| self.0.same_schema(&other.get().0))
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.as_struct().to_string().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    }
+}
+
+/// Text in HTML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

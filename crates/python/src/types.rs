@@ -1,0 +1,247 @@
+//! Types and fields ("Schemas and Data Types").
+
+use std::sync::Arc;
+
+use icefield_format::types::{Field, ListType, MapType, PrimitiveType, StructType, Type};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::errors::{InvalidArgumentError, Result};
+use crate::json::JsonInput;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyIcebergType>()?;
+    module.add_class::<PyField>()
+}
+
+/// A type of the table specification.
+///
+/// Made of a type's name (``Type("decimal(9, 2)")``) or its JSON form; ``icefield.types`` has a function for each.
+#[pyclass(frozen, name = "Type", module = "icefield._core")]
+#[derive(Debug, Clone)]
+pub struct PyIcebergType(pub Type);
+
+/// A column of a schema, a field of a struct, the element of a list, the key or value of a map.
+#[pyclass(frozen, name = "NestedField", module = "icefield._core")]
+#[derive(Debug, Clone)]
+pub struct PyField(pub Field);
+
+/// A type as Python hands it over: a [`PyIcebergType`], a name, JSON text or a dict.
+#[derive(Debug)]
+pub struct TypeInput(pub Type);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for TypeInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(ours) = object.cast::<PyIcebergType>() {
+            return Ok(Self(ours.get().0.clone()));
+        }
+        if let Ok(text) = object.cast::<PyString>() {
+            let text = text.to_str()?;
+            if !text.trim_start().starts_with(['{', '"']) {
+                return Ok(Self(Type::parse(text).map_err(crate::errors::BorderError::from)?));
+            }
+        } else if !object.is_instance_of::<PyDict>() {
+            let found = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("expected a type or its name, not {found}")));
+        }
+        let JsonInput(json) = JsonInput::extract(object)?;
+        Ok(Self(Type::from_json(&json).map_err(crate::errors::BorderError::from)?))
+    }
+}
+
+#[pymethods]
+impl PyIcebergType {
+    #[new]
+    #[pyo3(signature = (text, /))]
+    fn py_new(text: TypeInput) -> Self {
+        Self(text.0)
+    }
+
+    /// A struct of fields.
+    #[staticmethod]
+    #[pyo3(signature = (*fields))]
+    fn struct_of(fields: Vec<Bound<'_, PyField>>) -> Self {
+        let fields = fields.iter().map(|field| field.get().0.clone()).collect();
+        Self(Type::Struct(Arc::new(StructType { fields })))
+    }
+
+    /// A list of elements of one type.
+    #[staticmethod]
+    #[pyo3(signature = (element_id, element, element_required=true))]
+    fn list_of(element_id: i32, element: TypeInput, element_required: bool) -> Self {
+        Self(Type::List(Arc::new(ListType { element: nested(element_id, "element", element.0, element_required) })))
+    }
+
+    /// A map of keys of one type to values of one type.
+    #[staticmethod]
+    #[pyo3(signature = (key_id, key_type, value_id, value_type, value_required=true))]
+    fn map_of(key_id: i32, key_type: TypeInput, value_id: i32, value_type: TypeInput, value_required: bool) -> Self {
+        let key = nested(key_id, "key", key_type.0, true);
+        let value = nested(value_id, "value", value_type.0, value_required);
+        Self(Type::Map(Arc::new(MapType { key, value })))
+    }
+
+    /// Whether the type has no fields inside and is not a variant.
+    #[getter]
+    fn is_primitive(&self) -> bool {
+        self.0.as_primitive().is_some()
+    }
+
+    /// Whether the type is a struct.
+    #[getter]
+    fn is_struct(&self) -> bool {
+        matches!(self.0, Type::Struct(_))
+    }
+
+    /// The fields inside: of a struct all, of a list the element, of a map key and value, else none.
+    #[getter]
+    fn fields(&self) -> Vec<PyField> {
+        match &self.0 {
+            Type::Struct(ty) => ty.fields.iter().cloned().map(PyField).collect(),
+            Type::List(ty) => vec![PyField(ty.element.clone())],
+            Type::Map(ty) => vec![PyField(ty.key.clone()), PyField(ty.value.clone())],
+            Type::Primitive(_) | Type::Variant => Vec::new(),
+        }
+    }
+
+    /// Digits of a decimal.
+    #[getter]
+    fn precision(&self) -> Option<u8> {
+        match self.0.as_primitive() {
+            Some(PrimitiveType::Decimal { precision, .. }) => Some(*precision),
+            _ => None,
+        }
+    }
+
+    /// Digits of a decimal after the point.
+    #[getter]
+    fn scale(&self) -> Option<u8> {
+        match self.0.as_primitive() {
+            Some(PrimitiveType::Decimal { scale, .. }) => Some(*scale),
+            _ => None,
+        }
+    }
+
+    /// Bytes of a fixed.
+    #[getter]
+    fn length(&self) -> Option<u32> {
+        match self.0.as_primitive() {
+            Some(PrimitiveType::Fixed(length)) => Some(*length),
+            _ => None,
+        }
+    }
+
+    /// The JSON form (Appendix C).
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Type('{}')", self.0)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        TypeInput::extract(other.as_borrowed()).is_ok_and(|other| self.0 == other.0)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        PyString::new(py, &self.0.to_string()).hash()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().to_json(),))
+    }
+}
+
+#[pymethods]
+impl PyField {
+    #[new]
+    #[pyo3(signature = (field_id, name, field_type, required=false, doc=None))]
+    fn py_new(field_id: i32, name: String, field_type: TypeInput, required: bool, doc: Option<String>) -> Self {
+        Self(Field { doc, ..nested(field_id, &name, field_type.0, required) })
+    }
+
+    /// Id, unique within the schema.
+    #[getter]
+    fn field_id(&self) -> i32 {
+        self.0.id
+    }
+
+    /// Name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Type.
+    #[getter]
+    fn field_type(&self) -> PyIcebergType {
+        PyIcebergType(self.0.ty.clone())
+    }
+
+    /// Whether the field is never null.
+    #[getter]
+    fn required(&self) -> bool {
+        self.0.required
+    }
+
+    /// Whether the field may be null.
+    #[getter]
+    fn optional(&self) -> bool {
+        !self.0.required
+    }
+
+    /// Comment.
+    #[getter]
+    fn doc(&self) -> Option<&str> {
+        self.0.doc.as_deref()
+    }
+
+    /// The JSON form (Appendix C).
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("NestedField({})", self.0)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> isize {
+        // Equal fields have equal ids; ids are nearly unique.
+        isize::try_from(self.0.id).unwrap_or_default()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    }
+
+    /// Read a field of its JSON form.
+    #[staticmethod]
+    fn from_json(json: JsonInput) -> Result<Self> {
+        let json = serde_json::json!({"type": "struct", "fields": [json.0]});
+        match Type::from_json(&json)? {
+            Type::Struct(ty) if ty.fields.len() == 1 => Ok(Self(ty.fields[0].clone())),
+            _ => Err(InvalidArgumentError::new_err("expected one field").into()),
+        }
+    }
+}
+
+fn nested(id: i32, name: &str, ty: Type, required: bool) -> Field {
+    Field { required, ..Field::optional(id, name, ty) }
+}
