@@ -9,10 +9,27 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
 
+mod transforms;
+mod typed;
+mod values;
+
+/// Makes trials of the cases of one vector file.
+type Module = fn(&Golden, Vec<Json>) -> Vec<Trial>;
+
 /// Every vector module: the file it reads, and what makes trials of its cases.
-const MODULES: &[(&str, fn(&Golden, Vec<Json>) -> Vec<Trial>)] = &[];
+const MODULES: &[(&str, Module)] = &[
+    ("bounds.json", values::truncated_bounds),
+    ("hash.json", transforms::hash),
+    ("paths.json", transforms::paths),
+    ("single_binary.json", values::single_binary),
+    ("single_json.json", values::single_json),
+    ("transform_meta.json", transforms::meta),
+    ("transform_parse.json", transforms::parse),
+    ("transforms.json", transforms::results),
+];
 
 /// A set of golden data.
+#[derive(Debug)]
 pub struct Golden {
     folder: PathBuf,
 }
@@ -34,13 +51,25 @@ impl Golden {
     pub fn vectors(&self, name: &str) -> Vec<Json> {
         let path = self.folder.join("vectors").join(name);
         let Ok(text) = std::fs::read(&path) else { return Vec::new() };
-        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        match serde_json::from_slice(&text) {
+            Ok(cases) => cases,
+            Err(error) => {
+                eprintln!("{}: {error}", path.display());
+                std::process::exit(1);
+            }
+        }
     }
 }
 
 /// A trial whose name is the file and the case's number.
 pub fn trial(file: &str, number: usize, check: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
     Trial::test(format!("{file}::{number}"), check)
+}
+
+/// One trial a case, numbered in the order of the file.
+pub fn trials(file: &'static str, cases: Vec<Json>, check: fn(&Json) -> Result<(), Failed>) -> Vec<Trial> {
+    let numbered = cases.into_iter().enumerate();
+    numbered.map(|(number, case)| trial(file, number, move || check(&case))).collect()
 }
 
 fn main() {
