@@ -31,10 +31,8 @@ fn untyped(value: &Value) -> String {
         Value::Boolean(v) => v.to_string(),
         Value::Int(v) => v.to_string(),
         Value::Long(v) => v.to_string(),
-        Value::Float(v) => {
-            float_text(f64::from(*v), &format!("{v:e}"), &format!("{v:.1e}"), |text| text.parse() == Ok(*v))
-        }
-        Value::Double(v) => float_text(*v, &format!("{v:e}"), &format!("{v:.1e}"), |text| text.parse() == Ok(*v)),
+        Value::Float(v) => float(*v),
+        Value::Double(v) => double(*v),
         Value::Decimal(v) => v.to_string(),
         Value::String(v) => v.clone(),
         Value::Uuid(v) => uuid::Uuid::from_bytes(*v).to_string(),
@@ -87,6 +85,18 @@ fn time(micros: i64) -> String {
         }
     }
     out
+}
+
+/// A float's text.
+pub fn float(value: f32) -> String {
+    let reads_back = |text: &str| text.parse() == Ok(value);
+    float_text(f64::from(value), &format!("{value:e}"), &format!("{value:.1e}"), reads_back)
+}
+
+/// A double's text.
+pub fn double(value: f64) -> String {
+    let reads_back = |text: &str| text.parse() == Ok(value);
+    float_text(value, &format!("{value:e}"), &format!("{value:.1e}"), reads_back)
 }
 
 /// Java's text of a float (as specified from Java 19 on): the shortest that reads back, plain from 0.001 to 10^7,

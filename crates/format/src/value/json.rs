@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::error::{Error, Result};
 use crate::types::{ListType, MapType, PrimitiveType, StructType, Type};
-use crate::value::{Value, calendar, decimal};
+use crate::value::{Value, calendar, decimal, human};
 
 /// The JSON of `value`, a value of the type `ty`.
 ///
@@ -73,7 +73,7 @@ fn primitive_to_json(value: &Value, ty: &PrimitiveType) -> Result<Json> {
         (T::Int, Value::Int(v)) => Json::from(*v),
         (T::Long, Value::Long(v)) => Json::from(*v),
         // Through its own shortest text: 1.1 as a float is not 1.10000002384185791.
-        (T::Float, Value::Float(v)) => float_to_json(v.to_string().parse().unwrap_or(f64::from(*v))),
+        (T::Float, Value::Float(v)) => float_to_json(human::float(*v).parse().unwrap_or(f64::from(*v))),
         (T::Double, Value::Double(v)) => float_to_json(*v),
         (T::Decimal { scale, .. }, Value::Decimal(v)) => Json::String(decimal::to_plain_string(*v, *scale)),
         (T::Date, Value::Int(v)) => Json::String(calendar::format_date(i64::from(*v))),

@@ -1,6 +1,6 @@
 //! `single_binary.json`, `single_json.json`, `bounds.json`.
 
-use icefield_format::types::Type;
+use icefield_format::types::{PrimitiveType, Type};
 use icefield_format::value::geo::GeoBound;
 use icefield_format::value::{Value, binary, bounds, human, json};
 use libtest_mimic::{Failed, Trial};
@@ -66,7 +66,7 @@ fn write_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     let value = value(&case["value"], ty)?.ok_or("a null value")?;
     let expected: Json = serde_json::from_str(text(case, "json")?)?;
     let written = json::to_json(&value, ty)?;
-    same("written", &written, &expected)?;
+    same_json(ty, &written, &expected)?;
     let read = json::from_json(&written, ty);
     if case.get("read_error").is_some() {
         return refused("read back", read);
@@ -99,7 +99,16 @@ fn read_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     let read = read?;
     same("read", &read, &value(&case["value"], ty)?)?;
     let written = read.as_ref().map_or(Ok(Json::Null), |value| json::to_json(value, ty))?;
-    same("written", &written, &serde_json::from_str(text(case, "written")?)?)
+    same_json(ty, &written, &serde_json::from_str(text(case, "written")?)?)
+}
+
+/// Whether two documents are the same; the number of a float is compared as a float (see [`same_human`]).
+fn same_json(ty: &Type, written: &Json, expected: &Json) -> Result<(), Failed> {
+    let float = |json: &Json| json.as_f64().map(|number| number as f32).filter(|_| *ty == PrimitiveType::Float.into());
+    match (float(written), float(expected)) {
+        (Some(written), Some(expected)) => same("written", &written.to_bits(), &expected.to_bits()),
+        _ => same("written", written, expected),
+    }
 }
 
 pub fn truncated_bounds(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
@@ -107,7 +116,12 @@ pub fn truncated_bounds(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
         let name = text(case, "kind")?;
         let ty: Type = Type::parse(name)?;
         let primitive = ty.as_primitive().ok_or("no primitive type")?;
-        let given = value(&case["value"], &ty)?.ok_or("a null value")?;
+        // A set may give half a byte at the end of its hex (one has 37 digits): only whole bytes are meant.
+        let whole = match case["value"].as_str() {
+            Some(text) if name == "binary" => Json::from(text.get(..text.len() & !1)),
+            _ => case["value"].clone(),
+        };
+        let given = value(&whole, &ty)?.ok_or("a null value")?;
         let length = case["length"].as_u64().ok_or("no length")? as usize;
         let lower = bounds::lower_bound(given.clone(), primitive, length);
         same("lower", &Some(lower), &value(&case["lower"], &ty)?)?;
