@@ -3,7 +3,14 @@
 //! Places are JSON pointers relative to the object at hand; whoever reads the outer document adds its part with
 //! [`Error::within`].
 
+mod fields;
+mod writer;
+
 use serde_json::{Map, Value as Json};
+
+pub use fields::{StringMap, parse};
+pub(crate) use fields::{int, list, locate, long, map, step, string, string_map};
+pub(crate) use writer::{Writer, write_strings};
 
 use crate::error::{Error, Result};
 
@@ -37,12 +44,12 @@ impl<'a> Object<'a> {
 
     /// A 32-bit integer.
     pub fn int(self, key: &str) -> Result<i32> {
-        read(self.required(key)?, key, "a 32-bit integer", int)
+        read(self.required(key)?, key, "a 32-bit integer", as_int)
     }
 
     /// A 32-bit integer that may be missing.
     pub fn optional_int(self, key: &str) -> Result<Option<i32>> {
-        self.get(key).map(|json| read(json, key, "a 32-bit integer", int)).transpose()
+        self.get(key).map(|json| read(json, key, "a 32-bit integer", as_int)).transpose()
     }
 
     /// A 64-bit integer.
@@ -89,7 +96,7 @@ impl<'a> Object<'a> {
     pub fn optional_ints(self, key: &str) -> Result<Option<Vec<i32>>> {
         let Some(items) = self.optional_array(key)? else { return Ok(None) };
         let ints = items.iter().enumerate().map(|(position, item)| {
-            read(item, &position.to_string(), "a 32-bit integer", int).map_err(|e| e.within(&format!("/{key}")))
+            read(item, &position.to_string(), "a 32-bit integer", as_int).map_err(|e| e.within(&format!("/{key}")))
         });
         ints.collect::<Result<_>>().map(Some)
     }
@@ -100,7 +107,7 @@ fn read<'a, T>(json: &'a Json, key: &str, expected: &str, convert: impl Fn(&'a J
         .ok_or_else(|| Error::corrupt(format!("/{key}"), format!("expected {expected}, found {}", brief(json))))
 }
 
-fn int(json: &Json) -> Option<i32> {
+fn as_int(json: &Json) -> Option<i32> {
     json.as_i64().and_then(|number| i32::try_from(number).ok())
 }
 

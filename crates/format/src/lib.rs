@@ -6,6 +6,7 @@
 pub mod error;
 pub mod json;
 pub mod limits;
+pub mod metadata;
 pub mod spec;
 pub mod transform;
 pub mod types;

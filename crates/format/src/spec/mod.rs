@@ -1,6 +1,18 @@
 //! Partition specs and sort orders ("Partitioning", "Sorting"; JSON forms in Appendix C).
 
+mod json;
+mod partition;
+mod sort;
+
+use std::fmt;
+
 use crate::transform::Transform;
+
+pub use partition::SpecUse;
+pub use sort::UNSORTED_ORDER_ID;
+
+/// Ids of partition fields start here.
+pub const FIRST_PARTITION_FIELD_ID: i32 = 1000;
 
 /// A partition spec.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,4 +74,13 @@ pub enum NullOrder {
     First,
     /// After all values.
     Last,
+}
+
+/// Fields one a line in brackets, as the Java library prints specs and orders.
+fn write_fields(f: &mut fmt::Formatter<'_>, fields: &[impl fmt::Display]) -> fmt::Result {
+    f.write_str("[")?;
+    for field in fields {
+        write!(f, "\n  {field}")?;
+    }
+    f.write_str(if fields.is_empty() { "]" } else { "\n]" })
 }

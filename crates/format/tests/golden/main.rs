@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
 
+mod documents;
+mod metadata;
 mod transforms;
 mod typed;
 mod values;
@@ -20,6 +22,10 @@ type Module = fn(&Golden, Vec<Json>) -> Vec<Trial>;
 const MODULES: &[(&str, Module)] = &[
     ("bounds.json", values::truncated_bounds),
     ("hash.json", transforms::hash),
+    ("metadata_old.json", metadata::old),
+    ("metadata_patch.json", metadata::patch),
+    ("metadata_upgrade.json", metadata::upgrade),
+    ("metadata_valid.json", metadata::valid),
     ("paths.json", transforms::paths),
     ("single_binary.json", values::single_binary),
     ("single_json.json", values::single_json),
@@ -67,9 +73,15 @@ pub fn trial(file: &str, number: usize, check: impl FnOnce() -> Result<(), Faile
 }
 
 /// One trial a case, numbered in the order of the file.
-pub fn trials(file: &'static str, cases: Vec<Json>, check: fn(&Json) -> Result<(), Failed>) -> Vec<Trial> {
-    let numbered = cases.into_iter().enumerate();
-    numbered.map(|(number, case)| trial(file, number, move || check(&case))).collect()
+pub fn trials<F>(file: &'static str, cases: Vec<Json>, check: F) -> Vec<Trial>
+where
+    F: Fn(&Json) -> Result<(), Failed> + Clone + Send + 'static,
+{
+    let trial_of = |(number, case)| {
+        let check = check.clone();
+        trial(file, number, move || check(&case))
+    };
+    cases.into_iter().enumerate().map(trial_of).collect()
 }
 
 fn main() {

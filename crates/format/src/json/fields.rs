@@ -1,0 +1,147 @@
+//! Fields read by functions: whether null is missing is said at each field, and errors collect their place on the way out.
+//!
+//! A reader descends with [`Object::field`] and its kin; an error that passes through them gets the JSON pointer of its
+//! place step by step. Numbers are integers only where they are written as integers, as the Java library has it.
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value as Json};
+
+use super::{Object, brief};
+use crate::{Error, Result};
+
+/// A map of strings in the order of the document.
+pub type StringMap = IndexMap<String, String>;
+
+/// Parses a whole document. Depth is bounded (128, by `serde_json`); memory by the length of `text`.
+pub fn parse(text: &[u8]) -> Result<Json> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    serde_json::from_slice(text).map_err(syntax_error)
+}
+
+/// What `serde_json` has to say, as an error of this crate.
+pub(crate) fn syntax_error(error: serde_json::Error) -> Error {
+    let place = format!("line {} column {}", error.line(), error.column());
+    Error::corrupt(place, format!("not valid JSON: {error}"))
+}
+
+/// One step of a JSON pointer (RFC 6901).
+pub(crate) fn step(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The error met inside `outer`, as an error of the document: errors without a place get one.
+pub(crate) fn locate(error: Error, outer: &str) -> Error {
+    match error {
+        Error::Invalid(message) => Error::corrupt(outer, message),
+        other => other.within(outer),
+    }
+}
+
+fn mismatch(wanted: &str, value: &Json) -> Error {
+    Error::corrupt("", format!("expected {wanted}, found {}", brief(value)))
+}
+
+/// A 32-bit integer.
+pub(crate) fn int(value: &Json) -> Result<i32> {
+    let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+    number.ok_or_else(|| mismatch("a 32-bit integer", value))
+}
+
+/// A 64-bit integer.
+pub(crate) fn long(value: &Json) -> Result<i64> {
+    value.as_i64().ok_or_else(|| mismatch("a 64-bit integer", value))
+}
+
+/// A string.
+pub(crate) fn string(value: &Json) -> Result<String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| mismatch("a string", value))
+}
+
+/// An array, each element read by `read`.
+pub(crate) fn list<T>(value: &Json, mut read: impl FnMut(&Json) -> Result<T>) -> Result<Vec<T>> {
+    let elements = value.as_array().ok_or_else(|| mismatch("an array", value))?;
+    let read = |(index, element)| read(element).map_err(|error| locate(error, &format!("/{index}")));
+    elements.iter().enumerate().map(read).collect()
+}
+
+/// An object whose values are all strings.
+pub(crate) fn string_map(value: &Json) -> Result<StringMap> {
+    map(value, string)
+}
+
+/// An object whose names are data, each value read by `read`.
+pub(crate) fn map<T>(value: &Json, mut read: impl FnMut(&Json) -> Result<T>) -> Result<IndexMap<String, T>> {
+    let entry = |(name, value): (&String, &Json)| match read(value) {
+        Ok(item) => Ok((name.clone(), item)),
+        Err(error) => Err(locate(error, &step(name))),
+    };
+    Object::new(value, "a map")?.members().iter().map(entry).collect()
+}
+
+impl<'a> Object<'a> {
+    /// The member as it stands; null is a value.
+    pub(crate) fn member(self, name: &str) -> Option<&'a Json> {
+        self.members().get(name)
+    }
+
+    /// A required field.
+    pub(crate) fn field<T>(self, name: &str, read: impl FnOnce(&'a Json) -> Result<T>) -> Result<T> {
+        let missing = || Error::corrupt(step(name), "required, but missing");
+        let value = self.member(name).ok_or_else(missing)?;
+        read(value).map_err(|error| locate(error, &step(name)))
+    }
+
+    /// A field that may be missing, but not null.
+    pub(crate) fn optional<T>(self, name: &str, read: impl FnOnce(&'a Json) -> Result<T>) -> Result<Option<T>> {
+        self.member(name).map(|_| self.field(name, read)).transpose()
+    }
+
+    /// A field that may be missing or null.
+    pub(crate) fn nullable<T>(self, name: &str, read: impl FnOnce(&'a Json) -> Result<T>) -> Result<Option<T>> {
+        match self.member(name) {
+            None | Some(Json::Null) => Ok(None),
+            Some(_) => self.field(name, read).map(Some),
+        }
+    }
+
+    /// The fields whose names are not `known`: those of a newer writer, kept as they are.
+    pub(crate) fn unknown(self, known: &[&str]) -> Map<String, Json> {
+        let unknown = self.members().iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        unknown.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads `/outer/list` of the document as longs.
+    fn read(text: &str) -> Result<Vec<i64>> {
+        let document = parse(text.as_bytes())?;
+        Object::new(&document, "document")?
+            .field("outer", |outer| Object::new(outer, "outer")?.field("a/b", |value| list(value, long)))
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let cases = [
+            (r#"{"outer": {"a/b": [1, 2]}}"#, "ok"),
+            (r#"{"outer": {"a/b": [1, "2"]}}"#, "/outer/a~1b/1: expected a 64-bit integer, found \"2\""),
+            (r#"{"outer": {"a/b": [2.0]}}"#, "/outer/a~1b/0: expected a 64-bit integer, found 2.0"),
+            (r#"{"outer": {"a/b": 3}}"#, "/outer/a~1b: expected an array, found 3"),
+            (r#"{"outer": {}}"#, "/outer/a~1b: required, but missing"),
+            (r#"{"outer": null}"#, "/outer: outer must be an object, not null"),
+        ];
+        for (text, expected) in cases {
+            let got = read(text).map_or_else(|error| error.to_string(), |_| "ok".to_owned());
+            assert_eq!(got, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_trailing_text_is_not() {
+        assert!(parse(b"\xef\xbb\xbf{}").is_ok());
+        assert!(parse(b"{} {}").is_err());
+        assert!(parse(&[b'['; 100_000]).is_err());
+    }
+}

@@ -1,0 +1,230 @@
+//! Changes applied to table metadata, each checked, ids assigned ("Table Metadata", "Commit Conflict Resolution").
+//!
+//! The semantics are those of the Java library's `TableMetadata.Builder`. What an update adds and what it only names are
+//! apart: `add-schema` then `set-current-schema` with [`LAST_ADDED`]. An update that changes nothing is no change, and
+//! metadata without a change is built as it was.
+
+mod definitions;
+mod history;
+
+use indexmap::IndexMap;
+use serde_json::Map;
+
+use super::{Document, FormatVersion, MetadataUpdate, StringMap, TableMetadata};
+use crate::spec::FIRST_PARTITION_FIELD_ID;
+use crate::{Error, Result};
+
+/// Metadata in the making.
+#[derive(Debug, Clone)]
+pub struct MetadataBuilder {
+    base: Option<TableMetadata>,
+    document: Document,
+    /// The time of the change, from the caller's clock.
+    now_ms: i64,
+    /// The file that the base was read from: it enters the metadata log.
+    previous_file: Option<String>,
+    changes: Vec<MetadataUpdate>,
+    last_added_schema: Option<i32>,
+    last_added_spec: Option<i32>,
+    last_added_sort_order: Option<i32>,
+}
+
+impl MetadataBuilder {
+    /// Changes an existing table at this time (milliseconds from the epoch).
+    pub fn from_base(base: &TableMetadata, now_ms: i64) -> Self {
+        Self::new(Some(base.clone()), base.document.clone(), now_ms)
+    }
+
+    /// Makes a new table at this time (milliseconds from the epoch). Its uuid, location, schema, partition spec and sort
+    /// order come from updates; the format version is 2 unless an update raises it.
+    pub fn new_table(now_ms: i64) -> Self {
+        let document = Document {
+            format_version: FormatVersion::V2,
+            table_uuid: None,
+            location: String::new(),
+            last_sequence_number: 0,
+            last_updated_ms: now_ms,
+            last_column_id: 0,
+            schemas: Vec::new(),
+            current_schema_id: 0,
+            partition_specs: Vec::new(),
+            default_spec_id: 0,
+            last_partition_id: FIRST_PARTITION_FIELD_ID.saturating_sub(1),
+            sort_orders: Vec::new(),
+            default_sort_order_id: 0,
+            properties: StringMap::new(),
+            current_snapshot_id: None,
+            snapshots: Vec::new(),
+            refs: IndexMap::new(),
+            snapshot_log: Vec::new(),
+            metadata_log: Vec::new(),
+            statistics: Vec::new(),
+            partition_statistics: Vec::new(),
+            encryption_keys: Vec::new(),
+            next_row_id: 0,
+            unknown: Map::new(),
+        };
+        Self::new(None, document, now_ms)
+    }
+
+    fn new(base: Option<TableMetadata>, document: Document, now_ms: i64) -> Self {
+        Self {
+            base,
+            document,
+            now_ms,
+            previous_file: None,
+            changes: Vec::new(),
+            last_added_schema: None,
+            last_added_spec: None,
+            last_added_sort_order: None,
+        }
+    }
+
+    /// The format version of a new table, which may also be 1.
+    #[must_use]
+    pub fn with_format_version(mut self, version: FormatVersion) -> Self {
+        if self.base.is_none() {
+            self.document.format_version = version;
+        }
+        self
+    }
+
+    /// The location of the base's metadata file: it enters the metadata log.
+    #[must_use]
+    pub fn with_previous_file(mut self, location: impl Into<String>) -> Self {
+        self.previous_file = Some(location.into());
+        self
+    }
+
+    /// Applies updates one after the other.
+    pub fn apply_all(self, updates: impl IntoIterator<Item = MetadataUpdate>) -> Result<Self> {
+        updates.into_iter().try_fold(self, Self::apply)
+    }
+
+    /// Applies an update.
+    pub fn apply(mut self, update: MetadataUpdate) -> Result<Self> {
+        match update {
+            MetadataUpdate::AssignUuid { uuid } => self.assign_uuid(uuid),
+            MetadataUpdate::UpgradeFormatVersion { format_version } => self.upgrade(format_version)?,
+            MetadataUpdate::AddSchema { schema } => self.add_schema(&schema)?,
+            MetadataUpdate::SetCurrentSchema { schema_id } => self.set_current_schema(schema_id)?,
+            MetadataUpdate::RemoveSchemas { schema_ids } => self.remove_schemas(schema_ids)?,
+            MetadataUpdate::AddSpec { spec } => self.add_spec(spec)?,
+            MetadataUpdate::SetDefaultSpec { spec_id } => self.set_default_spec(spec_id)?,
+            MetadataUpdate::RemovePartitionSpecs { spec_ids } => self.remove_specs(spec_ids)?,
+            MetadataUpdate::AddSortOrder { sort_order } => self.add_sort_order(sort_order)?,
+            MetadataUpdate::SetDefaultSortOrder { sort_order_id } => self.set_default_sort_order(sort_order_id)?,
+            MetadataUpdate::AddSnapshot { snapshot } => self.add_snapshot(snapshot)?,
+            MetadataUpdate::RemoveSnapshots { snapshot_ids } => self.remove_snapshots(&snapshot_ids),
+            MetadataUpdate::SetSnapshotRef { ref_name, reference } => self.set_ref(ref_name, reference)?,
+            MetadataUpdate::RemoveSnapshotRef { ref_name } => self.remove_ref(&ref_name),
+            MetadataUpdate::SetProperties { updates } => self.set_properties(updates),
+            MetadataUpdate::RemoveProperties { removals } => self.remove_properties(removals),
+            MetadataUpdate::SetLocation { location } => self.set_location(location),
+            MetadataUpdate::SetStatistics { statistics } => {
+                self.document.statistics.retain(|file| file.snapshot_id != statistics.snapshot_id);
+                self.document.statistics.push(statistics.clone());
+                self.changes.push(MetadataUpdate::SetStatistics { statistics });
+            }
+            MetadataUpdate::RemoveStatistics { snapshot_id } => self.remove_statistics(snapshot_id),
+            MetadataUpdate::SetPartitionStatistics { partition_statistics: file } => {
+                self.document.partition_statistics.retain(|other| other.snapshot_id != file.snapshot_id);
+                self.document.partition_statistics.push(file.clone());
+                self.changes.push(MetadataUpdate::SetPartitionStatistics { partition_statistics: file });
+            }
+            MetadataUpdate::RemovePartitionStatistics { snapshot_id } => self.remove_partition_statistics(snapshot_id),
+            MetadataUpdate::AddEncryptionKey { encryption_key: key } => {
+                if !self.document.encryption_keys.iter().any(|other| other.key_id == key.key_id) {
+                    self.document.encryption_keys.push(key.clone());
+                    self.changes.push(MetadataUpdate::AddEncryptionKey { encryption_key: key });
+                }
+            }
+            MetadataUpdate::RemoveEncryptionKey { key_id } => {
+                if remove_where(&mut self.document.encryption_keys, |key| key.key_id == key_id) {
+                    self.changes.push(MetadataUpdate::RemoveEncryptionKey { key_id });
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The changes so far, as a catalog is to be told of them.
+    pub fn changes(&self) -> &[MetadataUpdate] {
+        &self.changes
+    }
+
+    /// The metadata with all changes, if its parts fit together.
+    pub fn build(self) -> Result<TableMetadata> {
+        match self.base {
+            Some(base) if self.changes.is_empty() => Ok(base),
+            _ => self.finish()?.check(),
+        }
+    }
+
+    fn finish(mut self) -> Result<Document> {
+        self.document.last_updated_ms = self.now_ms;
+        self.extend_metadata_log()?;
+        self.correct_snapshot_log()?;
+        Ok(self.document)
+    }
+
+    fn assign_uuid(&mut self, uuid: String) {
+        if self.document.table_uuid.as_ref() != Some(&uuid) {
+            self.document.table_uuid = Some(uuid.clone());
+            self.changes.push(MetadataUpdate::AssignUuid { uuid });
+        }
+    }
+
+    fn upgrade(&mut self, format_version: i32) -> Result<()> {
+        let version = FormatVersion::try_from(format_version)?;
+        let current = self.document.format_version;
+        if version < current {
+            return Err(Error::invalid(format!("a table of format version {current} cannot go back to {version}")));
+        }
+        if version > current {
+            self.document.format_version = version;
+            self.changes.push(MetadataUpdate::UpgradeFormatVersion { format_version });
+        }
+        Ok(())
+    }
+
+    fn set_properties(&mut self, updates: StringMap) {
+        if !updates.is_empty() {
+            self.document.properties.extend(updates.clone());
+            self.changes.push(MetadataUpdate::SetProperties { updates });
+        }
+    }
+
+    fn remove_properties(&mut self, removals: Vec<String>) {
+        if !removals.is_empty() {
+            self.document.properties.retain(|name, _| !removals.contains(name));
+            self.changes.push(MetadataUpdate::RemoveProperties { removals });
+        }
+    }
+
+    fn set_location(&mut self, location: String) {
+        if self.document.location != location {
+            self.document.location.clone_from(&location);
+            self.changes.push(MetadataUpdate::SetLocation { location });
+        }
+    }
+
+    fn remove_statistics(&mut self, snapshot_id: i64) {
+        if remove_where(&mut self.document.statistics, |file| file.snapshot_id == snapshot_id) {
+            self.changes.push(MetadataUpdate::RemoveStatistics { snapshot_id });
+        }
+    }
+
+    fn remove_partition_statistics(&mut self, snapshot_id: i64) {
+        if remove_where(&mut self.document.partition_statistics, |file| file.snapshot_id == snapshot_id) {
+            self.changes.push(MetadataUpdate::RemovePartitionStatistics { snapshot_id });
+        }
+    }
+}
+
+/// Removes what matches; was there any?
+fn remove_where<T>(items: &mut Vec<T>, matches: impl Fn(&T) -> bool) -> bool {
+    let before = items.len();
+    items.retain(|item| !matches(item));
+    items.len() != before
+}

@@ -1,0 +1,198 @@
+//! Reading table metadata, in the forms of all versions and of old writers.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value as Json;
+
+use super::{
+    Document, EncryptedKey, FormatVersion, MAIN_BRANCH, MetadataLogEntry, PartitionStatisticsFile, Snapshot,
+    SnapshotLogEntry, SnapshotRef, StatisticsFile, TableMetadata,
+};
+use crate::json::{self, Object};
+use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder, UNSORTED_ORDER_ID};
+use crate::types::Schema;
+use crate::{Error, Limits, Result};
+
+/// All fields of any version: what is not here is a newer writer's.
+const KNOWN: &[&str] = &[
+    "format-version",
+    "table-uuid",
+    "location",
+    "last-sequence-number",
+    "last-updated-ms",
+    "last-column-id",
+    "schema",
+    "schemas",
+    "current-schema-id",
+    "partition-spec",
+    "partition-specs",
+    "default-spec-id",
+    "last-partition-id",
+    "default-sort-order-id",
+    "sort-orders",
+    "properties",
+    "current-snapshot-id",
+    "refs",
+    "snapshots",
+    "snapshot-log",
+    "metadata-log",
+    "statistics",
+    "partition-statistics",
+    "next-row-id",
+    "encryption-keys",
+];
+
+impl TableMetadata {
+    /// Reads a metadata file: JSON, gzipped or not.
+    pub fn from_json(file: &[u8], limits: &Limits) -> Result<Self> {
+        let text = super::decompress(file, limits)?;
+        Self::from_json_value(&json::parse(&text)?, limits)
+    }
+
+    /// Reads metadata that is part of another document, as in the answers of a REST catalog.
+    pub fn from_json_value(value: &Json, limits: &Limits) -> Result<Self> {
+        Reader::new(value, limits)?.read()?.check()
+    }
+}
+
+struct Reader<'a> {
+    object: Object<'a>,
+    version: FormatVersion,
+    limits: &'a Limits,
+}
+
+impl<'a> Reader<'a> {
+    fn new(value: &'a Json, limits: &'a Limits) -> Result<Self> {
+        let object = Object::new(value, "table metadata")?;
+        let version = FormatVersion::try_from(object.field("format-version", json::int)?)?;
+        Ok(Self { object, version, limits })
+    }
+
+    fn read(&self) -> Result<Document> {
+        let object = self.object;
+        let (schemas, current_schema_id) = self.schemas()?;
+        let (partition_specs, default_spec_id) = self.partition_specs()?;
+        let last_partition_id = self.last_partition_id(&partition_specs)?;
+        let (sort_orders, default_sort_order_id) = self.sort_orders()?;
+        // -1 is how v1 and v2 write that there is none.
+        let current_snapshot_id = object.nullable("current-snapshot-id", json::long)?.filter(|id| *id != -1);
+        let refs = self.refs(current_snapshot_id)?;
+        Ok(Document {
+            format_version: self.version,
+            table_uuid: object.nullable("table-uuid", json::string)?,
+            location: object.field("location", json::string)?,
+            last_sequence_number: self.since(FormatVersion::V2, "last-sequence-number")?,
+            last_updated_ms: object.field("last-updated-ms", json::long)?,
+            last_column_id: object.field("last-column-id", json::int)?,
+            schemas,
+            current_schema_id,
+            partition_specs,
+            default_spec_id,
+            last_partition_id,
+            sort_orders,
+            default_sort_order_id,
+            properties: object.optional("properties", json::string_map)?.unwrap_or_default(),
+            current_snapshot_id,
+            snapshots: self.list("snapshots", |value| Snapshot::from_json(value).map(Arc::new))?,
+            refs,
+            snapshot_log: self.log("snapshot-log", read_snapshot_log_entry)?,
+            metadata_log: self.log("metadata-log", read_metadata_log_entry)?,
+            statistics: self.list("statistics", StatisticsFile::from_json)?,
+            partition_statistics: self.list("partition-statistics", PartitionStatisticsFile::from_json)?,
+            encryption_keys: self.list("encryption-keys", EncryptedKey::from_json)?,
+            next_row_id: self.since(FormatVersion::V3, "next-row-id")?,
+            unknown: object.unknown(KNOWN),
+        })
+    }
+
+    /// A number that a version has added; before, it is 0 whatever the document says.
+    fn since(&self, version: FormatVersion, name: &str) -> Result<i64> {
+        if self.version < version { Ok(0) } else { self.object.field(name, json::long) }
+    }
+
+    fn list<T>(&self, name: &str, read: impl FnMut(&Json) -> Result<T>) -> Result<Vec<T>> {
+        Ok(self.object.optional(name, |value| json::list(value, read))?.unwrap_or_default())
+    }
+
+    /// Whether a list is there; only v1 has older fields to fall back on.
+    fn has(&self, name: &str) -> Result<bool> {
+        match (self.object.member(name), self.version) {
+            (Some(_), _) => Ok(true),
+            (None, FormatVersion::V1) => Ok(false),
+            (None, version) => Err(Error::corrupt(json::step(name), format!("required in format version {version}"))),
+        }
+    }
+
+    fn schemas(&self) -> Result<(Vec<Arc<Schema>>, i32)> {
+        let read = |value: &Json| Schema::from_metadata_json(value, self.limits).map(Arc::new);
+        if self.has("schemas")? {
+            return Ok((self.list("schemas", read)?, self.object.field("current-schema-id", json::int)?));
+        }
+        let schema = self.object.field("schema", read)?;
+        let schema_id = schema.schema_id();
+        Ok((vec![schema], schema_id))
+    }
+
+    fn partition_specs(&self) -> Result<(Vec<Arc<PartitionSpec>>, i32)> {
+        if self.has("partition-specs")? {
+            let specs = self.list("partition-specs", |value| PartitionSpec::from_json(value).map(Arc::new))?;
+            return Ok((specs, self.object.field("default-spec-id", json::int)?));
+        }
+        let spec = self.object.field("partition-spec", |value| PartitionSpec::from_json_fields(0, value))?;
+        Ok((vec![Arc::new(spec)], 0))
+    }
+
+    fn last_partition_id(&self, specs: &[Arc<PartitionSpec>]) -> Result<i32> {
+        match self.object.nullable("last-partition-id", json::int)? {
+            Some(id) => Ok(id),
+            None if self.version == FormatVersion::V1 => {
+                let ids = specs.iter().map(|spec| spec.last_assigned_field_id());
+                Ok(ids.fold(FIRST_PARTITION_FIELD_ID.saturating_sub(1), i32::max))
+            }
+            None => {
+                let message = format!("required in format version {}", self.version);
+                Err(Error::corrupt("/last-partition-id", message))
+            }
+        }
+    }
+
+    fn sort_orders(&self) -> Result<(Vec<Arc<SortOrder>>, i32)> {
+        if self.has("sort-orders")? {
+            let orders = self.list("sort-orders", |value| SortOrder::from_json(value).map(Arc::new))?;
+            return Ok((orders, self.object.field("default-sort-order-id", json::int)?));
+        }
+        Ok((vec![Arc::new(SortOrder::unsorted())], UNSORTED_ORDER_ID))
+    }
+
+    /// Writers before branches and tags left `refs` out: then there is `main`, if there is a snapshot.
+    fn refs(&self, current_snapshot_id: Option<i64>) -> Result<IndexMap<String, SnapshotRef>> {
+        let main = || current_snapshot_id.map(|id| (MAIN_BRANCH.to_owned(), SnapshotRef::branch(id)));
+        let refs = self.object.optional("refs", |value| json::map(value, SnapshotRef::from_json))?;
+        Ok(refs.unwrap_or_else(|| main().into_iter().collect()))
+    }
+
+    /// A log. What is no array is an empty log, as in the Java library: the logs are history, not state.
+    fn log<T>(&self, name: &str, read: impl FnMut(&Json) -> Result<T>) -> Result<Vec<T>> {
+        match self.object.member(name) {
+            Some(Json::Array(_)) => self.list(name, read),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn read_snapshot_log_entry(value: &Json) -> Result<SnapshotLogEntry> {
+    let object = Object::new(value, "an entry of the snapshot log")?;
+    Ok(SnapshotLogEntry {
+        timestamp_ms: object.field("timestamp-ms", json::long)?,
+        snapshot_id: object.field("snapshot-id", json::long)?,
+    })
+}
+
+fn read_metadata_log_entry(value: &Json) -> Result<MetadataLogEntry> {
+    let object = Object::new(value, "an entry of the metadata log")?;
+    Ok(MetadataLogEntry {
+        timestamp_ms: object.field("timestamp-ms", json::long)?,
+        metadata_file: object.field("metadata-file", json::string)?,
+    })
+}

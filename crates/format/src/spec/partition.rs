@@ -1,0 +1,184 @@
+//! Partition specs and what they ask of a schema ("Partitioning").
+
+use std::collections::HashSet;
+use std::fmt;
+
+use super::{FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec};
+use crate::transform::Transform;
+use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
+use crate::{Error, Result};
+
+/// How strictly a spec is held against a schema ([`PartitionSpec::check`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpecUse {
+    /// New files are written with it: every source must be there and fit its transform.
+    Default,
+    /// It is read from a manifest or a file: sources that were dropped since are no error.
+    Kept,
+    /// An older spec of the table: its names and transforms must make sense, whatever became of its sources.
+    Historical,
+}
+
+impl PartitionSpec {
+    /// The spec of unpartitioned tables.
+    pub fn unpartitioned() -> Self {
+        Self::default()
+    }
+
+    /// Whether there is no field, or none that still has values.
+    pub fn is_unpartitioned(&self) -> bool {
+        self.fields.iter().all(|field| field.transform == Transform::Void)
+    }
+
+    /// The highest field id, 999 if there is none.
+    pub fn last_assigned_field_id(&self) -> i32 {
+        self.fields.iter().map(|field| field.field_id).fold(FIRST_PARTITION_FIELD_ID - 1, i32::max)
+    }
+
+    /// Whether the field ids count from 1000, as v1 requires.
+    pub fn has_sequential_ids(&self) -> bool {
+        (FIRST_PARTITION_FIELD_ID..).zip(&self.fields).all(|(id, field)| field.field_id == id)
+    }
+
+    /// Whether both are the same but for their ids.
+    pub fn compatible_with(&self, other: &Self) -> bool {
+        self.fields.len() == other.fields.len()
+            && self.fields.iter().zip(&other.fields).all(|(a, b)| a.name == b.name && a.same_value(b))
+    }
+
+    /// The fields that take this column.
+    pub fn fields_of_source(&self, source_id: i32) -> impl Iterator<Item = &PartitionField> {
+        self.fields.iter().filter(move |field| field.source_ids.contains(&source_id))
+    }
+
+    /// The type of the partition tuple.
+    ///
+    /// A source that was dropped from the schema leaves `unknown`, except where the transform alone says what it makes.
+    pub fn partition_type(&self, schema: &Schema) -> StructType {
+        StructType { fields: self.fields.iter().map(|field| field.partition_column(schema)).collect() }
+    }
+
+    /// Checks the spec against a schema: names, sources, transforms.
+    pub fn check(&self, schema: &Schema, usage: SpecUse) -> Result<()> {
+        let mut names = HashSet::new();
+        for field in &self.fields {
+            field.check_name(schema)?;
+            if !names.insert(field.name.as_str()) {
+                return Err(Error::invalid(format!("partition field name {:?} is used more than once", field.name)));
+            }
+        }
+        self.fields.iter().try_for_each(|field| field.check_source(schema, usage))
+    }
+}
+
+impl PartitionField {
+    /// Same sources, same transform.
+    pub fn same_value(&self, other: &Self) -> bool {
+        self.source_ids == other.source_ids && self.transform == other.transform
+    }
+
+    /// The source of a transform of one argument.
+    pub fn source_id(&self) -> Option<i32> {
+        match self.source_ids.as_slice() {
+            [id] => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The field in the type of the partition tuple.
+    fn partition_column(&self, schema: &Schema) -> Field {
+        let source = self.source_id().and_then(|id| schema.find_type(id)).cloned();
+        let source = source.unwrap_or(Type::Primitive(PrimitiveType::Unknown));
+        let unknown = || Type::Primitive(PrimitiveType::Unknown);
+        Field::optional(self.field_id, self.name.as_str(), self.transform.result_type(&source).unwrap_or_else(unknown))
+    }
+
+    /// A name may be that of the field's own source, but not that of another column.
+    fn check_name(&self, schema: &Schema) -> Result<()> {
+        if self.name.is_empty() {
+            return Err(Error::invalid(format!("partition field {} has an empty name", self.field_id)));
+        }
+        let source_is_there = self.source_ids.iter().any(|id| schema.find_field(*id).is_some());
+        match schema.find_by_name(&self.name, true)? {
+            Some(column) if source_is_there && !self.source_ids.contains(&column.id) => Err(Error::invalid(format!(
+                "partition field {:?} has the name of column {}, but is made from column {}",
+                self.name,
+                column.id,
+                Sources(&self.source_ids)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_source(&self, schema: &Schema, usage: SpecUse) -> Result<()> {
+        if matches!(self.transform, Transform::Void) {
+            return Ok(());
+        }
+        for id in &self.source_ids {
+            match schema.find_type(*id) {
+                Some(ty) => self.check_source_type(schema, *id, ty, usage)?,
+                None if usage == SpecUse::Default => {
+                    return Err(Error::invalid(format!("partition field {self}: there is no column {id}")));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_source_type(&self, schema: &Schema, id: i32, ty: &Type, usage: SpecUse) -> Result<()> {
+        if usage == SpecUse::Historical && ty.is_nested() {
+            return Ok(());
+        }
+        check_transform(&self.transform, ty, &format_args!("partition field {self}"))?;
+        if usage == SpecUse::Historical {
+            return Ok(());
+        }
+        if ty.as_primitive().is_none() {
+            return Err(Error::invalid(format!("partition field {self}: column {id} is no primitive: {ty}")));
+        }
+        let mut outer = schema.parent(id);
+        while let Some(parent) = outer {
+            if !matches!(schema.find_type(parent), Some(Type::Struct(_))) {
+                return Err(Error::invalid(format!("partition field {self}: column {id} is inside a list or map")));
+            }
+            outer = schema.parent(parent);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a transform that cannot take the type. What is not known here (a type or a transform of a later
+/// specification) is not refused: it only cannot be used.
+pub(super) fn check_transform(transform: &Transform, ty: &Type, whose: &dyn fmt::Display) -> Result<()> {
+    let unrecognized = matches!(ty, Type::Primitive(PrimitiveType::Unrecognized(_)));
+    let unknown = matches!(transform, Transform::Unknown(_) | Transform::Void);
+    if unrecognized || unknown || transform.result_type(ty).is_some() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{whose}: {transform} cannot take {ty}")))
+}
+
+/// Source ids as specs print them.
+pub(super) struct Sources<'a>(pub(super) &'a [i32]);
+
+impl fmt::Display for Sources<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, id) in self.0.iter().enumerate() {
+            write!(f, "{}{id}", if position == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for PartitionField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}({})", self.field_id, self.name, self.transform, Sources(&self.source_ids))
+    }
+}
+
+impl fmt::Display for PartitionSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::write_fields(f, &self.fields)
+    }
+}

@@ -1,0 +1,99 @@
+//! Metadata documents of the vectors: bases by name, differences between documents, patches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use icefield_format::metadata::TableMetadata;
+use icefield_format::types::{PrimitiveType, Type};
+use icefield_format::{Limits, Result};
+use libtest_mimic::Failed;
+use serde_json::Value as Json;
+
+use crate::Golden;
+
+/// The documents that cases refer to by name.
+pub fn named(golden: &Golden) -> Arc<HashMap<String, Json>> {
+    let files = ["metadata_bases.json", "metadata_valid.json"];
+    let cases = files.iter().flat_map(|file| golden.vectors(file));
+    Arc::new(cases.map(|case| (case["name"].as_str().unwrap().to_owned(), case["doc"].clone())).collect())
+}
+
+/// Reads a document as a file would be read.
+pub fn read(document: &Json) -> Result<TableMetadata> {
+    TableMetadata::from_json(document.to_string().as_bytes(), &Limits::default())
+}
+
+/// What `{"set": …, "removed": …}` makes of a document.
+pub fn changed(document: &Json, difference: &Json) -> Json {
+    let mut document = document.as_object().unwrap().clone();
+    for name in difference["removed"].as_array().into_iter().flatten() {
+        document.shift_remove(name.as_str().unwrap());
+    }
+    for (name, value) in difference["set"].as_object().into_iter().flatten() {
+        document.insert(name.clone(), value.clone());
+    }
+    Json::Object(document)
+}
+
+/// The document with what has no order in a fixed one.
+pub fn sorted(document: &Json) -> Json {
+    let mut document = document.clone();
+    for list in ["statistics", "partition-statistics"] {
+        if let Some(files) = document.get_mut(list).and_then(Json::as_array_mut) {
+            files.sort_by_key(|file| file["snapshot-id"].as_i64());
+        }
+    }
+    document
+}
+
+/// Fails with the fields that differ.
+pub fn same(got: &Json, expected: &Json) -> Result<(), Failed> {
+    let (got, expected) = (sorted(got), sorted(expected));
+    let (got, expected) = (got.as_object().unwrap(), expected.as_object().unwrap());
+    let mut differences = Vec::new();
+    for name in got.keys().chain(expected.keys()) {
+        if got.get(name) != expected.get(name) {
+            differences.push(format!("{name}: got {:?}, expected {:?}", got.get(name), expected.get(name)));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("\n").into()) }
+}
+
+/// Sets or removes the value at a JSON pointer.
+pub fn patch(document: &mut Json, path: &str, value: Option<&Json>) {
+    let (parent, last) = path.rsplit_once('/').unwrap();
+    match (document.pointer_mut(parent).unwrap(), value) {
+        (Json::Object(object), Some(value)) => drop(object.insert(last.to_owned(), value.clone())),
+        (Json::Object(object), None) => drop(object.shift_remove(last)),
+        (Json::Array(array), Some(value)) => array[last.parse::<usize>().unwrap()] = value.clone(),
+        (Json::Array(array), None) => drop(array.remove(last.parse::<usize>().unwrap())),
+        (other, _) => panic!("nothing to patch at {path}: {other}"),
+    }
+}
+
+/// Rule: a type name of a later specification is kept, so that the table loads; the Java library refuses it.
+pub fn has_unrecognized_type(metadata: &TableMetadata) -> bool {
+    let unrecognized = |ty: &Type| matches!(ty, Type::Primitive(PrimitiveType::Unrecognized(_)));
+    metadata.schemas().iter().any(|schema| schema.ids().iter().filter_map(|id| schema.find_type(*id)).any(unrecognized))
+}
+
+/// Rule: `source-ids` of v3 is read, also where it stands alone; the Java library knows only `source-id`.
+pub fn has_source_ids_alone(value: &Json) -> bool {
+    match value {
+        Json::Object(object) => {
+            (object.contains_key("source-ids") && !object.contains_key("source-id"))
+                || object.values().any(has_source_ids_alone)
+        }
+        Json::Array(array) => array.iter().any(has_source_ids_alone),
+        _ => false,
+    }
+}
+
+/// Rule: metadata whose default spec or sort order is not there is refused; the Java library loads it and fails later.
+pub fn lacks_a_default(document: &Json) -> bool {
+    let lacks = |default: &str, list: &str, id: &str| match (&document[default], document[list].as_array()) {
+        (Json::Number(default), Some(items)) => !items.iter().any(|item| item[id].as_number() == Some(default)),
+        _ => false,
+    };
+    lacks("default-spec-id", "partition-specs", "spec-id") || lacks("default-sort-order-id", "sort-orders", "order-id")
+}
