@@ -4,6 +4,7 @@
 //! calls brings the bytes and the time. Each module is a thing of the specification and names its section.
 
 pub mod error;
+pub mod expr;
 pub mod json;
 pub mod limits;
 pub mod metadata;

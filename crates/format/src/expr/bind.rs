@@ -1,0 +1,283 @@
+//! Binding: columns found by name become field ids, literals become values of the column's type.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::transform::Transform;
+use crate::types::{Field, PrimitiveType, Schema, Type};
+use crate::value::Value;
+
+use super::convert::Converted;
+use super::datum::Datum;
+use super::literal::Literal;
+use super::predicate::{Comparison, Predicate, Term, Test};
+use super::{BoundExpr, Expr, Expression};
+
+/// A column as a bound predicate knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundReference {
+    /// The name that the predicate was written with.
+    pub name: String,
+    /// The field id.
+    pub id: i32,
+    /// The column's type.
+    pub ty: Type,
+    /// The way to it from a row, through structs; none for what is inside of lists and maps.
+    pub path: Option<Vec<PathStep>>,
+    /// Whether null can be met here: the field is optional, or one of the structs around it is.
+    pub nullable: bool,
+}
+
+/// One step from a struct to one of its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathStep {
+    /// Place among the fields of the struct.
+    pub position: usize,
+    /// The field's id.
+    pub id: i32,
+    /// The field's name in the schema.
+    pub name: String,
+}
+
+/// What a bound predicate is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundTerm {
+    /// The column.
+    pub reference: BoundReference,
+    /// What is done to its value first.
+    pub transform: Option<Transform>,
+    /// Type of the result.
+    pub ty: Type,
+}
+
+/// A test of a bound term.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundPredicate {
+    /// What is tested.
+    pub term: Arc<BoundTerm>,
+    /// What is asked of it.
+    pub test: Test<Value, Arc<ValueSet>>,
+}
+
+/// Different values of one type in ascending order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueSet(Vec<Value>);
+
+impl BoundReference {
+    fn new(schema: &Schema, field: &Field, name: &str) -> Self {
+        let path = schema.accessor(field.id).map(|positions| {
+            let mut fields = schema.fields();
+            let mut steps = Vec::with_capacity(positions.len());
+            for position in positions {
+                let Some(step) = fields.get(*position) else { break };
+                steps.push(PathStep { position: *position, id: step.id, name: step.name.clone() });
+                fields = step.ty.as_struct().map_or(&[], |inner| &inner.fields);
+            }
+            steps
+        });
+        let nullable = schema.is_nullable(field.id).unwrap_or(true);
+        Self { name: name.to_owned(), id: field.id, ty: field.ty.clone(), path, nullable }
+    }
+
+    /// Whether it is inside of a struct, list or map.
+    #[must_use]
+    pub fn is_nested(&self) -> bool {
+        self.path.as_ref().is_none_or(|steps| steps.len() > 1)
+    }
+
+    /// The column's type, where it is primitive.
+    #[must_use]
+    pub fn primitive(&self) -> Option<&PrimitiveType> {
+        self.ty.as_primitive()
+    }
+}
+
+impl BoundTerm {
+    /// Whether the term is null wherever the column is and nowhere else.
+    #[must_use]
+    pub fn keeps_values(&self) -> bool {
+        self.transform.as_ref().is_none_or(Transform::preserves_order)
+    }
+
+    fn nullable(&self) -> bool {
+        self.reference.nullable || !self.keeps_values()
+    }
+}
+
+impl ValueSet {
+    /// The set of these values, of one type.
+    #[must_use]
+    pub fn new(mut values: Vec<Value>) -> Self {
+        let order = |a: &Value, b: &Value| match (Datum::of(a), Datum::of(b)) {
+            (Some(a), Some(b)) => a.order(b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        values.sort_by(order);
+        values.dedup_by(|a, b| order(a, b).is_eq());
+        Self(values)
+    }
+
+    /// The values, ascending.
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.0
+    }
+
+    /// Whether the value is one of them.
+    #[must_use]
+    pub fn contains(&self, datum: Datum<'_>) -> bool {
+        self.0.binary_search_by(|value| Datum::of(value).map_or(std::cmp::Ordering::Less, |v| v.order(datum))).is_ok()
+    }
+
+    /// Whether one of them lies within the bounds; a bound that is not known does not limit.
+    #[must_use]
+    pub fn any_within(&self, lower: Option<Datum<'_>>, upper: Option<Datum<'_>>) -> bool {
+        let below = |value: &Value| match (Datum::of(value), lower) {
+            (Some(value), Some(lower)) => value.order(lower).is_lt(),
+            _ => false,
+        };
+        let first = self.0.partition_point(below);
+        match (self.0.get(first).and_then(Datum::of), upper) {
+            (Some(value), Some(upper)) => value.order(upper).is_le(),
+            (first, None) => first.is_some(),
+            (None, _) => false,
+        }
+    }
+}
+
+impl Expr {
+    /// The expression over a schema's field ids.
+    ///
+    /// Fails where a column does not exist, a transform does not take its column's type, or a literal is no value of the term's
+    /// type. Literals beyond the range of the type make the predicate constant.
+    pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundExpr> {
+        self.try_map(&mut |predicate| predicate.bind(schema, case_sensitive))
+    }
+}
+
+impl Term {
+    /// The term over a schema's field ids.
+    pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundTerm> {
+        let field = schema
+            .find_by_name(&self.name, case_sensitive)?
+            .ok_or_else(|| Error::invalid(format!("there is no column {:?} in the schema", self.name)))?;
+        let reference = BoundReference::new(schema, field, &self.name);
+        let ty = match &self.transform {
+            None => reference.ty.clone(),
+            Some(unknown @ Transform::Unknown(_)) => {
+                return Err(Error::unsupported(format!(
+                    "a filter cannot use the transform {unknown}, which is not known here"
+                )));
+            }
+            Some(transform) => transform.result_type(&reference.ty).ok_or_else(|| {
+                Error::invalid(format!("{transform} does not take {} of type {}", self.name, reference.ty))
+            })?,
+        };
+        Ok(BoundTerm { reference, transform: self.transform.clone(), ty })
+    }
+}
+
+impl Predicate {
+    fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundExpr> {
+        let term = self.term.bind(schema, case_sensitive)?;
+        let unknown = term.ty == Type::Primitive(PrimitiveType::Unknown);
+        let test = match &self.test {
+            Test::IsNull if !term.nullable() => return Ok(Expression::False),
+            Test::NotNull if !term.nullable() => return Ok(Expression::True),
+            Test::IsNull if unknown => return Ok(Expression::True),
+            Test::NotNull if unknown => return Ok(Expression::False),
+            Test::IsNull => Test::IsNull,
+            Test::NotNull => Test::NotNull,
+            Test::IsNan | Test::NotNan if !is_floating(&term.ty) => {
+                return Err(Error::invalid(format!("{} is {}, which is never NaN", self.term, term.ty)));
+            }
+            Test::IsNan => Test::IsNan,
+            Test::NotNan => Test::NotNan,
+            Test::Compare(comparison, literal) => return bind_comparison(term, *comparison, literal),
+            Test::StartsWith(prefix) => Test::StartsWith(bind_prefix(&term, prefix)?),
+            Test::NotStartsWith(prefix) => Test::NotStartsWith(bind_prefix(&term, prefix)?),
+            Test::In(literals) => Test::In(bind_set(&term, literals)?),
+            Test::NotIn(literals) => Test::NotIn(bind_set(&term, literals)?),
+        };
+        Ok(bound(Arc::new(term), test))
+    }
+}
+
+/// A bound predicate of a term; sets of one value are comparisons, and empty ones are constant.
+pub(super) fn bound(term: Arc<BoundTerm>, test: Test<Value, Vec<Value>>) -> BoundExpr {
+    let test = match test {
+        Test::In(values) => match single(values) {
+            Ok(value) => Test::Compare(Comparison::Eq, value),
+            Err(set) if set.0.is_empty() => return Expression::False,
+            Err(set) => Test::In(Arc::new(set)),
+        },
+        Test::NotIn(values) => match single(values) {
+            Ok(value) => Test::Compare(Comparison::NotEq, value),
+            Err(set) if set.0.is_empty() => return Expression::True,
+            Err(set) => Test::NotIn(Arc::new(set)),
+        },
+        Test::IsNull => Test::IsNull,
+        Test::NotNull => Test::NotNull,
+        Test::IsNan => Test::IsNan,
+        Test::NotNan => Test::NotNan,
+        Test::Compare(comparison, value) => Test::Compare(comparison, value),
+        Test::StartsWith(prefix) => Test::StartsWith(prefix),
+        Test::NotStartsWith(prefix) => Test::NotStartsWith(prefix),
+    };
+    Expression::Predicate(Arc::new(BoundPredicate { term, test }))
+}
+
+/// The only value, or the set.
+fn single(values: Vec<Value>) -> Result<Value, ValueSet> {
+    let mut set = ValueSet::new(values);
+    match (set.0.len(), set.0.pop()) {
+        (1, Some(value)) => Ok(value),
+        (_, last) => {
+            set.0.extend(last);
+            Err(set)
+        }
+    }
+}
+
+fn is_floating(ty: &Type) -> bool {
+    matches!(ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double))
+}
+
+/// A literal outside of the type's range decides the comparison; one between two values moves to the lower one.
+fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -> Result<BoundExpr> {
+    use Comparison as C;
+    let (comparison, value) = match (literal.convert(&term.ty)?, comparison) {
+        (Converted::Value(value), comparison) => (comparison, value),
+        (Converted::AboveMax, C::Lt | C::LtEq | C::NotEq) | (Converted::BelowMin, C::Gt | C::GtEq | C::NotEq) => {
+            return Ok(Expression::True);
+        }
+        (Converted::AboveMax | Converted::BelowMin, _) | (Converted::JustAbove(_), C::Eq) => {
+            return Ok(Expression::False);
+        }
+        (Converted::JustAbove(_), C::NotEq) => return Ok(Expression::True),
+        (Converted::JustAbove(below), C::Lt | C::LtEq) => (C::LtEq, below),
+        (Converted::JustAbove(below), C::Gt | C::GtEq) => (C::Gt, below),
+    };
+    Ok(bound(Arc::new(term), Test::Compare(comparison, value)))
+}
+
+/// Literals that no value of the type equals fall out of the set.
+fn bind_set(term: &BoundTerm, literals: &[Literal]) -> Result<Vec<Value>> {
+    let mut values = Vec::with_capacity(literals.len());
+    for literal in literals {
+        if let Converted::Value(value) = literal.convert(&term.ty)? {
+            values.push(value);
+        }
+    }
+    Ok(values)
+}
+
+fn bind_prefix(term: &BoundTerm, prefix: &Literal) -> Result<Value> {
+    match (&term.ty, prefix.value()) {
+        (Type::Primitive(PrimitiveType::String), text @ Value::String(_)) => Ok(text.clone()),
+        (Type::Primitive(PrimitiveType::String), _) => {
+            Err(Error::invalid(format!("a prefix is a string, which {prefix} is not")))
+        }
+        (ty, _) => Err(Error::invalid(format!("{} is {ty}; only strings have prefixes", term.reference.name))),
+    }
+}

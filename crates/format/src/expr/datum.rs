@@ -1,0 +1,108 @@
+//! Values as the evaluators compare them: borrowed, and in the order of the specification.
+//!
+//! The order is that of bounds ("Appendix D"): booleans false first, numbers by value, -0.0 before 0.0, NaN after every other
+//! number, strings by code point (which is the order of their UTF-8), uuid, fixed and binary by unsigned bytes.
+
+use std::cmp::Ordering;
+
+use crate::types::PrimitiveType;
+use crate::value::Value;
+use crate::value::decimal::from_big_endian;
+use crate::value::order::compare_floats;
+
+/// A single value of some primitive type, without its bytes.
+#[derive(Debug, Clone, Copy)]
+pub enum Datum<'a> {
+    /// `boolean`
+    Boolean(bool),
+    /// `int`, `long`, `date`, `time` and all timestamps
+    Integer(i64),
+    /// `float`, `double`
+    Float(f64),
+    /// `decimal`, unscaled
+    Decimal(i128),
+    /// `string` as UTF-8, `uuid`, `fixed`, `binary`
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Datum<'a> {
+    /// The datum of a value; none for variants and nested values, which have no order.
+    #[must_use]
+    pub fn of(value: &'a Value) -> Option<Self> {
+        Some(match value {
+            Value::Boolean(value) => Self::Boolean(*value),
+            Value::Int(value) => Self::Integer(i64::from(*value)),
+            Value::Long(value) => Self::Integer(*value),
+            Value::Float(value) => Self::Float(f64::from(*value)),
+            Value::Double(value) => Self::Float(*value),
+            Value::Decimal(value) => Self::Decimal(*value),
+            Value::String(value) => Self::Bytes(value.as_bytes()),
+            Value::Uuid(value) => Self::Bytes(value),
+            Value::Binary(value) => Self::Bytes(value),
+            Value::Variant { .. } | Value::Struct(_) | Value::List(_) | Value::Map(_) => return None,
+        })
+    }
+
+    /// The datum of a bound in its binary form, or none where the bytes do not fit the type.
+    ///
+    /// A bound may be shorter than its type where the column was promoted after the file was written. Bounds that do not fit
+    /// are unknown bounds, not errors: they prune nothing.
+    #[must_use]
+    pub fn of_bound(ty: &PrimitiveType, bytes: &'a [u8]) -> Option<Self> {
+        use PrimitiveType as P;
+        Some(match ty {
+            P::Boolean => Self::Boolean(*bytes.first()? != 0),
+            P::Int | P::Date => Self::Integer(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
+            P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs => {
+                match bytes.len() {
+                    4 => Self::Integer(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
+                    _ => Self::Integer(i64::from_le_bytes(bytes.try_into().ok()?)),
+                }
+            }
+            P::Float => Self::Float(f64::from(f32::from_le_bytes(bytes.try_into().ok()?))),
+            P::Double => match bytes.len() {
+                4 => Self::Float(f64::from(f32::from_le_bytes(bytes.try_into().ok()?))),
+                _ => Self::Float(f64::from_le_bytes(bytes.try_into().ok()?)),
+            },
+            P::Decimal { .. } => Self::Decimal(from_big_endian(bytes)?),
+            P::Uuid if bytes.len() != 16 => return None,
+            P::String | P::Uuid | P::Fixed(_) | P::Binary => Self::Bytes(bytes),
+            P::Unknown | P::Geometry { .. } | P::Geography { .. } | P::Unrecognized(_) => return None,
+        })
+    }
+
+    /// Whether it is not a number.
+    #[must_use]
+    pub fn is_nan(self) -> bool {
+        matches!(self, Self::Float(value) if value.is_nan())
+    }
+
+    /// The order of two values of one type. Values of different types do not meet once bound; their order has no meaning.
+    #[must_use]
+    pub fn order(self, other: Datum<'_>) -> Ordering {
+        match (self, other) {
+            (Self::Boolean(a), Datum::Boolean(b)) => a.cmp(&b),
+            (Self::Integer(a), Datum::Integer(b)) => a.cmp(&b),
+            (Self::Float(a), Datum::Float(b)) => compare_floats(a, b),
+            (Self::Decimal(a), Datum::Decimal(b)) => a.cmp(&b),
+            (Self::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
+            (a, b) => a.rank().cmp(&b.rank()),
+        }
+    }
+
+    /// The order of two values, or none where one of them is NaN: as rows compare.
+    #[must_use]
+    pub fn row_order(self, other: Datum<'_>) -> Option<Ordering> {
+        (!self.is_nan() && !other.is_nan()).then(|| self.order(other))
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            Self::Boolean(_) => 0,
+            Self::Integer(_) => 1,
+            Self::Float(_) => 2,
+            Self::Decimal(_) => 3,
+            Self::Bytes(_) => 4,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Literals of unbound predicates: a value and the type it was written as.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::types::{PrimitiveType, Type};
+use crate::value::{Value, json};
+
+/// A literal as it was written; binding converts it to the type of its term.
+///
+/// JSON without a schema and plain SQL text know only `long`, `double`, `string` and `boolean`; the other types come from a
+/// schema at hand (JSON), from typed literals (`DATE '2020-01-01'`) or from a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Literal {
+    ty: PrimitiveType,
+    value: Value,
+}
+
+impl Literal {
+    /// A literal of a type. NaN is refused, as it is by all writers of expressions: `IS NAN` asks for it.
+    pub fn new(ty: PrimitiveType, value: Value) -> Result<Self> {
+        let nan = match &value {
+            Value::Float(value) => value.is_nan(),
+            Value::Double(value) => value.is_nan(),
+            _ => false,
+        };
+        if nan {
+            return Err(Error::invalid("NaN cannot be a literal: use IS NAN or IS NOT NAN"));
+        }
+        Ok(Self { ty, value })
+    }
+
+    /// A `boolean`.
+    #[must_use]
+    pub fn boolean(value: bool) -> Self {
+        Self { ty: PrimitiveType::Boolean, value: Value::Boolean(value) }
+    }
+
+    /// A `long`, which is what every integer is until it meets a column.
+    #[must_use]
+    pub fn long(value: i64) -> Self {
+        Self { ty: PrimitiveType::Long, value: Value::Long(value) }
+    }
+
+    /// A `double`; NaN is refused.
+    pub fn double(value: f64) -> Result<Self> {
+        Self::new(PrimitiveType::Double, Value::Double(value))
+    }
+
+    /// A `string`.
+    pub fn string(value: impl Into<String>) -> Self {
+        Self { ty: PrimitiveType::String, value: Value::String(value.into()) }
+    }
+
+    /// A `decimal` of the largest precision.
+    #[must_use]
+    pub fn decimal(unscaled: i128, scale: u8) -> Self {
+        Self { ty: PrimitiveType::Decimal { precision: 38, scale }, value: Value::Decimal(unscaled) }
+    }
+
+    /// A `binary`, which also meets fixed columns of its length.
+    #[must_use]
+    pub fn binary(value: Vec<u8>) -> Self {
+        Self { ty: PrimitiveType::Binary, value: Value::Binary(value) }
+    }
+
+    /// A `uuid`.
+    #[must_use]
+    pub fn uuid(value: [u8; 16]) -> Self {
+        Self { ty: PrimitiveType::Uuid, value: Value::Uuid(value) }
+    }
+
+    /// The type it was written as.
+    #[must_use]
+    pub fn ty(&self) -> &PrimitiveType {
+        &self.ty
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+/// SQL text that the parser reads back as the same literal.
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_sql(f, &self.ty, &self.value)
+    }
+}
+
+/// The SQL text of a value: plain where text has a plain form of the type, else the type's name and a quoted string.
+pub(super) fn write_sql(f: &mut fmt::Formatter<'_>, ty: &PrimitiveType, value: &Value) -> fmt::Result {
+    match (ty, value) {
+        (_, Value::Boolean(value)) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
+        (PrimitiveType::Long, Value::Long(value)) => write!(f, "{value}"),
+        (_, Value::String(value)) => write_quoted(f, value, '\''),
+        (PrimitiveType::Double, Value::Double(value)) if is_plain(*value) => write!(f, "{value:?}"),
+        (_, Value::Double(value)) if value.is_finite() => write!(f, "{value:e}"),
+        (PrimitiveType::Binary, Value::Binary(bytes)) => {
+            f.write_str("X'")?;
+            bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+            f.write_str("'")
+        }
+        _ => {
+            let text = match json::to_json(value, &Type::Primitive(ty.clone())) {
+                Ok(serde_json::Value::String(text)) => text,
+                Ok(other) => other.to_string(),
+                Err(_) => format!("{value:?}"),
+            };
+            write!(f, "{} ", type_word(ty))?;
+            write_quoted(f, &text, '\'')
+        }
+    }
+}
+
+/// Whether a double is written without an exponent and read back as a double, not as a decimal: at most 15 digits.
+fn is_plain(value: f64) -> bool {
+    value == 0.0 || (1e-5..1e15).contains(&value.abs()) && format!("{value:?}").len() <= 16
+}
+
+/// The word before the string of a typed literal.
+fn type_word(ty: &PrimitiveType) -> String {
+    match ty {
+        PrimitiveType::Decimal { .. } => "DECIMAL".to_owned(),
+        other => other.to_string().to_uppercase(),
+    }
+}
+
+/// `text` in quotes, with the quotes within it doubled.
+pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str, quote: char) -> fmt::Result {
+    use fmt::Write as _;
+    f.write_char(quote)?;
+    for c in text.chars() {
+        if c == quote {
+            f.write_char(quote)?;
+        }
+        f.write_char(c)?;
+    }
+    f.write_char(quote)
+}

@@ -1,0 +1,150 @@
+//! Which files may hold matching rows, by their metrics ("Scan Planning": inclusive evaluation).
+
+use std::collections::BTreeSet;
+
+use arrow_buffer::BooleanBuffer;
+
+use crate::error::Result;
+use crate::value::Value;
+
+use super::bind::BoundPredicate;
+use super::datum::Datum;
+use super::predicate::{Comparison, Test};
+use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
+use super::{BoundExpr, mask};
+
+/// Says of files whether any of their rows may match: where it says no, none does.
+#[derive(Debug, Clone)]
+pub struct InclusiveMetrics(BoundExpr);
+
+impl InclusiveMetrics {
+    /// The evaluator of an expression.
+    #[must_use]
+    pub fn new(expr: &BoundExpr) -> Self {
+        Self(expr.rewrite_not())
+    }
+
+    /// Ids of the fields whose metrics are looked at.
+    #[must_use]
+    pub fn field_ids(&self) -> BTreeSet<i32> {
+        self.0.predicates().map(|predicate| predicate.term.reference.id).collect()
+    }
+
+    /// Whether a row of the file may match.
+    pub fn might_match(&self, file: &impl FileStatistics) -> bool {
+        let record_count = file.record_count();
+        // A file of an old import may not know its count of rows.
+        record_count < 0
+            || record_count > 0
+                && mask::decide(&self.0, &|predicate| {
+                    let field = file.field(predicate.term.reference.id);
+                    might_match(predicate, &TermStatistics { term: &predicate.term, field, record_count })
+                })
+    }
+
+    /// For each of many files, whether a row of it may match.
+    pub fn evaluate(&self, files: &StatisticsColumns) -> Result<BooleanBuffer> {
+        let records = files.record_counts();
+        let count = |row: usize| records.get(row).copied().unwrap_or(-1);
+        let mask = mask::evaluate(&self.0, files.len(), &mut |predicate| {
+            let field = files.of_field(predicate.term.reference.id);
+            Ok(BooleanBuffer::collect_bool(files.len(), |row| {
+                might_match(
+                    predicate,
+                    &TermStatistics { term: &predicate.term, field: field(row), record_count: count(row) },
+                )
+            }))
+        })?;
+        if records.iter().all(|count| *count > 0) {
+            return Ok(mask);
+        }
+        Ok(BooleanBuffer::collect_bool(files.len(), |row| count(row) < 0 || count(row) > 0 && mask.value(row)))
+    }
+}
+
+fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
+    let plain = predicate.term.transform.is_none();
+    match &predicate.test {
+        Test::IsNull => !predicate.term.keeps_values() || statistics.may_contain_null(),
+        Test::NotNull => !statistics.contains_nulls_only(),
+        Test::IsNan => !statistics.contains_nulls_only() && (!plain || statistics.may_contain_nan()),
+        Test::NotNan => !plain || !statistics.contains_nans_only(),
+        Test::Compare(Comparison::NotEq, literal) => {
+            Datum::of(literal).is_none_or(|literal| !is_unique(statistics, |v| v.order(literal).is_eq()))
+        }
+        Test::NotIn(set) => !is_unique(statistics, |value| set.contains(value)),
+        Test::Compare(comparison, literal) => {
+            has_values(statistics)
+                && Datum::of(literal).is_none_or(|literal| might_compare(statistics, *comparison, literal))
+        }
+        Test::In(set) => {
+            has_values(statistics)
+                && statistics.with_bounds(|lower, upper| match lower {
+                    Some(lower) if !lower.is_nan() => set.any_within(Some(lower), upper),
+                    _ => true,
+                })
+        }
+        Test::StartsWith(Value::String(prefix)) => {
+            !statistics.contains_nulls_only() && (!plain || might_start_with(statistics, prefix.as_bytes()))
+        }
+        Test::NotStartsWith(Value::String(prefix)) => {
+            statistics.may_contain_null() || !all_start_with(statistics, prefix.as_bytes())
+        }
+        Test::StartsWith(_) | Test::NotStartsWith(_) => true,
+    }
+}
+
+/// Whether there may be a value to compare: not only nulls, not only NaN.
+fn has_values(statistics: &TermStatistics<'_>) -> bool {
+    !statistics.contains_nulls_only() && !statistics.contains_nans_only()
+}
+
+/// A lower bound that is NaN says nothing: some writers of ORC give it where NaN was met first.
+fn might_compare(statistics: &TermStatistics<'_>, comparison: Comparison, literal: Datum<'_>) -> bool {
+    statistics.with_bounds(|lower, upper| {
+        let lower = lower.filter(|lower| !lower.is_nan()).map(|lower| lower.order(literal));
+        let upper = upper.map(|upper| upper.order(literal));
+        match comparison {
+            Comparison::Lt => lower.is_none_or(std::cmp::Ordering::is_lt),
+            Comparison::LtEq => lower.is_none_or(std::cmp::Ordering::is_le),
+            Comparison::Gt => upper.is_none_or(std::cmp::Ordering::is_gt),
+            Comparison::GtEq => upper.is_none_or(std::cmp::Ordering::is_ge),
+            Comparison::Eq => {
+                lower.is_none_or(std::cmp::Ordering::is_le) && upper.is_none_or(std::cmp::Ordering::is_ge)
+            }
+            Comparison::NotEq => true,
+        }
+    })
+}
+
+/// Whether all rows hold one value, and it is such a one.
+fn is_unique(statistics: &TermStatistics<'_>, such: impl FnOnce(Datum<'_>) -> bool) -> bool {
+    if statistics.may_contain_null() {
+        return false;
+    }
+    statistics.with_bounds(|lower, upper| match (lower, upper) {
+        (Some(Datum::Float(_)), _) if statistics.may_contain_nan() => false,
+        (Some(lower), Some(upper)) => !lower.is_nan() && lower.order(upper).is_eq() && such(lower),
+        _ => false,
+    })
+}
+
+/// Bounds may be cut; a value between them begins with the prefix only if the prefix lies between them, cut likewise.
+fn might_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
+    statistics.with_bounds(|lower, upper| {
+        let below = |bound: &[u8]| bound > prefix && !bound.starts_with(prefix);
+        let above = |bound: &[u8]| bound < prefix;
+        !matches!(lower, Some(Datum::Bytes(lower)) if below(lower))
+            && !matches!(upper, Some(Datum::Bytes(upper)) if above(upper))
+    })
+}
+
+/// Whether both bounds, and so all values, begin with the prefix.
+pub(super) fn all_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
+    statistics.with_bounds(|lower, upper| match (lower, upper) {
+        (Some(Datum::Bytes(lower)), Some(Datum::Bytes(upper))) => {
+            lower.starts_with(prefix) && upper.starts_with(prefix)
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,194 @@
+//! Unbound predicates: an operation, a term and literals.
+
+use crate::transform::Transform;
+
+use super::literal::Literal;
+
+/// What a predicate asks of its term.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test<L, S> {
+    /// The term is null.
+    IsNull,
+    /// The term is not null.
+    NotNull,
+    /// The term is not a number.
+    IsNan,
+    /// The term is a number or null.
+    NotNan,
+    /// The term stands so to a literal.
+    Compare(Comparison, L),
+    /// The term begins with a text.
+    StartsWith(L),
+    /// The term does not begin with a text.
+    NotStartsWith(L),
+    /// The term is one of these.
+    In(S),
+    /// The term is none of these.
+    NotIn(S),
+}
+
+/// How a term stands to a literal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// Less.
+    Lt,
+    /// Less or equal.
+    LtEq,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    GtEq,
+    /// Equal.
+    Eq,
+    /// Not equal; null is not equal to any literal.
+    NotEq,
+}
+
+/// The operation of a predicate, without its literals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the specification's")]
+pub enum Operation {
+    IsNull,
+    NotNull,
+    IsNan,
+    NotNan,
+    Lt,
+    LtEq,
+    Gt,
+    GtEq,
+    Eq,
+    NotEq,
+    StartsWith,
+    NotStartsWith,
+    In,
+    NotIn,
+}
+
+/// What a predicate is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Term {
+    /// The column's full name, with dots between the levels of structs.
+    pub name: String,
+    /// What is done to the column's value first.
+    pub transform: Option<Transform>,
+}
+
+/// A test of one term.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predicate {
+    /// What is tested.
+    pub term: Term,
+    /// What is asked of it.
+    pub test: Test<Literal, Vec<Literal>>,
+}
+
+impl Comparison {
+    /// The comparison that holds where this one does not.
+    #[must_use]
+    pub fn negate(self) -> Self {
+        match self {
+            Self::Lt => Self::GtEq,
+            Self::LtEq => Self::Gt,
+            Self::Gt => Self::LtEq,
+            Self::GtEq => Self::Lt,
+            Self::Eq => Self::NotEq,
+            Self::NotEq => Self::Eq,
+        }
+    }
+
+    /// The comparison with its sides exchanged: `5 < id` is `id > 5`.
+    #[must_use]
+    pub fn flip(self) -> Self {
+        match self {
+            Self::Lt => Self::Gt,
+            Self::LtEq => Self::GtEq,
+            Self::Gt => Self::Lt,
+            Self::GtEq => Self::LtEq,
+            same @ (Self::Eq | Self::NotEq) => same,
+        }
+    }
+}
+
+impl<L, S> Test<L, S> {
+    /// The test that holds where this one does not.
+    #[must_use]
+    pub fn negate(self) -> Self {
+        match self {
+            Self::IsNull => Self::NotNull,
+            Self::NotNull => Self::IsNull,
+            Self::IsNan => Self::NotNan,
+            Self::NotNan => Self::IsNan,
+            Self::Compare(comparison, literal) => Self::Compare(comparison.negate(), literal),
+            Self::StartsWith(prefix) => Self::NotStartsWith(prefix),
+            Self::NotStartsWith(prefix) => Self::StartsWith(prefix),
+            Self::In(set) => Self::NotIn(set),
+            Self::NotIn(set) => Self::In(set),
+        }
+    }
+
+    /// The operation alone.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::IsNull => Operation::IsNull,
+            Self::NotNull => Operation::NotNull,
+            Self::IsNan => Operation::IsNan,
+            Self::NotNan => Operation::NotNan,
+            Self::Compare(Comparison::Lt, _) => Operation::Lt,
+            Self::Compare(Comparison::LtEq, _) => Operation::LtEq,
+            Self::Compare(Comparison::Gt, _) => Operation::Gt,
+            Self::Compare(Comparison::GtEq, _) => Operation::GtEq,
+            Self::Compare(Comparison::Eq, _) => Operation::Eq,
+            Self::Compare(Comparison::NotEq, _) => Operation::NotEq,
+            Self::StartsWith(_) => Operation::StartsWith,
+            Self::NotStartsWith(_) => Operation::NotStartsWith,
+            Self::In(_) => Operation::In,
+            Self::NotIn(_) => Operation::NotIn,
+        }
+    }
+}
+
+impl Operation {
+    /// Every operation with its name in JSON.
+    const NAMES: [(Self, &'static str); 14] = [
+        (Self::IsNull, "is-null"),
+        (Self::NotNull, "not-null"),
+        (Self::IsNan, "is-nan"),
+        (Self::NotNan, "not-nan"),
+        (Self::Lt, "lt"),
+        (Self::LtEq, "lt-eq"),
+        (Self::Gt, "gt"),
+        (Self::GtEq, "gt-eq"),
+        (Self::Eq, "eq"),
+        (Self::NotEq, "not-eq"),
+        (Self::StartsWith, "starts-with"),
+        (Self::NotStartsWith, "not-starts-with"),
+        (Self::In, "in"),
+        (Self::NotIn, "not-in"),
+    ];
+
+    /// The name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(operation, _)| *operation == self).map_or("", |(_, name)| name)
+    }
+
+    /// The operation of a name in JSON, in any letter case and with `_` for `-`, as the Java library takes them.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(operation, _)| *operation)
+    }
+}
+
+impl Term {
+    /// A column.
+    pub fn column(name: impl Into<String>) -> Self {
+        Self { name: name.into(), transform: None }
+    }
+
+    /// A transform of a column.
+    pub fn transform(transform: Transform, name: impl Into<String>) -> Self {
+        Self { name: name.into(), transform: Some(transform) }
+    }
+}

@@ -1,0 +1,232 @@
+//! Rows that an expression matches, in Arrow batches and one by one.
+//!
+//! Null matches `IS NULL`, `!=`, `NOT IN`, `NOT LIKE` and `IS NOT NAN`; NaN matches `IS NAN`, `!=` and `NOT IN`. `NOT` turns predicates
+//! round before they meet a row: neither `x < 5` nor `NOT x < 5` matches null.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::{DataType, FieldRef};
+
+use crate::error::{Error, Result};
+use crate::value::Value;
+
+use super::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep};
+use super::datum::Datum;
+use super::predicate::{Comparison, Test};
+use super::{BoundExpr, Expression, compare, mask};
+
+/// Key of a field's id in the metadata of Arrow fields.
+const FIELD_ID: &str = "PARQUET:field_id";
+
+/// Where the columns of an expression come from.
+pub trait ColumnSource {
+    /// Rows.
+    fn len(&self) -> usize;
+
+    /// Whether there are no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The column that a predicate refers to.
+    fn column(&self, reference: &BoundReference) -> Result<Column>;
+}
+
+/// The values of a column, and where it is null.
+#[derive(Debug, Clone)]
+pub struct Column {
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+}
+
+impl Column {
+    /// A column that is null where its values are.
+    #[must_use]
+    pub fn new(values: ArrayRef) -> Self {
+        let nulls = values.logical_nulls();
+        Self { values, nulls }
+    }
+
+    /// A column inside of structs, which is also null where they are.
+    fn within(values: ArrayRef, parent: Option<&NullBuffer>) -> Self {
+        let nulls = NullBuffer::union(values.logical_nulls().as_ref(), parent);
+        Self { values, nulls }
+    }
+}
+
+/// Columns are found by the field ids in the batch's schema; fields without an id, by their names.
+impl ColumnSource for RecordBatch {
+    fn len(&self) -> usize {
+        self.num_rows()
+    }
+
+    fn column(&self, reference: &BoundReference) -> Result<Column> {
+        find(self.schema_ref().fields(), self.columns(), None, reference)
+    }
+}
+
+impl ColumnSource for StructArray {
+    fn len(&self) -> usize {
+        Array::len(self)
+    }
+
+    fn column(&self, reference: &BoundReference) -> Result<Column> {
+        find(self.fields(), self.columns(), self.nulls(), reference)
+    }
+}
+
+/// Follows the path of a column through structs.
+fn find(
+    fields: &[FieldRef],
+    columns: &[ArrayRef],
+    nulls: Option<&NullBuffer>,
+    reference: &BoundReference,
+) -> Result<Column> {
+    let path = reference.path.as_deref().unwrap_or_default();
+    let missing = || Error::invalid(format!("the rows have no column {} (field {})", reference.name, reference.id));
+    let (first, rest) = path.split_first().ok_or_else(|| {
+        Error::unsupported(format!("{} is inside of a list or map, which rows cannot be filtered by", reference.name))
+    })?;
+    let mut array = step(fields, columns, first).ok_or_else(missing)?;
+    let mut nulls = nulls.cloned();
+    for next in rest {
+        let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(missing)?;
+        nulls = NullBuffer::union(nulls.as_ref(), parent.nulls());
+        array = step(parent.fields(), parent.columns(), next).ok_or_else(missing)?;
+    }
+    Ok(Column::within(Arc::clone(array), nulls.as_ref()))
+}
+
+fn step<'a>(fields: &[FieldRef], columns: &'a [ArrayRef], step: &PathStep) -> Option<&'a ArrayRef> {
+    let id = |field: &FieldRef| field.metadata().get(FIELD_ID).and_then(|id| id.parse::<i32>().ok());
+    let by_id = fields.iter().position(|field| id(field) == Some(step.id));
+    let place = by_id.or_else(|| fields.iter().position(|field| id(field).is_none() && *field.name() == step.name));
+    columns.get(place?)
+}
+
+impl BoundExpr {
+    /// The rows of a batch that match; there are no nulls in the answer.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        Ok(BooleanArray::new(self.evaluate_columns(batch)?, None))
+    }
+
+    /// The rows that match.
+    pub fn evaluate_columns(&self, rows: &impl ColumnSource) -> Result<BooleanBuffer> {
+        mask::evaluate(&self.rewrite_not(), rows.len(), &mut |predicate| {
+            let column = rows.column(&predicate.term.reference)?;
+            if column.values.len() != rows.len() {
+                let (found, rows, name) = (column.values.len(), rows.len(), &predicate.term.reference.name);
+                return Err(Error::invalid(format!("column {name} has {found} rows, but there are {rows}")));
+            }
+            evaluate_predicate(predicate, column)
+        })
+    }
+
+    /// Whether one row matches: a value a field, in the order of the schema or of the partition tuple.
+    #[must_use]
+    pub fn matches(&self, row: &[Option<Value>]) -> bool {
+        matches(self, row, false)
+    }
+}
+
+fn evaluate_predicate(predicate: &BoundPredicate, column: Column) -> Result<BooleanBuffer> {
+    let len = column.values.len();
+    let Column { values, nulls } = transformed(&predicate.term, column)?;
+    let valid = || nulls.as_ref().map_or_else(|| BooleanBuffer::new_set(len), |nulls| nulls.inner().clone());
+    let mask = match &predicate.test {
+        Test::IsNull => return Ok(!&valid()),
+        Test::NotNull => return Ok(valid()),
+        _ if *values.data_type() == DataType::Null => BooleanBuffer::new_unset(len),
+        test => compare::evaluate(test, &predicate.term.ty, &values)?,
+    };
+    Ok(match &nulls {
+        None => mask,
+        Some(nulls) if null_matches(&predicate.test) => &mask | &!nulls.inner(),
+        Some(nulls) => &mask & nulls.inner(),
+    })
+}
+
+fn null_matches<L, S>(test: &Test<L, S>) -> bool {
+    matches!(
+        test,
+        Test::IsNull | Test::NotNan | Test::Compare(Comparison::NotEq, _) | Test::NotIn(_) | Test::NotStartsWith(_)
+    )
+}
+
+fn transformed(term: &BoundTerm, column: Column) -> Result<Column> {
+    match &term.transform {
+        None => Ok(column),
+        Some(transform) if transform.is_identity() => Ok(column),
+        Some(transform) => Err(Error::unsupported(format!("{transform}({}) in a filter on rows", term.reference.name))),
+    }
+}
+
+fn matches(expr: &BoundExpr, row: &[Option<Value>], negated: bool) -> bool {
+    match (expr, negated) {
+        (Expression::True, _) => !negated,
+        (Expression::False, _) => negated,
+        (Expression::Not(child), _) => matches(child, row, !negated),
+        (Expression::And(left, right), false) | (Expression::Or(left, right), true) => {
+            matches(left, row, negated) && matches(right, row, negated)
+        }
+        (Expression::Or(left, right), false) | (Expression::And(left, right), true) => {
+            matches(left, row, negated) || matches(right, row, negated)
+        }
+        (Expression::Predicate(predicate), _) => {
+            let value = term_value(&predicate.term, row);
+            test_value(&predicate.test, value.as_deref(), negated)
+        }
+    }
+}
+
+/// The value of a term in a row; what a transform has no result for is null.
+fn term_value<'a>(term: &BoundTerm, row: &'a [Option<Value>]) -> Option<Cow<'a, Value>> {
+    let mut fields = row;
+    let mut value = None;
+    for step in term.reference.path.as_deref()? {
+        value = fields.get(step.position)?.as_ref();
+        fields = match value? {
+            Value::Struct(inner) => inner,
+            _ => &[],
+        };
+    }
+    match &term.transform {
+        Some(transform) => transform.apply(&term.reference.ty, value).ok().flatten().map(Cow::Owned),
+        None => value.map(Cow::Borrowed),
+    }
+}
+
+fn test_value(test: &Test<Value, Arc<super::ValueSet>>, value: Option<&Value>, negated: bool) -> bool {
+    let datum = value.and_then(Datum::of);
+    let matched = match test {
+        Test::IsNull => value.is_none(),
+        Test::NotNull => value.is_some(),
+        Test::IsNan => datum.is_some_and(Datum::is_nan),
+        Test::NotNan => !datum.is_some_and(Datum::is_nan),
+        Test::Compare(comparison, literal) => {
+            let order = datum.zip(Datum::of(literal)).and_then(|(value, literal)| value.row_order(literal));
+            match (comparison, order) {
+                (Comparison::Eq, order) => order.is_some_and(std::cmp::Ordering::is_eq),
+                (Comparison::NotEq, order) => !order.is_some_and(std::cmp::Ordering::is_eq),
+                // what has no order matches neither a comparison nor its opposite
+                (_, None) => return false,
+                (Comparison::Lt, Some(order)) => order.is_lt(),
+                (Comparison::LtEq, Some(order)) => order.is_le(),
+                (Comparison::Gt, Some(order)) => order.is_gt(),
+                (Comparison::GtEq, Some(order)) => order.is_ge(),
+            }
+        }
+        Test::StartsWith(prefix) => starts_with(value, prefix),
+        Test::NotStartsWith(prefix) => !starts_with(value, prefix),
+        Test::In(set) => datum.is_some_and(|datum| set.contains(datum)),
+        Test::NotIn(set) => !datum.is_some_and(|datum| set.contains(datum)),
+    };
+    matched != negated
+}
+
+fn starts_with(value: Option<&Value>, prefix: &Value) -> bool {
+    matches!((value, prefix), (Some(Value::String(text)), Value::String(prefix)) if text.starts_with(prefix.as_str()))
+}

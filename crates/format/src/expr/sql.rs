@@ -1,0 +1,507 @@
+//! The parser of SQL-like text: `id > 5 AND day(ts) = DATE '2020-01-01' OR name LIKE 'ab%'`.
+//!
+//! A predicate has a column, or a transform of a column, on one side and literals on the other. `AND` binds tighter than `OR`, and
+//! `NOT` tighter than both.
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::transform::Transform;
+use crate::types::{PrimitiveType, Type};
+use crate::value::{Value, calendar, decimal};
+
+use super::convert::{Converted, parse_hex, parse_zoned};
+use super::lexer::{Token, TokenKind, place, tokens};
+use super::literal::Literal;
+use super::predicate::{Comparison, Predicate, Term, Test};
+use super::{Expr, Expression};
+
+impl std::str::FromStr for Expr {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
+impl Expr {
+    /// Reads SQL-like text. Errors name the character at which they were met.
+    pub fn parse(text: &str) -> Result<Self> {
+        let tokens = tokens(text)?;
+        let mut parser = Parser { text, tokens: &tokens, next: 0, depth: Limits::default().depth };
+        let expr = parser.disjunction(0)?;
+        match parser.peek() {
+            TokenKind::End => Ok(expr),
+            _ => Err(parser.error("AND, OR or the end is expected here")),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: &'a [Token<'a>],
+    next: usize,
+    depth: usize,
+}
+
+/// One side of a comparison.
+enum Operand {
+    Term(Term),
+    Literal(Literal),
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> &'a TokenKind<'a> {
+        self.ahead(0)
+    }
+
+    fn ahead(&self, by: usize) -> &'a TokenKind<'a> {
+        self.tokens.get(self.next + by).map_or(&TokenKind::End, |token| &token.kind)
+    }
+
+    fn advance(&mut self) -> &'a TokenKind<'a> {
+        let token = self.peek();
+        self.next += 1;
+        token
+    }
+
+    fn error(&self, message: &str) -> Error {
+        self.error_at(self.next, message)
+    }
+
+    fn error_at(&self, token: usize, message: &str) -> Error {
+        place(self.text, self.tokens.get(token).map_or(self.text.len(), |token| token.start), message)
+    }
+
+    fn is_word(&self, by: usize, word: &str) -> bool {
+        matches!(self.ahead(by), TokenKind::Word(found) if found.eq_ignore_ascii_case(word))
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(0, word);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn eat_symbol(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.peek(), TokenKind::Symbol(found) if *found == symbol);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn expect_symbol(&mut self, symbol: &str) -> Result<()> {
+        if self.eat_symbol(symbol) { Ok(()) } else { Err(self.error(&format!("{symbol} is expected here"))) }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.eat_word(word) { Ok(()) } else { Err(self.error(&format!("{word} is expected here"))) }
+    }
+
+    /// Chains longer than the depth that is allowed are balanced; shorter ones group to the left, as they are read.
+    fn disjunction(&mut self, depth: usize) -> Result<Expr> {
+        let mut operands = vec![self.conjunction(depth)?];
+        while self.eat_word("or") {
+            operands.push(self.conjunction(depth)?);
+        }
+        Ok(self.chain(operands, Expr::or, Expr::any))
+    }
+
+    fn conjunction(&mut self, depth: usize) -> Result<Expr> {
+        let mut operands = vec![self.negation(depth)?];
+        while self.eat_word("and") {
+            operands.push(self.negation(depth)?);
+        }
+        Ok(self.chain(operands, Expr::and, Expr::all))
+    }
+
+    fn chain(&self, operands: Vec<Expr>, pair: fn(Expr, Expr) -> Expr, balance: fn(Vec<Expr>) -> Expr) -> Expr {
+        const LONG: usize = 32;
+        if operands.len() > LONG {
+            return balance(operands);
+        }
+        operands.into_iter().reduce(pair).unwrap_or(Expression::True)
+    }
+
+    fn negation(&mut self, depth: usize) -> Result<Expr> {
+        if depth > self.depth {
+            return Err(self.error(&format!("nested deeper than {} levels", self.depth)));
+        }
+        if self.eat_word("not") {
+            return Ok(Expression::not(self.negation(depth + 1)?));
+        }
+        if self.eat_symbol("(") {
+            let inner = self.disjunction(depth + 1)?;
+            self.expect_symbol(")")?;
+            return Ok(inner);
+        }
+        self.predicate()
+    }
+
+    fn predicate(&mut self) -> Result<Expr> {
+        if let Some(expr) = self.nan_function()? {
+            return Ok(expr);
+        }
+        let start = self.next;
+        let left = self.operand()?;
+        if let Operand::Literal(literal) = &left
+            && let (Value::Boolean(constant), None) = (literal.value(), self.comparison())
+        {
+            return Ok(if *constant { Expression::True } else { Expression::False });
+        }
+        if let Some(comparison) = self.comparison() {
+            self.next += 1;
+            let test = match (left, self.operand()?) {
+                (Operand::Term(term), Operand::Literal(literal)) => (term, Test::Compare(comparison, literal)),
+                (Operand::Literal(literal), Operand::Term(term)) => (term, Test::Compare(comparison.flip(), literal)),
+                (Operand::Term(_), Operand::Term(_)) => {
+                    return Err(self.error_at(start, "two columns cannot be compared: one side is a literal"));
+                }
+                (Operand::Literal(_), Operand::Literal(_)) => {
+                    return Err(self.error_at(start, "two literals cannot be compared: one side is a column"));
+                }
+            };
+            return Ok(Expression::Predicate(Predicate { term: test.0, test: test.1 }));
+        }
+        match left {
+            Operand::Term(term) => self.test(term),
+            Operand::Literal(_) => Err(self.error("a comparison is expected here")),
+        }
+    }
+
+    /// `isnan(x)`, as Spark writes `x IS NAN`.
+    fn nan_function(&mut self) -> Result<Option<Expr>> {
+        let called = matches!(self.ahead(1), TokenKind::Symbol("("));
+        if !called || !(self.is_word(0, "isnan") || self.is_word(0, "is_nan")) {
+            return Ok(None);
+        }
+        self.next += 2;
+        let term = self.term()?;
+        self.expect_symbol(")")?;
+        Ok(Some(Expression::Predicate(Predicate { term, test: Test::IsNan })))
+    }
+
+    fn comparison(&self) -> Option<Comparison> {
+        let TokenKind::Symbol(symbol) = self.peek() else { return None };
+        Some(match *symbol {
+            "<" => Comparison::Lt,
+            "<=" => Comparison::LtEq,
+            ">" => Comparison::Gt,
+            ">=" => Comparison::GtEq,
+            "=" | "==" => Comparison::Eq,
+            "!=" | "<>" => Comparison::NotEq,
+            _ => return None,
+        })
+    }
+
+    /// What follows a term, but a comparison: `IS`, `IN`, `BETWEEN`, `LIKE` and their negations.
+    fn test(&mut self, term: Term) -> Result<Expr> {
+        let predicate = |test| Ok(Expression::Predicate(Predicate { term: term.clone(), test }));
+        if self.eat_word("is") {
+            let not = self.eat_word("not");
+            let test = if self.eat_word("null") {
+                Test::IsNull
+            } else if self.eat_word("nan") {
+                Test::IsNan
+            } else {
+                return Err(self.error("NULL or NAN is expected here"));
+            };
+            return predicate(if not { test.negate() } else { test });
+        }
+        let not = self.eat_word("not");
+        let test = if self.eat_word("in") {
+            Test::In(self.list()?)
+        } else if self.eat_word("like") {
+            self.pattern()?
+        } else if self.eat_word("between") {
+            let lower = self.literal()?;
+            self.expect_word("and")?;
+            let upper = self.literal()?;
+            let between = Expression::and(
+                predicate(Test::Compare(Comparison::GtEq, lower))?,
+                predicate(Test::Compare(Comparison::LtEq, upper))?,
+            );
+            return Ok(if not { Expression::not(between).rewrite_not() } else { between });
+        } else {
+            return Err(self.error("a comparison, IS, IN, LIKE or BETWEEN is expected here"));
+        };
+        predicate(if not { test.negate() } else { test })
+    }
+
+    fn list(&mut self) -> Result<Vec<Literal>> {
+        self.expect_symbol("(")?;
+        let mut literals = Vec::new();
+        if self.eat_symbol(")") {
+            return Ok(literals);
+        }
+        loop {
+            literals.push(self.literal()?);
+            if self.eat_symbol(")") {
+                return Ok(literals);
+            }
+            if !self.eat_symbol(",") {
+                return Err(self.error(", or ) is expected here"));
+            }
+        }
+    }
+
+    /// A pattern that is a prefix: text, then `%`. Without any wildcard it is the whole value.
+    fn pattern(&mut self) -> Result<Test<Literal, Vec<Literal>>> {
+        let start = self.next;
+        let TokenKind::Text(pattern) = self.advance() else {
+            return Err(self.error_at(start, "a pattern in single quotes is expected here"));
+        };
+        let mut prefix = String::with_capacity(pattern.len());
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => match chars.next() {
+                    Some(escaped @ ('%' | '_' | '\\')) => prefix.push(escaped),
+                    _ => return Err(self.error_at(start, "a backslash in a pattern stands before %, _ or another one")),
+                },
+                '%' if chars.as_str().is_empty() => return Ok(Test::StartsWith(Literal::string(prefix))),
+                '%' | '_' => {
+                    let message = "only patterns with a single % at the end can be filtered by, such as 'abc%'; \
+                                   \\% and \\_ are the characters themselves";
+                    return Err(self.error_at(start, message));
+                }
+                c => prefix.push(c),
+            }
+        }
+        Ok(Test::Compare(Comparison::Eq, Literal::string(prefix)))
+    }
+
+    fn operand(&mut self) -> Result<Operand> {
+        if self.is_literal() { self.literal().map(Operand::Literal) } else { self.term().map(Operand::Term) }
+    }
+
+    fn is_literal(&self) -> bool {
+        match self.peek() {
+            TokenKind::Text(_) | TokenKind::Number(_) | TokenKind::Symbol("-" | "+") => true,
+            // `DATE '…'` is a literal, `date = …` a column of that name
+            TokenKind::Word(word) => match self.ahead(1) {
+                TokenKind::Text(_) => true,
+                TokenKind::Symbol("(") => word.eq_ignore_ascii_case("cast"),
+                _ => ["true", "false", "null"].iter().any(|known| known.eq_ignore_ascii_case(word)),
+            },
+            _ => false,
+        }
+    }
+
+    /// A column, or `bucket(16, column)`.
+    fn term(&mut self) -> Result<Term> {
+        match (self.peek(), self.ahead(1)) {
+            (TokenKind::Word(function), TokenKind::Symbol("(")) => {
+                let start = self.next;
+                self.next += 2;
+                let number = self.parameter()?;
+                let name = self.name()?;
+                let number = match (number, self.eat_symbol(",")) {
+                    (None, true) => self.parameter_value()?,
+                    (number, _) => number,
+                };
+                self.expect_symbol(")")?;
+                let transform = transform_named(function, number).ok_or_else(|| {
+                    self.error_at(start, &format!("{function} is not a transform, or not with these arguments"))
+                })?;
+                Ok(Term::transform(transform, name))
+            }
+            _ => self.name().map(Term::column),
+        }
+    }
+
+    /// `16,`
+    fn parameter(&mut self) -> Result<Option<u32>> {
+        let number = self.parameter_value()?;
+        if number.is_some() {
+            self.expect_symbol(",")?;
+        }
+        Ok(number)
+    }
+
+    fn parameter_value(&mut self) -> Result<Option<u32>> {
+        let TokenKind::Number(digits) = self.peek() else { return Ok(None) };
+        let number = digits.parse().map_err(|_| self.error("a whole number is expected here"))?;
+        self.next += 1;
+        Ok(Some(number))
+    }
+
+    /// A name with its dots.
+    fn name(&mut self) -> Result<String> {
+        let mut name = String::new();
+        loop {
+            match self.peek() {
+                TokenKind::Word(word) if name.is_empty() && super::lexer::is_reserved(word) => {
+                    return Err(self.error(&format!("a column is expected here; {word} as a name needs quotes")));
+                }
+                TokenKind::Word(word) => name.push_str(word),
+                TokenKind::Name(quoted) => name.push_str(quoted),
+                _ => return Err(self.error("a column is expected here")),
+            }
+            self.next += 1;
+            if !self.eat_symbol(".") {
+                return Ok(name);
+            }
+            name.push('.');
+        }
+    }
+
+    fn literal(&mut self) -> Result<Literal> {
+        let start = self.next;
+        match self.advance() {
+            TokenKind::Text(text) => Ok(Literal::string(text.as_ref())),
+            TokenKind::Number(digits) => self.number(start, "", digits),
+            TokenKind::Symbol(sign @ ("-" | "+")) => match self.advance() {
+                TokenKind::Number(digits) => self.number(start, sign, digits),
+                _ => Err(self.error_at(start, "a number is expected after the sign")),
+            },
+            TokenKind::Word(word) => match (word.to_ascii_lowercase().as_str(), self.peek()) {
+                ("true", _) => Ok(Literal::boolean(true)),
+                ("false", _) => Ok(Literal::boolean(false)),
+                ("null", _) => Err(self.error_at(start, "nothing compares to NULL: use IS NULL or IS NOT NULL")),
+                ("cast", TokenKind::Symbol("(")) => self.cast(start),
+                (kind, TokenKind::Text(text)) => {
+                    self.next += 1;
+                    typed(kind, text).ok_or_else(|| self.error_at(start, &format!("{text:?} is not a {word}")))
+                }
+                _ => Err(self.error_at(start, "a literal is expected here")),
+            },
+            _ => Err(self.error_at(start, "a literal is expected here")),
+        }
+    }
+
+    /// A long; a double; or, where a double would lose digits, a decimal.
+    fn number(&self, start: usize, sign: &str, digits: &str) -> Result<Literal> {
+        let sign = if sign == "-" { "-" } else { "" };
+        let text = format!("{sign}{digits}");
+        if let Ok(number) = text.parse() {
+            return Ok(Literal::long(number));
+        }
+        let exponent = digits.contains(['e', 'E']);
+        let significant = digits.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
+        if (exponent || digits.contains('.') && significant <= 15)
+            && let Ok(number) = text.parse::<f64>()
+        {
+            return Literal::double(number).map_err(|error| self.error_at(start, &error.to_string()));
+        }
+        let decimal = decimal::parse(&text)
+            .and_then(|parsed| Some(Literal::decimal(parsed.unscaled, u8::try_from(parsed.scale).ok()?)));
+        decimal.ok_or_else(|| self.error_at(start, "a number of more than 38 digits"))
+    }
+
+    /// `CAST(literal AS type)`
+    fn cast(&mut self, start: usize) -> Result<Literal> {
+        self.expect_symbol("(")?;
+        let literal = self.literal()?;
+        self.expect_word("as")?;
+        let TokenKind::Word(name) = self.advance() else { return Err(self.error_at(start, "CAST needs a type")) };
+        let mut numbers = Vec::new();
+        if self.eat_symbol("(") {
+            while let Some(number) = self.parameter_value()? {
+                numbers.push(number);
+                self.eat_symbol(",");
+            }
+            self.expect_symbol(")")?;
+        }
+        self.expect_symbol(")")?;
+        cast(&literal, &name.to_ascii_lowercase(), &numbers)
+            .ok_or_else(|| self.error_at(start, &format!("{literal} cannot be cast to {name}")))
+    }
+}
+
+fn transform_named(function: &str, parameter: Option<u32>) -> Option<Transform> {
+    let name = function.to_ascii_lowercase();
+    Some(match (name.as_str(), parameter) {
+        ("bucket", Some(buckets @ 1..)) => Transform::Bucket(buckets),
+        ("truncate", Some(width @ 1..)) => Transform::Truncate(width),
+        ("year" | "years", None) => Transform::Year,
+        ("month" | "months", None) => Transform::Month,
+        ("day" | "days", None) => Transform::Day,
+        ("hour" | "hours", None) => Transform::Hour,
+        ("identity", None) => Transform::Identity,
+        ("void", None) => Transform::Void,
+        _ => return None,
+    })
+}
+
+/// `DATE '2020-01-01'` and its kin.
+fn typed(kind: &str, text: &str) -> Option<Literal> {
+    use PrimitiveType as P;
+    let convert = |ty: PrimitiveType| match Literal::string(text).convert(&Type::Primitive(ty.clone())) {
+        Ok(Converted::Value(value)) => Literal::new(ty, value).ok(),
+        _ => None,
+    };
+    match kind {
+        "x" | "binary" => parse_hex(text).map(Literal::binary),
+        "date" => convert(P::Date),
+        "time" => convert(P::Time),
+        "uuid" => convert(P::Uuid),
+        "timestamp" | "timestamptz" | "timestamp_ntz" | "timestamp_ltz" | "timestamp_ns" | "timestamptz_ns" => {
+            timestamp(text, kind)
+        }
+        "decimal" => {
+            let parsed = decimal::parse(text)?;
+            Some(Literal::decimal(parsed.unscaled, u8::try_from(parsed.scale).ok()?))
+        }
+        "float" => Literal::new(P::Float, Value::Float(text.parse().ok()?)).ok(),
+        "double" => Literal::double(text.parse().ok()?).ok(),
+        "int" => Literal::new(P::Int, Value::Int(text.parse().ok()?)).ok(),
+        _ if kind.starts_with("fixed") => parse_hex(text).map(Literal::binary),
+        _ => None,
+    }
+}
+
+/// A timestamp as SQL writes it: a blank for the `T`, ` UTC` for the offset, or the date alone. Without a zone it is UTC.
+fn timestamp(text: &str, kind: &str) -> Option<Literal> {
+    let (text, utc) = match text.strip_suffix(" UTC") {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let mut iso = text.trim().replacen(' ', "T", 1);
+    if !iso.contains(['T', 't']) {
+        iso.push_str("T00:00:00");
+    }
+    let (moment, zoned) = match calendar::parse_timestamp(&iso) {
+        Some(moment) => (moment, utc),
+        None => (parse_zoned(&iso)?, true),
+    };
+    let zoned = zoned || matches!(kind, "timestamptz" | "timestamptz_ns" | "timestamp_ltz");
+    // Text of more than six digits of fraction is nanoseconds, whatever it is called.
+    let nanos = kind.ends_with("_ns") || moment.1 % 1000 != 0;
+    let (ty, value) = match (nanos, zoned) {
+        (false, false) => (PrimitiveType::Timestamp, calendar::to_micros(moment)?),
+        (false, true) => (PrimitiveType::Timestamptz, calendar::to_micros(moment)?),
+        (true, false) => (PrimitiveType::TimestampNs, calendar::to_nanos(moment)?),
+        (true, true) => (PrimitiveType::TimestamptzNs, calendar::to_nanos(moment)?),
+    };
+    Literal::new(ty, Value::Long(value)).ok()
+}
+
+/// A literal as another type of SQL.
+fn cast(literal: &Literal, name: &str, parameters: &[u32]) -> Option<Literal> {
+    use PrimitiveType as P;
+    if let Value::String(text) = literal.value() {
+        return match name {
+            "string" | "varchar" => Some(literal.clone()),
+            "boolean" => text.to_ascii_lowercase().parse().ok().map(Literal::boolean),
+            "bigint" | "long" => text.parse().ok().map(Literal::long),
+            name => typed(name, text),
+        };
+    }
+    let ty = match (name, parameters) {
+        ("boolean", []) => P::Boolean,
+        ("int" | "integer", []) => P::Int,
+        ("bigint" | "long", []) => P::Long,
+        ("float" | "real", []) => P::Float,
+        ("double", []) => P::Double,
+        ("date", []) => P::Date,
+        ("timestamp", []) => P::Timestamp,
+        ("decimal" | "numeric", [precision]) => P::Decimal { precision: u8::try_from(*precision).ok()?, scale: 0 },
+        ("decimal" | "numeric", [precision, scale]) => {
+            P::Decimal { precision: u8::try_from(*precision).ok()?, scale: u8::try_from(*scale).ok()? }
+        }
+        _ => return None,
+    };
+    match literal.convert(&Type::Primitive(ty.clone())) {
+        Ok(Converted::Value(value)) => Literal::new(ty, value).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,234 @@
+//! What a manifest says of the columns of a data file ("Data File Fields": counts and bounds by field id).
+
+use std::collections::HashMap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, LargeBinaryArray};
+use arrow_schema::DataType;
+
+use crate::error::{Error, Result};
+use crate::value::{Value, binary};
+
+use super::bind::BoundTerm;
+use super::datum::Datum;
+
+/// The metrics of one file.
+pub trait FileStatistics {
+    /// Rows of the file; negative where an old import did not know.
+    fn record_count(&self) -> i64;
+
+    /// What is known of the field with this id.
+    fn field(&self, id: i32) -> FieldStatistics<'_>;
+}
+
+/// The metrics of one field of one file; what is not known is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FieldStatistics<'a> {
+    /// Values, nulls and NaN included.
+    pub value_count: Option<i64>,
+    /// Nulls.
+    pub null_count: Option<i64>,
+    /// NaN.
+    pub nan_count: Option<i64>,
+    /// At most every value, in binary form.
+    pub lower: Option<&'a [u8]>,
+    /// At least every value, in binary form.
+    pub upper: Option<&'a [u8]>,
+}
+
+/// The metrics of many files, a column each.
+#[derive(Debug, Clone, Default)]
+pub struct StatisticsColumns {
+    record_counts: Vec<i64>,
+    fields: HashMap<i32, FieldColumns>,
+}
+
+/// The metrics of one field in many files.
+#[derive(Debug, Clone, Default)]
+struct FieldColumns {
+    value_counts: Option<Int64Array>,
+    null_counts: Option<Int64Array>,
+    nan_counts: Option<Int64Array>,
+    lower: Bounds,
+    upper: Bounds,
+}
+
+/// A column of bounds in whatever layout it came.
+#[derive(Debug, Clone, Default)]
+enum Bounds {
+    #[default]
+    None,
+    Binary(BinaryArray),
+    Large(LargeBinaryArray),
+    View(BinaryViewArray),
+}
+
+impl StatisticsColumns {
+    /// Files with these counts of rows (none where unknown), of whose fields nothing is known yet.
+    #[must_use]
+    pub fn new(record_counts: &Int64Array) -> Self {
+        Self { record_counts: record_counts.iter().map(|count| count.unwrap_or(-1)).collect(), fields: HashMap::new() }
+    }
+
+    /// Adds the counts of a field: of values, of nulls, of NaN.
+    pub fn with_counts(
+        mut self,
+        id: i32,
+        values: Option<Int64Array>,
+        nulls: Option<Int64Array>,
+        nans: Option<Int64Array>,
+    ) -> Result<Self> {
+        for counts in [&values, &nulls, &nans].into_iter().flatten() {
+            self.check(id, counts.len())?;
+        }
+        let field = self.fields.entry(id).or_default();
+        (field.value_counts, field.null_counts, field.nan_counts) = (values, nulls, nans);
+        Ok(self)
+    }
+
+    /// Adds the bounds of a field: binary, large binary or binary view.
+    pub fn with_bounds(mut self, id: i32, lower: Option<&ArrayRef>, upper: Option<&ArrayRef>) -> Result<Self> {
+        let (lower, upper) = (self.bounds(id, lower)?, self.bounds(id, upper)?);
+        let field = self.fields.entry(id).or_default();
+        (field.lower, field.upper) = (lower, upper);
+        Ok(self)
+    }
+
+    /// Files.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.record_counts.len()
+    }
+
+    /// Whether there is no file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.record_counts.is_empty()
+    }
+
+    /// The metrics of one file.
+    #[must_use]
+    pub fn file(&self, row: usize) -> StatisticsOfFile<'_> {
+        StatisticsOfFile { columns: self, row }
+    }
+
+    pub(super) fn record_counts(&self) -> &[i64] {
+        &self.record_counts
+    }
+
+    /// The metrics of a field, file by file.
+    pub(super) fn of_field<'a>(&'a self, id: i32) -> impl Fn(usize) -> FieldStatistics<'a> + use<'a> {
+        let field = self.fields.get(&id);
+        move |row| field.map_or_else(FieldStatistics::default, |field| field.get(row))
+    }
+
+    fn check(&self, id: i32, len: usize) -> Result<()> {
+        if len == self.len() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("metrics of field {id} for {len} files, but there are {}", self.len())))
+    }
+
+    fn bounds(&self, id: i32, array: Option<&ArrayRef>) -> Result<Bounds> {
+        let Some(array) = array else { return Ok(Bounds::None) };
+        self.check(id, array.len())?;
+        Ok(match array.data_type() {
+            DataType::Binary => Bounds::Binary(array.as_binary().clone()),
+            DataType::LargeBinary => Bounds::Large(array.as_binary().clone()),
+            DataType::BinaryView => Bounds::View(array.as_binary_view().clone()),
+            other => return Err(Error::invalid(format!("bounds of field {id} are {other}, not binary"))),
+        })
+    }
+}
+
+impl FieldColumns {
+    fn get(&self, row: usize) -> FieldStatistics<'_> {
+        let count = |counts: &Option<Int64Array>| counts.as_ref().filter(|c| c.is_valid(row)).map(|c| c.value(row));
+        FieldStatistics {
+            value_count: count(&self.value_counts),
+            null_count: count(&self.null_counts),
+            nan_count: count(&self.nan_counts),
+            lower: self.lower.get(row),
+            upper: self.upper.get(row),
+        }
+    }
+}
+
+impl Bounds {
+    fn get(&self, row: usize) -> Option<&[u8]> {
+        match self {
+            Self::None => None,
+            Self::Binary(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::Large(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::View(array) => array.is_valid(row).then(|| array.value(row)),
+        }
+    }
+}
+
+/// The metrics of one of many files.
+#[derive(Debug, Clone, Copy)]
+pub struct StatisticsOfFile<'a> {
+    columns: &'a StatisticsColumns,
+    row: usize,
+}
+
+impl FileStatistics for StatisticsOfFile<'_> {
+    fn record_count(&self) -> i64 {
+        self.columns.record_counts.get(self.row).copied().unwrap_or(-1)
+    }
+
+    fn field(&self, id: i32) -> FieldStatistics<'_> {
+        self.columns.fields.get(&id).map_or_else(FieldStatistics::default, |field| field.get(self.row))
+    }
+}
+
+/// What the evaluators ask of the metrics of a term's column in a file of so many rows.
+pub(super) struct TermStatistics<'a> {
+    pub(super) term: &'a BoundTerm,
+    pub(super) field: FieldStatistics<'a>,
+    pub(super) record_count: i64,
+}
+
+impl TermStatistics<'_> {
+    /// Whether there may be a null. The counts of nested columns leave out rows whose parent is null in files of some writers.
+    pub(super) fn may_contain_null(&self) -> bool {
+        let counted = || self.field.value_count.is_some_and(|values| values >= self.record_count);
+        self.field.null_count != Some(0) || self.term.reference.is_nested() && !counted()
+    }
+
+    pub(super) fn contains_nulls_only(&self) -> bool {
+        self.field.value_count.is_some() && self.field.value_count == self.field.null_count
+    }
+
+    pub(super) fn may_contain_nan(&self) -> bool {
+        self.field.nan_count != Some(0)
+    }
+
+    pub(super) fn contains_nans_only(&self) -> bool {
+        self.field.nan_count.is_some() && self.field.nan_count == self.field.value_count
+    }
+
+    /// The term's bounds, or none where they are not known or say nothing.
+    pub(super) fn with_bounds<R>(&self, ask: impl FnOnce(Option<Datum<'_>>, Option<Datum<'_>>) -> R) -> R {
+        let Some(ty) = self.term.reference.primitive() else { return ask(None, None) };
+        let (lower, upper) = (self.field.lower, self.field.upper);
+        let transform = match &self.term.transform {
+            None => return ask(lower.and_then(|b| Datum::of_bound(ty, b)), upper.and_then(|b| Datum::of_bound(ty, b))),
+            Some(transform) if !transform.preserves_order() => return ask(None, None),
+            Some(transform) => transform,
+        };
+        let apply = |bytes: &[u8]| {
+            let value = binary::from_bytes(bytes, ty).ok()?;
+            let result = transform.apply(&self.term.reference.ty, Some(&value)).ok()??;
+            // `truncate` wraps around near the smallest number: then the result bounds nothing.
+            let above = match (&result, &value) {
+                (Value::Int(result), Value::Int(value)) => result > value,
+                (Value::Long(result), Value::Long(value)) => result > value,
+                _ => false,
+            };
+            (!(above && matches!(transform, crate::transform::Transform::Truncate(_)))).then_some(result)
+        };
+        let (lower, upper) = (lower.and_then(apply), upper.and_then(apply));
+        ask(lower.as_ref().and_then(Datum::of), upper.as_ref().and_then(Datum::of))
+    }
+}

@@ -1,0 +1,148 @@
+//! Files all of whose rows match, by their metrics ("Scan Planning": strict evaluation).
+
+use arrow_buffer::BooleanBuffer;
+
+use crate::error::Result;
+use crate::types::{PrimitiveType, Type};
+use crate::value::Value;
+
+use super::bind::BoundPredicate;
+use super::datum::Datum;
+use super::metrics::all_start_with;
+use super::predicate::{Comparison, Test};
+use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
+use super::{BoundExpr, mask};
+
+/// Says of files whether all of their rows match: where it says yes, all do.
+///
+/// Files are deleted whole on its word. So where a null or NaN is not known to be absent it is taken to be there, also where the
+/// Java library takes a count that the writer left out for zero.
+#[derive(Debug, Clone)]
+pub struct StrictMetrics(BoundExpr);
+
+impl StrictMetrics {
+    /// The evaluator of an expression.
+    #[must_use]
+    pub fn new(expr: &BoundExpr) -> Self {
+        Self(expr.rewrite_not())
+    }
+
+    /// Whether every row of the file matches.
+    pub fn must_match(&self, file: &impl FileStatistics) -> bool {
+        let record_count = file.record_count();
+        record_count == 0
+            || mask::decide(&self.0, &|predicate| {
+                let field = file.field(predicate.term.reference.id);
+                must_match(predicate, &TermStatistics { term: &predicate.term, field, record_count })
+            })
+    }
+
+    /// For each of many files, whether every row of it matches.
+    pub fn evaluate(&self, files: &StatisticsColumns) -> Result<BooleanBuffer> {
+        let records = files.record_counts();
+        let count = |row: usize| records.get(row).copied().unwrap_or(-1);
+        let mask = mask::evaluate(&self.0, files.len(), &mut |predicate| {
+            let field = files.of_field(predicate.term.reference.id);
+            Ok(BooleanBuffer::collect_bool(files.len(), |row| {
+                must_match(
+                    predicate,
+                    &TermStatistics { term: &predicate.term, field: field(row), record_count: count(row) },
+                )
+            }))
+        })?;
+        Ok(BooleanBuffer::collect_bool(files.len(), |row| count(row) == 0 || mask.value(row)))
+    }
+}
+
+fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
+    let reference = &predicate.term.reference;
+    // Only columns of the table itself: of nested ones the metrics do not say how many rows have them.
+    if predicate.term.transform.is_some() {
+        return false;
+    }
+    match &predicate.test {
+        Test::IsNan => return statistics.contains_nans_only() && !reference.is_nested(),
+        Test::NotNan => return !statistics.may_contain_nan() || statistics.contains_nulls_only(),
+        _ if reference.is_nested() => return false,
+        _ => {}
+    }
+    match &predicate.test {
+        Test::IsNull => statistics.contains_nulls_only(),
+        Test::NotNull => !statistics.may_contain_null(),
+        Test::Compare(Comparison::NotEq, literal) => {
+            let literal = Datum::of(literal);
+            literal.is_some_and(|literal| {
+                all_outside(statistics, |lower, upper| {
+                    lower.is_some_and(|lower| lower.order(literal).is_gt())
+                        || upper.is_some_and(|upper| upper.order(literal).is_lt())
+                })
+            })
+        }
+        Test::NotIn(set) => all_outside(statistics, |lower, upper| {
+            (lower.is_some() || upper.is_some()) && !set.any_within(lower, upper)
+        }),
+        Test::Compare(comparison, literal) => {
+            only_values(statistics)
+                && Datum::of(literal).is_some_and(|literal| must_compare(statistics, *comparison, literal))
+        }
+        Test::In(set) => {
+            only_values(statistics)
+                && statistics.with_bounds(|lower, upper| match (lower, upper) {
+                    (Some(lower), Some(upper)) => lower.order(upper).is_eq() && set.contains(lower),
+                    _ => false,
+                })
+        }
+        Test::StartsWith(Value::String(prefix)) => {
+            only_values(statistics) && all_start_with(statistics, prefix.as_bytes())
+        }
+        Test::NotStartsWith(Value::String(prefix)) => {
+            statistics.contains_nulls_only() || none_starts_with(statistics, prefix.as_bytes())
+        }
+        Test::IsNan | Test::NotNan | Test::StartsWith(_) | Test::NotStartsWith(_) => false,
+    }
+}
+
+/// Whether there is neither null nor NaN.
+fn only_values(statistics: &TermStatistics<'_>) -> bool {
+    let floating = matches!(statistics.term.ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double));
+    let required = !statistics.term.reference.nullable;
+    (required || !statistics.may_contain_null()) && (!floating || !statistics.may_contain_nan())
+}
+
+fn must_compare(statistics: &TermStatistics<'_>, comparison: Comparison, literal: Datum<'_>) -> bool {
+    statistics.with_bounds(|lower, upper| {
+        // NaN as a lower bound says nothing, see the inclusive evaluator.
+        let lower = lower.filter(|lower| !lower.is_nan()).map(|lower| lower.order(literal));
+        let upper = upper.map(|upper| upper.order(literal));
+        match comparison {
+            Comparison::Lt => upper.is_some_and(std::cmp::Ordering::is_lt),
+            Comparison::LtEq => upper.is_some_and(std::cmp::Ordering::is_le),
+            Comparison::Gt => lower.is_some_and(std::cmp::Ordering::is_gt),
+            Comparison::GtEq => lower.is_some_and(std::cmp::Ordering::is_ge),
+            Comparison::Eq => {
+                lower.is_some_and(std::cmp::Ordering::is_eq) && upper.is_some_and(std::cmp::Ordering::is_eq)
+            }
+            Comparison::NotEq => false,
+        }
+    })
+}
+
+/// For tests that null and NaN pass: whether the other values lie `outside`.
+fn all_outside(
+    statistics: &TermStatistics<'_>,
+    outside: impl FnOnce(Option<Datum<'_>>, Option<Datum<'_>>) -> bool,
+) -> bool {
+    if statistics.contains_nulls_only() || statistics.contains_nans_only() {
+        return true;
+    }
+    statistics.with_bounds(|lower, upper| !lower.is_some_and(Datum::is_nan) && outside(lower, upper))
+}
+
+/// Whether the prefix lies outside of the bounds.
+fn none_starts_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
+    statistics.with_bounds(|lower, upper| {
+        let below = |bound: &[u8]| bound > prefix && !bound.starts_with(prefix);
+        matches!(lower, Some(Datum::Bytes(lower)) if below(lower))
+            || matches!(upper, Some(Datum::Bytes(upper)) if upper < prefix)
+    })
+}
