@@ -1,0 +1,77 @@
+"""Each damaged file of the golden data: a typed error that names the file, at the step that meets it, and never a panic."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icefield as ice
+
+ROOT = Path(__file__).parents[2]
+PLACES = [os.environ.get("ICEFIELD_GOLDEN"), ROOT / "tests/data/golden", ROOT / "../shared/golden"]
+GOLDEN = next((Path(place) for place in PLACES if place and Path(place).is_dir()), None)
+BASE = "/tmp/icefield-golden"
+
+
+def cases() -> list[dict[str, Any]]:
+    """List the damaged files, none where the set has no such part."""
+    listing = GOLDEN / "corrupt/corrupt.json" if GOLDEN else None
+    if listing is None or not listing.exists():
+        return []
+    found: list[dict[str, Any]] = json.loads(listing.read_text())
+    return found
+
+
+def unpack(name: str, folder: Path) -> Path:
+    """Copy a golden table below a folder."""
+    assert GOLDEN is not None
+    source = GOLDEN / "tables" / name
+    if source.is_dir():
+        return Path(shutil.copytree(source, folder / name))
+    with tarfile.open(f"{source}.tar.gz") as packed:
+        packed.extractall(folder, filter="data")
+    return folder / name
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
+def test_damage_is_a_typed_error(case: dict[str, Any], tmp_path: Path) -> None:
+    assert GOLDEN is not None
+    table_folder = unpack(case["table"], tmp_path)
+    damaged = table_folder / case["replaces"]
+    damaged.unlink()
+    if case["with"] is not None:
+        shutil.copy(GOLDEN / "corrupt" / case["with"], damaged)
+    before = {path: path.read_bytes() for path in table_folder.rglob("*") if path.is_file()}
+
+    met = None
+    try:
+        table = ice.Table.from_metadata(
+            str(table_folder / case["metadata_file"]),
+            relocate={f"{prefix}{BASE}": str(tmp_path) for prefix in ("", "file:", "file://")},
+        )
+        met = "load"
+        table.scan().plan_files().to_arrow()
+        met = "plan"
+        table.scan().to_arrow()
+        met = "scan"
+    except ice.IcefieldError as error:
+        assert str(error).strip(), "an error says something"
+        if isinstance(error, ice.CorruptDataError):
+            assert damaged.name in str(error), f"the error names the file: {error}"
+    else:
+        # Only damage that cannot be seen in the bytes may go unnoticed; the listing says which.
+        assert "go on" in case["noticed_by"] or not is_noticed(case), f"{case['name']}: {case['what']}"
+    if case["noticed_by"] == "load" and not case["name"].endswith("unknown_type"):
+        assert met is None, "damaged metadata must not load"
+    assert before == {path: path.read_bytes() for path in table_folder.rglob("*") if path.is_file()}
+
+
+def is_noticed(case: dict[str, Any]) -> bool:
+    """Whether the reference, too, met an error somewhere."""
+    return any(answer != "ok" for answer in case["reference"].values())

@@ -1,0 +1,91 @@
+"""Tables on S3, against a real server process on loopback (moto's), over real HTTP."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+
+BUCKET = "warehouse"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """Start the server and make one bucket."""
+    pytest.importorskip("moto.server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/moto-api/data.json", timeout=1).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline or server.poll() is not None:
+                    pytest.fail("moto's server does not answer")
+                time.sleep(0.2)
+        urllib.request.urlopen(urllib.request.Request(f"{url}/{BUCKET}", method="PUT"), timeout=10).close()
+        yield url
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def properties(endpoint: str) -> dict[str, str]:
+    """Give the storage properties, named as PyIceberg names them."""
+    return {
+        "s3.endpoint": endpoint,
+        "s3.access-key-id": "someone",
+        "s3.secret-access-key": "not-to-be-seen",
+        "s3.region": "us-east-1",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_table_lives_on_s3(scheme: str, properties: dict[str, str], tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = ice.load_catalog("cloud", uri=uri, warehouse=f"{scheme}://{BUCKET}/{scheme}", **properties)
+    catalog.create_namespace("db")
+    rows = pa.table({"id": pa.array(range(1000)), "name": [f"n {n}%2F" for n in range(1000)]})
+    table = catalog.create_table("db.t", schema=rows.schema, partition_by=["bucket(4, id)"])
+    table.append(rows)
+    table.append(rows.slice(0, 10))
+
+    again = ice.load_catalog("cloud", uri=uri, **properties).load_table("db.t")
+    assert again.scan().to_arrow().num_rows == 1010
+    found = again.scan(row_filter="id = 7", selected_fields=("name",)).to_arrow()
+    assert found.to_pylist() == [{"name": "n 7%2F"}] * 2
+    static = ice.Table.from_metadata(again.metadata_location, **properties)
+    assert static.scan().count() == 1010
+
+
+def test_a_wrong_key_is_an_error_without_the_secret(endpoint: str, tmp_path: Path) -> None:
+    catalog = ice.load_catalog(
+        "cloud",
+        uri=f"sqlite:///{tmp_path}/catalog.db",
+        warehouse="s3://no-such-bucket/w",
+        **{"s3.endpoint": endpoint, "s3.secret-access-key": "not-to-be-seen", "s3.access-key-id": "a", "s3.region": "r"},
+    )
+    catalog.create_namespace("db")
+    with pytest.raises(ice.IcefieldError) as caught:
+        catalog.create_table("db.t", schema=pa.schema([("id", pa.int64())]))
+    assert "no-such-bucket" in str(caught.value)
+    assert "not-to-be-seen" not in f"{caught.value} {caught.value!r} {catalog!r}"
