@@ -193,6 +193,21 @@ impl Type {
         matches!(self, Self::Struct(_) | Self::List(_) | Self::Map(_))
     }
 
+    /// The same kind of type with other fields inside; there must be as many as [`Type::children`] of a list or map.
+    pub(crate) fn with_children(&self, fields: Vec<Field>) -> Self {
+        let mut children = fields.into_iter();
+        match self {
+            Self::Primitive(_) | Self::Variant => self.clone(),
+            Self::Struct(_) => StructType { fields: children.collect() }.into(),
+            Self::List(ty) => ListType { element: children.next().unwrap_or_else(|| ty.element.clone()) }.into(),
+            Self::Map(ty) => MapType {
+                key: children.next().unwrap_or_else(|| ty.key.clone()),
+                value: children.next().unwrap_or_else(|| ty.value.clone()),
+            }
+            .into(),
+        }
+    }
+
     /// The fields directly inside: those of a struct, the element of a list, key and value of a map, else none.
     pub(crate) fn children(&self) -> Children<'_> {
         match self {

@@ -1,0 +1,147 @@
+//! Giving fields their ids: fresh ones for a new table, those of another schema by name ("Field IDs").
+
+use std::sync::Arc;
+
+use super::{Field, Schema, StructType, Type};
+use crate::error::{Error, Result};
+
+impl Schema {
+    /// The same columns with new ids, counted on from `last_id`: all fields of a struct before those inside of them.
+    pub fn with_fresh_ids(&self, schema_id: i32, last_id: &mut i32) -> Result<Self> {
+        self.with_ids(schema_id, &mut |_| next_id(last_id))
+    }
+
+    /// The same columns with the ids that `base` has for their full names, and new ones counted on from `last_id`
+    /// for the names that it does not have.
+    pub fn with_fresh_ids_from(&self, base: &Self, last_id: &mut i32) -> Result<Self> {
+        self.with_ids(0, &mut |field| {
+            let known = self.column_name(field.id).and_then(|name| base.names().get(name));
+            known.map_or_else(|| next_id(last_id), |id| Ok(*id))
+        })
+    }
+
+    /// The same columns with the ids of `source`, found by name; a field that `source` lacks is an error.
+    pub fn with_ids_of(&self, source: &Self, case_sensitive: bool) -> Result<Self> {
+        let root = Reassign { case_sensitive, last_id: None }.structure(self.as_struct(), source.as_struct())?;
+        self.renumbered(0, root)
+    }
+
+    /// The same columns with the ids of `source`, found by name, and new ones above its highest for all others.
+    pub fn with_ids_of_or_fresh(&self, source: &Self, case_sensitive: bool) -> Result<Self> {
+        let mut reassign = Reassign { case_sensitive, last_id: Some(source.highest_field_id()) };
+        let root = reassign.structure(self.as_struct(), source.as_struct())?;
+        self.renumbered(0, root)
+    }
+
+    fn with_ids(&self, schema_id: i32, assign: &mut dyn FnMut(&Field) -> Result<i32>) -> Result<Self> {
+        let fields = with_ids(self.fields().iter(), assign)?;
+        self.renumbered(schema_id, StructType { fields })
+    }
+
+    /// A schema of these columns, which are ours but for their ids; identifier fields follow by name.
+    fn renumbered(&self, schema_id: i32, root: StructType) -> Result<Self> {
+        let schema = Self::from_struct(schema_id, Arc::new(root))?;
+        if self.identifier_field_ids().is_empty() {
+            return Ok(schema);
+        }
+        let names = self.identifier_field_ids().iter().filter_map(|id| self.column_name(*id));
+        let ids = names.map(|name| {
+            let id = schema.names().get(name).copied();
+            id.ok_or_else(|| Error::invalid(format!("the identifier field {name:?} is not in the new schema")))
+        });
+        let ids = ids.collect::<Result<_>>()?;
+        Self::build(schema_id, Arc::clone(schema.as_struct()), ids, &crate::limits::Limits::default())
+    }
+}
+
+impl Type {
+    /// The same type with new ids for the fields inside, counted on from `last_id`.
+    pub fn with_fresh_ids(&self, last_id: &mut i32) -> Result<Self> {
+        self.with_ids(&mut |_| next_id(last_id))
+    }
+
+    fn with_ids(&self, assign: &mut dyn FnMut(&Field) -> Result<i32>) -> Result<Self> {
+        if !self.is_nested() {
+            return Ok(self.clone());
+        }
+        Ok(self.with_children(with_ids(self.children().into_iter(), assign)?))
+    }
+}
+
+/// The id after `last_id`.
+pub(super) fn next_id(last_id: &mut i32) -> Result<i32> {
+    *last_id = last_id.checked_add(1).ok_or_else(|| Error::invalid("there are no field ids left"))?;
+    Ok(*last_id)
+}
+
+/// Ids for all of `fields` first, then for what is inside of each.
+fn with_ids<'a>(
+    fields: impl Iterator<Item = &'a Field> + Clone,
+    assign: &mut dyn FnMut(&Field) -> Result<i32>,
+) -> Result<Vec<Field>> {
+    let ids: Vec<i32> = fields.clone().map(&mut *assign).collect::<Result<_>>()?;
+    let numbered = fields.zip(ids).map(|(field, id)| Ok(Field { id, ty: field.ty.with_ids(assign)?, ..field.clone() }));
+    numbered.collect()
+}
+
+/// Finds fields of one schema in another by their names, level by level.
+struct Reassign {
+    case_sensitive: bool,
+    /// Where new ids are counted on from; `None`: a field that is not found is an error.
+    last_id: Option<i32>,
+}
+
+impl Reassign {
+    fn structure(&mut self, ty: &StructType, source: &StructType) -> Result<StructType> {
+        let mut found = Vec::with_capacity(ty.fields.len());
+        let mut types = Vec::with_capacity(ty.fields.len());
+        for field in &ty.fields {
+            let twin = self.find(source, &field.name)?;
+            types.push(match (twin, &mut self.last_id) {
+                (Some(twin), _) => self.ty(&field.ty, &twin.ty)?,
+                (None, Some(last_id)) => field.ty.with_fresh_ids(last_id)?,
+                (None, None) => {
+                    return Err(Error::invalid(format!("field {:?} is not in the source schema", field.name)));
+                }
+            });
+            found.push(twin.map(|twin| twin.id));
+        }
+        let mut fields = Vec::with_capacity(types.len());
+        for ((field, ty), known) in ty.fields.iter().zip(types).zip(found) {
+            let id = match (known, &mut self.last_id) {
+                (Some(id), _) => id,
+                (None, Some(last_id)) => next_id(last_id)?,
+                (None, None) => field.id,
+            };
+            fields.push(Field { id, ty, ..field.clone() });
+        }
+        Ok(StructType { fields })
+    }
+
+    fn find<'a>(&self, source: &'a StructType, name: &str) -> Result<Option<&'a Field>> {
+        if self.case_sensitive {
+            return Ok(source.field_named(name));
+        }
+        let lower = name.to_lowercase();
+        let mut matches = source.fields.iter().filter(|field| field.name.to_lowercase() == lower);
+        match (matches.next(), matches.next()) {
+            (_, Some(_)) => Err(Error::invalid(format!("more than one field is named {name:?} without regard to case"))),
+            (only, None) => Ok(only),
+        }
+    }
+
+    fn ty(&mut self, ty: &Type, source: &Type) -> Result<Type> {
+        match (ty, source) {
+            (Type::Struct(ty), Type::Struct(source)) => Ok(self.structure(ty, source)?.into()),
+            (Type::List(_), Type::List(_)) | (Type::Map(_), Type::Map(_)) => {
+                let mut fields = Vec::with_capacity(2);
+                for (field, twin) in ty.children().into_iter().zip(source.children()) {
+                    fields.push(Field { id: twin.id, ty: self.ty(&field.ty, &twin.ty)?, ..field.clone() });
+                }
+                Ok(ty.with_children(fields))
+            }
+            (Type::Primitive(_) | Type::Variant, _) => Ok(ty.clone()),
+            _ => Err(Error::invalid(format!("{source} in the source schema does not fit {ty}"))),
+        }
+    }
+}

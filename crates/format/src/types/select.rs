@@ -1,0 +1,175 @@
+//! Parts of a schema: the columns that a reader wants.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Field, Schema, StructType, Type};
+use crate::error::{Error, Result};
+
+/// The name that stands for all columns.
+const ALL_COLUMNS: &str = "*";
+
+/// What selecting a nested field means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nested {
+    /// All of it.
+    Whole,
+    /// Nothing by itself: a struct is empty unless fields inside are selected too.
+    Bare,
+}
+
+impl Schema {
+    /// The columns with these full names, nested ones with all that is inside; `*` is all columns. A name that is not
+    /// there is an error.
+    pub fn select<S: AsRef<str>>(&self, names: &[S], case_sensitive: bool) -> Result<Self> {
+        if names.iter().any(|name| name.as_ref() == ALL_COLUMNS) {
+            return Ok(self.clone());
+        }
+        let mut ids = HashSet::new();
+        for name in names {
+            let name = name.as_ref();
+            let field = self.find_by_name(name, case_sensitive)?;
+            ids.insert(field.ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))?.id);
+        }
+        self.select_ids(&ids)
+    }
+
+    /// The fields with these ids, nested ones with all that is inside, and what is around them.
+    pub fn select_ids(&self, ids: &HashSet<i32>) -> Result<Self> {
+        self.pruned(ids, Nested::Whole)
+    }
+
+    /// Exactly the fields with these ids and what is around them: a struct is empty unless fields inside of it are
+    /// given too. Lists and maps cannot be given, only what is inside of them.
+    pub fn project(&self, ids: &HashSet<i32>) -> Result<Self> {
+        self.pruned(ids, Nested::Bare)
+    }
+
+    /// All fields but those with these ids.
+    pub fn select_not(&self, ids: &HashSet<i32>) -> Result<Self> {
+        let mut rest = HashSet::new();
+        leaves(self.as_struct().fields.iter(), false, &mut rest);
+        self.project(&rest.difference(ids).copied().collect())
+    }
+
+    /// Ids that give back the whole schema when it is projected on them: all but those of lists and maps.
+    pub fn projected_ids(&self) -> HashSet<i32> {
+        let mut ids = HashSet::new();
+        leaves(self.as_struct().fields.iter(), true, &mut ids);
+        ids
+    }
+
+    fn pruned(&self, ids: &HashSet<i32>, nested: Nested) -> Result<Self> {
+        let pruned = Prune { ids, nested }.structure(self.as_struct())?;
+        match pruned {
+            Some(Cow::Borrowed(_)) => Ok(self.clone()),
+            Some(Cow::Owned(root)) => Self::from_struct(0, Arc::new(root)),
+            None if self.fields().is_empty() => Ok(self.clone()),
+            None => Self::new(0, Vec::new()),
+        }
+    }
+}
+
+/// Collects ids of fields that hold values: also of structs if `structs`.
+fn leaves<'a>(fields: impl Iterator<Item = &'a Field>, structs: bool, ids: &mut HashSet<i32>) {
+    for field in fields {
+        match &field.ty {
+            Type::Primitive(_) | Type::Variant => {
+                ids.insert(field.id);
+            }
+            Type::Struct(ty) => {
+                if structs {
+                    ids.insert(field.id);
+                }
+                leaves(ty.fields.iter(), structs, ids);
+            }
+            collection => inside_collection(collection, structs, ids),
+        }
+    }
+}
+
+fn inside_collection(ty: &Type, structs: bool, ids: &mut HashSet<i32>) {
+    let last_is_leaf = match ty {
+        Type::List(ty) => !ty.element.ty.is_nested(),
+        Type::Map(ty) => !ty.value.ty.is_nested(),
+        _ => false,
+    };
+    for child in ty.children() {
+        // the key of a map comes with its value
+        if last_is_leaf {
+            ids.insert(child.id);
+        }
+        match &child.ty {
+            Type::Struct(ty) => leaves(ty.fields.iter(), structs, ids),
+            ty @ (Type::List(_) | Type::Map(_)) => inside_collection(ty, structs, ids),
+            _ => {}
+        }
+    }
+}
+
+struct Prune<'a> {
+    ids: &'a HashSet<i32>,
+    nested: Nested,
+}
+
+impl Prune<'_> {
+    /// What is left of a struct: `None` if nothing is.
+    fn structure<'t>(&self, ty: &'t StructType) -> Result<Option<Cow<'t, StructType>>> {
+        let mut fields = Vec::new();
+        let mut same = true;
+        for field in &ty.fields {
+            let Some(kept) = self.field(field)? else { continue };
+            same &= matches!(kept, Cow::Borrowed(_));
+            fields.push(Field { ty: kept.into_owned(), ..field.clone() });
+        }
+        Ok(match fields.len() {
+            0 => None,
+            all if all == ty.fields.len() && same => Some(Cow::Borrowed(ty)),
+            _ => Some(Cow::Owned(StructType { fields })),
+        })
+    }
+
+    /// What is left of a field of a struct, of the element of a list, or of the value of a map.
+    fn field<'t>(&self, field: &'t Field) -> Result<Option<Cow<'t, Type>>> {
+        let selected = self.ids.contains(&field.id);
+        if selected && (self.nested == Nested::Whole || !field.ty.is_nested()) {
+            return Ok(Some(Cow::Borrowed(&field.ty)));
+        }
+        let inner = self.ty(&field.ty)?;
+        match (&field.ty, inner) {
+            (Type::Struct(_), None) if selected => Ok(Some(Cow::Owned(StructType::default().into()))),
+            (Type::List(_) | Type::Map(_), _) if selected => Err(Error::invalid(format!(
+                "lists and maps cannot be projected by themselves: field {} ({:?}) is a {}",
+                field.id, field.name, field.ty
+            ))),
+            (_, inner) => Ok(inner),
+        }
+    }
+
+    fn ty<'t>(&self, ty: &'t Type) -> Result<Option<Cow<'t, Type>>> {
+        match ty {
+            Type::Primitive(_) | Type::Variant => Ok(None),
+            Type::Struct(inner) => Ok(self.structure(inner)?.map(|kept| match kept {
+                Cow::Borrowed(_) => Cow::Borrowed(ty),
+                Cow::Owned(kept) => Cow::Owned(kept.into()),
+            })),
+            Type::List(list) => Ok(self.field(&list.element)?.map(|kept| match kept {
+                Cow::Borrowed(_) => Cow::Borrowed(ty),
+                Cow::Owned(kept) => {
+                    Cow::Owned(ty.with_children(vec![Field { ty: kept, ..list.element.clone() }]))
+                }
+            })),
+            Type::Map(map) => match self.field(&map.value)? {
+                Some(Cow::Owned(kept)) => {
+                    let value = Field { ty: kept, ..map.value.clone() };
+                    Ok(Some(Cow::Owned(ty.with_children(vec![map.key.clone(), value]))))
+                }
+                Some(Cow::Borrowed(_)) => Ok(Some(Cow::Borrowed(ty))),
+                // keys are not read without their values
+                None if self.ids.contains(&map.key.id) => Ok(Some(Cow::Borrowed(ty))),
+                None => Ok(None),
+            },
+        }
+    }
+}
