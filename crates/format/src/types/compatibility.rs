@@ -154,7 +154,9 @@ impl Problems {
                     self.add(path, format!(": {from} cannot be promoted to {wanted}"));
                 }
             }
-            (Type::Primitive(wanted), given) => self.add(path, format!(": {} cannot be read as a {wanted}", kind(given))),
+            (Type::Primitive(wanted), given) => {
+                self.add(path, format!(": {} cannot be read as a {wanted}", kind(given)))
+            }
             (wanted, given) => self.add(path, format!(": {given} cannot be read as a {}", kind(wanted))),
         }
     }

@@ -125,7 +125,9 @@ impl Reassign {
         let lower = name.to_lowercase();
         let mut matches = source.fields.iter().filter(|field| field.name.to_lowercase() == lower);
         match (matches.next(), matches.next()) {
-            (_, Some(_)) => Err(Error::invalid(format!("more than one field is named {name:?} without regard to case"))),
+            (_, Some(_)) => {
+                Err(Error::invalid(format!("more than one field is named {name:?} without regard to case")))
+            }
             (only, None) => Ok(only),
         }
     }

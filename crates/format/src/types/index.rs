@@ -7,6 +7,7 @@ use super::nested::Children;
 use super::{Field, PrimitiveType, StructType, Type};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::value::json as value_json;
 
 /// Most bytes of all names of one schema written out in full: a long name over many fields is repeated in each of them.
 const LONGEST_NAMES: usize = 1 << 26;
@@ -160,8 +161,12 @@ impl Builder<'_> {
         if field.required && unknown {
             return Err(Error::invalid(format!("{name:?}: a field of type unknown cannot be required")));
         }
-        if (field.ty.is_nested() || unknown) && (field.initial_default.is_some() || field.write_default.is_some()) {
-            return Err(Error::invalid(format!("{name:?}: a field of type {} cannot have a default", field.ty)));
+        for default in [&field.initial_default, &field.write_default].into_iter().flatten() {
+            // what has no JSON form could not be written; nested types have one, but must have defaults of their own
+            let written = value_json::to_json(default, &field.ty);
+            if field.ty.is_nested() || written.is_err() {
+                return Err(Error::invalid(format!("{name:?}: {default:?} cannot be a default of a {}", field.ty)));
+            }
         }
         Ok(())
     }

@@ -215,7 +215,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r'])
 }
 
-fn between<'a>(text: &'a str, open: char, close: char) -> Option<&'a str> {
+fn between(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.strip_suffix(close)
 }
 

@@ -156,9 +156,7 @@ impl Prune<'_> {
             })),
             Type::List(list) => Ok(self.field(&list.element)?.map(|kept| match kept {
                 Cow::Borrowed(_) => Cow::Borrowed(ty),
-                Cow::Owned(kept) => {
-                    Cow::Owned(ty.with_children(vec![Field { ty: kept, ..list.element.clone() }]))
-                }
+                Cow::Owned(kept) => Cow::Owned(ty.with_children(vec![Field { ty: kept, ..list.element.clone() }])),
             })),
             Type::Map(map) => match self.field(&map.value)? {
                 Some(Cow::Owned(kept)) => {

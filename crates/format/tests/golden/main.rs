@@ -11,8 +11,10 @@ use serde_json::Value as Json;
 
 mod documents;
 mod metadata;
+mod schemas;
 mod transforms;
 mod typed;
+mod types;
 mod values;
 
 /// Makes trials of the cases of one vector file.
@@ -27,11 +29,14 @@ const MODULES: &[(&str, Module)] = &[
     ("metadata_upgrade.json", metadata::upgrade),
     ("metadata_valid.json", metadata::valid),
     ("paths.json", transforms::paths),
+    ("promotion.json", types::promotions),
+    ("schemas.json", schemas::trials),
     ("single_binary.json", values::single_binary),
     ("single_json.json", values::single_json),
     ("transform_meta.json", transforms::meta),
     ("transform_parse.json", transforms::parse),
     ("transforms.json", transforms::results),
+    ("types.json", types::names),
 ];
 
 /// A set of golden data.
