@@ -5,6 +5,7 @@
 
 mod builder;
 mod compression;
+mod definition;
 mod display;
 mod encryption;
 mod file_name;
@@ -20,7 +21,6 @@ mod validate;
 mod write;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -28,6 +28,7 @@ use serde_json::{Map, Value as Json};
 
 pub use builder::MetadataBuilder;
 pub use compression::{compress, decompress};
+pub use definition::TableDefinition;
 pub use encryption::EncryptedKey;
 pub use file_name::{MetadataCodec, hadoop_metadata_file_name, metadata_file_name, metadata_file_version};
 pub use refs::{MAIN_BRANCH, RefKind, SnapshotRef};
@@ -37,46 +38,9 @@ pub use statistics::{BlobMetadata, PartitionStatisticsFile, StatisticsFile};
 pub use update::{LAST_ADDED, MetadataUpdate};
 
 pub use crate::json::StringMap;
-use crate::spec::{PartitionSpec, SortOrder};
+use crate::spec::{PartitionSpec, SortOrder, UpdatePartitionSpec};
 use crate::types::Schema;
-use crate::{Error, Result};
-
-/// Version of the table format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FormatVersion {
-    /// Analytic tables.
-    V1 = 1,
-    /// Row-level deletes.
-    V2 = 2,
-    /// Extended types, row lineage, deletion vectors.
-    V3 = 3,
-}
-
-impl FormatVersion {
-    /// The version as a number.
-    pub fn number(self) -> u8 {
-        self as u8
-    }
-}
-
-impl TryFrom<i32> for FormatVersion {
-    type Error = Error;
-
-    fn try_from(number: i32) -> Result<Self> {
-        match number {
-            1 => Ok(Self::V1),
-            2 => Ok(Self::V2),
-            3 => Ok(Self::V3),
-            _ => Err(Error::unsupported(format!("table format version {number} (known are 1, 2 and 3)"))),
-        }
-    }
-}
-
-impl fmt::Display for FormatVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.number())
-    }
-}
+pub use crate::version::FormatVersion;
 
 /// The state of a table.
 #[derive(Debug, Clone)]
@@ -219,6 +183,17 @@ impl TableMetadata {
     /// The spec that new files are written with.
     pub fn default_spec(&self) -> &Arc<PartitionSpec> {
         &self.default_spec
+    }
+
+    /// Starts a change of the default partition spec.
+    pub fn update_partition_spec(&self) -> UpdatePartitionSpec {
+        UpdatePartitionSpec::new(
+            self.document.format_version,
+            Arc::clone(&self.current_schema),
+            Arc::clone(&self.default_spec),
+            self.document.partition_specs.clone(),
+            self.document.last_partition_id,
+        )
     }
 
     /// The highest partition field id ever assigned.

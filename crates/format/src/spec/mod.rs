@@ -1,5 +1,6 @@
 //! Partition specs and sort orders ("Partitioning", "Sorting"; JSON forms in Appendix C).
 
+mod evolution;
 mod json;
 mod partition;
 mod sort;
@@ -8,6 +9,7 @@ use std::fmt;
 
 use crate::transform::Transform;
 
+pub use evolution::UpdatePartitionSpec;
 pub use partition::SpecUse;
 pub use sort::UNSORTED_ORDER_ID;
 

@@ -85,6 +85,17 @@ impl PartitionField {
         }
     }
 
+    /// What stays of a removed field in v1; its name is `taken` by another one or not.
+    pub(crate) fn voided(&self, taken: bool) -> Self {
+        let name = if taken { self.name_aside() } else { self.name.clone() };
+        Self { name, transform: Transform::Void, ..self.clone() }
+    }
+
+    /// The name of a removed field whose own name another one takes.
+    pub(crate) fn name_aside(&self) -> String {
+        format!("{}_{}", self.name, self.field_id)
+    }
+
     /// The field in the type of the partition tuple.
     fn partition_column(&self, schema: &Schema) -> Field {
         let source = self.source_id().and_then(|id| schema.find_type(id)).cloned();

@@ -10,6 +10,7 @@ use crate::{Error, Result};
 
 impl MetadataBuilder {
     pub(super) fn add_schema(&mut self, schema: &Schema) -> Result<()> {
+        schema.check_compatibility(self.document.format_version.number())?;
         let last_column_id = self.document.last_column_id.max(schema.highest_field_id());
         if let Some(known) = self.document.schemas.iter().find(|known| known.same_schema(schema)) {
             let schema_id = known.schema_id();

@@ -1,0 +1,175 @@
+//! The definition of a table, and the updates that create a table of it, replace one by it, or change one part.
+
+use super::properties::{FORMAT_VERSION, PARQUET_COMPRESSION, PARQUET_COMPRESSION_OF_NEW_TABLES, RESERVED};
+use super::{FormatVersion, LAST_ADDED, MAIN_BRANCH, MetadataUpdate, StringMap, TableMetadata};
+use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, SortField, SortOrder};
+use crate::types::Schema;
+use crate::{Error, Result};
+
+/// What a table is to be. The ids of columns and partition fields only tie the parts together: the table has its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDefinition {
+    /// The columns.
+    pub schema: Schema,
+    /// How files are partitioned, by columns of `schema`.
+    pub partition_spec: PartitionSpec,
+    /// How files are sorted, by columns of `schema`.
+    pub sort_order: SortOrder,
+    /// Base location.
+    pub location: String,
+    /// Properties; `format-version` among them sets the version, other reserved names are left out.
+    pub properties: StringMap,
+}
+
+impl TableDefinition {
+    /// The updates that make a new table with this uuid, in the order that REST catalogs expect.
+    pub fn create_updates(&self, uuid: impl Into<String>) -> Result<Vec<MetadataUpdate>> {
+        let version = self.format_version()?.unwrap_or(FormatVersion::V2);
+        let schema = self.schema.with_fresh_ids(0, &mut 0)?;
+        let mut partition_spec = self.spec_over(&schema)?;
+        for (field_id, field) in (FIRST_PARTITION_FIELD_ID..).zip(&mut partition_spec.fields) {
+            field.field_id = field_id;
+        }
+        let sort_order = self.order_over(&schema)?;
+        Ok(vec![
+            MetadataUpdate::AssignUuid { uuid: uuid.into() },
+            MetadataUpdate::UpgradeFormatVersion { format_version: version.number().into() },
+            MetadataUpdate::AddSchema { schema },
+            MetadataUpdate::SetCurrentSchema { schema_id: LAST_ADDED },
+            MetadataUpdate::AddSpec { spec: partition_spec },
+            MetadataUpdate::SetDefaultSpec { spec_id: LAST_ADDED },
+            MetadataUpdate::AddSortOrder { sort_order },
+            MetadataUpdate::SetDefaultSortOrder { sort_order_id: LAST_ADDED },
+            MetadataUpdate::SetLocation { location: self.location.clone() },
+            MetadataUpdate::SetProperties { updates: self.persisted_properties() },
+        ])
+    }
+
+    /// The updates that make an existing table this one: its history stays, `main` is empty, and columns and partition
+    /// fields that were there before keep their ids.
+    pub fn replace_updates(&self, table: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        let version = self.format_version()?.unwrap_or(table.format_version());
+        let mut last_column_id = table.last_column_id();
+        let schema = self.schema.with_fresh_ids_from(table.current_schema(), &mut last_column_id)?;
+        let spec = table.reassign_field_ids(self.spec_over(&schema)?)?;
+        let sort_order = self.order_over(&schema)?;
+        let mut updates = vec![
+            MetadataUpdate::UpgradeFormatVersion { format_version: version.number().into() },
+            MetadataUpdate::RemoveSnapshotRef { ref_name: MAIN_BRANCH.to_owned() },
+        ];
+        updates.extend(table.current_schema_updates(&schema));
+        updates.extend(table.default_spec_updates(&spec));
+        updates.extend(table.default_sort_order_updates(&sort_order));
+        updates.push(MetadataUpdate::SetLocation { location: self.location.clone() });
+        updates.push(MetadataUpdate::SetProperties { updates: self.persisted_properties() });
+        Ok(updates)
+    }
+
+    fn format_version(&self) -> Result<Option<FormatVersion>> {
+        let Some(text) = self.properties.get(FORMAT_VERSION) else { return Ok(None) };
+        let number: i32 = text
+            .trim()
+            .parse()
+            .map_err(|error| Error::invalid(format!("property {FORMAT_VERSION}: {text:?}: {error}")))?;
+        FormatVersion::try_from(number).map(Some)
+    }
+
+    fn persisted_properties(&self) -> StringMap {
+        let codec = (PARQUET_COMPRESSION.name.to_owned(), PARQUET_COMPRESSION_OF_NEW_TABLES.to_owned());
+        let given = self.properties.iter().filter(|(name, _)| !RESERVED.contains(&name.as_str()));
+        std::iter::once(codec).chain(given.map(|(name, value)| (name.clone(), value.clone()))).collect()
+    }
+
+    /// The spec over the same columns of another schema, found by their names.
+    fn spec_over(&self, schema: &Schema) -> Result<PartitionSpec> {
+        let field = |field: &PartitionField| {
+            Ok(PartitionField { source_ids: self.columns_in(schema, &field.source_ids)?, ..field.clone() })
+        };
+        Ok(PartitionSpec { spec_id: 0, fields: self.partition_spec.fields.iter().map(field).collect::<Result<_>>()? })
+    }
+
+    fn order_over(&self, schema: &Schema) -> Result<SortOrder> {
+        let field = |field: &SortField| {
+            Ok(SortField { source_ids: self.columns_in(schema, &field.source_ids)?, ..field.clone() })
+        };
+        let fields: Vec<_> = self.sort_order.fields.iter().map(field).collect::<Result<_>>()?;
+        Ok(SortOrder { order_id: i32::from(!fields.is_empty()), fields })
+    }
+
+    fn columns_in(&self, schema: &Schema, source_ids: &[i32]) -> Result<Vec<i32>> {
+        let column = |id: &i32| {
+            let name =
+                self.schema.column_name(*id).ok_or_else(|| Error::invalid(format!("there is no column {id}")))?;
+            let found = schema.find_by_name(name, true)?;
+            found.map(|field| field.id).ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))
+        };
+        source_ids.iter().map(column).collect()
+    }
+}
+
+impl TableMetadata {
+    /// The updates that make this the current schema. Its ids must be those of the table, new ones above
+    /// [`Self::last_column_id`].
+    pub fn current_schema_updates(&self, schema: &Schema) -> Vec<MetadataUpdate> {
+        match self.schemas().iter().find(|known| known.same_schema(schema)) {
+            Some(known) => vec![MetadataUpdate::SetCurrentSchema { schema_id: known.schema_id() }],
+            None => vec![
+                MetadataUpdate::AddSchema { schema: schema.clone() },
+                MetadataUpdate::SetCurrentSchema { schema_id: LAST_ADDED },
+            ],
+        }
+    }
+
+    /// The updates that make this the default partition spec.
+    pub fn default_spec_updates(&self, spec: &PartitionSpec) -> Vec<MetadataUpdate> {
+        match self.partition_specs().iter().find(|known| known.compatible_with(spec)) {
+            Some(known) => vec![MetadataUpdate::SetDefaultSpec { spec_id: known.spec_id }],
+            None => vec![
+                MetadataUpdate::AddSpec { spec: spec.clone() },
+                MetadataUpdate::SetDefaultSpec { spec_id: LAST_ADDED },
+            ],
+        }
+    }
+
+    /// The updates that make this the default sort order.
+    pub fn default_sort_order_updates(&self, order: &SortOrder) -> Vec<MetadataUpdate> {
+        match self.sort_orders().iter().find(|known| known.same_order(order)) {
+            Some(known) => vec![MetadataUpdate::SetDefaultSortOrder { sort_order_id: known.order_id }],
+            None => vec![
+                MetadataUpdate::AddSortOrder { sort_order: order.clone() },
+                MetadataUpdate::SetDefaultSortOrder { sort_order_id: LAST_ADDED },
+            ],
+        }
+    }
+
+    /// The spec with the field ids that this table has for the same values. In v1, whose fields keep their places, the
+    /// fields of the default spec come first, those that are gone as `void`.
+    fn reassign_field_ids(&self, spec: PartitionSpec) -> Result<PartitionSpec> {
+        let mut last_id = self.last_partition_id();
+        let mut next_id = || {
+            last_id = last_id.checked_add(1).ok_or_else(|| Error::invalid("all partition field ids are used up"))?;
+            Ok(last_id)
+        };
+        if self.format_version() > FormatVersion::V1 {
+            let history = || self.partition_specs().iter().flat_map(|spec| &spec.fields);
+            let reassigned = spec.fields.into_iter().map(|field| {
+                let known = history().filter(|known| known.same_value(&field)).map(|known| known.field_id).max();
+                Ok(PartitionField { field_id: known.map_or_else(&mut next_id, Ok)?, ..field })
+            });
+            return Ok(PartitionSpec { spec_id: 0, fields: reassigned.collect::<Result<_>>()? });
+        }
+        let mut new = spec.fields;
+        let names: Vec<String> = new.iter().map(|field| field.name.clone()).collect();
+        let mut fields = Vec::with_capacity(new.len());
+        for old in &self.default_spec().fields {
+            fields.push(match new.iter().position(|field| field.same_value(old)) {
+                Some(position) => PartitionField { field_id: old.field_id, ..new.remove(position) },
+                None => old.voided(names.contains(&old.name)),
+            });
+        }
+        for field in new {
+            fields.push(PartitionField { field_id: next_id()?, ..field });
+        }
+        Ok(PartitionSpec { spec_id: 0, fields })
+    }
+}

@@ -1,1 +1,0 @@
-//! Puffin files: statistics and deletion vectors (Puffin spec; "Deletion Vectors").
