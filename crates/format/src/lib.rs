@@ -3,11 +3,14 @@
 //! Bytes and Arrow arrays in, values and Arrow arrays out. There is no I/O here, no thread, no async and no clock: whoever
 //! calls brings the bytes and the time. Each module is a thing of the specification and names its section.
 
+pub mod avro;
 pub mod error;
 pub mod expr;
 pub mod json;
 pub mod limits;
+pub mod manifest;
 pub mod metadata;
+pub mod puffin;
 pub mod spec;
 pub mod transform;
 pub mod types;

@@ -9,6 +9,8 @@ pub struct Limits {
     pub block_bytes: usize,
     /// Decompressed bytes of one block for each compressed byte.
     pub block_ratio: usize,
+    /// Bytes of all blocks of one Avro file after decompression. Below 2^31, so that 32-bit Arrow offsets reach.
+    pub avro_bytes: usize,
     /// Depth of nested types, JSON values and expressions.
     pub depth: usize,
     /// Fields of one schema, nested ones included.
@@ -23,6 +25,7 @@ impl Default for Limits {
             metadata_json_bytes: 1 << 30,
             block_bytes: 1 << 28,
             block_ratio: 1 << 12,
+            avro_bytes: 1 << 30,
             depth: 128,
             fields: 100_000,
             blob_bytes: 1 << 31,

@@ -3,6 +3,7 @@
 //! [`Transform::apply`] is the definition for one value, [`Transform::kernel`] the same for an Arrow array. [`murmur3`] is
 //! the hash of `bucket`, [`path`] the texts of partition folders.
 
+mod kernel;
 pub mod murmur3;
 mod name;
 pub mod path;

@@ -1,0 +1,146 @@
+//! Writing Avro: values, blocks, files (Avro, "Binary Encoding", "Object Container Files").
+
+use super::codec::{Compression, Compressor};
+use super::container::{MAGIC, SYNC_BYTES};
+use crate::Result;
+
+/// Bytes of a block before compression at which Java's writer ends it.
+const BLOCK_BYTES: usize = 64_000;
+
+/// Values, one after the other.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    bytes: Vec<u8>,
+}
+
+impl Encoder {
+    /// A zigzag varint: Avro's `int` and `long`.
+    pub fn long(&mut self, value: i64) {
+        let mut bits = ((value << 1) ^ (value >> 63)).cast_unsigned();
+        while bits >= 0x80 {
+            self.bytes.push((bits & 0x7f) as u8 | 0x80);
+            bits >>= 7;
+        }
+        self.bytes.push(bits as u8);
+    }
+
+    /// Avro's `int`.
+    pub fn int(&mut self, value: i32) {
+        self.long(i64::from(value));
+    }
+
+    /// A length or count.
+    pub fn length(&mut self, length: usize) {
+        // No slice is longer than `isize::MAX`.
+        self.long(i64::try_from(length).unwrap_or(i64::MAX));
+    }
+
+    /// Avro's `bytes`, and `string` as UTF-8.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.length(bytes.len());
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Avro's `boolean`.
+    pub fn boolean(&mut self, value: bool) {
+        self.bytes.push(u8::from(value));
+    }
+
+    /// Bytes as they are: Avro's `fixed`, `float` and `double`.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The branch of a union of null and something: 0 for null.
+    pub fn some(&mut self, is_some: bool) {
+        self.bytes.push(if is_some { 2 } else { 0 });
+    }
+
+    /// How many bytes stand here.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing stands here.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// An Avro file in the making.
+#[derive(Debug)]
+pub struct ContainerWriter {
+    file: Vec<u8>,
+    sync: [u8; SYNC_BYTES],
+    compressor: Compressor,
+    block: Encoder,
+    records: usize,
+}
+
+impl ContainerWriter {
+    /// A file with the given header. `sync` is the marker between blocks: any 16 bytes, best random ones.
+    pub fn new(
+        schema: &str,
+        metadata: &[(&str, &str)],
+        compression: Compression,
+        sync: [u8; SYNC_BYTES],
+    ) -> Result<Self> {
+        let mut header = Encoder::default();
+        header.raw(&MAGIC);
+        header.length(metadata.len() + 2);
+        for (key, value) in [("avro.schema", schema), ("avro.codec", compression.codec.header())].iter().chain(metadata)
+        {
+            header.bytes(key.as_bytes());
+            header.bytes(value.as_bytes());
+        }
+        header.length(0);
+        header.raw(&sync);
+        let compressor = Compressor::new(compression)?;
+        Ok(Self { file: header.into_bytes(), sync, compressor, block: Encoder::default(), records: 0 })
+    }
+
+    /// Adds a record that `write` encodes.
+    pub fn record(&mut self, write: impl FnOnce(&mut Encoder) -> Result<()>) -> Result<()> {
+        let before = self.block.bytes.len();
+        if let Err(error) = write(&mut self.block) {
+            self.block.bytes.truncate(before);
+            return Err(error);
+        }
+        self.records += 1;
+        if self.block.len() >= BLOCK_BYTES {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// About how long the file is now: what is written, and what waits uncompressed.
+    pub fn length(&self) -> usize {
+        self.file.len() + self.block.len()
+    }
+
+    /// The bytes of the file.
+    pub fn finish(mut self) -> Result<Vec<u8>> {
+        self.end_block()?;
+        Ok(self.file)
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if self.records == 0 {
+            return Ok(());
+        }
+        let data = self.compressor.run(&self.block.bytes)?;
+        let mut head = Encoder::default();
+        head.length(self.records);
+        head.bytes(&data);
+        head.raw(&self.sync);
+        self.file.append(&mut head.bytes);
+        self.block.bytes.clear();
+        self.records = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Names that Avro allows, made of names that Iceberg allows, as the Java library makes them.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The name under which a field is written: each UTF-16 unit that Avro does not allow becomes `_x` and its hexadecimal
+/// number, a leading digit gets a `_` before it. A field so renamed bears its own name as `iceberg-field-name`.
+pub fn sanitized(name: &str) -> Cow<'_, str> {
+    if is_plain(name) {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len() + 8);
+    for (index, character) in name.chars().enumerate() {
+        let first = index == 0;
+        if character == '_' || is_letter(character) || (!first && is_digit(character)) {
+            out.push(character);
+        } else if is_digit(character) {
+            out.push('_');
+            out.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "_x{unit:X}");
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_plain(name: &str) -> bool {
+    let rest = name.strip_prefix(|first| first == '_' || is_letter(first));
+    rest.is_some_and(|rest| rest.chars().all(|c| c == '_' || is_letter(c) || is_digit(c)))
+}
+
+/// Java's `Character.isLetter` on one UTF-16 unit: what lies beyond the basic plane is two surrogates, and those are none.
+fn is_letter(character: char) -> bool {
+    character.len_utf16() == 1 && character.is_alphabetic() && !character.is_numeric()
+}
+
+/// Java's `Character.isDigit`.
+fn is_digit(character: char) -> bool {
+    character.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sanitized;
+
+    #[test]
+    fn names_are_those_of_java() {
+        for (name, expected) in [
+            ("plain_1", "plain_1"),
+            ("_x", "_x"),
+            ("9x", "_9x"),
+            ("a b", "a_x20b"),
+            ("a.b", "a_x2Eb"),
+            ("x-y", "x_x2Dy"),
+            ("größe", "größe"),
+            ("☃", "_x2603"),
+            ("a😀", "a_xD83D_xDE00"),
+        ] {
+            assert_eq!(sanitized(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The writer's schema in the header of an Avro file (Avro, "Schema Declaration"), with Iceberg's field ids ("Appendix A: Avro").
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use serde_json::{Map, Value as Json};
+
+use crate::{Error, Limits, Result};
+
+/// What errors call the document that is read here.
+const PLACE: &str = "avro.schema";
+
+/// A schema with all names resolved. It is a tree: a schema that contains itself is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schema {
+    /// `null`
+    Null,
+    /// `boolean`
+    Boolean,
+    /// `int`
+    Int(Option<Logical>),
+    /// `long`
+    Long(Option<Logical>),
+    /// `float`
+    Float,
+    /// `double`
+    Double,
+    /// `bytes`
+    Bytes(Option<Logical>),
+    /// `string`
+    String(Option<Logical>),
+    /// `fixed`, and its size
+    Fixed(u64, Option<Logical>),
+    /// `enum`, and its symbols
+    Enum(Arc<[String]>),
+    /// `array`
+    Array(Arc<Schema>),
+    /// `map`: keys are strings
+    Map(Arc<Schema>),
+    /// A union.
+    Union(Arc<[Schema]>),
+    /// `record`
+    Record(Arc<RecordSchema>),
+}
+
+/// A logical type: what the numbers or bytes of a primitive mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logical {
+    /// `decimal`
+    Decimal {
+        /// Digits in all.
+        precision: u8,
+        /// Digits after the point.
+        scale: u8,
+    },
+    /// `date`
+    Date,
+    /// `time-millis`
+    TimeMillis,
+    /// `time-micros`
+    TimeMicros,
+    /// `timestamp-millis`, `local-timestamp-millis`
+    TimestampMillis {
+        /// Whether the moment is in UTC (`adjust-to-utc`).
+        utc: bool,
+    },
+    /// `timestamp-micros`, `local-timestamp-micros`
+    TimestampMicros {
+        /// Whether the moment is in UTC (`adjust-to-utc`).
+        utc: bool,
+    },
+    /// `timestamp-nanos`, `local-timestamp-nanos`
+    TimestampNanos {
+        /// Whether the moment is in UTC (`adjust-to-utc`).
+        utc: bool,
+    },
+    /// `uuid`
+    Uuid,
+}
+
+/// A record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordSchema {
+    /// Name, without its namespace.
+    pub name: String,
+    /// The fields, in the order of their bytes.
+    pub fields: Vec<RecordField>,
+    /// Schemas of the tree beneath, this one included.
+    size: usize,
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordField {
+    /// Avro's name.
+    pub name: String,
+    /// Iceberg's name, where Avro's is another (`iceberg-field-name`).
+    pub iceberg_name: Option<String>,
+    /// Iceberg's id (`field-id`).
+    pub field_id: Option<i32>,
+    /// The schema.
+    pub schema: Schema,
+}
+
+impl Schema {
+    /// Parses the JSON of a header.
+    pub fn parse(json: &[u8], limits: &Limits) -> Result<Self> {
+        let json: Json = serde_json::from_slice(json).map_err(|error| Error::corrupt(PLACE, error.to_string()))?;
+        let mut parser = Parser { limits, named: HashMap::new(), open: Vec::new() };
+        let schema = parser.schema(&json, "", 0)?;
+        parser.check_size(schema.size())?;
+        Ok(schema)
+    }
+
+    /// Schemas of the tree beneath, this one included.
+    fn size(&self) -> usize {
+        match self {
+            Self::Array(inner) | Self::Map(inner) => inner.size().saturating_add(1),
+            Self::Union(branches) => branches.iter().fold(1, |sum: usize, branch| sum.saturating_add(branch.size())),
+            Self::Record(record) => record.size,
+            _ => 1,
+        }
+    }
+
+    /// The word of the Avro specification for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "boolean",
+            Self::Int(_) => "int",
+            Self::Long(_) => "long",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::Bytes(_) => "bytes",
+            Self::String(_) => "string",
+            Self::Fixed(..) => "fixed",
+            Self::Enum(_) => "enum",
+            Self::Array(_) => "array",
+            Self::Map(_) => "map",
+            Self::Union(_) => "union",
+            Self::Record(_) => "record",
+        }
+    }
+}
+
+impl RecordSchema {
+    /// The field with this id; where the writer left ids out, the field with one of these names.
+    pub fn field(&self, id: i32, names: &[&str]) -> Option<(usize, &RecordField)> {
+        let fields = || self.fields.iter().enumerate();
+        fields().find(|(_, field)| field.field_id == Some(id)).or_else(|| {
+            names.iter().find_map(|&name| fields().find(|(_, field)| field.field_id.is_none() && field.is_named(name)))
+        })
+    }
+}
+
+impl RecordField {
+    /// Whether this is its name, in Avro or in Iceberg.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.iceberg_name.as_deref() == Some(name)
+    }
+}
+
+struct Parser<'a> {
+    limits: &'a Limits,
+    /// By full name.
+    named: HashMap<String, Schema>,
+    /// Full names of the records that are being read.
+    open: Vec<String>,
+}
+
+impl Parser<'_> {
+    fn schema(&mut self, json: &Json, namespace: &str, depth: usize) -> Result<Schema> {
+        if depth > self.limits.depth {
+            return Err(Error::corrupt(PLACE, format!("nested deeper than {}", self.limits.depth)));
+        }
+        match json {
+            Json::String(word) => self.word(word, namespace, &Map::new()),
+            Json::Array(branches) => {
+                let branches = branches.iter().map(|branch| self.schema(branch, namespace, depth + 1));
+                Ok(Schema::Union(branches.collect::<Result<_>>()?))
+            }
+            Json::Object(object) => match object.get("type") {
+                Some(Json::String(word)) => self.object(word, object, namespace, depth),
+                Some(inner) => self.schema(inner, namespace, depth + 1),
+                None => Err(Error::corrupt(PLACE, "a schema has no type")),
+            },
+            _ => Err(Error::corrupt(PLACE, "a schema is neither a name, a list nor an object")),
+        }
+    }
+
+    fn object(&mut self, word: &str, object: &Map<String, Json>, namespace: &str, depth: usize) -> Result<Schema> {
+        let inner = |key: &str| object.get(key).ok_or_else(|| Error::corrupt(PLACE, format!("{word} without {key}")));
+        match word {
+            "array" => Ok(Schema::Array(Arc::new(self.schema(inner("items")?, namespace, depth + 1)?))),
+            "map" => Ok(Schema::Map(Arc::new(self.schema(inner("values")?, namespace, depth + 1)?))),
+            "record" | "error" => self.record(object, namespace, depth),
+            "fixed" => {
+                let size = inner("size")?.as_u64().filter(|&size| size <= i32::MAX as u64);
+                let size = size.ok_or_else(|| Error::corrupt(PLACE, "the size of a fixed is not a size"))?;
+                let schema = Schema::Fixed(size, logical(object));
+                self.named.insert(full_name(object, namespace)?, schema.clone());
+                Ok(schema)
+            }
+            "enum" => {
+                let symbols = inner("symbols")?.as_array().map(Vec::as_slice).unwrap_or_default();
+                let symbols = symbols.iter().map(|symbol| symbol.as_str().unwrap_or_default().to_owned());
+                let schema = Schema::Enum(symbols.collect());
+                self.named.insert(full_name(object, namespace)?, schema.clone());
+                Ok(schema)
+            }
+            word => self.word(word, namespace, object),
+        }
+    }
+
+    /// A primitive, or a name that was given before.
+    fn word(&self, word: &str, namespace: &str, object: &Map<String, Json>) -> Result<Schema> {
+        Ok(match word {
+            "null" => Schema::Null,
+            "boolean" => Schema::Boolean,
+            "int" => Schema::Int(logical(object)),
+            "long" => Schema::Long(logical(object)),
+            "float" => Schema::Float,
+            "double" => Schema::Double,
+            "bytes" => Schema::Bytes(logical(object)),
+            "string" => Schema::String(logical(object)),
+            name => {
+                let full = qualified(name, namespace);
+                if self.open.iter().any(|open| *open == full || open == name) {
+                    return Err(Error::corrupt(PLACE, format!("the record {name} contains itself")));
+                }
+                let schema = self.named.get(&full).or_else(|| self.named.get(name));
+                schema.cloned().ok_or_else(|| Error::corrupt(PLACE, format!("unknown type {name}")))?
+            }
+        })
+    }
+
+    fn record(&mut self, object: &Map<String, Json>, namespace: &str, depth: usize) -> Result<Schema> {
+        let full = full_name(object, namespace)?;
+        let (namespace, name) = full.rsplit_once('.').unwrap_or(("", &full));
+        let Some(Json::Array(fields)) = object.get("fields") else {
+            return Err(Error::corrupt(PLACE, format!("the record {name} has no fields")));
+        };
+        self.open.push(full.clone());
+        let fields = fields.iter().map(|field| self.field(field, namespace, depth)).collect::<Result<Vec<_>>>()?;
+        self.open.pop();
+        let size = fields.iter().fold(1, |sum: usize, field| sum.saturating_add(field.schema.size()));
+        self.check_size(size)?;
+        let schema = Schema::Record(Arc::new(RecordSchema { name: name.to_owned(), fields, size }));
+        self.named.insert(full, schema.clone());
+        Ok(schema)
+    }
+
+    fn field(&mut self, json: &Json, namespace: &str, depth: usize) -> Result<RecordField> {
+        let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
+        let name = text("name").ok_or_else(|| Error::corrupt(PLACE, "a field without a name"))?;
+        let ty = json.get("type").ok_or_else(|| Error::corrupt(PLACE, format!("the field {name} has no type")))?;
+        // A field's `type` may be a bare word whose attributes stand in the field itself, as some writers have it.
+        let schema = match ty {
+            Json::String(word) => self.word(word, namespace, json.as_object().unwrap_or(&Map::new()))?,
+            ty => self.schema(ty, namespace, depth + 1)?,
+        };
+        let field_id = json.get("field-id").and_then(Json::as_i64).and_then(|id| i32::try_from(id).ok());
+        Ok(RecordField { name, iceberg_name: text("iceberg-field-name"), field_id, schema })
+    }
+
+    /// Names make a small document stand for a large tree; whoever walks the tree relies on this bound.
+    fn check_size(&self, size: usize) -> Result<()> {
+        if size > self.limits.fields {
+            return Err(Error::corrupt(PLACE, format!("stands for more than {} fields", self.limits.fields)));
+        }
+        Ok(())
+    }
+}
+
+fn qualified(name: &str, namespace: &str) -> String {
+    if namespace.is_empty() || name.contains('.') { name.to_owned() } else { format!("{namespace}.{name}") }
+}
+
+fn full_name(object: &Map<String, Json>, namespace: &str) -> Result<String> {
+    let text = |key: &str| object.get(key).and_then(Json::as_str);
+    let name = text("name").ok_or_else(|| Error::corrupt(PLACE, "a named type without a name"))?;
+    Ok(qualified(name, text("namespace").unwrap_or(namespace)))
+}
+
+/// The logical type of a primitive; one that is not known, or not well formed, leaves the primitive as it is.
+fn logical(object: &Map<String, Json>) -> Option<Logical> {
+    let number = |key: &str| object.get(key).and_then(Json::as_u64).and_then(|n| u8::try_from(n).ok());
+    let utc = object.get("adjust-to-utc").and_then(Json::as_bool).unwrap_or(false);
+    Some(match object.get("logicalType")?.as_str()? {
+        "decimal" => Logical::Decimal { precision: number("precision")?, scale: number("scale").unwrap_or(0) },
+        "date" => Logical::Date,
+        "time-millis" => Logical::TimeMillis,
+        "time-micros" => Logical::TimeMicros,
+        "timestamp-millis" => Logical::TimestampMillis { utc },
+        "timestamp-micros" => Logical::TimestampMicros { utc },
+        "timestamp-nanos" => Logical::TimestampNanos { utc },
+        "local-timestamp-millis" => Logical::TimestampMillis { utc: false },
+        "local-timestamp-micros" => Logical::TimestampMicros { utc: false },
+        "local-timestamp-nanos" => Logical::TimestampNanos { utc: false },
+        "uuid" => Logical::Uuid,
+        _ => return None,
+    })
+}

@@ -1,0 +1,127 @@
+//! Passing over values that nobody wants, without decoding them.
+
+use super::cursor::{Cursor, Fault};
+use super::schema::Schema;
+
+/// How to pass over one value: a schema, reduced to what its bytes look like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Skip {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many varints.
+    Varints(u64),
+    /// A length and as many bytes.
+    Prefixed,
+    /// A branch number, and the value of that branch.
+    Union(Box<[Skip]>),
+    /// Blocks of items: arrays, and maps as items of key and value.
+    Items(Box<Skip>),
+    /// One after the other.
+    Sequence(Box<[Skip]>),
+}
+
+impl Skip {
+    /// What passes over a value of `schema`.
+    pub fn of(schema: &Schema) -> Self {
+        match schema {
+            Schema::Null => Self::Bytes(0),
+            Schema::Boolean => Self::Bytes(1),
+            Schema::Int(_) | Schema::Long(_) | Schema::Enum(_) => Self::Varints(1),
+            Schema::Float => Self::Bytes(4),
+            Schema::Double => Self::Bytes(8),
+            Schema::Fixed(size, _) => Self::Bytes(*size),
+            Schema::Bytes(_) | Schema::String(_) => Self::Prefixed,
+            Schema::Union(branches) => Self::Union(branches.iter().map(Self::of).collect()),
+            Schema::Array(items) => Self::Items(Box::new(Self::of(items))),
+            Schema::Map(values) => Self::Items(Box::new(Self::sequence([Self::Prefixed, Self::of(values)]))),
+            Schema::Record(record) => Self::sequence(record.fields.iter().map(|field| Self::of(&field.schema))),
+        }
+    }
+
+    /// One after the other, with neighbours of a kind drawn together.
+    pub fn sequence(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut drawn: Vec<Self> = Vec::new();
+        for part in parts {
+            let inner = if let Self::Sequence(inner) = part { inner.into_vec() } else { vec![part] };
+            for part in inner {
+                match (drawn.last_mut(), part) {
+                    (_, Self::Bytes(0)) => {}
+                    (Some(Self::Bytes(n)), Self::Bytes(more)) => *n = n.saturating_add(more),
+                    (Some(Self::Varints(n)), Self::Varints(more)) => *n = n.saturating_add(more),
+                    (_, part) => drawn.push(part),
+                }
+            }
+        }
+        match drawn.pop() {
+            None => Self::Bytes(0),
+            Some(only) if drawn.is_empty() => only,
+            Some(last) => {
+                drawn.push(last);
+                Self::Sequence(drawn.into())
+            }
+        }
+    }
+
+    /// The fewest bytes that a value takes. Zero only where every value takes none.
+    pub fn min_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(n) | Self::Varints(n) => *n,
+            Self::Prefixed | Self::Union(_) | Self::Items(_) => 1,
+            Self::Sequence(parts) => parts.iter().fold(0, |sum, part| sum.saturating_add(part.min_bytes())),
+        }
+    }
+
+    /// Passes over one value.
+    #[inline]
+    pub fn run(&self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        match self {
+            Self::Bytes(n) => cursor.take(*n).map(|_| ()),
+            Self::Varints(n) => cursor.skip_varints(*n),
+            Self::Prefixed => cursor.bytes().map(|_| ()),
+            Self::Union(branches) => {
+                let branch = usize::try_from(cursor.length()?).map_err(|_| Fault::Branch)?;
+                branches.get(branch).ok_or(Fault::Branch)?.run(cursor)
+            }
+            Self::Items(item) => skip_items(item, cursor),
+            Self::Sequence(parts) => parts.iter().try_for_each(|part| part.run(cursor)),
+        }
+    }
+}
+
+/// Passes over the blocks of an array or map.
+fn skip_items(item: &Skip, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    loop {
+        let (count, bytes) = cursor.items()?;
+        if let Some(bytes) = bytes {
+            cursor.take(bytes)?;
+            continue;
+        }
+        match item {
+            _ if count == 0 => return Ok(()),
+            Skip::Bytes(n) => cursor.take(n.checked_mul(count).ok_or(Fault::TooLong)?).map(|_| ())?,
+            Skip::Varints(n) => cursor.skip_varints(n.checked_mul(count).ok_or(Fault::TooLong)?)?,
+            Skip::Sequence(parts) if matches!(**parts, [Skip::Varints(1), Skip::Prefixed]) => {
+                skip_keyed_bytes(count, cursor)?
+            }
+            // Every such item takes at least a byte, so the loop ends with the input.
+            item => (0..count).try_for_each(|_| item.run(cursor))?,
+        }
+    }
+}
+
+/// Passes over pairs of a varint and bytes: the bounds of an entry.
+fn skip_keyed_bytes(count: u64, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    for _ in 0..count {
+        match *cursor.rest() {
+            // A key and a length of one byte each, the usual case. The length is zigzag, so even where it is not negative.
+            [key, length, ref tail @ ..] if key < 0x80 && length < 0x80 && length & 1 == 0 => {
+                *cursor = Cursor::new(tail.get(usize::from(length >> 1)..).ok_or(Fault::TooLong)?);
+            }
+            _ => {
+                cursor.skip_varints(1)?;
+                cursor.bytes()?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,341 @@
+//! The metrics maps of an entry ("column_sizes" to "upper_bounds"), restricted to the fields that a reader wants.
+
+use std::sync::Arc;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, MapArray, StructArray};
+use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Fields};
+
+use crate::avro::{Cursor, Fault};
+
+use super::columns::{Strings, offset};
+use super::steps::{PairOrder, PairPart};
+
+/// A metrics map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Metric {
+    ColumnSizes,
+    ValueCounts,
+    NullValueCounts,
+    NanValueCounts,
+    LowerBounds,
+    UpperBounds,
+}
+
+impl Metric {
+    pub(super) const ALL: [Self; 6] = [
+        Self::ColumnSizes,
+        Self::ValueCounts,
+        Self::NullValueCounts,
+        Self::NanValueCounts,
+        Self::LowerBounds,
+        Self::UpperBounds,
+    ];
+
+    /// Ids of the key and the value.
+    pub(super) fn pair_ids(self) -> (i32, i32) {
+        match self {
+            Self::ColumnSizes => (117, 118),
+            Self::ValueCounts => (119, 120),
+            Self::NullValueCounts => (121, 122),
+            Self::NanValueCounts => (138, 139),
+            Self::LowerBounds => (126, 127),
+            Self::UpperBounds => (129, 130),
+        }
+    }
+
+    /// Whether the values are bytes; else they are numbers.
+    pub(super) fn is_bound(self) -> bool {
+        matches!(self, Self::LowerBounds | Self::UpperBounds)
+    }
+}
+
+/// For which fields a metrics map is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum FieldIds {
+    /// None: the map is passed over, and its column is absent.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// These, in ascending order.
+    Only(Arc<[i32]>),
+}
+
+impl FieldIds {
+    /// These fields.
+    pub fn only(ids: impl IntoIterator<Item = i32>) -> Self {
+        let mut ids: Vec<i32> = ids.into_iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Self::Only(ids.into())
+    }
+
+    #[inline]
+    fn contains(&self, id: i32) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Only(ids) if ids.len() <= 8 => ids.contains(&id),
+            Self::Only(ids) => ids.binary_search(&id).is_ok(),
+        }
+    }
+}
+
+/// Which metrics are read, and for which fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Metrics {
+    /// Bytes of a column.
+    pub column_sizes: FieldIds,
+    /// Values of a column.
+    pub value_counts: FieldIds,
+    /// Nulls of a column.
+    pub null_value_counts: FieldIds,
+    /// NaNs of a column.
+    pub nan_value_counts: FieldIds,
+    /// Lower bound of a column.
+    pub lower_bounds: FieldIds,
+    /// Upper bound of a column.
+    pub upper_bounds: FieldIds,
+}
+
+impl Metrics {
+    /// None: a scan without a filter needs none.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// All of all fields.
+    pub fn all() -> Self {
+        Self {
+            column_sizes: FieldIds::All,
+            value_counts: FieldIds::All,
+            null_value_counts: FieldIds::All,
+            nan_value_counts: FieldIds::All,
+            lower_bounds: FieldIds::All,
+            upper_bounds: FieldIds::All,
+        }
+    }
+
+    /// What evaluating a filter on these fields needs: counts and bounds, no sizes.
+    pub fn for_filter(ids: impl IntoIterator<Item = i32>) -> Self {
+        let ids = FieldIds::only(ids);
+        Self {
+            column_sizes: FieldIds::None,
+            value_counts: ids.clone(),
+            null_value_counts: ids.clone(),
+            nan_value_counts: ids.clone(),
+            lower_bounds: ids.clone(),
+            upper_bounds: ids,
+        }
+    }
+
+    pub(super) fn of(&self, metric: Metric) -> &FieldIds {
+        match metric {
+            Metric::ColumnSizes => &self.column_sizes,
+            Metric::ValueCounts => &self.value_counts,
+            Metric::NullValueCounts => &self.null_value_counts,
+            Metric::NanValueCounts => &self.nan_value_counts,
+            Metric::LowerBounds => &self.lower_bounds,
+            Metric::UpperBounds => &self.upper_bounds,
+        }
+    }
+
+    pub(super) fn wants(&self, metric: Metric) -> bool {
+        *self.of(metric) != FieldIds::None
+    }
+}
+
+/// A metrics column: for each file a map from field id to a count or a bound, with the wanted fields only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricMap(MapArray);
+
+impl MetricMap {
+    /// The column in Arrow's form: `map<int32, int64>` or `map<int32, binary>`.
+    pub fn as_array(&self) -> &MapArray {
+        &self.0
+    }
+
+    /// The counts of one field; null where a file has none. Empty for bounds.
+    pub fn counts(&self, id: i32) -> Int64Array {
+        let values = self.0.values().as_primitive_opt::<Int64Type>();
+        let count = |at: usize| values.map(|values| values.value(at));
+        self.places(id).map(|at| at.and_then(count)).collect()
+    }
+
+    /// The bounds of one field, as stored; null where a file has none. All null for counts.
+    pub fn bounds(&self, id: i32) -> BinaryArray {
+        let values = self.0.values().as_binary_opt::<i32>();
+        let mut out = BinaryBuilder::with_capacity(self.0.len(), 0);
+        self.places(id).for_each(|at| out.append_option(at.and_then(|at| values.map(|values| values.value(at)))));
+        out.finish()
+    }
+
+    /// Keys and counts of one file.
+    pub fn counts_of(&self, row: usize) -> Option<Vec<(i32, i64)>> {
+        let values = self.0.values().as_primitive_opt::<Int64Type>()?;
+        Some(self.pairs(row)?.map(|(key, at)| (key, values.value(at))).collect())
+    }
+
+    /// Keys and bounds of one file.
+    pub fn bounds_of(&self, row: usize) -> Option<Vec<(i32, Vec<u8>)>> {
+        let values = self.0.values().as_binary_opt::<i32>()?;
+        Some(self.pairs(row)?.map(|(key, at)| (key, values.value(at).to_vec())).collect())
+    }
+
+    fn keys(&self) -> &[i32] {
+        self.0.keys().as_primitive::<Int32Type>().values()
+    }
+
+    /// Keys of a file and the places of their values; `None` where the file has no map.
+    fn pairs(&self, row: usize) -> Option<impl Iterator<Item = (i32, usize)>> {
+        if row >= self.0.len() || self.0.is_null(row) {
+            return None;
+        }
+        let range = self.range(row);
+        Some(self.keys().get(range.clone()).unwrap_or_default().iter().copied().zip(range))
+    }
+
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        match self.0.value_offsets().get(row..row + 2) {
+            Some(&[start, end]) => usize::try_from(start).unwrap_or(0)..usize::try_from(end).unwrap_or(0),
+            _ => 0..0,
+        }
+    }
+
+    /// Where the value of a field stands, file by file. Files of one writer have their keys in one order, so the place
+    /// where the last file had it is looked at first.
+    fn places(&self, id: i32) -> impl Iterator<Item = Option<usize>> {
+        let mut hint = 0;
+        (0..self.0.len()).map(move |row| {
+            let range = self.range(row);
+            let keys = self.keys().get(range.clone()).unwrap_or_default();
+            if keys.get(hint) != Some(&id) {
+                hint = keys.iter().position(|key| *key == id)?;
+            }
+            Some(range.start + hint)
+        })
+    }
+
+    pub(super) fn from_array(array: MapArray) -> Self {
+        Self(array)
+    }
+}
+
+/// The values of a map in the making.
+#[derive(Debug)]
+enum Values {
+    Counts(Vec<i64>),
+    Bounds(Strings),
+}
+
+/// A metrics column in the making.
+#[derive(Debug)]
+pub(super) struct MetricColumn {
+    wanted: FieldIds,
+    keys: Vec<i32>,
+    values: Values,
+    offsets: Vec<i32>,
+    valid: NullBufferBuilder,
+}
+
+impl MetricColumn {
+    pub(super) fn new(metric: Metric, wanted: FieldIds) -> Self {
+        let values = if metric.is_bound() { Values::Bounds(Strings::default()) } else { Values::Counts(Vec::new()) };
+        Self { wanted, keys: Vec::new(), values, offsets: vec![0], valid: NullBufferBuilder::new(0) }
+    }
+
+    /// Reads the pairs of one file.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, order: &PairOrder) -> Result<(), Fault> {
+        loop {
+            let (count, _) = cursor.items()?;
+            if count == 0 {
+                return Ok(());
+            }
+            match order {
+                PairOrder::KeyValue => (0..count).try_for_each(|_| self.key_value(cursor))?,
+                PairOrder::Parts(parts) => (0..count).try_for_each(|_| self.parts(cursor, parts))?,
+            }
+        }
+    }
+
+    #[inline]
+    fn key_value(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let key = cursor.int()?;
+        let wanted = self.wanted.contains(key);
+        match &mut self.values {
+            Values::Counts(values) if wanted => values.push(cursor.long()?),
+            Values::Counts(_) => return cursor.skip_varints(1),
+            Values::Bounds(values) => {
+                let value = cursor.bytes()?;
+                if !wanted {
+                    return Ok(());
+                }
+                values.push(Some(value));
+            }
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    #[cold]
+    fn parts(&mut self, cursor: &mut Cursor<'_>, parts: &[PairPart]) -> Result<(), Fault> {
+        let (mut key, mut count, mut bound) = (None, None, None);
+        for part in parts {
+            match part {
+                PairPart::Key => key = Some(cursor.int()?),
+                PairPart::Skip(skip) => skip.run(cursor)?,
+                PairPart::Value(presence) if !presence.is_some(cursor)? => {}
+                PairPart::Value(_) => match self.values {
+                    Values::Counts(_) => count = Some(cursor.long()?),
+                    Values::Bounds(_) => bound = Some(cursor.bytes()?),
+                },
+            }
+        }
+        let Some(key) = key.filter(|key| self.wanted.contains(*key)) else { return Ok(()) };
+        match (&mut self.values, count, bound) {
+            (Values::Counts(values), Some(count), _) => values.push(count),
+            (Values::Bounds(values), _, Some(bound)) => values.push(Some(bound)),
+            _ => return Ok(()),
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    /// Ends the row: the pairs read since the last one, or null.
+    pub(super) fn end(&mut self, is_some: bool) {
+        self.offsets.push(offset(self.keys.len()));
+        self.valid.append(is_some);
+    }
+
+    /// Forgets the row in the making.
+    pub(super) fn take_back(&mut self) {
+        let pairs = self.offsets.last().map_or(0, |&pairs| usize::try_from(pairs).unwrap_or(0));
+        self.keys.truncate(pairs);
+        match &mut self.values {
+            Values::Counts(values) => values.truncate(pairs),
+            Values::Bounds(values) => values.truncate(pairs),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> MetricMap {
+        let keys: ArrayRef = Arc::new(arrow_array::Int32Array::new(ScalarBuffer::from(self.keys), None));
+        let (data_type, values): (_, ArrayRef) = match self.values {
+            Values::Counts(values) => (DataType::Int64, Arc::new(Int64Array::new(ScalarBuffer::from(values), None))),
+            Values::Bounds(values) => (DataType::Binary, Arc::new(values.finish_binary())),
+        };
+        let fields = pair_fields(data_type);
+        let pairs = StructArray::new(fields.clone(), vec![keys, values], None);
+        let entries = Arc::new(Field::new("entries", DataType::Struct(fields), false));
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        MetricMap(MapArray::new(entries, offsets, pairs, self.valid.finish(), false))
+    }
+}
+
+/// The fields of a pair.
+pub(super) fn pair_fields(value: DataType) -> Fields {
+    Fields::from(vec![Field::new("key", DataType::Int32, false), Field::new("value", value, false)])
+}

@@ -1,0 +1,120 @@
+//! Manifest lists and manifests as columns ("Manifests", "Snapshots / Manifest Lists").
+//!
+//! Read: [`list::read`] gives the manifests of a snapshot, [`entries::read`] the files of a manifest, in Arrow columns, with
+//! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage").
+
+mod columns;
+pub mod data_file;
+mod decode;
+pub mod entries;
+pub mod fields;
+pub mod list;
+mod metrics;
+mod partition;
+mod steps;
+
+pub use data_file::{DataFile, ManifestEntry};
+pub use entries::{Entries, ReadOptions};
+pub use list::{FieldSummary, ManifestFile};
+pub use metrics::{FieldIds, MetricMap, Metrics};
+
+use std::fmt;
+
+use crate::{Error, Result};
+
+/// What a manifest lists ("517 content").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ManifestContent {
+    /// Data files.
+    #[default]
+    Data,
+    /// Delete files.
+    Deletes,
+}
+
+/// What a file holds ("134 content").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FileContent {
+    /// Rows.
+    #[default]
+    Data,
+    /// Positions of deleted rows; also a deletion vector.
+    PositionDeletes,
+    /// Values of deleted rows.
+    EqualityDeletes,
+}
+
+/// What became of a file ("0 status").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Added by an earlier snapshot.
+    Existing,
+    /// Added by the snapshot that wrote the entry.
+    Added,
+    /// Removed by the snapshot that wrote the entry.
+    Deleted,
+}
+
+impl ManifestContent {
+    /// The number in manifest lists.
+    pub fn id(self) -> i32 {
+        self as i32
+    }
+
+    /// The content of a number.
+    pub fn from_id(id: i32) -> Result<Self> {
+        match id {
+            0 => Ok(Self::Data),
+            1 => Ok(Self::Deletes),
+            _ => Err(Error::corrupt("content", format!("{id} is no content of a manifest"))),
+        }
+    }
+}
+
+impl FileContent {
+    /// The number in manifests.
+    pub fn id(self) -> i32 {
+        self as i32
+    }
+
+    /// The content of a number.
+    pub fn from_id(id: i32) -> Result<Self> {
+        match id {
+            0 => Ok(Self::Data),
+            1 => Ok(Self::PositionDeletes),
+            2 => Ok(Self::EqualityDeletes),
+            _ => Err(Error::corrupt("content", format!("{id} is no content of a file"))),
+        }
+    }
+}
+
+impl Status {
+    /// The number in manifests.
+    pub fn id(self) -> i32 {
+        self as i32
+    }
+
+    /// The status of a number.
+    pub fn from_id(id: i32) -> Result<Self> {
+        match id {
+            0 => Ok(Self::Existing),
+            1 => Ok(Self::Added),
+            2 => Ok(Self::Deleted),
+            _ => Err(Error::corrupt("status", format!("{id} is no status of an entry"))),
+        }
+    }
+
+    /// Whether the file is in the snapshot.
+    pub fn is_live(self) -> bool {
+        self != Self::Deleted
+    }
+}
+
+impl fmt::Display for ManifestContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Data => "data",
+            Self::Deletes => "deletes",
+        })
+    }
+}

@@ -1,0 +1,1 @@
+//! Puffin files: statistics and deletion vectors (Puffin spec; "Deletion Vectors").

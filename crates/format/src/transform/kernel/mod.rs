@@ -1,0 +1,161 @@
+//! The transforms over Arrow arrays: for every array, what [`Transform::apply`] says of each of its values.
+//!
+//! Work goes block by block through small buffers that stay in the nearest cache: the loop over a block has no branch and
+//! no allocation, so that the compiler can use vectors, and a block is written out once. Slots under a null hold anything;
+//! they are computed like the others, and the null bitmap of the input is shared.
+
+mod bucket;
+mod bytes;
+mod remainder;
+mod temporal;
+mod truncate;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int16Type, UInt8Type, UInt16Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, new_null_array};
+use arrow_schema::DataType;
+use arrow_select::take::take;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::transform::Transform;
+
+/// Values of one block: input and output of 8-byte values take half of a first-level cache.
+const BLOCK: usize = 1024;
+
+impl Transform {
+    /// The results for all values of `array`; null for null.
+    ///
+    /// Arrow's type stands for the type of the specification: small integers are taken for `int` or `long`, timestamps of
+    /// any unit for what they mean, views and large offsets for `string` and `binary`. The result is an `Int32` array
+    /// (`bucket`, `year`, `month`, `hour`), a `Date32` array (`day`), or has the type of the input. A dictionary is
+    /// transformed once, however often its values are used.
+    ///
+    /// # Errors
+    /// `Invalid` where the transform does not take the type, or where a result does not fit its type; `Unsupported` for an
+    /// unknown transform.
+    pub fn kernel(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if let DataType::Dictionary(_, _) = array.data_type() {
+            return self.dictionary_kernel(array);
+        }
+        match self {
+            Self::Identity if array.data_type().is_nested() => Err(refused(self, array)),
+            Self::Identity => Ok(array.clone()),
+            Self::Void => Ok(new_null_array(array.data_type(), array.len())),
+            Self::Bucket(buckets) => bucket::kernel(&widened(array), *buckets)?.ok_or_else(|| refused(self, array)),
+            Self::Truncate(width) => truncate::kernel(&widened(array), *width)?.ok_or_else(|| refused(self, array)),
+            Self::Year | Self::Month | Self::Day | Self::Hour => {
+                temporal::kernel(self, array)?.ok_or_else(|| refused(self, array))
+            }
+            Self::Unknown(text) => Err(Error::unsupported(format!("transform {text} is not known here"))),
+        }
+    }
+
+    fn dictionary_kernel(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let Some(dictionary) = array.as_any_dictionary_opt() else { return Err(refused(self, array)) };
+        match self {
+            Self::Identity => Ok(array.clone()),
+            Self::Void => Ok(new_null_array(array.data_type(), array.len())),
+            Self::Truncate(_) => Ok(dictionary.with_values(self.kernel(dictionary.values())?)),
+            _ => {
+                let results = self.kernel(dictionary.values())?;
+                take(&results, dictionary.keys(), None)
+                    .map_err(|error| Error::invalid(format!("transform {self}: {error}")))
+            }
+        }
+    }
+}
+
+fn refused(transform: &Transform, array: &ArrayRef) -> Error {
+    Error::invalid(format!("transform {transform} does not take Arrow type {}", array.data_type()))
+}
+
+/// Small integers as the `int` or `long` that they are columns of.
+fn widened(array: &ArrayRef) -> ArrayRef {
+    macro_rules! widen {
+        ($from:ty, $to:ident) => {{
+            let array = array.as_primitive::<$from>();
+            let values = array.values().iter().map(|v| (*v).into()).collect();
+            Arc::new($to::new(values, array.nulls().cloned()))
+        }};
+    }
+    match array.data_type() {
+        DataType::Int8 => widen!(Int8Type, Int32Array),
+        DataType::Int16 => widen!(Int16Type, Int32Array),
+        DataType::UInt8 => widen!(UInt8Type, Int32Array),
+        DataType::UInt16 => widen!(UInt16Type, Int32Array),
+        DataType::UInt32 => widen!(UInt32Type, Int64Array),
+        _ => array.clone(),
+    }
+}
+
+/// Applies `kernel` to blocks of `values`; it fills an output as long as its input.
+fn by_block<T, O: Copy + Default>(values: &[T], mut kernel: impl FnMut(&[T], &mut [O])) -> Vec<O> {
+    let mut out = Vec::with_capacity(values.len());
+    let mut buffer = [O::default(); BLOCK];
+    for block in values.chunks(BLOCK) {
+        let (filled, _) = buffer.split_at_mut(block.len());
+        kernel(block, filled);
+        out.extend_from_slice(filled);
+    }
+    out
+}
+
+/// Makes a function over slices that is compiled for the vectors of AVX2 and AVX-512 as well, and picks what the machine
+/// has when it is called. The body must be a plain loop: what it calls has to be inlined to be compiled with it.
+macro_rules! vectorized {
+    ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        pub(super) fn $name($($arg: $ty),*) $(-> $result)? {
+            #[inline(always)]
+            fn body($($arg: $ty),*) $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,lzcnt,bmi1,bmi2")]
+                fn avx512($($arg: $ty),*) $(-> $result)? {
+                    body($($arg),*)
+                }
+                #[target_feature(enable = "avx2,lzcnt,bmi1,bmi2")]
+                fn avx2($($arg: $ty),*) $(-> $result)? {
+                    body($($arg),*)
+                }
+                match $crate::transform::kernel::vectors() {
+                    // SAFETY: the machine has what the function is compiled for, `vectors` has asked it.
+                    $crate::transform::kernel::Vectors::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    $crate::transform::kernel::Vectors::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::transform::kernel::Vectors::Baseline => {}
+                }
+            }
+            body($($arg),*)
+        }
+    };
+}
+use vectorized;
+
+/// The vectors of the machine.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Vectors {
+    Baseline,
+    Avx2,
+    Avx512,
+}
+
+/// Asks the machine (the standard library does so once and remembers).
+#[cfg(target_arch = "x86_64")]
+fn vectors() -> Vectors {
+    let common =
+        is_x86_feature_detected!("lzcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512cd")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (common, avx512, is_x86_feature_detected!("avx2")) {
+        (true, true, _) => Vectors::Avx512,
+        (true, false, true) => Vectors::Avx2,
+        _ => Vectors::Baseline,
+    }
+}
