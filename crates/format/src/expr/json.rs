@@ -134,7 +134,7 @@ impl Reader<'_> {
 
     fn predicate(&self, operation: Operation, object: &Map<String, Json>) -> Result<Predicate> {
         let term = object.get("term").ok_or_else(|| Error::corrupt("", "term is missing"))?;
-        let term = read_term(term).map_err(|error| error.within("/term"))?;
+        let term = read_term(term, 0).map_err(|error| error.within("/term"))?;
         let ty = match self.schema {
             Some(schema) => Some(term.bind(schema, false)?.ty),
             None => None,
@@ -195,7 +195,10 @@ fn string<'a>(object: &'a Map<String, Json>, name: &str) -> Result<&'a str> {
 }
 
 /// A name, `{"type": "reference", "term": name}` or `{"type": "transform", "transform": text, "term": term}`.
-fn read_term(json: &Json) -> Result<Term> {
+fn read_term(json: &Json, depth: usize) -> Result<Term> {
+    if depth > Limits::default().depth {
+        return Err(Error::corrupt("", "terms nested too deep"));
+    }
     match json {
         Json::String(name) => Ok(Term::column(name.as_str())),
         Json::Object(object) => match string(object, "type")? {
@@ -203,12 +206,8 @@ fn read_term(json: &Json) -> Result<Term> {
             "transform" => {
                 let inner = object.get("term").ok_or_else(|| Error::corrupt("", "term is missing"))?;
                 let transform = Transform::parse(string(object, "transform")?)?;
-                // One level is all that there is: a transform of a transform is no term.
-                let name = match inner {
-                    Json::String(name) => name.as_str(),
-                    Json::Object(inner) if string(inner, "type")? == "reference" => string(inner, "term")?,
-                    other => return Err(Error::corrupt("/term", format!("{} is not a column", shown(other)))),
-                };
+                // The protocol has a column here. Of a term within the term the Java library takes the column alone.
+                let name = read_term(inner, depth + 1).map_err(|error| error.within("/term"))?.name;
                 Ok(Term::transform(transform, name))
             }
             other => Err(Error::corrupt("/type", format!("{other:?} is not a kind of term"))),

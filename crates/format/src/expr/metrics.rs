@@ -131,11 +131,12 @@ fn is_unique(statistics: &TermStatistics<'_>, such: impl FnOnce(Datum<'_>) -> bo
 
 /// Bounds may be cut; a value between them begins with the prefix only if the prefix lies between them, cut likewise.
 fn might_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
-    statistics.with_bounds(|lower, upper| {
-        let below = |bound: &[u8]| bound > prefix && !bound.starts_with(prefix);
-        let above = |bound: &[u8]| bound < prefix;
-        !matches!(lower, Some(Datum::Bytes(lower)) if below(lower))
-            && !matches!(upper, Some(Datum::Bytes(upper)) if above(upper))
+    statistics.with_bounds(|lower, upper| match (lower, upper) {
+        (Some(Datum::Bytes(lower)), upper) => {
+            let beyond = lower > prefix && !lower.starts_with(prefix);
+            !beyond && !matches!(upper, Some(Datum::Bytes(upper)) if upper < prefix)
+        }
+        _ => true,
     })
 }
 

@@ -160,7 +160,10 @@ fn transformed(term: &BoundTerm, column: Column) -> Result<Column> {
     match &term.transform {
         None => Ok(column),
         Some(transform) if transform.is_identity() => Ok(column),
-        Some(transform) => Err(Error::unsupported(format!("{transform}({}) in a filter on rows", term.reference.name))),
+        Some(transform) => {
+            let result = transform.kernel(&column.values)?;
+            Ok(Column::within(result, column.nulls.as_ref()))
+        }
     }
 }
 

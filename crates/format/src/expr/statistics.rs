@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, Lar
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
+use crate::transform::Transform;
 use crate::value::{Value, binary};
 
 use super::bind::BoundTerm;
@@ -190,10 +191,14 @@ pub(super) struct TermStatistics<'a> {
 }
 
 impl TermStatistics<'_> {
-    /// Whether there may be a null. The counts of nested columns leave out rows whose parent is null in files of some writers.
+    /// Whether there may be a null.
     pub(super) fn may_contain_null(&self) -> bool {
-        let counted = || self.field.value_count.is_some_and(|values| values >= self.record_count);
-        self.field.null_count != Some(0) || self.term.reference.is_nested() && !counted()
+        self.field.null_count != Some(0) || !self.counts_all_rows()
+    }
+
+    /// Whether the counts are of all rows: those of nested columns leave out rows whose parent is null in files of some writers.
+    pub(super) fn counts_all_rows(&self) -> bool {
+        !self.term.reference.is_nested() || self.field.value_count.is_some_and(|values| values >= self.record_count)
     }
 
     pub(super) fn contains_nulls_only(&self) -> bool {
@@ -220,13 +225,13 @@ impl TermStatistics<'_> {
         let apply = |bytes: &[u8]| {
             let value = binary::from_bytes(bytes, ty).ok()?;
             let result = transform.apply(&self.term.reference.ty, Some(&value)).ok()??;
-            // `truncate` wraps around near the smallest number: then the result bounds nothing.
+            // `truncate` wraps around near the smallest number: then the result bounds nothing but itself.
             let above = match (&result, &value) {
                 (Value::Int(result), Value::Int(value)) => result > value,
                 (Value::Long(result), Value::Long(value)) => result > value,
                 _ => false,
             };
-            (!(above && matches!(transform, crate::transform::Transform::Truncate(_)))).then_some(result)
+            (!above || !matches!(transform, Transform::Truncate(_)) || lower == upper).then_some(result)
         };
         let (lower, upper) = (lower.and_then(apply), upper.and_then(apply));
         ask(lower.as_ref().and_then(Datum::of), upper.as_ref().and_then(Datum::of))

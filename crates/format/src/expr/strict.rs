@@ -61,7 +61,7 @@ fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bo
         return false;
     }
     match &predicate.test {
-        Test::IsNan => return statistics.contains_nans_only() && !reference.is_nested(),
+        Test::IsNan => return statistics.contains_nans_only() && statistics.counts_all_rows(),
         Test::NotNan => return !statistics.may_contain_nan() || statistics.contains_nulls_only(),
         _ if reference.is_nested() => return false,
         _ => {}

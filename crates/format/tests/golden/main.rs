@@ -13,6 +13,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
 
 mod documents;
+mod expressions;
 mod metadata;
 mod schemas;
 mod specs;
@@ -29,16 +30,20 @@ type Module = fn(&Golden, Vec<Json>) -> Vec<Trial>;
 const MODULES: &[(&str, Module)] = &[
     ("bounds.json", values::truncated_bounds),
     ("expire.json", updates::expire),
+    ("expr.json", expressions::expressions),
     ("hash.json", transforms::hash),
+    ("manifest_eval.json", expressions::manifest_eval),
     ("metadata_old.json", metadata::old),
     ("metadata_patch.json", metadata::patch),
     ("metadata_upgrade.json", metadata::upgrade),
     ("metadata_valid.json", metadata::valid),
+    ("metrics.json", expressions::metrics),
     ("orders.json", specs::orders),
     ("paths.json", transforms::paths),
     ("promotion.json", types::promotions),
     ("properties.json", updates::property_names),
     ("requirements.json", updates::requirements),
+    ("residuals.json", expressions::residuals),
     ("schemas.json", schemas::trials),
     ("single_binary.json", values::single_binary),
     ("single_json.json", values::single_json),

@@ -1,0 +1,406 @@
+//! `expr.json` with `expr_context.json`, `residuals.json`, `metrics.json` with `metrics_files.json`, `manifest_eval.json` with
+//! `manifests.json`.
+//!
+//! Where we differ from the library on purpose (`docs/differences.md`) is told by rules on the predicates and values of a case,
+//! here [`Context::differs_on_row`], [`has_uuid_order`] and [`lacks_counts`], never by its number.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use icefield_format::expr::{
+    BoundExpr, BoundPredicate, Comparison, Expr, FieldStatistics, FieldSummary, FileStatistics, InclusiveMetrics,
+    Residuals, StrictMetrics, SummaryEvaluator, Test, project_inclusive, project_strict,
+};
+use icefield_format::spec::PartitionSpec;
+use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::{Value, binary};
+use libtest_mimic::{Failed, Trial};
+use serde_json::{Value as Json, json};
+
+use crate::typed::{hex, refused, same, value};
+use crate::{Golden, trial};
+
+/// What the cases of all files share.
+struct Context {
+    schema: Schema,
+    specs: Vec<PartitionSpec>,
+    rows: Vec<Vec<Option<Value>>>,
+    /// The cases of `expr.json`, to which the other files refer.
+    cases: Vec<Json>,
+}
+
+impl Context {
+    fn load(golden: &Golden, cases: Vec<Json>) -> Result<Self, Failed> {
+        let context = golden.vectors("expr_context.json");
+        let context = context.first().ok_or("no context")?;
+        let schema = Schema::from_json(&context["schema"])?;
+        let specs = array(&context["specs"]).iter().map(PartitionSpec::from_json).collect::<Result<_, _>>()?;
+        let row = |row: &Json| match value(row, &Type::Struct(Arc::clone(schema.as_struct())))? {
+            Some(Value::Struct(row)) => Ok(row),
+            _ => Err(Failed::from("a row that is no struct")),
+        };
+        let rows = array(&context["rows"]).iter().map(row).collect::<Result<_, _>>()?;
+        Ok(Self { schema, specs, rows, cases })
+    }
+
+    fn bind(&self, case: &Json) -> Result<BoundExpr, Failed> {
+        let typed = case["typed"].as_bool().unwrap_or(false);
+        let expr =
+            if typed { Expr::from_json_typed(&case["expr"], &self.schema) } else { Expr::from_json(&case["expr"]) };
+        Ok(expr?.bind(&self.schema, case["cs"].as_bool().unwrap_or(true))?)
+    }
+
+    /// The library orders null below and NaN above all values where it evaluates rows; for us they match no order comparison.
+    fn differs_on_row(expr: &BoundExpr, row: &[Option<Value>]) -> bool {
+        expr.rewrite_not().predicates().any(|predicate| match &predicate.test {
+            Test::Compare(Comparison::Lt | Comparison::LtEq, _) => alone(predicate, Test::IsNull).matches(row),
+            Test::Compare(Comparison::Gt | Comparison::GtEq, _) => alone(predicate, Test::IsNan).matches(row),
+            _ => false,
+        })
+    }
+}
+
+/// Another test of the term of a predicate.
+fn alone(predicate: &BoundPredicate, test: Test<Value, Arc<icefield_format::expr::ValueSet>>) -> BoundExpr {
+    BoundExpr::Predicate(Arc::new(BoundPredicate { term: Arc::clone(&predicate.term), test }))
+}
+
+/// The library orders uuids as two signed numbers, we as bytes: comparisons and all that rests on bounds of a uuid differ.
+fn has_uuid_order(expr: &BoundExpr) -> bool {
+    expr.predicates().any(|predicate| {
+        let uuid = predicate.term.ty == Type::Primitive(PrimitiveType::Uuid);
+        uuid && !matches!(predicate.test, Test::IsNull | Test::NotNull)
+    })
+}
+
+/// The same of the projections of single predicates, by which residuals are found.
+fn differs_in_partition(expr: &BoundExpr, spec: &PartitionSpec, partition: &[Option<Value>]) -> bool {
+    expr.rewrite_not().predicates().any(|predicate| {
+        let predicate = BoundExpr::Predicate(Arc::clone(predicate));
+        let projections = [project_inclusive(&predicate, spec), project_strict(&predicate, spec)];
+        projections.iter().any(|projected| Context::differs_on_row(projected, partition))
+    })
+}
+
+/// The library counts the characters of a prefix in UTF-16, but `truncate` cuts code points.
+fn has_supplementary_prefix(expr: &BoundExpr) -> bool {
+    expr.predicates().any(|predicate| match &predicate.test {
+        Test::StartsWith(Value::String(prefix)) | Test::NotStartsWith(Value::String(prefix)) => {
+            prefix.chars().any(|c| c.len_utf16() > 1)
+        }
+        _ => false,
+    })
+}
+
+/// The library does not look at the bounds for sets of more than 200 values; we do, and leave out more.
+fn has_large_set(expr: &BoundExpr) -> bool {
+    expr.predicates().any(|predicate| matches!(&predicate.test, Test::In(set) if set.values().len() > 200))
+}
+
+fn array(json: &Json) -> &[Json] {
+    json.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn context(golden: &Golden, cases: Vec<Json>) -> Option<Arc<Context>> {
+    if cases.is_empty() {
+        return None;
+    }
+    match Context::load(golden, cases) {
+        Ok(context) => Some(Arc::new(context)),
+        Err(error) => {
+            eprintln!("expr_context.json: {error:?}");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// One trial a case over the shared context.
+fn trials_with(
+    file: &'static str,
+    golden: &Golden,
+    cases: Vec<Json>,
+    check: fn(&Context, &Json) -> Result<(), Failed>,
+) -> Vec<Trial> {
+    let Some(context) = context(golden, golden.vectors("expr.json")) else { return Vec::new() };
+    let with_context = |(number, case): (usize, Json)| {
+        let context = Arc::clone(&context);
+        trial(file, number, move || check(&context, &case))
+    };
+    cases.into_iter().enumerate().map(with_context).collect()
+}
+
+/// JSON with the values of sets in one order, each once.
+fn in_order(mut json: Json) -> Json {
+    if let Json::Object(object) = &mut json {
+        for (name, member) in object.iter_mut() {
+            *member = in_order(member.take());
+            if let (true, Json::Array(values)) = (name == "values", member) {
+                values.sort_by_key(Json::to_string);
+                values.dedup();
+            }
+        }
+    }
+    json
+}
+
+fn same_json(what: &str, got: Json, expected: &Json) -> Result<(), Failed> {
+    same(what, &in_order(got).to_string(), &in_order(expected.clone()).to_string())
+}
+
+fn skipped(case: &Json, spec: &str) -> bool {
+    let named = |list: &str| array(&case[list]).iter().any(|id| id.to_string() == spec);
+    named("skip_specs") || named("unsound_specs")
+}
+
+pub fn expressions(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
+    trials_with("expr.json", golden, cases, |context, case| {
+        if case.get("error").is_some() {
+            return refused("bound", context.bind(case));
+        }
+        let bound = context.bind(case)?;
+        rewritten(context, case, &bound)?;
+        // The library reads typed nanoseconds a thousand times too large.
+        if case.get("quirk").is_some() {
+            return Ok(());
+        }
+        if case["bound"].get("error").is_none() {
+            same_json("bound", bound.to_json()?, &case["bound"])?;
+        }
+        evaluated(context, case, &bound)?;
+        if has_supplementary_prefix(&bound) {
+            return Ok(());
+        }
+        for (number, spec) in context.specs.iter().enumerate().filter(|(number, _)| !skipped(case, &number.to_string()))
+        {
+            let number = number.to_string();
+            let projections = [
+                ("inclusive", project_inclusive(&bound, spec), Json::Bool(true)),
+                ("strict", project_strict(&bound, spec), Json::Bool(false)),
+            ];
+            for (mode, projected, missing) in projections {
+                let expected = case[mode].get(&number).unwrap_or(&missing);
+                if expected.get("error").is_none() && !expected.to_string().contains("\"error\"") {
+                    same_json(&format!("{mode} {number}"), projected.to_json()?, expected)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The expression without `not` means the same; typed literals are shown by the library as the numbers it holds them as.
+fn rewritten(context: &Context, case: &Json, bound: &BoundExpr) -> Result<(), Failed> {
+    let Some(expected) = case.get("rewrite") else { return Ok(()) };
+    if case["typed"].as_bool() != Some(true) {
+        return same_json("rewrite", Expr::from_json(&case["expr"])?.rewrite_not().to_json()?, expected);
+    }
+    let nanoseconds = bound.predicates().any(|predicate| {
+        matches!(&predicate.term.ty, Type::Primitive(PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs))
+    });
+    if nanoseconds {
+        return Ok(());
+    }
+    let expected = Expr::from_json(expected)?.bind(&context.schema, case["cs"].as_bool().unwrap_or(true))?;
+    same_json("rewrite", bound.rewrite_not().to_json()?, &expected.to_json()?)
+}
+
+fn evaluated(context: &Context, case: &Json, bound: &BoundExpr) -> Result<(), Failed> {
+    let Some(expected) = case["eval"].as_str() else { return Ok(()) };
+    if has_uuid_order(bound) {
+        return Ok(());
+    }
+    for (row, expected) in context.rows.iter().zip(expected.chars()) {
+        if !Context::differs_on_row(bound, row) {
+            same(&format!("row {row:?}"), &bound.matches(row), &(expected == '1'))?;
+        }
+    }
+    Ok(())
+}
+
+fn case_of<'a>(context: &'a Context, case: &Json) -> Result<&'a Json, Failed> {
+    let number = case["case"].as_u64().and_then(|number| usize::try_from(number).ok());
+    number.and_then(|number| context.cases.get(number)).ok_or_else(|| "no such case".into())
+}
+
+pub fn residuals(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
+    trials_with("residuals.json", golden, cases, |context, case| {
+        let original = case_of(context, case)?;
+        let bound = context.bind(original)?;
+        if original.get("quirk").is_some() {
+            return Ok(());
+        }
+        let number = case["spec"].as_u64().and_then(|spec| usize::try_from(spec).ok()).ok_or("no spec")?;
+        let spec = context.specs.get(number).ok_or("no such spec")?;
+        let residuals = Residuals::new(&bound, spec);
+        let tuple = spec.partition_type(&context.schema);
+        for one in array(&case["residuals"]) {
+            let values = array(&one["partition"]).iter().zip(&tuple.fields);
+            let partition = values.map(|(json, field)| value(json, &field.ty)).collect::<Result<Vec<_>, _>>()?;
+            if has_uuid_order(&bound) || differs_in_partition(&bound, spec, &partition) {
+                continue;
+            }
+            same_json(
+                &format!("partition {partition:?}"),
+                residuals.of_partition(&partition).to_json()?,
+                &one["residual"],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// A file of `metrics_files.json`.
+struct File {
+    record_count: i64,
+    counts: [HashMap<i32, i64>; 3],
+    bounds: [HashMap<i32, Vec<u8>>; 2],
+}
+
+impl File {
+    fn read(json: &Json) -> Result<Self, Failed> {
+        let counts = |name: &str| {
+            let entries = json[name].as_object().into_iter().flatten();
+            entries.filter_map(|(id, count)| Some((id.parse().ok()?, count.as_i64()?))).collect()
+        };
+        let bounds = |name: &str| {
+            let entries = json[name].as_object().into_iter().flatten();
+            entries.filter_map(|(id, bound)| Some((id.parse().ok()?, hex(bound.as_str()?)?))).collect()
+        };
+        Ok(Self {
+            record_count: json["record_count"].as_i64().ok_or("no record_count")?,
+            counts: [counts("value_counts"), counts("null_value_counts"), counts("nan_value_counts")],
+            bounds: [bounds("lower_bounds"), bounds("upper_bounds")],
+        })
+    }
+}
+
+impl FileStatistics for File {
+    fn record_count(&self) -> i64 {
+        self.record_count
+    }
+
+    fn field(&self, id: i32) -> FieldStatistics<'_> {
+        let [value_count, null_count, nan_count] = self.counts.each_ref().map(|counts| counts.get(&id).copied());
+        let [lower, upper] = self.bounds.each_ref().map(|bounds| bounds.get(&id).map(Vec::as_slice));
+        FieldStatistics { value_count, null_count, nan_count, lower, upper }
+    }
+}
+
+/// Counts that are not there are unknown to us; the library takes them for zero where all rows are to match.
+fn lacks_counts(expr: &BoundExpr, file: &File) -> bool {
+    expr.predicates().any(|predicate| {
+        let field = file.field(predicate.term.reference.id);
+        let floating = matches!(predicate.term.ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double));
+        predicate.term.reference.nullable && field.null_count.is_none() || floating && field.nan_count.is_none()
+    })
+}
+
+/// `truncate` wraps around near the smallest number; the library takes what it wraps to for a lower bound.
+fn has_wrapped_bound(expr: &BoundExpr, file: &File) -> bool {
+    expr.predicates().any(|predicate| {
+        let reference = &predicate.term.reference;
+        let (Some(transform), Some(ty)) = (&predicate.term.transform, reference.primitive()) else { return false };
+        let lower = file.field(reference.id).lower.and_then(|bytes| binary::from_bytes(bytes, ty).ok());
+        match (&lower, transform.apply(&reference.ty, lower.as_ref())) {
+            (Some(Value::Int(lower)), Ok(Some(Value::Int(result)))) => result > *lower,
+            (Some(Value::Long(lower)), Ok(Some(Value::Long(result)))) => result > *lower,
+            _ => false,
+        }
+    })
+}
+
+pub fn metrics(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
+    let files: Vec<Json> = golden.vectors("metrics_files.json");
+    let Some(context) = context(golden, golden.vectors("expr.json")) else { return Vec::new() };
+    let files = Arc::new(files);
+    let over_files = |(number, case): (usize, Json)| {
+        let (context, files) = (Arc::clone(&context), Arc::clone(&files));
+        trial("metrics.json", number, move || check_metrics(&context, &files, &case))
+    };
+    cases.into_iter().enumerate().map(over_files).collect()
+}
+
+fn check_metrics(context: &Context, files: &[Json], case: &Json) -> Result<(), Failed> {
+    let bound = context.bind(case_of(context, case)?)?;
+    if has_uuid_order(&bound) {
+        return Ok(());
+    }
+    let (inclusive, strict) = (InclusiveMetrics::new(&bound), StrictMetrics::new(&bound));
+    let answers = |name: &str| case[name].as_str().map(|text| text.chars().map(|c| c == '1').collect::<Vec<_>>());
+    let (might, must) = (answers("inclusive").ok_or("no inclusive")?, answers("strict").ok_or("no strict")?);
+    for (number, json) in files.iter().enumerate() {
+        let file = File::read(json)?;
+        let (might, must) = (might.get(number).ok_or("too short")?, must.get(number).ok_or("too short")?);
+        let ours = inclusive.might_match(&file);
+        let differs = has_large_set(&bound) && !ours || has_wrapped_bound(&bound, &file) && ours;
+        if !differs {
+            same(&format!("inclusive, file {number}"), &ours, might)?;
+        }
+        let ours = strict.must_match(&file);
+        if !(*must && !ours && lacks_counts(&bound, &file)) {
+            same(&format!("strict, file {number}"), &ours, must)?;
+        }
+    }
+    Ok(())
+}
+
+/// The summaries of a manifest of `manifests.json`: flags, and bounds as bytes.
+type Summaries = Option<Vec<(bool, Option<bool>, Option<Vec<u8>>, Option<Vec<u8>>)>>;
+
+fn summaries(json: &Json) -> Summaries {
+    let bound = |json: &Json| json.as_str().and_then(hex);
+    let summary = |one: &Json| {
+        let contains_null = one["contains_null"].as_bool().unwrap_or(false);
+        (contains_null, one["contains_nan"].as_bool(), bound(&one["lower_bound"]), bound(&one["upper_bound"]))
+    };
+    json["partitions"].as_array().map(|list| list.iter().map(summary).collect())
+}
+
+pub fn manifest_eval(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
+    let manifests = Arc::new(golden.vectors("manifests.json"));
+    let Some(context) = context(golden, golden.vectors("expr.json")) else { return Vec::new() };
+    let over_manifests = |(number, case): (usize, Json)| {
+        let (context, manifests) = (Arc::clone(&context), Arc::clone(&manifests));
+        trial("manifest_eval.json", number, move || check_manifests(&context, &manifests, &case))
+    };
+    cases.into_iter().enumerate().map(over_manifests).collect()
+}
+
+fn check_manifests(context: &Context, manifests: &[Json], case: &Json) -> Result<(), Failed> {
+    let original = case_of(context, case)?;
+    let bound = context.bind(original)?;
+    if has_uuid_order(&bound) {
+        return Ok(());
+    }
+    for (number, spec) in context.specs.iter().enumerate() {
+        let name = number.to_string();
+        if skipped(original, &name) || skipped(case, &name) || original.get("quirk").is_some() {
+            continue;
+        }
+        let evaluator = SummaryEvaluator::new(&project_inclusive(&bound, spec));
+        let of_spec = manifests.iter().filter(|manifest| manifest["spec"] == json!(number));
+        for manifest in of_spec {
+            let place =
+                manifest["manifest"].as_u64().and_then(|place| usize::try_from(place).ok()).ok_or("no number")?;
+            let expected = case["results"].get(&name).and_then(Json::as_str);
+            let expected = expected.is_none_or(|answers| answers.chars().nth(place) == Some('1'));
+            let owned = summaries(manifest);
+            let borrowed = owned.as_ref().map(|list| list.iter().map(summary).collect::<Vec<_>>());
+            let ours = evaluator.might_match(borrowed.as_deref());
+            if !(expected && !ours && has_large_set(&bound)) {
+                same(&format!("spec {number}, manifest {place}"), &ours, &expected)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn summary(parts: &(bool, Option<bool>, Option<Vec<u8>>, Option<Vec<u8>>)) -> FieldSummary<'_> {
+    let (contains_null, contains_nan, lower, upper) = parts;
+    FieldSummary {
+        contains_null: *contains_null,
+        contains_nan: *contains_nan,
+        lower: lower.as_deref(),
+        upper: upper.as_deref(),
+    }
+}
