@@ -75,7 +75,7 @@ pub(super) fn next_id(last_id: &mut i32) -> Result<i32> {
 }
 
 /// Ids for all of `fields` first, then for what is inside of each.
-fn with_ids<'a>(
+pub(super) fn with_ids<'a>(
     fields: impl Iterator<Item = &'a Field> + Clone,
     assign: &mut dyn FnMut(&Field) -> Result<i32>,
 ) -> Result<Vec<Field>> {

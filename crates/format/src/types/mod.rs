@@ -1,5 +1,6 @@
 //! Types and schemas ("Schemas and Data Types"; JSON forms in Appendix C).
 
+pub mod arrow;
 mod compatibility;
 mod ids;
 mod index;

@@ -1,0 +1,31 @@
+//! Iceberg schemas and Arrow schemas ("Schemas and Data Types"; ids as Parquet's `field_id`).
+//!
+//! The whole mapping stands in one table in `docs/types.md`; a test holds this module to it.
+
+mod from_arrow;
+mod to_arrow;
+
+pub use from_arrow::{FromArrow, Nanoseconds, UnsignedLongs};
+pub use to_arrow::{StringLayout, ToArrow};
+
+/// Key of a field id in the metadata of an Arrow field: the one under which Parquet libraries keep theirs.
+pub const FIELD_ID_KEY: &str = "PARQUET:field_id";
+
+/// Key of a comment in the metadata of an Arrow field.
+pub const DOC_KEY: &str = "doc";
+
+/// Key of the name of an extension type in the metadata of an Arrow field.
+const EXTENSION_NAME_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
+
+/// Key of what belongs to an extension type in the metadata of an Arrow field.
+const EXTENSION_METADATA_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_METADATA_KEY;
+
+/// Extension types by which an Arrow type means more than its bytes.
+mod extension {
+    pub(super) const UUID: &str = "arrow.uuid";
+    pub(super) const VARIANT: &str = "arrow.parquet.variant";
+    pub(super) const WKB: &str = "geoarrow.wkb";
+}
+
+#[cfg(test)]
+mod tests;
