@@ -56,6 +56,18 @@ impl Encoder {
         self.bytes.push(if is_some { 2 } else { 0 });
     }
 
+    /// An optional `int` or `long`.
+    pub fn optional_long(&mut self, value: Option<i64>) {
+        self.some(value.is_some());
+        value.into_iter().for_each(|value| self.long(value));
+    }
+
+    /// Optional `bytes`, or an optional `string`.
+    pub fn optional_bytes(&mut self, value: Option<&[u8]>) {
+        self.some(value.is_some());
+        value.into_iter().for_each(|value| self.bytes(value));
+    }
+
     /// How many bytes stand here.
     pub fn len(&self) -> usize {
         self.bytes.len()

@@ -8,6 +8,7 @@ pub mod codec;
 pub mod container;
 pub mod cursor;
 pub mod encode;
+pub mod from_type;
 pub mod name;
 pub mod schema;
 pub mod skip;

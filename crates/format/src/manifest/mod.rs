@@ -1,7 +1,8 @@
 //! Manifest lists and manifests as columns ("Manifests", "Snapshots / Manifest Lists").
 //!
 //! Read: [`list::read`] gives the manifests of a snapshot, [`entries::read`] the files of a manifest, in Arrow columns, with
-//! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage").
+//! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage"). Write: [`write::ManifestWriter`] and
+//! [`write::ListWriter`], for each format version.
 
 mod columns;
 pub mod data_file;
@@ -12,6 +13,7 @@ pub mod list;
 mod metrics;
 mod partition;
 mod steps;
+pub mod write;
 
 pub use data_file::{DataFile, ManifestEntry};
 pub use entries::{Entries, ReadOptions};

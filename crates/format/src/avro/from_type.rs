@@ -1,0 +1,122 @@
+//! Avro schemas of Iceberg types, as the Java library writes them ("Appendix A: Avro").
+
+use hashbrown::HashSet;
+use serde_json::{Map, Value as Json, json};
+
+use super::name::sanitized;
+use crate::types::{Field, PrimitiveType, StructType, Type};
+use crate::{Error, Result};
+
+/// The schema of a record that is called `name`, as JSON.
+pub fn record_schema(name: &str, ty: &StructType) -> Result<Json> {
+    let mut made = Maker::default();
+    made.record(name, ty)
+}
+
+/// Bytes of a decimal of this precision: the fewest that hold each number of so many digits.
+pub fn decimal_bytes(precision: u8) -> usize {
+    let largest = 10i128.saturating_pow(u32::from(precision)).saturating_sub(1);
+    (1..16).find(|bytes| largest < 1i128 << (bytes * 8 - 1)).unwrap_or(16)
+}
+
+#[derive(Default)]
+struct Maker {
+    /// Avro lets a name be given once; from then on the name alone stands for the type.
+    named: HashSet<String>,
+}
+
+impl Maker {
+    fn record(&mut self, name: &str, ty: &StructType) -> Result<Json> {
+        let fields = ty.fields.iter().map(|field| self.field(field)).collect::<Result<Vec<_>>>()?;
+        Ok(json!({"type": "record", "name": name, "fields": fields}))
+    }
+
+    fn field(&mut self, field: &Field) -> Result<Json> {
+        let mut members = Map::new();
+        let name = sanitized(&field.name);
+        members.insert("name".into(), name.as_ref().into());
+        members.insert("type".into(), self.value(field)?);
+        if let Some(doc) = &field.doc {
+            members.insert("doc".into(), doc.as_str().into());
+        }
+        if !field.required {
+            members.insert("default".into(), Json::Null);
+        }
+        if name != field.name {
+            members.insert("iceberg-field-name".into(), field.name.as_str().into());
+        }
+        members.insert("field-id".into(), field.id.into());
+        Ok(Json::Object(members))
+    }
+
+    /// The schema of a field's values, null among them where it is optional.
+    fn value(&mut self, field: &Field) -> Result<Json> {
+        let inner = match &field.ty {
+            Type::Primitive(ty) => self.primitive(ty)?,
+            Type::Struct(ty) => self.record(&format!("r{}", field.id), ty)?,
+            Type::List(ty) => {
+                json!({"type": "array", "items": self.value(&ty.element)?, "element-id": ty.element.id})
+            }
+            Type::Map(ty) => {
+                let name = format!("k{}_v{}", ty.key.id, ty.value.id);
+                let pair = StructType::new(vec![ty.key.clone(), ty.value.clone()]);
+                json!({"type": "array", "items": self.record(&name, &pair)?, "logicalType": "map"})
+            }
+            Type::Variant => return Err(Error::unsupported("a variant in an Avro file")),
+        };
+        Ok(if field.required || inner == "null" { inner } else { json!(["null", inner]) })
+    }
+
+    fn primitive(&mut self, ty: &PrimitiveType) -> Result<Json> {
+        use PrimitiveType as P;
+        let moment = |logical: &str, utc: bool| json!({"type": "long", "logicalType": logical, "adjust-to-utc": utc});
+        Ok(match ty {
+            P::Unknown => json!("null"),
+            P::Boolean => json!("boolean"),
+            P::Int => json!("int"),
+            P::Long => json!("long"),
+            P::Float => json!("float"),
+            P::Double => json!("double"),
+            P::Date => json!({"type": "int", "logicalType": "date"}),
+            P::Time => json!({"type": "long", "logicalType": "time-micros"}),
+            P::Timestamp => moment("timestamp-micros", false),
+            P::Timestamptz => moment("timestamp-micros", true),
+            P::TimestampNs => moment("timestamp-nanos", false),
+            P::TimestamptzNs => moment("timestamp-nanos", true),
+            P::String => json!("string"),
+            P::Binary | P::Geometry { .. } | P::Geography { .. } => json!("bytes"),
+            P::Uuid => self.fixed("uuid_fixed".to_owned(), 16, &[("logicalType", "uuid".into())]),
+            P::Fixed(size) => self.fixed(format!("fixed_{size}"), *size as usize, &[]),
+            P::Decimal { precision, scale } => {
+                let logical =
+                    [("logicalType", "decimal".into()), ("precision", (*precision).into()), ("scale", (*scale).into())];
+                self.fixed(format!("decimal_{precision}_{scale}"), decimal_bytes(*precision), &logical)
+            }
+            P::Unrecognized(name) => return Err(Error::unsupported(format!("type {name} in an Avro file"))),
+        })
+    }
+
+    fn fixed(&mut self, name: String, size: usize, more: &[(&str, Json)]) -> Json {
+        if !self.named.insert(name.clone()) {
+            return Json::String(name);
+        }
+        let mut members = Map::new();
+        members.insert("type".into(), "fixed".into());
+        members.insert("name".into(), name.into());
+        members.insert("size".into(), size.into());
+        members.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        Json::Object(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decimal_bytes;
+
+    #[test]
+    fn decimals_take_as_many_bytes_as_in_java() {
+        for (precision, bytes) in [(1, 1), (2, 1), (3, 2), (4, 2), (9, 4), (10, 5), (18, 8), (19, 9), (38, 16)] {
+            assert_eq!(decimal_bytes(precision), bytes, "precision {precision}");
+        }
+    }
+}

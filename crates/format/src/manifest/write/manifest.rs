@@ -1,0 +1,321 @@
+//! The writer of manifests.
+
+use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
+use crate::manifest::{DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Status};
+use crate::spec::PartitionSpec;
+use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
+use crate::value::Value;
+use crate::{Error, Result};
+
+use super::schemas;
+use super::summary::PartitionSummaries;
+
+/// v1 requires a block size of each file, and nobody reads it: what the Java library writes.
+const BLOCK_SIZE_IN_BYTES: i64 = 64 << 20;
+
+/// What a manifest is written for.
+#[derive(Debug, Clone, Copy)]
+pub struct ManifestOptions<'a> {
+    /// 1, 2 or 3.
+    pub format_version: u8,
+    /// Data files or delete files.
+    pub content: ManifestContent,
+    /// The table's schema.
+    pub schema: &'a Schema,
+    /// The partition spec of all files.
+    pub spec: &'a PartitionSpec,
+    /// The snapshot that adds the manifest.
+    pub snapshot_id: i64,
+    /// v3: the first row id of a manifest that had one before and is written again.
+    pub first_row_id: Option<i64>,
+    /// How blocks are compressed.
+    pub compression: Compression,
+    /// The marker between blocks: any 16 bytes, best random ones.
+    pub sync: [u8; 16],
+}
+
+/// A manifest in the making.
+#[derive(Debug)]
+pub struct ManifestWriter {
+    version: u8,
+    content: ManifestContent,
+    spec_id: i32,
+    snapshot_id: i64,
+    first_row_id: Option<i64>,
+    partition: Vec<PrimitiveType>,
+    file: ContainerWriter,
+    summaries: PartitionSummaries,
+    /// Files and rows by status.
+    counts: [(i32, i64); 3],
+    min_sequence_number: Option<i64>,
+}
+
+impl ManifestWriter {
+    /// A manifest without entries.
+    pub fn new(options: ManifestOptions<'_>) -> Result<Self> {
+        let ManifestOptions { format_version: version, content, schema, spec, snapshot_id, .. } = options;
+        super::check_version(version)?;
+        if version == 1 && content == ManifestContent::Deletes {
+            return Err(Error::invalid("format version 1 has no delete files"));
+        }
+        let partition_type = spec.partition_type(schema);
+        let avro = avro_schema(version, &partition_type)?;
+        let entry = Schema::new(0, schemas::entry_type(version, partition_type.clone()).fields)?;
+        let texts = [
+            schema.to_json().to_string(),
+            schema.schema_id().to_string(),
+            spec.to_json_fields().to_string(),
+            spec.spec_id.to_string(),
+            version.to_string(),
+            content.to_string(),
+            entry.to_json().to_string(),
+        ];
+        let keys = [
+            "schema",
+            "schema-id",
+            "partition-spec",
+            "partition-spec-id",
+            "format-version",
+            "content",
+            "iceberg.schema",
+        ];
+        let header: Vec<_> = keys
+            .into_iter()
+            .zip(texts.iter().map(String::as_str))
+            // Version 1 knows no content.
+            .filter(|(key, _)| version > 1 || *key != "content")
+            .collect();
+        let types = partition_type.fields.iter().map(|field| primitive(field).cloned()).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            version,
+            content,
+            spec_id: spec.spec_id,
+            snapshot_id,
+            first_row_id: options.first_row_id.filter(|_| version >= 3 && content == ManifestContent::Data),
+            file: ContainerWriter::new(&avro, &header, options.compression, options.sync)?,
+            summaries: PartitionSummaries::new(types.clone()),
+            partition: types,
+            counts: [(0, 0); 3],
+            min_sequence_number: None,
+        })
+    }
+
+    /// Adds a file that the snapshot adds; it inherits its sequence numbers.
+    pub fn add_file(&mut self, file: DataFile) -> Result<()> {
+        self.add(&ManifestEntry {
+            status: Status::Added,
+            snapshot_id: Some(self.snapshot_id),
+            sequence_number: None,
+            file_sequence_number: None,
+            file,
+        })
+    }
+
+    /// Adds an entry. An added or deleted one without snapshot id is the snapshot's of this manifest.
+    pub fn add(&mut self, entry: &ManifestEntry) -> Result<()> {
+        self.check(entry)?;
+        let (version, types, snapshot_id) = (self.version, &self.partition, self.snapshot_id);
+        self.file.record(|out| write_entry(out, entry, version, types, snapshot_id))?;
+        self.summaries.add(&entry.file.partition);
+        if let Some((files, rows)) = self.counts.get_mut(entry.status as usize) {
+            *files = files.checked_add(1).ok_or_else(|| Error::invalid("a manifest has more than 2^31 entries"))?;
+            *rows = rows
+                .checked_add(entry.file.record_count)
+                .ok_or_else(|| Error::invalid("a manifest has more than 2^63 rows"))?;
+        }
+        if let Some(number) = entry.sequence_number.filter(|_| entry.status.is_live()) {
+            self.min_sequence_number = Some(self.min_sequence_number.map_or(number, |least| least.min(number)));
+        }
+        Ok(())
+    }
+
+    fn check(&self, entry: &ManifestEntry) -> Result<()> {
+        let file = &entry.file;
+        let fits = (file.content == FileContent::Data) == (self.content == ManifestContent::Data);
+        if !fits {
+            return Err(Error::invalid(format!(
+                "{} does not belong into a manifest of {}",
+                file.file_path, self.content
+            )));
+        }
+        if file.partition.len() != self.partition.len() {
+            let (has, wants) = (file.partition.len(), self.partition.len());
+            return Err(Error::invalid(format!(
+                "{} has {has} partition values where the spec has {wants}",
+                file.file_path
+            )));
+        }
+        let of_this_snapshot = entry.snapshot_id.is_none_or(|id| id == self.snapshot_id);
+        if self.version >= 2 && entry.sequence_number.is_none() && !(entry.status == Status::Added && of_this_snapshot)
+        {
+            return Err(Error::invalid(format!(
+                "{} has no sequence number, and only what the snapshot adds can inherit one",
+                file.file_path
+            )));
+        }
+        Ok(())
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.counts.iter().map(|(files, _)| usize::try_from(*files).unwrap_or(0)).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// About how long the file is now, for rolling at `commit.manifest.target-size-bytes`.
+    pub fn length(&self) -> usize {
+        self.file.length()
+    }
+
+    /// The bytes of the manifest, and how a manifest list describes it under the location where it will lie.
+    pub fn finish(self, location: &str) -> Result<(Vec<u8>, ManifestFile)> {
+        let bytes = self.file.finish()?;
+        let [existing, added, deleted] = self.counts;
+        let described = ManifestFile {
+            manifest_path: location.to_owned(),
+            manifest_length: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+            partition_spec_id: self.spec_id,
+            content: self.content,
+            sequence_number: ManifestFile::UNASSIGNED,
+            min_sequence_number: self.min_sequence_number.unwrap_or(ManifestFile::UNASSIGNED),
+            added_snapshot_id: self.snapshot_id,
+            added_files_count: Some(added.0),
+            existing_files_count: Some(existing.0),
+            deleted_files_count: Some(deleted.0),
+            added_rows_count: Some(added.1),
+            existing_rows_count: Some(existing.1),
+            deleted_rows_count: Some(deleted.1),
+            partitions: Some(self.summaries.finish()?),
+            key_metadata: None,
+            first_row_id: self.first_row_id,
+        };
+        Ok((bytes, described))
+    }
+}
+
+fn primitive(field: &Field) -> Result<&PrimitiveType> {
+    field.ty.as_primitive().ok_or_else(|| Error::invalid(format!("the partition field {} is no primitive", field.name)))
+}
+
+/// The Avro schema of entries. `fixed` partition values are written with a length, as the Java library writes and reads them
+/// whatever the schema says; so the schema says `bytes`, and readers that trust it stay in step.
+fn avro_schema(version: u8, partition_type: &StructType) -> Result<String> {
+    let plain = |field: &Field| match field.ty {
+        Type::Primitive(PrimitiveType::Fixed(_)) => Field { ty: PrimitiveType::Binary.into(), ..field.clone() },
+        _ => field.clone(),
+    };
+    let partition = StructType::new(partition_type.fields.iter().map(plain).collect());
+    Ok(from_type::record_schema("manifest_entry", &schemas::entry_type(version, partition))?.to_string())
+}
+
+fn write_entry(
+    out: &mut Encoder,
+    entry: &ManifestEntry,
+    version: u8,
+    types: &[PrimitiveType],
+    snapshot_id: i64,
+) -> Result<()> {
+    out.int(entry.status.id());
+    let inherited = (entry.status != Status::Existing).then_some(snapshot_id);
+    out.optional_long(entry.snapshot_id.or(inherited));
+    if version >= 2 {
+        out.optional_long(entry.sequence_number);
+        out.optional_long(entry.file_sequence_number);
+    }
+    let file = &entry.file;
+    if version >= 2 {
+        out.int(file.content.id());
+    }
+    out.bytes(file.file_path.as_bytes());
+    out.bytes(file.file_format.as_bytes());
+    for (value, ty) in file.partition.iter().zip(types) {
+        write_partition(out, value.as_ref(), ty).map_err(|error| error.in_file(&file.file_path))?;
+    }
+    out.long(file.record_count);
+    out.long(file.file_size_in_bytes);
+    if version == 1 {
+        out.long(BLOCK_SIZE_IN_BYTES);
+    }
+    for counts in [&file.column_sizes, &file.value_counts, &file.null_value_counts, &file.nan_value_counts] {
+        write_pairs(out, counts.as_deref(), |out, count| out.long(*count));
+    }
+    for bounds in [&file.lower_bounds, &file.upper_bounds] {
+        write_pairs(out, bounds.as_deref(), |out, bound| out.bytes(bound));
+    }
+    out.optional_bytes(file.key_metadata.as_deref());
+    write_items(out, file.split_offsets.as_deref(), |out, offset| out.long(*offset));
+    if version >= 2 {
+        write_items(out, file.equality_ids.as_deref(), |out, id| out.int(*id));
+    }
+    out.optional_long(file.sort_order_id.map(i64::from));
+    let positions = file.content == FileContent::PositionDeletes;
+    if version >= 3 {
+        out.optional_long(file.first_row_id.filter(|_| file.content == FileContent::Data));
+    }
+    if version >= 2 {
+        let referenced = file.referenced_data_file.as_deref().filter(|_| positions);
+        out.optional_bytes(referenced.map(str::as_bytes));
+    }
+    if version >= 3 {
+        out.optional_long(file.content_offset.filter(|_| positions));
+        out.optional_long(file.content_size_in_bytes.filter(|_| positions));
+    }
+    Ok(())
+}
+
+fn write_items<T>(out: &mut Encoder, items: Option<&[T]>, write: impl Fn(&mut Encoder, &T)) {
+    out.some(items.is_some());
+    let Some(items) = items else { return };
+    if !items.is_empty() {
+        out.length(items.len());
+        items.iter().for_each(|item| write(out, item));
+    }
+    out.length(0);
+}
+
+fn write_pairs<T>(out: &mut Encoder, pairs: Option<&[(i32, T)]>, write: impl Fn(&mut Encoder, &T)) {
+    write_items(out, pairs, |out, (key, value)| {
+        out.int(*key);
+        write(out, value);
+    });
+}
+
+fn write_partition(out: &mut Encoder, value: Option<&Value>, ty: &PrimitiveType) -> Result<()> {
+    use PrimitiveType as P;
+    if *ty == P::Unknown {
+        // Always null, and null alone takes no bytes.
+        return if value.is_none() { Ok(()) } else { Err(Error::invalid("a partition value of unknown type")) };
+    }
+    out.some(value.is_some());
+    match (ty, value) {
+        (_, None) => {}
+        (P::Boolean, Some(Value::Boolean(value))) => out.boolean(*value),
+        (P::Int | P::Date, Some(Value::Int(value))) => out.int(*value),
+        (
+            P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs,
+            Some(Value::Long(value)),
+        ) => out.long(*value),
+        (P::Float, Some(Value::Float(value))) => out.raw(&value.to_le_bytes()),
+        (P::Double, Some(Value::Double(value))) => out.raw(&value.to_le_bytes()),
+        (P::Decimal { precision, .. }, Some(Value::Decimal(value))) => {
+            let whole = value.to_be_bytes();
+            let (sign, bytes) = whole.split_at(whole.len().saturating_sub(from_type::decimal_bytes(*precision)));
+            let fill = if *value < 0 { 0xff } else { 0 };
+            let fits = bytes.first().is_some_and(|first| (*first >= 0x80) == (*value < 0));
+            if !fits || sign.iter().any(|byte| *byte != fill) {
+                return Err(Error::invalid(format!("the decimal {value} has more than {precision} digits")));
+            }
+            out.raw(bytes);
+        }
+        (P::String, Some(Value::String(value))) => out.bytes(value.as_bytes()),
+        (P::Uuid, Some(Value::Uuid(value))) => out.raw(value),
+        (P::Fixed(size), Some(Value::Binary(value))) if value.len() == *size as usize => out.bytes(value),
+        (P::Binary | P::Geometry { .. } | P::Geography { .. }, Some(Value::Binary(value))) => out.bytes(value),
+        (ty, Some(value)) => return Err(Error::invalid(format!("{value:?} is no partition value of type {ty}"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Writing manifests and manifest lists in each format version ("Manifests", "Manifest Lists").
+
+mod list;
+mod manifest;
+mod schemas;
+mod summary;
+
+pub use list::{ListOptions, ListWriter, WrittenList};
+pub use manifest::{ManifestOptions, ManifestWriter};
+pub use summary::PartitionSummaries;
+
+use crate::{Error, Result};
+
+/// Refuses format versions that there are not.
+fn check_version(version: u8) -> Result<()> {
+    if (1..=3).contains(&version) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("format version {version} cannot be written")))
+}
