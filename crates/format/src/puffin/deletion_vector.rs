@@ -1,0 +1,283 @@
+//! Deletion vectors: positions of deleted rows of one data file (Puffin spec, "deletion-vector-v1 blob type").
+//!
+//! A blob is the length of what follows (big endian, without the checksum), a magic number, a 64-bit Roaring bitmap in the
+//! portable form, and the CRC-32 of magic and bitmap (big endian).
+
+use std::ops::Range;
+
+use arrow_array::BooleanArray;
+use arrow_buffer::BooleanBufferBuilder;
+use roaring::{RoaringBitmap, RoaringTreemap};
+
+use crate::{Error, Limits, Result};
+
+/// The first bytes of the bitmap part.
+const MAGIC: [u8; 4] = [0xd1, 0xd3, 0x39, 0x64];
+/// Bytes before the magic, and after the bitmap.
+const FRAME_BYTES: usize = 4;
+const PLACE: &str = "deletion vector";
+
+/// The deleted rows of a data file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DeletionVector {
+    rows: RoaringTreemap,
+}
+
+impl DeletionVector {
+    /// The largest position that the Java library can hold.
+    pub const MAX_POSITION: u64 = ((i32::MAX as u64 - 1) << 32) | 0x8000_0000;
+
+    /// No rows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These positions, in any order, repeated or not.
+    pub fn from_positions(positions: impl IntoIterator<Item = u64>) -> Result<Self> {
+        let mut vector = Self::new();
+        positions.into_iter().try_for_each(|position| vector.insert(position).map(|_| ()))?;
+        Ok(vector)
+    }
+
+    /// Reads a blob. Length, magic, checksum and bitmap are checked; whether there are as many rows as the manifest says is
+    /// the caller's to check, with [`DeletionVector::check_cardinality`].
+    pub fn from_bytes(blob: &[u8], limits: &Limits) -> Result<Self> {
+        let wrong = |offset: usize, message: String| Error::corrupt_at(PLACE, offset as u64, message);
+        if blob.len() > limits.blob_bytes {
+            return Err(wrong(0, format!("{} bytes are more than the limit of {}", blob.len(), limits.blob_bytes)));
+        }
+        let framed = blob.split_first_chunk::<FRAME_BYTES>().and_then(|(length, rest)| {
+            let (data, checksum) = rest.split_last_chunk::<FRAME_BYTES>()?;
+            Some((u32::from_be_bytes(*length), data, u32::from_be_bytes(*checksum)))
+        });
+        let (length, data, checksum) = framed.ok_or_else(|| wrong(0, format!("{} bytes are too few", blob.len())))?;
+        if u64::from(length) != data.len() as u64 {
+            return Err(wrong(0, format!("it says that it has {length} bytes where there are {}", data.len())));
+        }
+        let bitmap = data.strip_prefix(&MAGIC).ok_or_else(|| wrong(FRAME_BYTES, "the magic is another".to_owned()))?;
+        let found = crc32fast::hash(data);
+        if found != checksum {
+            let message = format!("the checksum is {found:#010x} where {checksum:#010x} is stored");
+            return Err(wrong(FRAME_BYTES + data.len(), message));
+        }
+        let rows = read_bitmap(bitmap).map_err(|(left, message)| wrong(FRAME_BYTES + data.len() - left, message))?;
+        Ok(Self { rows })
+    }
+
+    /// The blob.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut rows = self.rows.clone();
+        rows.optimize();
+        let length = rows.serialized_size().saturating_add(MAGIC.len());
+        let length = i32::try_from(length).map_err(|_| Error::invalid("a deletion vector beyond 2 GiB"))?;
+        let mut blob = Vec::with_capacity(length.unsigned_abs() as usize + 2 * FRAME_BYTES);
+        blob.extend(length.to_be_bytes());
+        blob.extend(MAGIC);
+        rows.serialize_into(&mut blob).map_err(|error| Error::invalid(format!("a deletion vector: {error}")))?;
+        let checksum = crc32fast::hash(blob.get(FRAME_BYTES..).unwrap_or_default());
+        blob.extend(checksum.to_be_bytes());
+        Ok(blob)
+    }
+
+    /// Adds a row; says whether it is new.
+    pub fn insert(&mut self, position: u64) -> Result<bool> {
+        check_position(position)?;
+        Ok(self.rows.insert(position))
+    }
+
+    /// Adds the rows of a range; says how many are new.
+    pub fn insert_range(&mut self, positions: Range<u64>) -> Result<u64> {
+        positions.end.checked_sub(1).map_or(Ok(()), check_position)?;
+        Ok(self.rows.insert_range(positions))
+    }
+
+    /// Adds the rows of another vector.
+    pub fn union_with(&mut self, other: &Self) {
+        self.rows |= &other.rows;
+    }
+
+    /// How many rows are deleted.
+    pub fn cardinality(&self) -> u64 {
+        self.rows.len()
+    }
+
+    /// Refuses a vector that has not as many rows as a manifest says.
+    pub fn check_cardinality(&self, record_count: i64) -> Result<()> {
+        if i64::try_from(self.cardinality()) == Ok(record_count) {
+            return Ok(());
+        }
+        Err(Error::corrupt(PLACE, format!("it has {} rows where the manifest says {record_count}", self.cardinality())))
+    }
+
+    /// Whether no row is deleted.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Whether a row is deleted.
+    pub fn contains(&self, position: u64) -> bool {
+        self.rows.contains(position)
+    }
+
+    /// The largest deleted position.
+    pub fn max(&self) -> Option<u64> {
+        self.rows.max()
+    }
+
+    /// The deleted positions, in ascending order.
+    pub fn positions(&self) -> impl Iterator<Item = u64> + '_ {
+        self.rows.iter()
+    }
+
+    /// The deleted positions of a range, in ascending order.
+    pub fn positions_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let mut positions = self.rows.iter();
+        positions.advance_to(range.start);
+        positions.take_while(move |position| *position < range.end)
+    }
+
+    /// Which rows of a window of the data file are live: true keeps the row.
+    pub fn live_mask(&self, first_row: u64, row_count: usize) -> BooleanArray {
+        let mut mask = BooleanBufferBuilder::new(row_count);
+        mask.append_n(row_count, true);
+        let end = first_row.saturating_add(row_count as u64);
+        for position in self.positions_in(first_row..end) {
+            // Below `row_count`, which is a `usize`.
+            mask.set_bit((position - first_row) as usize, false);
+        }
+        BooleanArray::new(mask.finish(), None)
+    }
+
+    /// The bitmap.
+    pub fn as_bitmap(&self) -> &RoaringTreemap {
+        &self.rows
+    }
+}
+
+impl From<RoaringTreemap> for DeletionVector {
+    fn from(rows: RoaringTreemap) -> Self {
+        Self { rows }
+    }
+}
+
+fn check_position(position: u64) -> Result<()> {
+    if position <= DeletionVector::MAX_POSITION {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("row position {position} is beyond {}", DeletionVector::MAX_POSITION)))
+}
+
+/// Reads a 64-bit bitmap: how many bitmaps of 32 bits, and each with its upper half. An error says how many bytes were left.
+fn read_bitmap(bytes: &[u8]) -> Result<RoaringTreemap, (usize, String)> {
+    let (count, mut rest) = bytes.split_first_chunk::<8>().ok_or((bytes.len(), "it has no bitmaps".to_owned()))?;
+    let count = u64::from_le_bytes(*count);
+    // A key and the smallest bitmap.
+    if count > rest.len() as u64 / 12 {
+        return Err((rest.len(), format!("it says that it has {count} bitmaps in {} bytes", rest.len())));
+    }
+    let mut bitmaps = Vec::new();
+    let mut last = None;
+    for _ in 0..count {
+        let left = rest.len();
+        let (key, after) = rest.split_first_chunk::<4>().ok_or((left, "it ends within a key".to_owned()))?;
+        let key = u32::from_le_bytes(*key);
+        if key >= i32::MAX.unsigned_abs() || last.is_some_and(|last| key <= last) {
+            return Err((left, format!("the key {key} is out of order or too large")));
+        }
+        last = Some(key);
+        rest = after;
+        let bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| (left, error.to_string()))?;
+        if !bitmap.is_empty() {
+            bitmaps.push((key, bitmap));
+        }
+    }
+    if !rest.is_empty() {
+        return Err((rest.len(), format!("{} bytes are left after the last bitmap", rest.len())));
+    }
+    Ok(RoaringTreemap::from_bitmaps(bitmaps))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn vector(positions: &[u64]) -> DeletionVector {
+        DeletionVector::from_positions(positions.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn blobs_have_the_form_of_the_specification() {
+        let blob = vector(&[1, 5]).to_bytes().unwrap();
+        // Length, magic, one bitmap, its key, no runs, one container, its key and cardinality, its offset, 1, 5, checksum.
+        let expected = "00000024d1d339640100000000000000000000003a300000010000000000010010000000010005";
+        let hex: String = blob.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(hex.starts_with(expected), "{hex}");
+        assert_eq!(DeletionVector::from_bytes(&blob, &Limits::default()).unwrap(), vector(&[5, 1, 1]));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let good = vector(&[0, 3, 70_000, 1 << 40]).to_bytes().unwrap();
+        let read = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut blob = good.clone();
+            change(&mut blob);
+            DeletionVector::from_bytes(&blob, &Limits::default()).unwrap_err().to_string()
+        };
+        for (change, message) in [
+            (&(|blob: &mut Vec<u8>| blob.truncate(7)) as &dyn Fn(&mut Vec<u8>), "too few"),
+            (&|blob| blob[3] ^= 1, "it says that it has"),
+            (&|blob| blob[4] ^= 1, "magic"),
+            (&|blob| blob[30] ^= 1, "checksum"),
+            (&|blob| *blob.last_mut().unwrap() ^= 1, "checksum"),
+        ] {
+            assert!(read(change).contains(message), "{message}: {}", read(change));
+        }
+        assert!(vector(&[1]).check_cardinality(2).is_err());
+        assert!(DeletionVector::from_positions([DeletionVector::MAX_POSITION + 1]).is_err());
+    }
+
+    /// Wraps bytes as a blob with right length and checksum, so that the bitmap itself is what is tested.
+    fn framed(bitmap: &[u8]) -> Vec<u8> {
+        let mut blob = (u32::try_from(bitmap.len()).unwrap() + 4).to_be_bytes().to_vec();
+        blob.extend(MAGIC);
+        blob.extend(bitmap);
+        blob.extend(crc32fast::hash(&blob[4..]).to_be_bytes());
+        blob
+    }
+
+    proptest! {
+        #[test]
+        fn blobs_come_back(positions in prop::collection::btree_set(prop_oneof![0u64..200_000, 0..=DeletionVector::MAX_POSITION], 0..200), run in 0u64..5000) {
+            let mut made = DeletionVector::from_positions(positions.iter().copied()).unwrap();
+            made.insert_range(300_000..300_000 + run).unwrap();
+            let read = DeletionVector::from_bytes(&made.to_bytes().unwrap(), &Limits::default()).unwrap();
+            prop_assert_eq!(&read, &made);
+            prop_assert_eq!(read.cardinality(), positions.iter().filter(|p| !(300_000..300_000 + run).contains(*p)).count() as u64 + run);
+        }
+
+        #[test]
+        fn no_bitmap_makes_it_panic(bitmap in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..40, byte: u8) {
+            let _ = DeletionVector::from_bytes(&framed(&bitmap), &Limits::default());
+            let mut good = vector(&[0, 1, 2, 3, 9, 1 << 33]).to_bytes().unwrap();
+            let end = good.len() - 4;
+            let mut bitmap = good.split_off(8);
+            bitmap.truncate(end - 8);
+            let at = at % bitmap.len();
+            bitmap[at] = byte;
+            let _ = DeletionVector::from_bytes(&framed(&bitmap), &Limits::default());
+        }
+
+        #[test]
+        fn the_mask_is_what_contains_says(positions in prop::collection::btree_set(0u64..300, 0..60), first in 0u64..320, rows in 0usize..100) {
+            let vector = DeletionVector::from_positions(positions).unwrap();
+            let mask = vector.live_mask(first, rows);
+            prop_assert_eq!(mask.len(), rows);
+            for row in 0..rows {
+                prop_assert_eq!(mask.value(row), !vector.contains(first + row as u64));
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Writing Puffin files (Puffin spec, "File structure").
+
+use std::io::Write;
+
+use super::{BlobCodec, BlobMetadata, Footer, MAGIC};
+use crate::{Error, Result};
+
+/// A blob to be written.
+#[derive(Debug, Clone, Default)]
+pub struct Blob<'a> {
+    /// Type of the blob.
+    pub ty: &'a str,
+    /// Field ids that it is about.
+    pub fields: &'a [i32],
+    /// The snapshot that it was computed from; -1 where it is inherited.
+    pub snapshot_id: i64,
+    /// Sequence number of that snapshot; -1 where it is inherited.
+    pub sequence_number: i64,
+    /// The bytes, not compressed.
+    pub data: &'a [u8],
+    /// How it is to be compressed. Deletion vectors are not.
+    pub codec: BlobCodec,
+    /// Its properties.
+    pub properties: Vec<(String, String)>,
+}
+
+/// A Puffin file in the making.
+#[derive(Debug)]
+pub struct PuffinWriter {
+    file: Vec<u8>,
+    footer: Footer,
+    footer_codec: BlobCodec,
+}
+
+impl PuffinWriter {
+    /// A file without blobs, with properties such as `created-by`.
+    pub fn new(properties: Vec<(String, String)>) -> Self {
+        Self { file: MAGIC.to_vec(), footer: Footer { blobs: Vec::new(), properties }, footer_codec: BlobCodec::None }
+    }
+
+    /// Compresses the footer with LZ4. The Java library cannot read that.
+    #[must_use]
+    pub fn with_compressed_footer(mut self) -> Self {
+        self.footer_codec = BlobCodec::Lz4;
+        self
+    }
+
+    /// Adds a blob, and says where it lies.
+    pub fn add(&mut self, blob: &Blob<'_>) -> Result<&BlobMetadata> {
+        let offset = self.file.len();
+        compress(blob.codec, blob.data, &mut self.file)?;
+        self.footer.blobs.push(BlobMetadata {
+            ty: blob.ty.to_owned(),
+            fields: blob.fields.to_vec(),
+            snapshot_id: blob.snapshot_id,
+            sequence_number: blob.sequence_number,
+            offset: offset as u64,
+            length: (self.file.len() - offset) as u64,
+            compression_codec: blob.codec.name().map(str::to_owned),
+            properties: blob.properties.clone(),
+        });
+        self.footer.blobs.last().ok_or_else(|| Error::invalid("no blob was added"))
+    }
+
+    /// Adds a deletion vector of a data file, as the table specification asks for it.
+    pub fn add_deletion_vector(&mut self, data_file: &str, vector: &super::DeletionVector) -> Result<&BlobMetadata> {
+        /// Field id of the metadata column `_pos`.
+        const ROW_POSITION: i32 = 2_147_483_645;
+        self.add(&Blob {
+            ty: super::DELETION_VECTOR,
+            fields: &[ROW_POSITION],
+            snapshot_id: -1,
+            sequence_number: -1,
+            data: &vector.to_bytes()?,
+            codec: BlobCodec::None,
+            properties: vec![
+                ("referenced-data-file".to_owned(), data_file.to_owned()),
+                ("cardinality".to_owned(), vector.cardinality().to_string()),
+            ],
+        })
+    }
+
+    /// The blobs written so far.
+    pub fn blobs(&self) -> &[BlobMetadata] {
+        &self.footer.blobs
+    }
+
+    /// The bytes of the file, and what its footer says.
+    pub fn finish(mut self) -> Result<(Vec<u8>, Footer)> {
+        self.file.extend(MAGIC);
+        let start = self.file.len();
+        compress(self.footer_codec, self.footer.to_json().to_string().as_bytes(), &mut self.file)?;
+        let length =
+            u32::try_from(self.file.len() - start).map_err(|_| Error::invalid("a Puffin footer beyond 4 GiB"))?;
+        self.file.extend(length.to_le_bytes());
+        self.file.extend([u8::from(self.footer_codec != BlobCodec::None), 0, 0, 0]);
+        self.file.extend(MAGIC);
+        Ok((self.file, self.footer))
+    }
+}
+
+fn compress(codec: BlobCodec, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let failed = |error: String| Error::invalid(format!("cannot compress a Puffin blob: {error}"));
+    match codec {
+        BlobCodec::None => out.extend_from_slice(data),
+        BlobCodec::Lz4 => {
+            let info = lz4_flex::frame::FrameInfo::new().content_size(Some(data.len() as u64));
+            let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, out);
+            encoder.write_all(data).map_err(|error| failed(error.to_string()))?;
+            encoder.finish().map_err(|error| failed(error.to_string()))?;
+        }
+        BlobCodec::Zstd => out.extend(zstd::bulk::compress(data, 3).map_err(|error| failed(error.to_string()))?),
+    }
+    Ok(())
+}
