@@ -5,8 +5,8 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import errors, types
-from icefield._core import __version__
+from icefield import errors, transforms, types, values
+from icefield._core import __version__, murmur3_32
 from icefield.errors import IcefieldError
 from icefield.schema import Schema
 from icefield.types import NestedField
@@ -17,5 +17,8 @@ __all__ = [
     "Schema",
     "__version__",
     "errors",
+    "murmur3_32",
+    "transforms",
     "types",
+    "values",
 ]

@@ -9,7 +9,9 @@ mod capsule;
 mod errors;
 mod json;
 mod schema;
+mod transforms;
 mod types;
+mod values;
 
 use pyo3::prelude::*;
 
@@ -17,7 +19,7 @@ use pyo3::prelude::*;
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
 /// Every room of the border.
-const ROOMS: &[Room] = &[capsule::register, types::register, schema::register];
+const ROOMS: &[Room] = &[capsule::register, types::register, schema::register, values::register, transforms::register];
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,79 @@
+"""Partition transforms, exact and vectorised ("Partition Transforms", Appendix B of the table specification).
+
+A transform called with anything that carries an Arrow array (pyarrow, Polars, pandas, DuckDB) gives a ``pyarrow.Array``
+of the results, null for null::
+
+    >>> import icefield as ice, pyarrow as pa
+    >>> ice.transforms.bucket(16)(pa.array(["iceberg", None])).to_pylist()
+    [9, None]
+    >>> ice.transforms.year.scalar("2017-11-16", type="date")
+    47
+    >>> ice.transforms.month.to_human_string(574, "date")
+    '2017-11'
+
+The interpreter is free for other threads while an array is transformed, and no buffer is copied on its way in or out.
+"""
+
+from __future__ import annotations
+
+from icefield._core import Transform
+
+__all__ = ["Transform", "bucket", "day", "hour", "identity", "month", "parse", "truncate", "void", "year"]
+
+identity = Transform("identity")
+"""The values themselves."""
+
+void = Transform("void")
+"""Null for every value."""
+
+year = Transform("year")
+"""Years from 1970, of dates and timestamps."""
+
+month = Transform("month")
+"""Months from 1970-01, of dates and timestamps."""
+
+day = Transform("day")
+"""Days from 1970-01-01, of dates and timestamps."""
+
+hour = Transform("hour")
+"""Hours from 1970-01-01T00, of timestamps."""
+
+
+def bucket(num_buckets: int) -> Transform:
+    """Hash of a value, modulo the number of buckets.
+
+    Parameters
+    ----------
+    num_buckets
+        From 1 to 2147483647.
+
+    """
+    return Transform(f"bucket[{_width(num_buckets)}]")
+
+
+def truncate(width: int) -> Transform:
+    """Cut a number down to a multiple of ``width``, a text to as many code points, a binary value to as many bytes.
+
+    Parameters
+    ----------
+    width
+        From 1 to 2147483647.
+
+    """
+    return Transform(f"truncate[{_width(width)}]")
+
+
+def parse(text: str) -> Transform:
+    """Read a transform of its text (``"bucket[16]"``).
+
+    A transform that the specification does not know is kept as it is written, and gives no results.
+    """
+    return Transform(text)
+
+
+def _width(number: int) -> int:
+    """Refuse what would make the text of a transform that is not known."""
+    if number < 1:
+        msg = f"the number of a transform must be positive, not {number}"
+        raise ValueError(msg)
+    return int(number)

@@ -1,0 +1,116 @@
+"""Single values: their binary and JSON forms, and bounds of a given length (Appendix D of the table specification).
+
+Which Python objects stand for a value:
+
+============================================  =============================================  =======================
+type                                          taken                                          given
+============================================  =============================================  =======================
+boolean                                       `bool`                                         `bool`
+int, long                                     `int`                                          `int`
+float, double                                 `float`, `int`                                 `float`
+decimal                                       `Decimal`, `int`, text                         `Decimal`
+date                                          `date`, days as `int`, ISO text                days as `int`
+time                                          `time`, microseconds as `int`, ISO text        microseconds as `int`
+timestamp, timestamptz                        `datetime`, microseconds as `int`, ISO text    microseconds as `int`
+timestamp_ns, timestamptz_ns                  `datetime`, nanoseconds as `int`, ISO text     nanoseconds as `int`
+string                                        `str`                                          `str`
+uuid                                          `UUID`, 16 `bytes`, text                       `UUID`
+fixed, binary, geometry, geography            `bytes`                                        `bytes`
+struct, list, map                             `dict` by name, `list`, `dict`                 the same
+============================================  =============================================  =======================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icefield import _core
+
+if TYPE_CHECKING:
+    from icefield.types import Type
+
+__all__ = ["from_bytes", "from_json", "to_bytes", "to_json", "truncate_bound"]
+
+
+def to_bytes(value: object, type: Type | str) -> bytes:  # noqa: A002
+    """Give the binary form of a value, as it stands in the bounds of manifests.
+
+    Parameters
+    ----------
+    value
+        A value of the type; see the table above.
+    type
+        A primitive type or its name.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the value is none of the type.
+    UnsupportedFeatureError
+        If the type has no binary form.
+
+    """
+    return _core.value_to_bytes(value, type)
+
+
+def from_bytes(data: bytes, type: Type | str) -> Any:  # noqa: A002
+    """Read the binary form of a value.
+
+    Four bytes of a ``long`` or ``double`` are those of an ``int`` or ``float``: the column was promoted since.
+
+    Raises
+    ------
+    CorruptDataError
+        If the bytes are too few, or no text.
+
+    """
+    return _core.value_from_bytes(data, type)
+
+
+def to_json(value: object, type: Type | str) -> str:  # noqa: A002
+    """Give the JSON form of a value as text: that of default values in schemas.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the value is none of the type.
+    UnsupportedFeatureError
+        If the type has no JSON form here (variant, geometry, geography, unknown).
+
+    """
+    return _core.value_to_json(value, type)
+
+
+def from_json(text: str | bytes, type: Type | str) -> Any:  # noqa: A002
+    """Read the JSON form of a value; ``null`` gives ``None``.
+
+    Raises
+    ------
+    CorruptDataError
+        If the text is no JSON, or not that of a value of the type.
+
+    """
+    return _core.value_from_json(text, type)
+
+
+def truncate_bound(value: object, type: Type | str, length: int, upper: bool = False) -> Any:  # noqa: A002
+    """Shorten a bound of a column.
+
+    Parameters
+    ----------
+    value
+        Smallest or greatest value of a column; texts and binary values are cut, all others stay as they are.
+    type
+        A primitive type or its name.
+    length
+        Code points of a text, bytes of a binary value.
+    upper
+        Whether it is an upper bound: then the last part that can be is raised by one.
+
+    Returns
+    -------
+    object
+        The bound, or ``None`` where no upper bound of that length exists.
+
+    """
+    return _core.truncate_bound(value, type, length, upper=upper)
