@@ -28,11 +28,13 @@ type Module = fn(&Golden, Vec<Json>) -> Vec<Trial>;
 
 /// Every vector module: the file it reads, and what makes trials of its cases.
 const MODULES: &[(&str, Module)] = &[
+    ("../corrupt/corrupt.json", metadata::corrupt),
     ("bounds.json", values::truncated_bounds),
     ("expire.json", updates::expire),
     ("expr.json", expressions::expressions),
     ("hash.json", transforms::hash),
     ("manifest_eval.json", expressions::manifest_eval),
+    ("metadata_bases.json", metadata::mutated),
     ("metadata_old.json", metadata::old),
     ("metadata_patch.json", metadata::patch),
     ("metadata_upgrade.json", metadata::upgrade),

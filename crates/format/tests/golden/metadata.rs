@@ -1,7 +1,7 @@
 //! Table metadata documents: read, written again, refused (`metadata_*.json`).
 
-use icefield_format::Error;
-use icefield_format::metadata::{MetadataBuilder, MetadataUpdate};
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
+use icefield_format::{Error, Limits};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
@@ -87,5 +87,77 @@ fn placed(error: &Error) -> Result<(), Failed> {
         Error::Corrupt(corrupt) if corrupt.place.starts_with('/') => Ok(()),
         Error::Unsupported(_) => Ok(()),
         other => Err(format!("an error without a place: {other:?}").into()),
+    }
+}
+
+/// `corrupt/corrupt.json`: metadata files that must not load.
+pub fn corrupt(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
+    let is_metadata = |case: &Json| case["replaces"] == case["metadata_file"] && case["noticed_by"] == "load";
+    let folder = golden.folder.join("corrupt");
+    let cases = cases.into_iter().filter(is_metadata).collect();
+    trials("corrupt.json", cases, move |case| {
+        let file = std::fs::read(folder.join(case["with"].as_str().ok_or("no file")?))?;
+        match TableMetadata::from_json(&file, &Limits::default()) {
+            Err(_) => Ok(()),
+            Ok(metadata) if documents::has_unrecognized_type(&metadata) => Ok(()),
+            Ok(_) => Err(format!("loads, although {}", case["what"]).into()),
+        }
+    })
+}
+
+/// `metadata_bases.json`: documents with bytes cut, flipped and exchanged are read or refused, and what is read can be
+/// written and read again.
+pub fn mutated(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
+    trials("metadata_bases.json", cases, |case| {
+        let text = case["doc"].to_string().into_bytes();
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for round in 0..3000 {
+            let mutant = random.mutate(&text);
+            let Ok(metadata) = TableMetadata::from_json(&mutant, &Limits::default()) else { continue };
+            let again = TableMetadata::from_json(metadata.to_json().as_bytes(), &Limits::default());
+            if again.as_ref() != Ok(&metadata) {
+                let mutant = String::from_utf8_lossy(&mutant);
+                return Err(format!("round {round}: read again as {again:?}: {mutant}").into());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A small generator (xorshift), so that every run sees the same mutants.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    fn mutate(&mut self, text: &[u8]) -> Vec<u8> {
+        let mut mutant = text.to_vec();
+        for _ in 0..=self.below(3) {
+            let at = self.below(mutant.len());
+            match self.below(6) {
+                0 => mutant.truncate(at.max(1)),
+                1 => mutant[at] ^= 1 << self.below(8),
+                // Digits for digits: the document stays JSON, its ids do not.
+                2 | 3 => {
+                    if let Some(digit) = mutant[at..].iter_mut().find(|byte| byte.is_ascii_digit()) {
+                        *digit = b'0' + self.below(10) as u8;
+                    }
+                }
+                4 => drop(mutant.splice(at..at, b"null".iter().copied())),
+                _ => {
+                    let end = mutant.len().min(at + self.below(40));
+                    mutant.drain(at..end);
+                    if mutant.is_empty() {
+                        mutant.push(b'{');
+                    }
+                }
+            }
+        }
+        mutant
     }
 }
