@@ -1,0 +1,160 @@
+//! The Parquet schema of a data file ("Appendix A: Parquet"): field ids, logical types, three-level lists and maps.
+
+use std::sync::Arc;
+
+use icefield_format::types::{EdgeAlgorithm, Field, PrimitiveType, Schema, Type};
+use parquet::basic::{EdgeInterpolationAlgorithm, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::schema::types::{Type as ParquetType, TypePtr};
+
+use crate::error::{Error, Result};
+
+/// The root of the Parquet schema. Columns of type `unknown` are left out: they hold nothing but nulls.
+pub fn parquet_schema(schema: &Schema) -> Result<TypePtr> {
+    let root = ParquetType::group_type_builder("table").with_fields(children(schema.fields(), "")?);
+    root.build().map(Arc::new).map_err(|error| Error::unsupported(format!("a Parquet file of this schema: {error}")))
+}
+
+/// Whether a field has a place in data files.
+pub fn is_stored(field: &Field) -> bool {
+    !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
+}
+
+fn children(fields: &[Field], parent: &str) -> Result<Vec<TypePtr>> {
+    let stored: Vec<TypePtr> =
+        fields.iter().filter(|field| is_stored(field)).map(|field| node(field, &field.name, parent)).collect::<Result<_>>()?;
+    if stored.is_empty() {
+        let place = if parent.is_empty() { "a table" } else { parent };
+        return Err(Error::unsupported(format!("{place}: a Parquet file cannot hold a struct without fields")));
+    }
+    Ok(stored)
+}
+
+fn node(field: &Field, name: &str, parent: &str) -> Result<TypePtr> {
+    let path = if parent.is_empty() { field.name.clone() } else { format!("{parent}.{}", field.name) };
+    let repetition = if field.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+    let group = |fields: Vec<TypePtr>, logical: Option<LogicalType>| {
+        ParquetType::group_type_builder(name)
+            .with_repetition(repetition)
+            .with_id(Some(field.id))
+            .with_logical_type(logical)
+            .with_fields(fields)
+            .build()
+    };
+    let built = match &field.ty {
+        Type::Primitive(ty) => return primitive(field, ty, name, repetition, &path),
+        Type::Variant => group(variant_parts()?, Some(LogicalType::variant(Some(1)))),
+        Type::Struct(inner) => group(children(&inner.fields, &path)?, None),
+        Type::List(list) => {
+            let element = node(&list.element, "element", &path)?;
+            group(vec![repeated("list", vec![element])?], Some(LogicalType::List))
+        }
+        Type::Map(map) => {
+            let pair = vec![node(&map.key, "key", &path)?, node(&map.value, "value", &path)?];
+            group(vec![repeated("key_value", pair)?], Some(LogicalType::Map))
+        }
+    };
+    built.map(Arc::new).map_err(|error| Error::column(path, error.to_string()))
+}
+
+fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr> {
+    let group = ParquetType::group_type_builder(name).with_repetition(Repetition::REPEATED).with_fields(fields).build();
+    group.map(Arc::new).map_err(internal)
+}
+
+fn variant_parts() -> Result<Vec<TypePtr>> {
+    let part = |name: &str| {
+        let built = ParquetType::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(Repetition::REQUIRED);
+        built.build().map(Arc::new).map_err(internal)
+    };
+    Ok(vec![part("metadata")?, part("value")?])
+}
+
+fn internal(error: parquet::errors::ParquetError) -> Error {
+    Error::Internal(error.to_string())
+}
+
+fn primitive(field: &Field, ty: &PrimitiveType, name: &str, repetition: Repetition, path: &str) -> Result<TypePtr> {
+    let (physical, length, logical) = physical(ty, path)?;
+    let mut builder = ParquetType::primitive_type_builder(name, physical)
+        .with_repetition(repetition)
+        .with_id(Some(field.id))
+        .with_length(length)
+        .with_logical_type(logical);
+    if let PrimitiveType::Decimal { precision, scale } = ty {
+        builder = builder.with_precision(i32::from(*precision)).with_scale(i32::from(*scale));
+    }
+    builder.build().map(Arc::new).map_err(|error| Error::column(path, error.to_string()))
+}
+
+/// Physical type, length of a fixed one, and logical type, by the table of Appendix A.
+fn physical(ty: &PrimitiveType, path: &str) -> Result<(Physical, i32, Option<LogicalType>)> {
+    let timestamp = |utc, unit| (Physical::INT64, -1, Some(LogicalType::timestamp(utc, unit)));
+    Ok(match ty {
+        PrimitiveType::Boolean => (Physical::BOOLEAN, -1, None),
+        PrimitiveType::Int => (Physical::INT32, -1, None),
+        PrimitiveType::Long => (Physical::INT64, -1, None),
+        PrimitiveType::Float => (Physical::FLOAT, -1, None),
+        PrimitiveType::Double => (Physical::DOUBLE, -1, None),
+        PrimitiveType::Decimal { precision, scale } => {
+            let logical = LogicalType::decimal(i32::from(*scale), i32::from(*precision));
+            match precision {
+                0..=9 => (Physical::INT32, -1, Some(logical)),
+                10..=18 => (Physical::INT64, -1, Some(logical)),
+                _ => (Physical::FIXED_LEN_BYTE_ARRAY, decimal_bytes(*precision), Some(logical)),
+            }
+        }
+        PrimitiveType::Date => (Physical::INT32, -1, Some(LogicalType::Date)),
+        PrimitiveType::Time => (Physical::INT64, -1, Some(LogicalType::time(false, TimeUnit::MICROS))),
+        PrimitiveType::Timestamp => timestamp(false, TimeUnit::MICROS),
+        PrimitiveType::Timestamptz => timestamp(true, TimeUnit::MICROS),
+        PrimitiveType::TimestampNs => timestamp(false, TimeUnit::NANOS),
+        PrimitiveType::TimestamptzNs => timestamp(true, TimeUnit::NANOS),
+        PrimitiveType::String => (Physical::BYTE_ARRAY, -1, Some(LogicalType::String)),
+        PrimitiveType::Uuid => (Physical::FIXED_LEN_BYTE_ARRAY, 16, Some(LogicalType::Uuid)),
+        PrimitiveType::Fixed(length) => {
+            let length = i32::try_from(*length).map_err(|_| Error::column(path, format!("{ty} is too long for Parquet")))?;
+            (Physical::FIXED_LEN_BYTE_ARRAY, length, None)
+        }
+        PrimitiveType::Binary => (Physical::BYTE_ARRAY, -1, None),
+        PrimitiveType::Geometry { crs } => {
+            (Physical::BYTE_ARRAY, -1, Some(LogicalType::geometry(crs.as_deref().map(str::to_owned))))
+        }
+        PrimitiveType::Geography { crs, algorithm } => {
+            let edges = algorithm.map(edges);
+            (Physical::BYTE_ARRAY, -1, Some(LogicalType::geography(crs.as_deref().map(str::to_owned), edges)))
+        }
+        PrimitiveType::Unknown | PrimitiveType::Unrecognized(_) => {
+            return Err(Error::unsupported(format!("column {path}: writing a column of the type {ty}")));
+        }
+    })
+}
+
+/// Fewest bytes that hold every unscaled value of a precision.
+fn decimal_bytes(precision: u8) -> i32 {
+    let largest = 10_i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX) - 1;
+    // One more bit for the sign.
+    let bits = 128 - largest.leading_zeros() + 1;
+    i32::try_from(bits.div_ceil(8)).unwrap_or(16)
+}
+
+fn edges(algorithm: EdgeAlgorithm) -> EdgeInterpolationAlgorithm {
+    match algorithm {
+        EdgeAlgorithm::Spherical => EdgeInterpolationAlgorithm::SPHERICAL,
+        EdgeAlgorithm::Vincenty => EdgeInterpolationAlgorithm::VINCENTY,
+        EdgeAlgorithm::Thomas => EdgeInterpolationAlgorithm::THOMAS,
+        EdgeAlgorithm::Andoyer => EdgeInterpolationAlgorithm::ANDOYER,
+        EdgeAlgorithm::Karney => EdgeInterpolationAlgorithm::KARNEY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_take_the_fewest_bytes() {
+        for (precision, bytes) in [(19, 9), (20, 9), (21, 9), (22, 10), (28, 12), (37, 16), (38, 16)] {
+            assert_eq!(decimal_bytes(precision), bytes, "decimal({precision})");
+        }
+    }
+}
