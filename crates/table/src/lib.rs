@@ -6,6 +6,8 @@
 pub mod error;
 pub mod read;
 pub mod runtime;
+pub mod settings;
 pub mod storage;
+pub mod write;
 
 pub use error::{Error, Result};

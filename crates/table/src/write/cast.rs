@@ -1,0 +1,306 @@
+//! Values of a column as a data file stores them: which Arrow types fit an Iceberg type, and how they become it.
+//!
+//! Nothing is ever lost on the way: what does not fit fails, with the value's place.
+
+use std::sync::Arc;
+
+use arrow_array::builder::FixedSizeBinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowTimestampType, Date64Type, Decimal128Type, Time64NanosecondType, TimestampNanosecondType,
+};
+use arrow_array::{Array, ArrayRef, Date32Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
+
+use icefield_format::types::PrimitiveType;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// How an array becomes what is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cast {
+    /// It is that already.
+    Keep,
+    /// A decimal whose values must be checked against its precision.
+    CheckPrecision(u8, i8),
+    /// Arrow's cast, which fails on the first value that does not fit.
+    Arrow(DataType),
+    /// Nanoseconds to microseconds, only where they are whole.
+    WholeMicros(DataType),
+    /// Milliseconds of a `date64` to days, only where they are whole.
+    WholeDays,
+    /// Bytes, or the text of UUIDs, to a fixed length.
+    Fixed(i32),
+}
+
+/// What is stored for a column of type `ty` given as `source`, and how; an error says how to mend it.
+pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, Cast), &'static str> {
+    if let DataType::Dictionary(_, values) = source {
+        let texts = matches!(ty, PrimitiveType::String) && is_text(values);
+        return match texts {
+            true => Ok((source.clone(), Cast::Keep)),
+            false => {
+                let (target, cast) = rule(ty, values)?;
+                // Through the values' own type where that needs more than a cast.
+                if matches!(cast, Cast::Keep | Cast::Arrow(_)) {
+                    Ok((target.clone(), Cast::Arrow(target)))
+                } else {
+                    Err("decode the dictionary first")
+                }
+            }
+        };
+    }
+    if let DataType::RunEndEncoded(..) = source {
+        return Err("decode the run-end encoding first");
+    }
+    let arrow = |target: DataType| Ok(if *source == target { (target, Cast::Keep) } else { (target.clone(), Cast::Arrow(target)) });
+    match ty {
+        PrimitiveType::Boolean if *source == DataType::Boolean => arrow(DataType::Boolean),
+        PrimitiveType::Int if source.is_integer() => arrow(DataType::Int32),
+        PrimitiveType::Long if source.is_integer() => arrow(DataType::Int64),
+        PrimitiveType::Float if matches!(source, DataType::Float16 | DataType::Float32) => arrow(DataType::Float32),
+        PrimitiveType::Float if *source == DataType::Float64 => Err("cast it to float32 first: that loses digits"),
+        PrimitiveType::Double if source.is_floating() => arrow(DataType::Float64),
+        PrimitiveType::Decimal { precision, scale } => decimal(*precision, *scale, source),
+        PrimitiveType::Date if *source == DataType::Date64 => Ok((DataType::Date32, Cast::WholeDays)),
+        PrimitiveType::Date if *source == DataType::Date32 => arrow(DataType::Date32),
+        PrimitiveType::Time => time(source),
+        PrimitiveType::Timestamp => timestamp(source, TimeUnit::Microsecond, false),
+        PrimitiveType::Timestamptz => timestamp(source, TimeUnit::Microsecond, true),
+        PrimitiveType::TimestampNs => timestamp(source, TimeUnit::Nanosecond, false),
+        PrimitiveType::TimestamptzNs => timestamp(source, TimeUnit::Nanosecond, true),
+        PrimitiveType::String if is_text(source) => Ok((source.clone(), Cast::Keep)),
+        PrimitiveType::Uuid if is_text(source) || is_bytes(source) => fixed(16, source),
+        PrimitiveType::Fixed(length) if is_bytes(source) => {
+            fixed(i32::try_from(*length).map_err(|_| "it is longer than Arrow allows")?, source)
+        }
+        PrimitiveType::Binary | PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. } if is_bytes(source) => {
+            match source {
+                DataType::FixedSizeBinary(_) => arrow(DataType::Binary),
+                _ => Ok((source.clone(), Cast::Keep)),
+            }
+        }
+        _ => Err("cast it first, or change the type of the table's column"),
+    }
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn is_bytes(ty: &DataType) -> bool {
+    matches!(
+        ty,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+    )
+}
+
+fn fixed(length: i32, source: &DataType) -> Result<(DataType, Cast), &'static str> {
+    let target = DataType::FixedSizeBinary(length);
+    match source {
+        DataType::FixedSizeBinary(given) if *given == length => Ok((target, Cast::Keep)),
+        DataType::FixedSizeBinary(_) => Err("its values have another length"),
+        _ => Ok((target, Cast::Fixed(length))),
+    }
+}
+
+fn decimal(precision: u8, scale: u8, source: &DataType) -> Result<(DataType, Cast), &'static str> {
+    let scale = i8::try_from(scale).map_err(|_| "its scale is too large")?;
+    let target = DataType::Decimal128(precision, scale);
+    match source {
+        DataType::Decimal128(..) if *source == target => Ok((target, Cast::CheckPrecision(precision, scale))),
+        DataType::Decimal32(_, given)
+        | DataType::Decimal64(_, given)
+        | DataType::Decimal128(_, given)
+        | DataType::Decimal256(_, given) => match *given <= scale {
+            true => Ok((target.clone(), Cast::Arrow(target))),
+            false => Err("round it to the scale of the table's column first"),
+        },
+        _ => Err("cast it to a decimal of the table's precision and scale first"),
+    }
+}
+
+fn time(source: &DataType) -> Result<(DataType, Cast), &'static str> {
+    let target = DataType::Time64(TimeUnit::Microsecond);
+    match source {
+        DataType::Time64(TimeUnit::Microsecond) => Ok((target, Cast::Keep)),
+        DataType::Time64(_) => Ok((target.clone(), Cast::WholeMicros(target))),
+        DataType::Time32(_) => Ok((target.clone(), Cast::Arrow(target))),
+        _ => Err("cast it to a time of microseconds first"),
+    }
+}
+
+/// An instant and a local time never become each other: which zone was meant is the user's to say.
+fn timestamp(source: &DataType, unit: TimeUnit, zoned: bool) -> Result<(DataType, Cast), &'static str> {
+    let target = DataType::Timestamp(unit, zoned.then(|| "UTC".into()));
+    match source {
+        DataType::Timestamp(_, zone) if zone.is_some() != zoned => Err(match zoned {
+            true => "it has no time zone: give it one first (an instant is needed)",
+            false => "it has a time zone: convert it to local time first",
+        }),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) if unit == TimeUnit::Microsecond => {
+            Ok((target.clone(), Cast::WholeMicros(target)))
+        }
+        _ if *source == target => Ok((target, Cast::Keep)),
+        DataType::Timestamp(..) => Ok((target.clone(), Cast::Arrow(target))),
+        _ => Err("cast it to a timestamp first"),
+    }
+}
+
+impl Cast {
+    /// The stored array. The error says which value does not fit.
+    pub(super) fn apply(&self, array: &ArrayRef) -> Result<ArrayRef, String> {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        match self {
+            Self::Keep => Ok(array.clone()),
+            Self::CheckPrecision(precision, scale) => {
+                check_precision(array, *precision, *scale)?;
+                Ok(array.clone())
+            }
+            Self::Arrow(target) => {
+                let made = cast_with_options(array, target, &strict).map_err(|error| shown(&error))?;
+                if let DataType::Decimal128(precision, scale) = target {
+                    check_precision(&made, *precision, *scale)?;
+                }
+                Ok(made)
+            }
+            Self::WholeMicros(target) => whole_micros(array, target),
+            Self::WholeDays => whole_days(array),
+            Self::Fixed(length) => to_fixed(array, *length),
+        }
+    }
+}
+
+fn shown(error: &ArrowError) -> String {
+    match error {
+        ArrowError::CastError(message) | ArrowError::InvalidArgumentError(message) => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn check_precision(array: &ArrayRef, precision: u8, scale: i8) -> Result<(), String> {
+    let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() else { return Ok(()) };
+    decimals.validate_decimal_precision(precision).map_err(|_| {
+        format!("a value does not fit decimal({precision}, {scale})")
+    })
+}
+
+/// Exact division of all values; the error names the first one with a remainder.
+fn divided(values: &[i64], valid: Option<&arrow_buffer::NullBuffer>, by: i64, what: &str) -> Result<Vec<i64>, String> {
+    let mut out = Vec::with_capacity(values.len());
+    for (row, value) in values.iter().enumerate() {
+        if value.rem_euclid(by) != 0 && valid.is_none_or(|valid| valid.is_valid(row)) {
+            return Err(format!("row {row} has {what}"));
+        }
+        out.push(value.div_euclid(by));
+    }
+    Ok(out)
+}
+
+fn whole_micros(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, String> {
+    const WHAT: &str = "nanoseconds that microseconds cannot hold: round them first, or make the column a timestamp_ns";
+    let nulls = array.nulls().cloned();
+    if let Some(nanos) = array.as_primitive_opt::<Time64NanosecondType>() {
+        let micros = divided(nanos.values(), array.nulls(), 1000, WHAT)?;
+        return Ok(Arc::new(Time64MicrosecondArray::new(micros.into(), nulls)));
+    }
+    let nanos: &PrimitiveArray<TimestampNanosecondType> =
+        array.as_primitive_opt().ok_or_else(|| format!("{} is no column of nanoseconds", array.data_type()))?;
+    debug_assert_eq!(TimestampNanosecondType::UNIT, TimeUnit::Nanosecond);
+    let micros = divided(nanos.values(), array.nulls(), 1000, WHAT)?;
+    let zone = match target {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    Ok(Arc::new(TimestampMicrosecondArray::new(micros.into(), nulls).with_timezone_opt(zone)))
+}
+
+fn whole_days(array: &ArrayRef) -> Result<ArrayRef, String> {
+    let given = array.as_primitive_opt::<Date64Type>().ok_or_else(|| format!("{} is no date64", array.data_type()))?;
+    let days = divided(given.values(), array.nulls(), DAY_MS, "a time of day, which a date cannot hold")?;
+    let days: Result<Vec<i32>, _> = days.into_iter().map(i32::try_from).collect();
+    let days = days.map_err(|_| "a date is out of range".to_owned())?;
+    Ok(Arc::new(Date32Array::new(days.into(), array.nulls().cloned())))
+}
+
+fn to_fixed(array: &ArrayRef, length: i32) -> Result<ArrayRef, String> {
+    let mut builder = FixedSizeBinaryBuilder::with_capacity(array.len(), length);
+    let wrong = |row: usize, given: usize| format!("row {row} has {given} bytes, not {length}");
+    let mut append = |row: usize, value: Option<&[u8]>| match value {
+        Some(bytes) => builder.append_value(bytes).map_err(|_| wrong(row, bytes.len())),
+        None => {
+            builder.append_null();
+            Ok(())
+        }
+    };
+    match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().enumerate().try_for_each(|(row, v)| append(row, v))?,
+        DataType::LargeBinary => array.as_binary::<i64>().iter().enumerate().try_for_each(|(row, v)| append(row, v))?,
+        DataType::BinaryView => array.as_binary_view().iter().enumerate().try_for_each(|(row, v)| append(row, v))?,
+        _ => {
+            let texts = cast_with_options(array, &DataType::Utf8View, &CastOptions::default());
+            let texts = texts.map_err(|error| shown(&error))?;
+            for (row, text) in texts.as_string_view().iter().enumerate() {
+                let uuid = text.map(uuid::Uuid::try_parse).transpose();
+                let uuid = uuid.map_err(|_| format!("row {row}: {:?} is no UUID", text.unwrap_or_default()))?;
+                append(row, uuid.as_ref().map(|uuid| uuid.as_bytes().as_slice()))?;
+            }
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Date64Array, Decimal128Array, Int64Array, StringArray, TimestampNanosecondArray, UInt64Array};
+
+    use super::*;
+
+    fn run(ty: &PrimitiveType, array: impl Array + 'static) -> Result<ArrayRef, String> {
+        let array: ArrayRef = Arc::new(array);
+        let (target, cast) = rule(ty, array.data_type()).map_err(str::to_owned)?;
+        let made = cast.apply(&array)?;
+        assert_eq!(*made.data_type(), target);
+        Ok(made)
+    }
+
+    #[test]
+    fn fits_or_fails() {
+        let long = PrimitiveType::Long;
+        assert_eq!(run(&long, UInt64Array::from(vec![Some(7), None])).unwrap().null_count(), 1);
+        assert!(run(&long, UInt64Array::from(vec![u64::MAX])).is_err());
+        assert!(run(&PrimitiveType::Int, Int64Array::from(vec![1 << 31])).is_err());
+        assert!(run(&PrimitiveType::Int, Int64Array::from(vec![i64::from(i32::MIN)])).is_ok());
+        let decimal = PrimitiveType::Decimal { precision: 4, scale: 2 };
+        let given = |value| Decimal128Array::from(vec![value]).with_precision_and_scale(4, 2).unwrap();
+        assert!(run(&decimal, given(9999)).is_ok());
+        assert!(run(&decimal, given(10_000)).unwrap_err().contains("decimal(4, 2)"));
+        let finer = Decimal128Array::from(vec![1]).with_precision_and_scale(6, 3).unwrap();
+        assert!(run(&decimal, finer).unwrap_err().contains("scale"));
+    }
+
+    #[test]
+    fn times_keep_their_meaning() {
+        let nanos = |values: Vec<i64>| TimestampNanosecondArray::from(values);
+        let micros = run(&PrimitiveType::Timestamp, nanos(vec![-2000, 3000])).unwrap();
+        assert_eq!(micros.as_primitive::<arrow_array::types::TimestampMicrosecondType>().values(), &[-2, 3]);
+        assert!(run(&PrimitiveType::Timestamp, nanos(vec![1])).unwrap_err().contains("timestamp_ns"));
+        assert!(run(&PrimitiveType::Timestamptz, nanos(vec![0])).unwrap_err().contains("time zone"));
+        assert!(run(&PrimitiveType::Timestamp, nanos(vec![0]).with_timezone("Asia/Tokyo")).is_err());
+        let tokyo = run(&PrimitiveType::TimestamptzNs, nanos(vec![5]).with_timezone("Asia/Tokyo")).unwrap();
+        assert_eq!(*tokyo.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())));
+        assert!(run(&PrimitiveType::Date, Date64Array::from(vec![DAY_MS])).is_ok());
+        assert!(run(&PrimitiveType::Date, Date64Array::from(vec![DAY_MS + 1])).is_err());
+    }
+
+    #[test]
+    fn uuids_from_text_and_bytes() {
+        let text = "f79c3e09-677c-4bbd-a479-3f349cb785e7";
+        let made = run(&PrimitiveType::Uuid, StringArray::from(vec![Some(text), None])).unwrap();
+        assert_eq!(made.as_fixed_size_binary().value(0)[..2], [0xf7, 0x9c]);
+        assert!(run(&PrimitiveType::Uuid, StringArray::from(vec!["x"])).unwrap_err().contains("no UUID"));
+        let short = arrow_array::BinaryArray::from(vec![&b"abc"[..]]);
+        assert!(run(&PrimitiveType::Fixed(4), short).unwrap_err().contains("3 bytes, not 4"));
+    }
+}

@@ -1,0 +1,370 @@
+//! Data as the table's schema wants it: columns found by name in any order, values cast without loss, nulls checked.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, LargeListArray, ListArray, MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, StructArray,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+
+use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Type};
+use icefield_format::value::Value;
+
+use super::cast::{self, Cast};
+use super::parquet_schema::is_stored;
+use crate::error::{Error, Result};
+use crate::read::constant;
+
+/// What may differ between the columns of the data and those of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Matching {
+    /// Optional columns may be missing: they get their write default, else null.
+    pub allow_missing: bool,
+    /// Columns that the table lacks are left out instead of refused.
+    pub ignore_extra: bool,
+}
+
+impl Default for Matching {
+    fn default() -> Self {
+        Self { allow_missing: true, ignore_extra: false }
+    }
+}
+
+/// Turns batches of one schema into batches as they are stored.
+#[derive(Debug)]
+pub struct Conform {
+    columns: Vec<Column>,
+    schema: SchemaRef,
+}
+
+/// Where a stored column comes from.
+#[derive(Debug)]
+struct Column {
+    /// Full name, for errors.
+    path: String,
+    field: FieldRef,
+    /// Place among the columns of the data, if it is there.
+    source: Option<usize>,
+    step: Step,
+}
+
+#[derive(Debug)]
+enum Step {
+    Leaf(Cast),
+    Struct(Vec<Column>),
+    List(Box<Column>),
+    Map(Box<Column>, Box<Column>),
+    /// The same for every row: the write default, or null.
+    Constant(Option<Value>, Type),
+}
+
+impl Conform {
+    /// Matches the columns of `data` with those of the table; all that is wrong is told at once.
+    pub fn new(table: &Schema, data: &ArrowSchema, matching: Matching) -> Result<Self> {
+        let mut plan = Plan { matching, faults: Vec::new() };
+        let columns = plan.columns(table.fields(), data.fields(), "");
+        match plan.faults.len() {
+            0 => {}
+            1 => return Err(plan.faults.remove(0)),
+            _ => {
+                let all: Vec<String> = plan.faults.iter().map(ToString::to_string).collect();
+                return Err(Error::column(format!("({} columns)", all.len()), format!("\n  {}", all.join("\n  "))));
+            }
+        }
+        let fields: Fields = columns.iter().map(|column| column.field.clone()).collect();
+        Ok(Self { columns, schema: Arc::new(ArrowSchema::new(fields)) })
+    }
+
+    /// The schema of stored batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The batch as it is stored.
+    pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let arrays = self.columns.iter().map(|column| column.apply(batch.columns(), rows, None));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+            .map_err(|error| Error::Internal(format!("a stored batch: {error}")))
+    }
+}
+
+struct Plan {
+    matching: Matching,
+    faults: Vec<Error>,
+}
+
+impl Plan {
+    fn columns(&mut self, fields: &[Field], data: &Fields, parent: &str) -> Vec<Column> {
+        for given in data {
+            let path = join(parent, given.name());
+            if data.iter().filter(|other| other.name() == given.name()).count() > 1 {
+                self.fault(&path, "the data have more than one column of this name");
+            }
+            if !self.matching.ignore_extra && !fields.iter().any(|field| field.name == *given.name()) {
+                self.fault(&path, "not in the table: leave it out, or let the write add it to the schema");
+            }
+        }
+        let stored = fields.iter().filter(|field| is_stored(field));
+        stored.filter_map(|field| self.column(field, data, parent)).collect()
+    }
+
+    fn column(&mut self, field: &Field, data: &Fields, parent: &str) -> Option<Column> {
+        let path = join(parent, &field.name);
+        match data.iter().position(|given| *given.name() == field.name) {
+            Some(position) => self.given(field, data.get(position)?, Some(position), path),
+            None => self.missing(field, path),
+        }
+    }
+
+    fn missing(&mut self, field: &Field, path: String) -> Option<Column> {
+        if field.required && field.write_default.is_none() {
+            self.fault(&path, "required, but missing in the data");
+            return None;
+        }
+        if !self.matching.allow_missing {
+            self.fault(&path, "missing in the data");
+            return None;
+        }
+        let data_type = match stored_type(&field.ty) {
+            Ok(data_type) => data_type,
+            Err(error) => {
+                self.faults.push(error);
+                return None;
+            }
+        };
+        let step = Step::Constant(field.write_default.clone(), field.ty.clone());
+        Some(Column { path, field: arrow_field(field, data_type), source: None, step })
+    }
+
+    fn given(&mut self, field: &Field, given: &ArrowField, source: Option<usize>, path: String) -> Option<Column> {
+        let (data_type, step) = match (&field.ty, given.data_type()) {
+            (_, DataType::Null) => match stored_type(&field.ty) {
+                Ok(data_type) => (data_type, Step::Constant(None, field.ty.clone())),
+                Err(error) => {
+                    self.faults.push(error);
+                    return None;
+                }
+            },
+            (Type::Primitive(ty), source) => match cast::rule(ty, source) {
+                Ok((data_type, cast)) => (data_type, Step::Leaf(cast)),
+                Err(mend) => return self.misfit(field, given, &path, mend),
+            },
+            (Type::Struct(inner), DataType::Struct(children)) => {
+                self.parts(&inner.fields, children, &path)
+            }
+            (Type::Variant, DataType::Struct(children)) => {
+                if children.iter().any(|child| child.name() == "typed_value") {
+                    self.faults.push(Error::unsupported(format!("column {path}: writing shredded variants")));
+                    return None;
+                }
+                let part = |id, name: &str| Field::required(id, name, PrimitiveType::Binary);
+                self.parts(&[part(0, "metadata"), part(0, "value")], children, &path)
+            }
+            (Type::List(list), DataType::List(element) | DataType::LargeList(element)) => {
+                self.list(list, element, given.data_type(), &path)?
+            }
+            (Type::Map(map), DataType::Map(entries, _)) => self.map(map, entries, &path)?,
+            (Type::List(_), DataType::FixedSizeList(..) | DataType::ListView(_) | DataType::LargeListView(_)) => {
+                return self.misfit(field, given, &path, "cast it to a list first");
+            }
+            _ => return self.misfit(field, given, &path, "cast it first, or change the type of the table's column"),
+        };
+        Some(Column { path, field: arrow_field(field, data_type), source, step })
+    }
+
+    fn parts(&mut self, fields: &[Field], children: &Fields, path: &str) -> (DataType, Step) {
+        let parts = self.columns(fields, children, path);
+        (DataType::Struct(parts.iter().map(|part| part.field.clone()).collect()), Step::Struct(parts))
+    }
+
+    fn list(&mut self, list: &ListType, element: &FieldRef, given: &DataType, path: &str) -> Option<(DataType, Step)> {
+        let element = self.given(&list.element, element, None, join(path, "element"))?;
+        let field = element.field.clone();
+        let data_type =
+            if matches!(given, DataType::LargeList(_)) { DataType::LargeList(field) } else { DataType::List(field) };
+        Some((data_type, Step::List(Box::new(element))))
+    }
+
+    fn map(&mut self, map: &MapType, entries: &ArrowField, path: &str) -> Option<(DataType, Step)> {
+        let DataType::Struct(pair) = entries.data_type() else { return None };
+        let [given_key, given_value] = pair.iter().as_slice() else { return None };
+        let key = self.given(&map.key, given_key, None, join(path, "key"));
+        let value = self.given(&map.value, given_value, None, join(path, "value"));
+        let (key, value) = (key?, value?);
+        let pair = Fields::from(vec![key.field.clone(), value.field.clone()]);
+        let entries = Arc::new(ArrowField::new("key_value", DataType::Struct(pair), false));
+        Some((DataType::Map(entries, false), Step::Map(Box::new(key), Box::new(value))))
+    }
+
+    fn misfit(&mut self, field: &Field, given: &ArrowField, path: &str, mend: &str) -> Option<Column> {
+        self.fault(path, format!("the table's type is {}, the data's {}: {mend}", field.ty, given.data_type()));
+        None
+    }
+
+    fn fault(&mut self, path: &str, message: impl Into<String>) {
+        self.faults.push(Error::column(path, message));
+    }
+}
+
+fn join(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
+}
+
+fn arrow_field(field: &Field, data_type: DataType) -> FieldRef {
+    Arc::new(ArrowField::new(field.name.as_str(), data_type, !field.required))
+}
+
+/// Arrow's type of a column that the data do not give.
+fn stored_type(ty: &Type) -> Result<DataType> {
+    let struct_of = |fields: &[Field]| {
+        let stored = fields.iter().filter(|field| is_stored(field));
+        let fields = stored.map(|field| Ok(arrow_field(field, stored_type(&field.ty)?))).collect::<Result<Vec<_>>>()?;
+        Ok(DataType::Struct(fields.into()))
+    };
+    match ty {
+        Type::Primitive(ty) => primitive_type(ty),
+        Type::Variant => {
+            let part = |name| ArrowField::new(name, DataType::Binary, false);
+            Ok(DataType::Struct(Fields::from(vec![part("metadata"), part("value")])))
+        }
+        Type::Struct(inner) => struct_of(&inner.fields),
+        Type::List(list) => Ok(DataType::List(arrow_field(&list.element, stored_type(&list.element.ty)?))),
+        Type::Map(map) => {
+            let pair = struct_of(&[map.key.clone(), map.value.clone()])?;
+            Ok(DataType::Map(Arc::new(ArrowField::new("key_value", pair, false)), false))
+        }
+    }
+}
+
+fn primitive_type(ty: &PrimitiveType) -> Result<DataType> {
+    let candidates = [
+        DataType::Boolean,
+        DataType::Int32,
+        DataType::Int64,
+        DataType::Float32,
+        DataType::Float64,
+        DataType::Date32,
+        DataType::Time64(arrow_schema::TimeUnit::Microsecond),
+        DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, None),
+        DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Timestamp(arrow_schema::TimeUnit::Nanosecond, None),
+        DataType::Timestamp(arrow_schema::TimeUnit::Nanosecond, Some("UTC".into())),
+        DataType::Decimal128(1, 0),
+        DataType::Utf8,
+        DataType::Binary,
+    ];
+    let exact = |source: &DataType| match cast::rule(ty, source) {
+        Ok((target, Cast::Keep)) => Some(target),
+        Ok((target @ (DataType::FixedSizeBinary(_) | DataType::Decimal128(..)), _)) => Some(target),
+        _ => None,
+    };
+    let found = candidates.iter().find_map(exact);
+    found.ok_or_else(|| Error::unsupported(format!("writing a column of the type {ty}")))
+}
+
+impl Column {
+    /// The stored array; `around` says which of the rows have a parent at all.
+    fn apply(&self, columns: &[ArrayRef], rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+        match self.source.and_then(|position| columns.get(position)) {
+            Some(array) => self.convert(array, around),
+            None => self.constant(rows, around),
+        }
+    }
+
+    fn constant(&self, rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+        let Step::Constant(value, ty) = &self.step else {
+            return Err(Error::Internal(format!("column {}: no data", self.path)));
+        };
+        if value.is_none() && !self.field.is_nullable() && (0..rows).any(|row| around.is_none_or(|nulls| nulls.is_valid(row))) {
+            return Err(Error::column(&self.path, "required, but the data have nulls"));
+        }
+        constant::array(&vec![value.as_ref(); rows], ty, self.field.data_type())
+    }
+
+    fn convert(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+        if !self.field.is_nullable() {
+            self.check_nulls(array, around)?;
+        }
+        match &self.step {
+            Step::Constant(..) => self.constant(array.len(), around),
+            Step::Leaf(cast) => cast.apply(array).map_err(|message| Error::column(&self.path, message)),
+            Step::Struct(parts) => {
+                let given = array.as_struct();
+                let nulls = given.nulls().cloned();
+                let inside = NullBuffer::union(nulls.as_ref(), around);
+                let children = parts.iter().map(|part| part.apply(given.columns(), given.len(), inside.as_ref()));
+                let children = children.collect::<Result<Vec<_>>>()?;
+                let fields = parts.iter().map(|part| part.field.clone()).collect();
+                self.made(StructArray::try_new_with_length(fields, children, nulls, given.len()))
+            }
+            Step::List(element) => self.list(array, element),
+            Step::Map(key, value) => {
+                let given = array.as_map();
+                let (offsets, pairs) = used(given.offsets(), given.entries());
+                let keys = key.convert(pairs.column(0), None)?;
+                let values = value.convert(pairs.column(1), None)?;
+                let pair = Fields::from(vec![key.field.clone(), value.field.clone()]);
+                let pairs = StructArray::try_new(pair.clone(), vec![keys, values], None);
+                let entries = Arc::new(ArrowField::new("key_value", DataType::Struct(pair), false));
+                let nulls = given.nulls().cloned();
+                self.made(pairs.and_then(|pairs| MapArray::try_new(entries, offsets, pairs, nulls, false)))
+            }
+        }
+    }
+
+    fn list(&self, array: &ArrayRef, element: &Column) -> Result<ArrayRef> {
+        let (field, nulls) = (element.field.clone(), array.nulls().cloned());
+        if let Some(given) = array.as_list_opt::<i64>() {
+            let (offsets, values) = used(given.offsets(), given.values());
+            return self.made(LargeListArray::try_new(field, offsets, element.convert(&values, None)?, nulls));
+        }
+        let given = array.as_list::<i32>();
+        let (offsets, values) = used(given.offsets(), given.values());
+        self.made(ListArray::try_new(field, offsets, element.convert(&values, None)?, nulls))
+    }
+
+    fn made<A: Array + 'static>(&self, made: std::result::Result<A, arrow_schema::ArrowError>) -> Result<ArrayRef> {
+        made.map(|array| Arc::new(array) as ArrayRef).map_err(|error| Error::column(&self.path, error.to_string()))
+    }
+
+    fn check_nulls(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<()> {
+        let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(()) };
+        let row = (0..array.len()).find(|&row| nulls.is_null(row) && around.is_none_or(|around| around.is_valid(row)));
+        match row {
+            Some(row) => Err(Error::column(&self.path, format!("required, but row {row} of the data is null"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What can be cut out of an array of values.
+trait Cut {
+    fn cut(&self, start: usize, length: usize) -> Self;
+}
+
+impl Cut for ArrayRef {
+    fn cut(&self, start: usize, length: usize) -> Self {
+        self.slice(start, length)
+    }
+}
+
+impl Cut for StructArray {
+    fn cut(&self, start: usize, length: usize) -> Self {
+        self.slice(start, length)
+    }
+}
+
+/// The values that the offsets of a (sliced) list or map really use, and the offsets from their beginning.
+fn used<O: OffsetSizeTrait, V: Cut>(offsets: &OffsetBuffer<O>, values: &V) -> (OffsetBuffer<O>, V) {
+    let (first, last) = (offsets.first(), offsets.last());
+    let values = values.cut(first.as_usize(), (last - first).as_usize());
+    if first == O::zero() {
+        return (offsets.clone(), values);
+    }
+    (OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect()), values)
+}

@@ -1,0 +1,149 @@
+//! Where data files lie and what they are called (`write.data.path`, `write.object-storage.*`; layouts as the Java
+//! library makes them, so that its tools find them).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use icefield_format::transform::murmur3::murmur3_32;
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+/// Bits of the hash that spread the files of an object store over folders.
+const HASH_BITS: usize = 20;
+/// Bits of a folder's name; what is left after three of them is the fourth name.
+const FOLDER_BITS: usize = 4;
+
+/// Where data files lie.
+#[derive(Debug, Clone)]
+pub struct DataLocations {
+    root: String,
+    hashed: bool,
+    /// Folders between the hash and the file where the files are not below the table.
+    context: Option<String>,
+    partition_folders: bool,
+}
+
+impl DataLocations {
+    /// The locations of a table.
+    pub fn new(table_location: &str, settings: &Settings) -> Result<Self> {
+        let table = table_location.trim_end_matches('/');
+        if let Some(name) = settings.text("write.location-provider.impl") {
+            return Err(Error::unsupported(format!(
+                "the location provider {name} (table property write.location-provider.impl)"
+            )));
+        }
+        let hashed = settings.flag("write.object-storage.enabled", false);
+        for old in ["write.object-storage.path", "write.folder-storage.path"] {
+            if settings.text(old).is_some() && settings.text("write.data.path").is_none() {
+                return Err(Error::invalid(format!("table property {old} is no longer used: set write.data.path")));
+            }
+        }
+        let root = settings.text("write.data.path").map_or_else(|| format!("{table}/data"), str::to_owned);
+        let root = root.trim_end_matches('/').to_owned();
+        let context = (hashed && !root.starts_with(table)).then(|| {
+            let parts: Vec<&str> = table.rsplit('/').filter(|part| !part.is_empty()).take(2).collect();
+            parts.into_iter().rev().collect::<Vec<_>>().join("/")
+        });
+        let partition_folders = !hashed || settings.flag("write.object-storage.partitioned-paths", true);
+        Ok(Self { root, hashed, context, partition_folders })
+    }
+
+    /// The location of a file; `partition` is the path of its partition, empty for an unpartitioned table.
+    pub fn file(&self, partition: &str, name: &str) -> String {
+        let root = &self.root;
+        let name = match partition {
+            "" => name.to_owned(),
+            _ if self.partition_folders => format!("{partition}/{name}"),
+            _ => name.to_owned(),
+        };
+        if !self.hashed {
+            return format!("{root}/{name}");
+        }
+        let hash = folders(&name);
+        match &self.context {
+            Some(context) => format!("{root}/{hash}/{context}/{name}"),
+            None if self.partition_folders => format!("{root}/{hash}/{name}"),
+            None => format!("{root}/{hash}-{name}"),
+        }
+    }
+}
+
+/// Folders named by the bits of a name's hash.
+fn folders(name: &str) -> String {
+    let hash = murmur3_32(name.as_bytes()) & ((1 << HASH_BITS) - 1);
+    let bits = format!("{hash:0width$b}", width = HASH_BITS);
+    let parts = (0..4).map(|part| {
+        let start = part * FOLDER_BITS;
+        let end = if part == 3 { HASH_BITS } else { start + FOLDER_BITS };
+        bits.get(start..end).unwrap_or_default()
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Names of the files of one task of one write; two tasks, or two attempts at one, never share a name.
+#[derive(Debug)]
+pub struct FileNames {
+    task: u32,
+    attempt: u64,
+    operation: Uuid,
+    count: AtomicU32,
+}
+
+impl FileNames {
+    /// Names for one attempt at one task. The operation's id is one for the whole write, fresh for each.
+    pub fn new(task: u32, attempt: u64, operation: Uuid) -> Self {
+        Self { task, attempt, operation, count: AtomicU32::new(0) }
+    }
+
+    /// The next name.
+    pub fn next(&self) -> String {
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("{:05}-{}-{}-{number:05}.parquet", self.task, self.attempt, self.operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts() {
+        let at = |settings: &[(&str, &str)], partition: &str| {
+            let settings = Settings::new(settings.iter().copied());
+            DataLocations::new("s3://b/db/t/", &settings).unwrap().file(partition, "a.parquet")
+        };
+        let hashed = ("write.object-storage.enabled", "true");
+        assert_eq!(at(&[], ""), "s3://b/db/t/data/a.parquet");
+        assert_eq!(at(&[], "x=1"), "s3://b/db/t/data/x=1/a.parquet");
+        assert_eq!(at(&[("write.data.path", "s3://c/d/")], "x=1"), "s3://c/d/x=1/a.parquet");
+        assert!(at(&[hashed], "").starts_with("s3://b/db/t/data/"));
+        let elsewhere = at(&[hashed, ("write.data.path", "s3://c/d")], "x=1");
+        assert!(elsewhere.starts_with("s3://c/d/") && elsewhere.ends_with("/db/t/x=1/a.parquet"), "{elsewhere}");
+        let flat = at(&[hashed, ("write.object-storage.partitioned-paths", "false")], "x=1");
+        assert!(flat.ends_with("-a.parquet") && !flat.contains("x=1"), "{flat}");
+    }
+
+    #[test]
+    fn hashes_are_javas() {
+        for (name, expected) in [
+            ("a", "0101/0110/1001/10110010"),
+            ("b", "1110/0111/1110/00000011"),
+            ("c", "0010/1101/0110/01011111"),
+            ("d", "1001/0001/0100/01110011"),
+        ] {
+            assert_eq!(folders(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_attempts_differ() {
+        let operation = Uuid::new_v4();
+        let names = [FileNames::new(1, 0, operation), FileNames::new(1, 1, operation), FileNames::new(2, 0, operation)];
+        let mut all: Vec<String> = names.iter().flat_map(|names| [names.next(), names.next()]).collect();
+        assert!(all[0].starts_with("00001-0-") && all[0].ends_with("-00001.parquet"), "{}", all[0]);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 6);
+    }
+}

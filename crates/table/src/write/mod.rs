@@ -1,0 +1,21 @@
+//! Arrow batches to data files with their metrics ("Data Files", "Appendix A: Parquet", "Sorting").
+//!
+//! [`TableWriter`] is the way in. [`conform`] brings the data to the table's schema, [`route`] finds the partition of each
+//! row, [`sort`] sorts, [`file`] encodes, [`metrics`] says what a manifest wants to know of the file.
+
+mod cast;
+mod column;
+pub mod conform;
+pub mod file;
+pub mod location;
+pub mod metrics;
+pub mod modes;
+pub mod options;
+mod parquet_schema;
+pub mod route;
+pub mod sort;
+mod writer;
+
+pub use conform::Matching;
+pub use options::WriteOptions;
+pub use writer::{Distribution, TableWriter, WriterConfig};

@@ -1,0 +1,230 @@
+//! Rows to partitions ("Partitioning"): transforms of a batch by kernel, rows grouped by their partition tuple.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType;
+use hashbrown::HashMap;
+
+use icefield_format::spec::PartitionSpec;
+use icefield_format::transform::Transform;
+use icefield_format::transform::path::partition_path;
+use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::Value;
+
+use super::column::{StoredColumn, value_at};
+use crate::error::{Error, Result};
+
+/// A partition tuple, in the order of the spec.
+pub type Tuple = Vec<Option<Value>>;
+
+/// Rows of a batch that go to one partition.
+#[derive(Debug)]
+pub struct Share {
+    /// Number of the partition, in the order in which the router met them.
+    pub partition: usize,
+    /// The rows, ascending.
+    pub rows: Vec<u32>,
+}
+
+/// Finds the partition of every row.
+#[derive(Debug)]
+pub struct Router {
+    spec: Arc<PartitionSpec>,
+    fields: Vec<RoutedField>,
+    keys: Keys,
+    tuples: Vec<Tuple>,
+}
+
+#[derive(Debug)]
+struct RoutedField {
+    /// None where the transform is `void`.
+    source: Option<StoredColumn>,
+    transform: Transform,
+    source_type: PrimitiveType,
+    result_type: PrimitiveType,
+}
+
+/// Tuples as something that hashes fast.
+#[derive(Debug)]
+enum Keys {
+    /// Nothing known before the first batch.
+    Unknown,
+    /// All partition values are of few bits: they are put side by side.
+    Packed(HashMap<u128, usize>),
+    /// Arrow's row form.
+    Rows(Box<RowConverter>, HashMap<Vec<u8>, usize>),
+}
+
+impl Router {
+    /// A router for batches of the stored form of `schema`.
+    pub fn new(spec: Arc<PartitionSpec>, schema: &Schema) -> Result<Self> {
+        let fields = spec.fields.iter().map(|field| {
+            let name = &field.name;
+            if let Transform::Unknown(text) = &field.transform {
+                return Err(Error::unsupported(format!("writing through the partition transform {text} of {name}")));
+            }
+            let [source_id] = field.source_ids.as_slice() else {
+                return Err(Error::unsupported(format!("writing through the multi-argument transform of {name}")));
+            };
+            if field.transform.is_void() {
+                let source_type = PrimitiveType::Int;
+                return Ok(RoutedField {
+                    source: None,
+                    transform: Transform::Void,
+                    result_type: source_type.clone(),
+                    source_type,
+                });
+            }
+            let found = schema.find_type(*source_id).and_then(Type::as_primitive);
+            let source_type = found.ok_or_else(|| {
+                Error::invalid(format!("partition field {name}: its source column {source_id} is not in the schema"))
+            })?;
+            let result = field.transform.result_type(&source_type.clone().into());
+            let Some(Type::Primitive(result_type)) = result else {
+                return Err(Error::invalid(format!("partition field {name}: its transform does not take {source_type}")));
+            };
+            Ok(RoutedField {
+                source: Some(StoredColumn::find(schema, *source_id)?),
+                transform: field.transform.clone(),
+                source_type: source_type.clone(),
+                result_type,
+            })
+        });
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        Ok(Self { spec, fields, keys: Keys::Unknown, tuples: Vec::new() })
+    }
+
+    /// The tuple of a partition.
+    pub fn tuple(&self, partition: usize) -> Option<&Tuple> {
+        self.tuples.get(partition)
+    }
+
+    /// The path of a partition, as in the names of its folders.
+    pub fn path(&self, partition: usize) -> Result<String> {
+        let sources: Vec<PrimitiveType> = self.fields.iter().map(|field| field.source_type.clone()).collect();
+        let tuple = self.tuples.get(partition).map(Vec::as_slice).unwrap_or_default();
+        Ok(partition_path(&self.spec, &sources, tuple)?)
+    }
+
+    /// The rows of a batch, by partition, in the order in which the partitions appear.
+    pub fn route(&mut self, batch: &RecordBatch) -> Result<Vec<Share>> {
+        let results = self.fields.iter().map(|field| field.apply(batch)).collect::<Result<Vec<_>>>()?;
+        let partitions = self.number(&results, batch.num_rows())?;
+        let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut shares: Vec<Share> = Vec::new();
+        let mut last = None;
+        for (row, partition) in (0_u32..).zip(partitions) {
+            let place = match last {
+                Some((known, place)) if known == partition => place,
+                _ => *places.entry(partition).or_insert_with(|| {
+                    shares.push(Share { partition, rows: Vec::new() });
+                    shares.len() - 1
+                }),
+            };
+            last = Some((partition, place));
+            if let Some(share) = shares.get_mut(place) {
+                share.rows.push(row);
+            }
+        }
+        Ok(shares)
+    }
+
+    /// The number of the partition of every row.
+    fn number(&mut self, results: &[ArrayRef], rows: usize) -> Result<Vec<usize>> {
+        if matches!(self.keys, Keys::Unknown) {
+            self.keys = Keys::for_columns(results)?;
+        }
+        let (types, tuples) = (&self.fields, &mut self.tuples);
+        let mut learn = |row: usize| -> Result<usize> {
+            let tuple = results.iter().zip(types).map(|(column, field)| value_at(column, &field.result_type, row));
+            tuples.push(tuple.collect::<Result<_>>()?);
+            Ok(tuples.len() - 1)
+        };
+        let mut numbers = Vec::with_capacity(rows);
+        match &mut self.keys {
+            Keys::Packed(known) => {
+                let mut last: Option<(u128, usize)> = None;
+                for (row, key) in pack(results, rows).into_iter().enumerate() {
+                    let number = match last {
+                        Some((same, number)) if same == key => number,
+                        _ => match known.get(&key) {
+                            Some(number) => *number,
+                            None => *known.entry(key).insert(learn(row)?).get(),
+                        },
+                    };
+                    last = Some((key, number));
+                    numbers.push(number);
+                }
+            }
+            Keys::Rows(converter, known) => {
+                let keys = converter.convert_columns(results).map_err(|error| Error::Internal(error.to_string()))?;
+                for (row, key) in keys.iter().enumerate() {
+                    let number = match known.get(key.as_ref()) {
+                        Some(number) => *number,
+                        None => *known.entry(key.as_ref().to_vec()).insert(learn(row)?).get(),
+                    };
+                    numbers.push(number);
+                }
+            }
+            Keys::Unknown => {}
+        }
+        Ok(numbers)
+    }
+}
+
+impl RoutedField {
+    fn apply(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        match &self.source {
+            None => Ok(arrow_array::new_null_array(&DataType::Int32, batch.num_rows())),
+            Some(source) => Ok(self.transform.kernel(&source.of(batch)?)?),
+        }
+    }
+}
+
+impl Keys {
+    fn for_columns(results: &[ArrayRef]) -> Result<Self> {
+        let bits: Option<u32> = results.iter().map(|column| bits(column.data_type())).sum();
+        if bits.is_some_and(|bits| bits <= u128::BITS) {
+            return Ok(Self::Packed(HashMap::new()));
+        }
+        let fields = results.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let converter = RowConverter::new(fields).map_err(|error| Error::unsupported(error.to_string()))?;
+        Ok(Self::Rows(Box::new(converter), HashMap::new()))
+    }
+}
+
+/// Bits of a packed value, with one for null.
+fn bits(ty: &DataType) -> Option<u32> {
+    match ty {
+        DataType::Int32 | DataType::Date32 => Some(33),
+        DataType::Int64 => Some(65),
+        _ => None,
+    }
+}
+
+fn pack(results: &[ArrayRef], rows: usize) -> Vec<u128> {
+    let mut keys = vec![0_u128; rows];
+    for column in results {
+        let width = bits(column.data_type()).unwrap_or(0);
+        let nulls = column.nulls();
+        let mut add = |row: usize, key: &mut u128, value: u128| {
+            let value = if nulls.is_some_and(|nulls| nulls.is_null(row)) { 1 } else { value << 1 };
+            *key = key.wrapping_shl(width) | value;
+        };
+        if let Some(values) = column.as_primitive_opt::<Int64Type>() {
+            let values = values.values().iter().zip(&mut keys).enumerate();
+            values.for_each(|(row, (value, key))| add(row, key, u128::from(value.cast_unsigned())));
+            continue;
+        }
+        let ints = column.as_primitive_opt::<Int32Type>().map(|array| array.values());
+        let ints = ints.or_else(|| column.as_primitive_opt::<Date32Type>().map(|array| array.values()));
+        let ints = ints.map(|values| &values[..]).unwrap_or_default();
+        let values = ints.iter().zip(&mut keys).enumerate();
+        values.for_each(|(row, (value, key))| add(row, key, u128::from(value.cast_unsigned())));
+    }
+    keys
+}

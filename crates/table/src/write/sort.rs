@@ -1,0 +1,73 @@
+//! Rows in the order of a table ("Sorting"): the transforms of the order by kernel, compared in Arrow's row form.
+
+use arrow_array::RecordBatch;
+use arrow_row::{RowConverter, Rows, SortField};
+use arrow_schema::SortOptions;
+use arrow_select::interleave::interleave_record_batch;
+
+use icefield_format::spec::{NullOrder, SortDirection, SortOrder};
+use icefield_format::transform::Transform;
+use icefield_format::types::Schema;
+
+use super::column::StoredColumn;
+use crate::error::{Error, Result};
+
+/// Rows of a sorted batch.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// Sorts stored batches.
+#[derive(Debug)]
+pub struct Sorter {
+    keys: Vec<(StoredColumn, Transform, SortOptions)>,
+}
+
+impl Sorter {
+    /// A sorter for an order; none where it asks for nothing, or for a transform that is not known here: files are then
+    /// written unsorted, and say so.
+    pub fn new(order: &SortOrder, schema: &Schema) -> Result<Option<Self>> {
+        let mut keys = Vec::with_capacity(order.fields.len());
+        for field in &order.fields {
+            let [source_id] = field.source_ids.as_slice() else { return Ok(None) };
+            match &field.transform {
+                Transform::Unknown(_) => return Ok(None),
+                Transform::Void => continue,
+                transform => {
+                    let options = SortOptions {
+                        descending: field.direction == SortDirection::Descending,
+                        nulls_first: field.null_order == NullOrder::First,
+                    };
+                    keys.push((StoredColumn::find(schema, *source_id)?, transform.clone(), options));
+                }
+            }
+        }
+        Ok((!keys.is_empty()).then_some(Self { keys }))
+    }
+
+    /// All rows of the batches, sorted; equal ones keep their order.
+    pub fn sort(&self, batches: &[RecordBatch]) -> Result<Vec<RecordBatch>> {
+        let mut converter = None;
+        let rows = batches.iter().map(|batch| self.rows(batch, &mut converter)).collect::<Result<Vec<_>>>()?;
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        for (number, batch) in batches.iter().enumerate() {
+            places.extend((0..batch.num_rows()).map(|row| (number, row)));
+        }
+        let key = |place: &(usize, usize)| rows.get(place.0).map(|rows| rows.row(place.1));
+        places.sort_by(|a, b| key(a).cmp(&key(b)));
+        let batches: Vec<&RecordBatch> = batches.iter().collect();
+        let sorted = places.chunks(BATCH_ROWS).map(|places| interleave_record_batch(&batches, places));
+        sorted.collect::<std::result::Result<_, _>>().map_err(|error| Error::Internal(format!("sorting: {error}")))
+    }
+
+    fn rows(&self, batch: &RecordBatch, converter: &mut Option<RowConverter>) -> Result<Rows> {
+        let columns = self.keys.iter().map(|(column, transform, _)| Ok(transform.kernel(&column.of(batch)?)?));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let failed = |error: arrow_schema::ArrowError| Error::unsupported(format!("sorting: {error}"));
+        if converter.is_none() {
+            let fields = columns.iter().zip(&self.keys);
+            let fields = fields.map(|(column, key)| SortField::new_with_options(column.data_type().clone(), key.2));
+            *converter = Some(RowConverter::new(fields.collect()).map_err(failed)?);
+        }
+        let converter = converter.as_mut().ok_or_else(|| Error::Internal("no converter".into()))?;
+        converter.convert_columns(&columns).map_err(failed)
+    }
+}

@@ -1,0 +1,392 @@
+//! A stream of batches to the data files of one task: routed to partitions, sorted, rolled over by size, in bounded memory.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch, UInt32Array};
+use arrow_schema::Schema as ArrowSchema;
+use arrow_select::take::take_record_batch;
+use icefield_format::manifest::DataFile;
+use icefield_format::spec::{PartitionSpec, SortOrder};
+use icefield_format::types::Schema;
+use rayon::prelude::*;
+use uuid::Uuid;
+
+use super::conform::{Conform, Matching};
+use super::file::{FileLayout, FileWriter, WrittenFile};
+use super::location::{DataLocations, FileNames};
+use super::metrics;
+use super::modes::Modes;
+use super::options::WriteOptions;
+use super::route::{Router, Share, Tuple};
+use super::sort::Sorter;
+use crate::error::{Error, Result};
+use crate::runtime;
+use crate::settings::Settings;
+use crate::storage::Storage;
+
+/// Rows that are routed or encoded in one go.
+const CHUNK_ROWS: usize = 1 << 17;
+/// Bytes of data at which an unpartitioned lane encodes what it holds.
+const CHUNK_BYTES: usize = 32 << 20;
+/// Bytes of data at which a partition's lane encodes what it holds.
+const LANE_BYTES: usize = 1 << 20;
+
+/// How rows of different partitions come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Distribution {
+    /// In any order: a file is kept open for every partition, up to a limit.
+    #[default]
+    Fanout,
+    /// One partition after the other: one file is open at a time.
+    Clustered,
+}
+
+/// What a writer must know of the table and of the write it is part of.
+#[derive(Debug, Clone)]
+pub struct WriterConfig {
+    /// Where the files go.
+    pub storage: Storage,
+    /// Location of the table.
+    pub location: String,
+    /// Properties of the table.
+    pub settings: Settings,
+    /// The schema that files are written with.
+    pub schema: Arc<Schema>,
+    /// The spec that files are written with.
+    pub spec: Arc<PartitionSpec>,
+    /// The order that files are sorted in; none to leave rows as they come.
+    pub order: Option<Arc<SortOrder>>,
+    /// How the columns of the data may differ from the table's.
+    pub matching: Matching,
+    /// How rows of different partitions come.
+    pub distribution: Distribution,
+    /// Number of the task within the write.
+    pub task: u32,
+    /// Number of the attempt at the task.
+    pub attempt: u64,
+    /// The write, one id for all its tasks.
+    pub operation: Uuid,
+    /// Bytes that rows waiting to be written may take.
+    pub memory_bytes: usize,
+    /// Files that are open at once.
+    pub open_files: usize,
+}
+
+impl WriterConfig {
+    /// A configuration with defaults for what is not of the table.
+    pub fn new(storage: Storage, location: impl Into<String>, schema: Arc<Schema>, spec: Arc<PartitionSpec>) -> Self {
+        Self {
+            storage,
+            location: location.into(),
+            settings: Settings::default(),
+            schema,
+            spec,
+            order: None,
+            matching: Matching::default(),
+            distribution: Distribution::default(),
+            task: 0,
+            attempt: 0,
+            operation: Uuid::new_v4(),
+            memory_bytes: 512 << 20,
+            open_files: 512,
+        }
+    }
+}
+
+/// Writes the data files of one task.
+#[derive(Debug)]
+pub struct TableWriter {
+    shared: Arc<Shared>,
+    conform: Conform,
+    router: Option<Router>,
+    lanes: Vec<Lane>,
+    clock: u64,
+}
+
+/// What all lanes use.
+#[derive(Debug)]
+struct Shared {
+    config: WriterConfig,
+    options: WriteOptions,
+    layout: Arc<FileLayout>,
+    modes: Modes,
+    locations: DataLocations,
+    names: FileNames,
+    sorter: Option<Sorter>,
+}
+
+/// The rows of one partition on their way.
+#[derive(Debug, Default)]
+struct Lane {
+    tuple: Tuple,
+    path: String,
+    pending: Vec<RecordBatch>,
+    pending_rows: usize,
+    pending_bytes: usize,
+    file: Option<FileWriter>,
+    done: Vec<DataFile>,
+    /// When it last got rows.
+    used: u64,
+}
+
+impl TableWriter {
+    /// A writer for a stream of batches of the schema `data`.
+    pub fn new(config: WriterConfig, data: &ArrowSchema) -> Result<Self> {
+        let options = WriteOptions::new(&config.settings)?;
+        let conform = Conform::new(&config.schema, data, config.matching)?;
+        let layout = Arc::new(FileLayout::new(&config.schema, conform.schema().clone(), &options)?);
+        let modes = Modes::new(&config.settings, &config.schema, config.order.as_deref())?;
+        let locations = DataLocations::new(&config.location, &config.settings)?;
+        let names = FileNames::new(config.task, config.attempt, config.operation);
+        let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
+        let partitioned = !config.spec.fields.is_empty();
+        let router = partitioned.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
+        let shared = Arc::new(Shared { config, options, layout, modes, locations, names, sorter });
+        let lanes = if partitioned { Vec::new() } else { vec![Lane::default()] };
+        Ok(Self { shared, conform, router, lanes, clock: 0 })
+    }
+
+    /// Writes a batch. After an error nothing more can be written: call [`TableWriter::abort`].
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let length = CHUNK_ROWS.min(batch.num_rows() - start);
+            let chunk = self.conform.apply(&batch.slice(start, length))?;
+            match self.router.is_some() {
+                true => self.scatter(&chunk)?,
+                false => self.gather(chunk)?,
+            }
+            start += length;
+        }
+        Ok(())
+    }
+
+    /// Closes all files and tells what was written. Files that hold no row are never made.
+    pub fn finish(mut self) -> Result<Vec<DataFile>> {
+        let shared = self.shared.clone();
+        let alone = self.lanes.len() == 1;
+        let closed = match alone {
+            true => self.lanes.iter_mut().try_for_each(|lane| lane.close(&shared, true)),
+            false => runtime::pool()?.install(|| self.lanes.par_iter_mut().try_for_each(|lane| lane.close(&shared, false))),
+        };
+        match closed {
+            Ok(()) => Ok(self.lanes.into_iter().flat_map(|lane| lane.done).collect()),
+            Err(error) => {
+                self.abort();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up: every file of this writer is deleted, as far as the store lets us.
+    pub fn abort(self) {
+        for lane in self.lanes {
+            if let Some(file) = lane.file {
+                file.abort();
+            }
+            for file in lane.done {
+                // What cannot be deleted stays as an orphan; the write has failed already.
+                let _ = self.shared.config.storage.delete(&file.file_path);
+            }
+        }
+    }
+
+    /// Rows of an unpartitioned table.
+    fn gather(&mut self, chunk: RecordBatch) -> Result<()> {
+        let Some(lane) = self.lanes.first_mut() else { return Err(Error::Internal("no lane".into())) };
+        lane.push(chunk);
+        let full = match self.shared.sorter {
+            // Sorted files are made of all rows that memory holds.
+            Some(_) => lane.pending_bytes >= self.shared.config.memory_bytes,
+            None => lane.pending_bytes >= CHUNK_BYTES || lane.pending_rows >= 4 * CHUNK_ROWS,
+        };
+        if full { lane.flush(&self.shared, true) } else { Ok(()) }
+    }
+
+    /// Rows of a partitioned table: each to the lane of its partition.
+    fn scatter(&mut self, chunk: &RecordBatch) -> Result<()> {
+        let Some(router) = &mut self.router else { return Err(Error::Internal("no router".into())) };
+        let shares = router.route(chunk)?;
+        self.clock += 1;
+        for share in &shares {
+            while self.lanes.len() <= share.partition {
+                let partition = self.lanes.len();
+                let tuple = router.tuple(partition).cloned().unwrap_or_default();
+                self.lanes.push(Lane { tuple, path: router.path(partition)?, ..Lane::default() });
+            }
+        }
+        match self.shared.config.distribution {
+            Distribution::Fanout => self.fan_out(chunk, shares)?,
+            Distribution::Clustered => self.cluster(chunk, &shares)?,
+        }
+        self.keep_limits()
+    }
+
+    fn fan_out(&mut self, chunk: &RecordBatch, shares: Vec<Share>) -> Result<()> {
+        let (shared, clock) = (self.shared.clone(), self.clock);
+        let mut rows_of: Vec<Option<Vec<u32>>> = vec![None; self.lanes.len()];
+        for share in shares {
+            if let Some(rows) = rows_of.get_mut(share.partition) {
+                *rows = Some(share.rows);
+            }
+        }
+        let mut touched: Vec<(&mut Lane, Vec<u32>)> =
+            self.lanes.iter_mut().zip(rows_of).filter_map(|(lane, rows)| Some((lane, rows?))).collect();
+        let whole = touched.len() == 1;
+        runtime::pool()?.install(|| {
+            touched.par_iter_mut().try_for_each(|(lane, rows)| {
+                lane.used = clock;
+                lane.push(if whole { chunk.clone() } else { taken(chunk, std::mem::take(rows))? });
+                if shared.sorter.is_none() && lane.pending_bytes >= LANE_BYTES { lane.flush(&shared, whole) } else { Ok(()) }
+            })
+        })
+    }
+
+    /// The lanes of all partitions but the last are closed as soon as another one begins.
+    fn cluster(&mut self, chunk: &RecordBatch, shares: &[Share]) -> Result<()> {
+        for share in shares {
+            for (number, lane) in self.lanes.iter_mut().enumerate() {
+                if number != share.partition && (lane.file.is_some() || lane.pending_rows > 0) {
+                    lane.close(&self.shared, true)?;
+                }
+            }
+            let Some(lane) = self.lanes.get_mut(share.partition) else { continue };
+            lane.used = self.clock;
+            lane.push(taken(chunk, share.rows.clone())?);
+            if self.shared.sorter.is_none() && lane.pending_bytes >= CHUNK_BYTES {
+                lane.flush(&self.shared, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings memory below the budget, largest lanes first, and closes the files that were used longest ago.
+    fn keep_limits(&mut self) -> Result<()> {
+        let config = &self.shared.config;
+        let mut held: Vec<(usize, &mut Lane)> = self.lanes.iter_mut().map(|lane| (lane.memory(), lane)).collect();
+        let mut total: usize = held.iter().map(|(bytes, _)| *bytes).sum();
+        if total > config.memory_bytes {
+            held.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+            for (bytes, lane) in held {
+                lane.flush(&self.shared, true)?;
+                lane.file.as_mut().map_or(Ok(()), FileWriter::close_row_group)?;
+                total -= bytes;
+                if total <= config.memory_bytes / 2 {
+                    break;
+                }
+            }
+        }
+        let mut open: Vec<&mut Lane> = self.lanes.iter_mut().filter(|lane| lane.file.is_some()).collect();
+        if open.len() > config.open_files {
+            open.sort_by_key(|lane| lane.used);
+            let surplus = open.len() - config.open_files;
+            for lane in open.into_iter().take(surplus) {
+                lane.close(&self.shared, true)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows of one share as a batch of their own, so that a rare partition does not keep whole chunks alive.
+fn taken(chunk: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
+    if rows.len() == chunk.num_rows() {
+        return Ok(chunk.clone());
+    }
+    take_record_batch(chunk, &UInt32Array::from(rows)).map_err(|error| Error::Internal(format!("routing rows: {error}")))
+}
+
+/// Bytes that a batch holds, without what else its buffers hold.
+fn bytes_of(batch: &RecordBatch) -> usize {
+    let column = |array: &arrow_array::ArrayRef| {
+        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+    };
+    batch.columns().iter().map(column).sum()
+}
+
+impl Lane {
+    fn push(&mut self, batch: RecordBatch) {
+        self.pending_rows += batch.num_rows();
+        self.pending_bytes += bytes_of(&batch);
+        self.pending.push(batch);
+    }
+
+    fn memory(&self) -> usize {
+        self.pending_bytes + self.file.as_ref().map_or(0, FileWriter::memory)
+    }
+
+    fn take_pending(&mut self) -> Vec<RecordBatch> {
+        (self.pending_rows, self.pending_bytes) = (0, 0);
+        std::mem::take(&mut self.pending)
+    }
+
+    /// Encodes what is pending. A sorted lane ends its file with it, so that every file is sorted as a whole.
+    fn flush(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
+        if self.pending_rows == 0 {
+            return Ok(());
+        }
+        let pending = self.take_pending();
+        let Some(sorter) = &shared.sorter else { return self.append(shared, &pending, side_by_side) };
+        for batch in sorter.sort(&pending)? {
+            self.append(shared, &[batch], side_by_side)?;
+        }
+        self.end_file(shared)
+    }
+
+    fn append(&mut self, shared: &Shared, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let path = shared.locations.file(&self.path, &shared.names.next());
+                none.insert(FileWriter::create(&shared.config.storage, path, shared.layout.clone())?)
+            }
+        };
+        file.write(batches, side_by_side)?;
+        if file.size() >= shared.options.target_file_bytes { self.end_file(shared) } else { Ok(()) }
+    }
+
+    fn close(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
+        self.flush(shared, side_by_side)?;
+        self.end_file(shared)
+    }
+
+    fn end_file(&mut self, shared: &Shared) -> Result<()> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let written = file.finish()?;
+        let described = shared.describe(&written, self.tuple.clone());
+        match described {
+            Ok(file) => self.done.push(file),
+            Err(error) => {
+                let _ = shared.config.storage.delete(&written.path);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The manifest's description of a file.
+    fn describe(&self, written: &WrittenFile, partition: Tuple) -> Result<DataFile> {
+        let found = metrics::from_footer(&written.footer, &self.config.schema, &self.modes)?;
+        let size = i64::try_from(written.bytes).map_err(|_| Error::Internal("a file of 8 EiB".into()))?;
+        let sorted = self.sorter.as_ref().and(self.config.order.as_ref());
+        Ok(DataFile {
+            file_path: written.path.clone(),
+            file_format: "PARQUET".to_owned(),
+            partition_spec_id: self.config.spec.spec_id,
+            partition,
+            record_count: found.record_count,
+            file_size_in_bytes: size,
+            column_sizes: Some(found.column_sizes.into_iter().collect()),
+            value_counts: Some(found.value_counts.into_iter().collect()),
+            null_value_counts: Some(found.null_value_counts.into_iter().collect()),
+            nan_value_counts: Some(found.nan_value_counts.into_iter().collect()),
+            lower_bounds: Some(found.lower_bounds.into_iter().collect()),
+            upper_bounds: Some(found.upper_bounds.into_iter().collect()),
+            split_offsets: Some(found.split_offsets),
+            sort_order_id: Some(sorted.map_or(0, |order| order.order_id)),
+            ..DataFile::default()
+        })
+    }
+}
