@@ -266,11 +266,11 @@ pub fn with_ids(fields: &Fields, ids: &dyn Fn(&[&str]) -> Option<i32>) -> Fields
     fn visit_as<'a>(
         name: &'a str,
         field: &'a FieldRef,
-        path: &mut Vec<&'a str>,
+        path: &[&'a str],
         ids: &dyn Fn(&[&str]) -> Option<i32>,
     ) -> FieldRef {
         let renamed = Arc::new(field.as_ref().clone().with_name(name));
-        let mut inner: Vec<&str> = path.clone();
+        let mut inner: Vec<&str> = path.to_vec();
         let visited = visit(&renamed, &mut inner, ids);
         Arc::new(visited.as_ref().clone().with_name(field.name()))
     }

@@ -47,12 +47,15 @@ pub struct Request {
     pub batch_rows: usize,
 }
 
+/// Says for every row of a batch whether it stays.
+pub type RowTest = Box<dyn FnMut(&RecordBatch) -> Result<BooleanArray> + Send>;
+
 /// A test of rows that sees a batch of the leaves it asks for; null counts as no.
 pub struct Filter {
     /// Leaves of the batch that `test` gets.
     pub leaves: Vec<usize>,
     /// The test.
-    pub test: Box<dyn FnMut(&RecordBatch) -> Result<BooleanArray> + Send>,
+    pub test: RowTest,
 }
 
 impl ParquetFile {

@@ -211,7 +211,7 @@ fn pack(results: &[ArrayRef], rows: usize) -> Vec<u128> {
     for column in results {
         let width = bits(column.data_type()).unwrap_or(0);
         let nulls = column.nulls();
-        let mut add = |row: usize, key: &mut u128, value: u128| {
+        let add = |row: usize, key: &mut u128, value: u128| {
             let value = if nulls.is_some_and(|nulls| nulls.is_null(row)) { 1 } else { value << 1 };
             *key = key.wrapping_shl(width) | value;
         };

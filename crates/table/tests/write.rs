@@ -1,0 +1,232 @@
+//! Data files as they are written: rows, partitions, order, metrics, sizes, and nothing left behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, Date32Array, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    StructArray,
+};
+use arrow_schema::{DataType, Field as ArrowField, Fields};
+use icefield_format::manifest::DataFile;
+use icefield_format::spec::{NullOrder, PartitionField, PartitionSpec, SortDirection, SortField, SortOrder};
+use icefield_format::transform::Transform;
+use icefield_format::types::{Field, PrimitiveType, Schema, StructType};
+use icefield_format::value::Value;
+use icefield_table::Error;
+use icefield_table::settings::Settings;
+use icefield_table::storage::Storage;
+use icefield_table::write::{Distribution, TableWriter, WriterConfig};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+const ROOT: &str = "memory://write";
+
+fn schema() -> Arc<Schema> {
+    let inner = StructType::new(vec![Field::required(6, "x", PrimitiveType::Int)]);
+    let fields = vec![
+        Field::required(1, "id", PrimitiveType::Long),
+        Field::optional(2, "name", PrimitiveType::String),
+        Field::optional(3, "day", PrimitiveType::Date),
+        Field::optional(4, "score", PrimitiveType::Double),
+        Field::optional(5, "at", inner),
+    ];
+    Arc::new(Schema::new(0, fields).unwrap())
+}
+
+fn spec(fields: &[(i32, Transform)]) -> Arc<PartitionSpec> {
+    let fields = fields.iter().enumerate().map(|(number, (source, transform))| PartitionField {
+        source_ids: vec![*source],
+        field_id: 1000 + number as i32,
+        name: format!("p{number}"),
+        transform: transform.clone(),
+    });
+    Arc::new(PartitionSpec { spec_id: 0, fields: fields.collect() })
+}
+
+/// Rows whose columns come in another order than the table's, ids `from..from + count`.
+fn batch(from: i64, count: i64) -> RecordBatch {
+    let ids = from..from + count;
+    let x: ArrayRef = Arc::new(Int32Array::from_iter_values(ids.clone().map(|id| id as i32)));
+    let at = StructArray::from(vec![(Arc::new(ArrowField::new("x", DataType::Int32, true)), x)]);
+    let score = ids.clone().map(|id| match id % 5 {
+        0 => None,
+        1 => Some(f64::NAN),
+        _ => Some(id as f64),
+    });
+    RecordBatch::try_from_iter_with_nullable([
+        ("at", Arc::new(at) as ArrayRef, true),
+        ("score", Arc::new(score.collect::<Float64Array>()), true),
+        ("name", Arc::new(ids.clone().map(|id| (id % 7 != 0).then(|| format!("name-{id:05}-{}", "x".repeat(20)))).collect::<StringArray>()), true),
+        ("id", Arc::new(Int64Array::from_iter_values(ids.clone())), false),
+        ("day", Arc::new(ids.map(|id| (id % 10 != 0).then_some((id % 4) as i32)).collect::<Date32Array>()), true),
+    ])
+    .unwrap()
+}
+
+fn config(name: &str, partition: Arc<PartitionSpec>) -> WriterConfig {
+    WriterConfig::new(Storage::default(), format!("{ROOT}/{name}"), schema(), partition)
+}
+
+fn write(config: WriterConfig, batches: &[RecordBatch]) -> Vec<DataFile> {
+    let mut writer = TableWriter::new(config, &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap()
+}
+
+fn read(file: &DataFile) -> Vec<RecordBatch> {
+    let bytes = Storage::default().read(&file.file_path).unwrap();
+    assert_eq!(bytes.len() as i64, file.file_size_in_bytes);
+    ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap().map(Result::unwrap).collect()
+}
+
+fn ids(file: &DataFile) -> Vec<i64> {
+    let column = |batch: &RecordBatch| batch.column_by_name("id").unwrap().as_primitive::<Int64Type>().values().to_vec();
+    read(file).iter().flat_map(column).collect()
+}
+
+fn get<T: Clone>(map: &Option<Vec<(i32, T)>>, id: i32) -> Option<T> {
+    map.as_ref().unwrap().iter().find(|(key, _)| *key == id).map(|(_, value)| value.clone())
+}
+
+#[test]
+fn one_file_with_the_metrics_of_its_rows() {
+    let files = write(config("plain", spec(&[])), &[batch(0, 60), batch(60, 40)]);
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    assert_eq!(ids(file), (0..100).collect::<Vec<_>>());
+    assert_eq!(file.record_count, 100);
+    assert_eq!(get(&file.value_counts, 2), Some(100));
+    assert_eq!(get(&file.null_value_counts, 2), Some(15));
+    assert_eq!(get(&file.nan_value_counts, 4), Some(20));
+    assert_eq!(get(&file.nan_value_counts, 1), None);
+    assert_eq!(get(&file.lower_bounds, 2), Some(b"name-00001-xxxxx".to_vec()));
+    assert_eq!(get(&file.upper_bounds, 2), Some(b"name-00099-xxxxy".to_vec()));
+    assert_eq!(get(&file.lower_bounds, 4), Some(2_f64.to_le_bytes().to_vec()));
+    assert_eq!(get(&file.upper_bounds, 4), Some(99_f64.to_le_bytes().to_vec()));
+    assert_eq!(get(&file.upper_bounds, 6), Some(99_i32.to_le_bytes().to_vec()));
+    assert_eq!(file.split_offsets, Some(vec![4]));
+    // Columns have the table's order and ids.
+    let bytes = Storage::default().read(&file.file_path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+    let found: Vec<_> = reader.parquet_schema().columns().iter().map(|c| (c.path().string(), c.self_type().get_basic_info().id())).collect();
+    let expected = [("id", 1), ("name", 2), ("day", 3), ("score", 4), ("at.x", 6)];
+    assert_eq!(found, expected.map(|(name, id)| (name.to_owned(), id)));
+}
+
+#[test]
+fn partitions_hold_their_rows_and_no_others() {
+    for distribution in [Distribution::Fanout, Distribution::Clustered] {
+        let partition = spec(&[(3, Transform::Identity), (1, Transform::Bucket(3)), (2, Transform::Truncate(6))]);
+        let name = format!("parts-{distribution:?}");
+        let config = WriterConfig { distribution, ..config(&name, partition.clone()) };
+        let files = write(config, &[batch(0, 500), batch(500, 500)]);
+        let mut seen = Vec::new();
+        for file in &files {
+            for rows in read(file) {
+                for row in 0..rows.num_rows() {
+                    let id = rows.column_by_name("id").unwrap().as_primitive::<Int64Type>().value(row);
+                    let days = rows.column_by_name("day").unwrap().as_primitive::<Date32Type>();
+                    let day = days.is_valid(row).then(|| Value::Int(days.value(row)));
+                    let names = rows.column_by_name("name").unwrap().as_string::<i32>();
+                    let bucket = Transform::Bucket(3).apply(&PrimitiveType::Long.into(), Some(&Value::Long(id))).unwrap();
+                    let name = names.is_valid(row).then(|| Value::String(names.value(row)[..6].to_owned()));
+                    assert_eq!(file.partition, [day, bucket, name]);
+                    seen.push(id);
+                }
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..1000).collect::<Vec<_>>(), "{distribution:?}");
+        if distribution == Distribution::Fanout {
+            let distinct: std::collections::BTreeSet<String> = files.iter().map(|file| format!("{:?}", file.partition)).collect();
+            assert_eq!(distinct.len(), files.len(), "one file a partition");
+        }
+        assert!(files[0].file_path.contains("/data/p0="), "{}", files[0].file_path);
+    }
+}
+
+#[test]
+fn many_partitions_stay_within_few_open_files_and_little_memory() {
+    let limited = WriterConfig { open_files: 4, memory_bytes: 1 << 20, ..config("many", spec(&[(1, Transform::Identity)])) };
+    let files = write(limited, &[batch(0, 300), batch(0, 300)]);
+    let mut rows: BTreeMap<String, i64> = BTreeMap::new();
+    files.iter().for_each(|file| *rows.entry(format!("{:?}", file.partition)).or_default() += file.record_count);
+    assert_eq!(rows.len(), 300);
+    assert!(rows.values().all(|count| *count == 2));
+}
+
+#[test]
+fn sorted_files_are_sorted_whole_and_say_so() {
+    let order = SortOrder {
+        order_id: 7,
+        fields: vec![
+            SortField { source_ids: vec![3], transform: Transform::Identity, direction: SortDirection::Descending, null_order: NullOrder::Last },
+            SortField { source_ids: vec![1], transform: Transform::Identity, direction: SortDirection::Ascending, null_order: NullOrder::First },
+        ],
+    };
+    let sorted = WriterConfig { order: Some(Arc::new(order)), ..config("sorted", spec(&[])) };
+    let files = write(sorted, &[batch(0, 100), batch(100, 100)]);
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0].sort_order_id, Some(7));
+    let mut expected: Vec<i64> = (0..200).collect();
+    expected.sort_by_key(|id| (if id % 10 == 0 { 1 } else { -(id % 4) }, *id));
+    assert_eq!(ids(&files[0]), expected);
+}
+
+#[test]
+fn files_roll_over_at_the_target_size() {
+    let settings = Settings::new([
+        ("write.target-file-size-bytes", "60000"),
+        ("write.parquet.row-group-limit", "1000"),
+        ("write.parquet.compression-codec", "uncompressed"),
+    ]);
+    let rolled = WriterConfig { settings, ..config("rolled", spec(&[(3, Transform::Void)])) };
+    let batches: Vec<RecordBatch> = (0..40).map(|number| batch(number * 1000, 1000)).collect();
+    let files = write(WriterConfig { memory_bytes: 1 << 16, ..rolled }, &batches);
+    assert!(files.len() > 3, "{}", files.len());
+    assert_eq!(files.iter().map(|file| file.record_count).sum::<i64>(), 40_000);
+    assert!(files.iter().all(|file| file.split_offsets.as_ref().unwrap().len() as i64 == file.record_count.div_euclid(1000)));
+    assert_eq!(files[0].partition, [None]);
+}
+
+#[test]
+fn data_that_do_not_fit_name_the_column_and_leave_nothing() {
+    let one = |name: &str, array: ArrayRef| RecordBatch::try_from_iter_with_nullable([(name, array, true)]).unwrap();
+    let cases: Vec<(RecordBatch, &[&str])> = vec![
+        (one("name", Arc::new(StringArray::from(vec!["x"]))), &["id", "required"]),
+        (one("id", Arc::new(StringArray::from(vec!["x"]))), &["id", "long", "Utf8"]),
+        (one("id", Arc::new(Int64Array::from(vec![Some(1), None]))), &["id", "row 1"]),
+        (RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![1])) as ArrayRef), ("odd", Arc::new(Int64Array::from(vec![1])))]).unwrap(), &["odd", "not in the table"]),
+    ];
+    for (number, (batch, parts)) in cases.into_iter().enumerate() {
+        let name = format!("bad-{number}");
+        let made = TableWriter::new(config(&name, spec(&[])), &batch.schema());
+        let error = match made {
+            Err(error) => error,
+            Ok(mut writer) => {
+                let error = writer.write(&batch).unwrap_err();
+                writer.abort();
+                error
+            }
+        };
+        assert!(matches!(error, Error::Column { .. }), "{error}");
+        assert!(parts.iter().all(|part| error.to_string().contains(part)), "{error}");
+        assert!(Storage::default().list(&format!("{ROOT}/{name}")).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn large_texts_and_missing_columns() {
+    let fields = Fields::from(vec![ArrowField::new("name", DataType::LargeUtf8, true), ArrowField::new("id", DataType::Int32, true)]);
+    let columns: Vec<ArrayRef> = vec![Arc::new(LargeStringArray::from(vec![Some("a"), None])), Arc::new(Int32Array::from(vec![5, 6]))];
+    let narrow = RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns).unwrap();
+    let files = write(config("large", spec(&[])), &[narrow]);
+    let rows = read(&files[0]);
+    assert_eq!(rows[0].num_columns(), 5);
+    assert_eq!(rows[0].column_by_name("at").unwrap().null_count(), 2);
+    assert_eq!(get(&files[0].null_value_counts, 4), Some(2));
+    assert_eq!(get(&files[0].lower_bounds, 4), None);
+}
