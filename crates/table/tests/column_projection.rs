@@ -1,5 +1,7 @@
 //! "Column Projection": where each wanted column of a Parquet file comes from, file by file.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
 use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, ListBuilder};

@@ -60,7 +60,15 @@ fn batch(from: i64, count: i64) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([
         ("at", Arc::new(at) as ArrayRef, true),
         ("score", Arc::new(score.collect::<Float64Array>()), true),
-        ("name", Arc::new(ids.clone().map(|id| (id % 7 != 0).then(|| format!("name-{id:05}-{}", "x".repeat(20)))).collect::<StringArray>()), true),
+        (
+            "name",
+            Arc::new(
+                ids.clone()
+                    .map(|id| (id % 7 != 0).then(|| format!("name-{id:05}-{}", "x".repeat(20))))
+                    .collect::<StringArray>(),
+            ),
+            true,
+        ),
         ("id", Arc::new(Int64Array::from_iter_values(ids.clone())), false),
         ("day", Arc::new(ids.map(|id| (id % 10 != 0).then_some((id % 4) as i32)).collect::<Date32Array>()), true),
     ])
@@ -84,7 +92,8 @@ fn read(file: &DataFile) -> Vec<RecordBatch> {
 }
 
 fn ids(file: &DataFile) -> Vec<i64> {
-    let column = |batch: &RecordBatch| batch.column_by_name("id").unwrap().as_primitive::<Int64Type>().values().to_vec();
+    let column =
+        |batch: &RecordBatch| batch.column_by_name("id").unwrap().as_primitive::<Int64Type>().values().to_vec();
     read(file).iter().flat_map(column).collect()
 }
 
@@ -111,7 +120,12 @@ fn one_file_with_the_metrics_of_its_rows() {
     // Columns have the table's order and ids.
     let bytes = Storage::default().read(&file.file_path).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
-    let found: Vec<_> = reader.parquet_schema().columns().iter().map(|c| (c.path().string(), c.self_type().get_basic_info().id())).collect();
+    let found: Vec<_> = reader
+        .parquet_schema()
+        .columns()
+        .iter()
+        .map(|c| (c.path().string(), c.self_type().get_basic_info().id()))
+        .collect();
     let expected = [("id", 1), ("name", 2), ("day", 3), ("score", 4), ("at.x", 6)];
     assert_eq!(found, expected.map(|(name, id)| (name.to_owned(), id)));
 }
@@ -131,7 +145,8 @@ fn partitions_hold_their_rows_and_no_others() {
                     let days = rows.column_by_name("day").unwrap().as_primitive::<Date32Type>();
                     let day = days.is_valid(row).then(|| Value::Int(days.value(row)));
                     let names = rows.column_by_name("name").unwrap().as_string::<i32>();
-                    let bucket = Transform::Bucket(3).apply(&PrimitiveType::Long.into(), Some(&Value::Long(id))).unwrap();
+                    let bucket =
+                        Transform::Bucket(3).apply(&PrimitiveType::Long.into(), Some(&Value::Long(id))).unwrap();
                     let name = names.is_valid(row).then(|| Value::String(names.value(row)[..6].to_owned()));
                     assert_eq!(file.partition, [day, bucket, name]);
                     seen.push(id);
@@ -141,7 +156,8 @@ fn partitions_hold_their_rows_and_no_others() {
         seen.sort_unstable();
         assert_eq!(seen, (0..1000).collect::<Vec<_>>(), "{distribution:?}");
         if distribution == Distribution::Fanout {
-            let distinct: std::collections::BTreeSet<String> = files.iter().map(|file| format!("{:?}", file.partition)).collect();
+            let distinct: std::collections::BTreeSet<String> =
+                files.iter().map(|file| format!("{:?}", file.partition)).collect();
             assert_eq!(distinct.len(), files.len(), "one file a partition");
         }
         assert!(files[0].file_path.contains("/data/p0="), "{}", files[0].file_path);
@@ -150,7 +166,8 @@ fn partitions_hold_their_rows_and_no_others() {
 
 #[test]
 fn many_partitions_stay_within_few_open_files_and_little_memory() {
-    let limited = WriterConfig { open_files: 4, memory_bytes: 1 << 20, ..config("many", spec(&[(1, Transform::Identity)])) };
+    let limited =
+        WriterConfig { open_files: 4, memory_bytes: 1 << 20, ..config("many", spec(&[(1, Transform::Identity)])) };
     let files = write(limited, &[batch(0, 300), batch(0, 300)]);
     let mut rows: BTreeMap<String, i64> = BTreeMap::new();
     files.iter().for_each(|file| *rows.entry(format!("{:?}", file.partition)).or_default() += file.record_count);
@@ -163,8 +180,18 @@ fn sorted_files_are_sorted_whole_and_say_so() {
     let order = SortOrder {
         order_id: 7,
         fields: vec![
-            SortField { source_ids: vec![3], transform: Transform::Identity, direction: SortDirection::Descending, null_order: NullOrder::Last },
-            SortField { source_ids: vec![1], transform: Transform::Identity, direction: SortDirection::Ascending, null_order: NullOrder::First },
+            SortField {
+                source_ids: vec![3],
+                transform: Transform::Identity,
+                direction: SortDirection::Descending,
+                null_order: NullOrder::Last,
+            },
+            SortField {
+                source_ids: vec![1],
+                transform: Transform::Identity,
+                direction: SortDirection::Ascending,
+                null_order: NullOrder::First,
+            },
         ],
     };
     let sorted = WriterConfig { order: Some(Arc::new(order)), ..config("sorted", spec(&[])) };
@@ -188,7 +215,11 @@ fn files_roll_over_at_the_target_size() {
     let files = write(WriterConfig { memory_bytes: 1 << 16, ..rolled }, &batches);
     assert!(files.len() > 3, "{}", files.len());
     assert_eq!(files.iter().map(|file| file.record_count).sum::<i64>(), 40_000);
-    assert!(files.iter().all(|file| file.split_offsets.as_ref().unwrap().len() as i64 == file.record_count.div_euclid(1000)));
+    assert!(
+        files
+            .iter()
+            .all(|file| file.split_offsets.as_ref().unwrap().len() as i64 == file.record_count.div_euclid(1000))
+    );
     assert_eq!(files[0].partition, [None]);
 }
 
@@ -199,7 +230,14 @@ fn data_that_do_not_fit_name_the_column_and_leave_nothing() {
         (one("name", Arc::new(StringArray::from(vec!["x"]))), &["id", "required"]),
         (one("id", Arc::new(StringArray::from(vec!["x"]))), &["id", "long", "Utf8"]),
         (one("id", Arc::new(Int64Array::from(vec![Some(1), None]))), &["id", "row 1"]),
-        (RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![1])) as ArrayRef), ("odd", Arc::new(Int64Array::from(vec![1])))]).unwrap(), &["odd", "not in the table"]),
+        (
+            RecordBatch::try_from_iter([
+                ("id", Arc::new(Int64Array::from(vec![1])) as ArrayRef),
+                ("odd", Arc::new(Int64Array::from(vec![1]))),
+            ])
+            .unwrap(),
+            &["odd", "not in the table"],
+        ),
     ];
     for (number, (batch, parts)) in cases.into_iter().enumerate() {
         let name = format!("bad-{number}");
@@ -220,8 +258,12 @@ fn data_that_do_not_fit_name_the_column_and_leave_nothing() {
 
 #[test]
 fn large_texts_and_missing_columns() {
-    let fields = Fields::from(vec![ArrowField::new("name", DataType::LargeUtf8, true), ArrowField::new("id", DataType::Int32, true)]);
-    let columns: Vec<ArrayRef> = vec![Arc::new(LargeStringArray::from(vec![Some("a"), None])), Arc::new(Int32Array::from(vec![5, 6]))];
+    let fields = Fields::from(vec![
+        ArrowField::new("name", DataType::LargeUtf8, true),
+        ArrowField::new("id", DataType::Int32, true),
+    ]);
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(LargeStringArray::from(vec![Some("a"), None])), Arc::new(Int32Array::from(vec![5, 6]))];
     let narrow = RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns).unwrap();
     let files = write(config("large", spec(&[])), &[narrow]);
     let rows = read(&files[0]);

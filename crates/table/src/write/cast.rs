@@ -54,7 +54,9 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
     if let DataType::RunEndEncoded(..) = source {
         return Err("decode the run-end encoding first");
     }
-    let arrow = |target: DataType| Ok(if *source == target { (target, Cast::Keep) } else { (target.clone(), Cast::Arrow(target)) });
+    let arrow = |target: DataType| {
+        Ok(if *source == target { (target, Cast::Keep) } else { (target.clone(), Cast::Arrow(target)) })
+    };
     match ty {
         PrimitiveType::Boolean if *source == DataType::Boolean => arrow(DataType::Boolean),
         PrimitiveType::Int if source.is_integer() => arrow(DataType::Int32),
@@ -75,7 +77,9 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
         PrimitiveType::Fixed(length) if is_bytes(source) => {
             fixed(i32::try_from(*length).map_err(|_| "it is longer than Arrow allows")?, source)
         }
-        PrimitiveType::Binary | PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. } if is_bytes(source) => {
+        PrimitiveType::Binary | PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }
+            if is_bytes(source) =>
+        {
             match source {
                 DataType::FixedSizeBinary(_) => arrow(DataType::Binary),
                 _ => Ok((source.clone(), Cast::Keep)),
@@ -90,10 +94,7 @@ fn is_text(ty: &DataType) -> bool {
 }
 
 fn is_bytes(ty: &DataType) -> bool {
-    matches!(
-        ty,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
-    )
+    matches!(ty, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
 }
 
 fn fixed(length: i32, source: &DataType) -> Result<(DataType, Cast), &'static str> {
@@ -181,9 +182,9 @@ fn shown(error: &ArrowError) -> String {
 
 fn check_precision(array: &ArrayRef, precision: u8, scale: i8) -> Result<(), String> {
     let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() else { return Ok(()) };
-    decimals.validate_decimal_precision(precision).map_err(|_| {
-        format!("a value does not fit decimal({precision}, {scale})")
-    })
+    decimals
+        .validate_decimal_precision(precision)
+        .map_err(|_| format!("a value does not fit decimal({precision}, {scale})"))
 }
 
 /// Exact division of all values; the error names the first one with a remainder.

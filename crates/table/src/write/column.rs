@@ -24,7 +24,8 @@ impl StoredColumn {
     /// The column of a field id. Fields in lists and maps are none.
     pub(super) fn find(schema: &Schema, id: i32) -> Result<Self> {
         let name = schema.column_name(id).unwrap_or("?");
-        let path = schema.accessor(id).ok_or_else(|| Error::invalid(format!("column {name} ({id}) cannot be used here")))?;
+        let path =
+            schema.accessor(id).ok_or_else(|| Error::invalid(format!("column {name} ({id}) cannot be used here")))?;
         let mut names = Vec::with_capacity(path.len());
         let mut fields = schema.fields();
         for position in path {
@@ -63,7 +64,9 @@ pub(super) fn value_at(array: &ArrayRef, ty: &PrimitiveType, row: usize) -> Resu
         DataType::Int32 => Value::Int(array.as_primitive::<Int32Type>().value(row)),
         DataType::Date32 => Value::Int(array.as_primitive::<Date32Type>().value(row)),
         DataType::Int64 => Value::Long(array.as_primitive::<Int64Type>().value(row)),
-        DataType::Time64(TimeUnit::Microsecond) => Value::Long(array.as_primitive::<Time64MicrosecondType>().value(row)),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            Value::Long(array.as_primitive::<Time64MicrosecondType>().value(row))
+        }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             Value::Long(array.as_primitive::<TimestampMicrosecondType>().value(row))
         }

@@ -154,9 +154,7 @@ impl Plan {
                 Ok((data_type, cast)) => (data_type, Step::Leaf(cast)),
                 Err(mend) => return self.misfit(field, given, &path, mend),
             },
-            (Type::Struct(inner), DataType::Struct(children)) => {
-                self.parts(&inner.fields, children, &path)
-            }
+            (Type::Struct(inner), DataType::Struct(children)) => self.parts(&inner.fields, children, &path),
             (Type::Variant, DataType::Struct(children)) => {
                 if children.iter().any(|child| child.name() == "typed_value") {
                     self.faults.push(Error::unsupported(format!("column {path}: writing shredded variants")));
@@ -280,7 +278,10 @@ impl Column {
         let Step::Constant(value, ty) = &self.step else {
             return Err(Error::Internal(format!("column {}: no data", self.path)));
         };
-        if value.is_none() && !self.field.is_nullable() && (0..rows).any(|row| around.is_none_or(|nulls| nulls.is_valid(row))) {
+        if value.is_none()
+            && !self.field.is_nullable()
+            && (0..rows).any(|row| around.is_none_or(|nulls| nulls.is_valid(row)))
+        {
             return Err(Error::column(&self.path, "required, but the data have nulls"));
         }
         constant::array(&vec![value.as_ref(); rows], ty, self.field.data_type())

@@ -70,7 +70,9 @@ pub fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> 
 }
 
 fn first_offset(chunk: &ColumnChunkMetaData) -> i64 {
-    chunk.dictionary_page_offset().map_or(chunk.data_page_offset(), |dictionary| dictionary.min(chunk.data_page_offset()))
+    chunk
+        .dictionary_page_offset()
+        .map_or(chunk.data_page_offset(), |dictionary| dictionary.min(chunk.data_page_offset()))
 }
 
 /// The field of a leaf, and its type where counts and bounds are kept: columns in lists and maps have a size only.

@@ -142,7 +142,8 @@ mod tests {
     fn wide_tables_keep_the_first_hundred() {
         let fields = (1..=150).map(|id| Field::optional(id, format!("c{id}"), PrimitiveType::Int)).collect();
         let schema = Schema::new(0, fields).unwrap();
-        let modes = Modes::new(&Settings::new([("write.metadata.metrics.column.c120", "full")]), &schema, None).unwrap();
+        let modes =
+            Modes::new(&Settings::new([("write.metadata.metrics.column.c120", "full")]), &schema, None).unwrap();
         assert_eq!([100, 101, 120].map(|id| modes.of(id)), [DEFAULT, Mode::None, Mode::Full]);
         let all = Modes::new(&Settings::new([("write.metadata.metrics.default", "counts")]), &schema, None).unwrap();
         assert_eq!(all.of(150), Mode::Counts);

@@ -43,7 +43,9 @@ impl WriteOptions {
     pub fn new(settings: &Settings) -> Result<Self> {
         let format = settings.text("write.format.default").unwrap_or("parquet");
         if !format.eq_ignore_ascii_case("parquet") {
-            return Err(Error::unsupported(format!("writing data files in the format {format} (write.format.default)")));
+            return Err(Error::unsupported(format!(
+                "writing data files in the format {format} (write.format.default)"
+            )));
         }
         let version = match settings.text("write.parquet.page-version").unwrap_or("v1") {
             "v2" => WriterVersion::PARQUET_2_0,
@@ -128,7 +130,9 @@ fn compression(settings: &Settings) -> Result<Compression> {
     Ok(match codec.as_str() {
         "zstd" => Compression::ZSTD(level.map_or(Ok(ZstdLevel::default()), ZstdLevel::try_new).map_err(bad)?),
         "gzip" => Compression::GZIP(unsigned.map_or(Ok(GzipLevel::default()), GzipLevel::try_new).map_err(bad)?),
-        "brotli" => Compression::BROTLI(unsigned.map_or(Ok(BrotliLevel::default()), BrotliLevel::try_new).map_err(bad)?),
+        "brotli" => {
+            Compression::BROTLI(unsigned.map_or(Ok(BrotliLevel::default()), BrotliLevel::try_new).map_err(bad)?)
+        }
         "snappy" => Compression::SNAPPY,
         "lz4" | "lz4_raw" => Compression::LZ4_RAW,
         "uncompressed" | "none" => Compression::UNCOMPRESSED,
@@ -146,7 +150,9 @@ fn blooms(settings: &Settings) -> Result<Vec<Bloom>> {
     let bloom = |(column, _): (&str, &str)| {
         let fpp = settings.number(&format!("write.parquet.bloom-filter-fpp.column.{column}"), 0.01)?;
         if !(fpp > 0.0 && fpp < 1.0) {
-            return Err(Error::invalid(format!("bloom filter of column {column}: its fpp {fpp} is not between 0 and 1")));
+            return Err(Error::invalid(format!(
+                "bloom filter of column {column}: its fpp {fpp} is not between 0 and 1"
+            )));
         }
         let name = format!("write.parquet.bloom-filter-ndv.column.{column}");
         let distinct = settings.text(&name).map(|_| settings.number(&name, 0)).transpose()?;
@@ -161,7 +167,8 @@ mod tests {
 
     #[test]
     fn defaults_are_javas_and_unknown_properties_mean_nothing() {
-        let options = WriteOptions::new(&Settings::new([("write.strange", "x"), ("write.orc.stripe-size-bytes", "0")])).unwrap();
+        let options =
+            WriteOptions::new(&Settings::new([("write.strange", "x"), ("write.orc.stripe-size-bytes", "0")])).unwrap();
         assert_eq!(options.target_file_bytes, 512 << 20);
         assert_eq!(options.row_group_bytes, 128 << 20);
         assert!(matches!(options.compression, Compression::ZSTD(_)));

@@ -20,8 +20,11 @@ pub fn is_stored(field: &Field) -> bool {
 }
 
 fn children(fields: &[Field], parent: &str) -> Result<Vec<TypePtr>> {
-    let stored: Vec<TypePtr> =
-        fields.iter().filter(|field| is_stored(field)).map(|field| node(field, &field.name, parent)).collect::<Result<_>>()?;
+    let stored: Vec<TypePtr> = fields
+        .iter()
+        .filter(|field| is_stored(field))
+        .map(|field| node(field, &field.name, parent))
+        .collect::<Result<_>>()?;
     if stored.is_empty() {
         let place = if parent.is_empty() { "a table" } else { parent };
         return Err(Error::unsupported(format!("{place}: a Parquet file cannot hold a struct without fields")));
@@ -63,7 +66,8 @@ fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr> {
 
 fn variant_parts() -> Result<Vec<TypePtr>> {
     let part = |name: &str| {
-        let built = ParquetType::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(Repetition::REQUIRED);
+        let built =
+            ParquetType::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(Repetition::REQUIRED);
         built.build().map(Arc::new).map_err(internal)
     };
     Ok(vec![part("metadata")?, part("value")?])
@@ -112,7 +116,8 @@ fn physical(ty: &PrimitiveType, path: &str) -> Result<(Physical, i32, Option<Log
         PrimitiveType::String => (Physical::BYTE_ARRAY, -1, Some(LogicalType::String)),
         PrimitiveType::Uuid => (Physical::FIXED_LEN_BYTE_ARRAY, 16, Some(LogicalType::Uuid)),
         PrimitiveType::Fixed(length) => {
-            let length = i32::try_from(*length).map_err(|_| Error::column(path, format!("{ty} is too long for Parquet")))?;
+            let length =
+                i32::try_from(*length).map_err(|_| Error::column(path, format!("{ty} is too long for Parquet")))?;
             (Physical::FIXED_LEN_BYTE_ARRAY, length, None)
         }
         PrimitiveType::Binary => (Physical::BYTE_ARRAY, -1, None),

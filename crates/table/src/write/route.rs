@@ -85,7 +85,9 @@ impl Router {
             })?;
             let result = field.transform.result_type(&source_type.clone().into());
             let Some(Type::Primitive(result_type)) = result else {
-                return Err(Error::invalid(format!("partition field {name}: its transform does not take {source_type}")));
+                return Err(Error::invalid(format!(
+                    "partition field {name}: its transform does not take {source_type}"
+                )));
             };
             Ok(RoutedField {
                 source: Some(StoredColumn::find(schema, *source_id)?),

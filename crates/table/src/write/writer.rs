@@ -167,7 +167,9 @@ impl TableWriter {
         let alone = self.lanes.len() == 1;
         let closed = match alone {
             true => self.lanes.iter_mut().try_for_each(|lane| lane.close(&shared, true)),
-            false => runtime::pool()?.install(|| self.lanes.par_iter_mut().try_for_each(|lane| lane.close(&shared, false))),
+            false => {
+                runtime::pool()?.install(|| self.lanes.par_iter_mut().try_for_each(|lane| lane.close(&shared, false)))
+            }
         };
         match closed {
             Ok(()) => Ok(self.lanes.into_iter().flat_map(|lane| lane.done).collect()),
@@ -237,7 +239,11 @@ impl TableWriter {
             touched.par_iter_mut().try_for_each(|(lane, rows)| {
                 lane.used = clock;
                 lane.push(if whole { chunk.clone() } else { taken(chunk, std::mem::take(rows))? });
-                if shared.sorter.is_none() && lane.pending_bytes >= LANE_BYTES { lane.flush(&shared, whole) } else { Ok(()) }
+                if shared.sorter.is_none() && lane.pending_bytes >= LANE_BYTES {
+                    lane.flush(&shared, whole)
+                } else {
+                    Ok(())
+                }
             })
         })
     }
@@ -293,7 +299,8 @@ fn taken(chunk: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
     if rows.len() == chunk.num_rows() {
         return Ok(chunk.clone());
     }
-    take_record_batch(chunk, &UInt32Array::from(rows)).map_err(|error| Error::Internal(format!("routing rows: {error}")))
+    take_record_batch(chunk, &UInt32Array::from(rows))
+        .map_err(|error| Error::Internal(format!("routing rows: {error}")))
 }
 
 /// Bytes that a batch holds, without what else its buffers hold.
