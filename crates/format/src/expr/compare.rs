@@ -3,10 +3,11 @@
 //! Nulls are not looked at: what the mask holds at a null has no meaning.
 
 use std::hash::Hash;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow_array::{Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, BooleanArray, Decimal128Array, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
 use hashbrown::HashSet;
@@ -19,7 +20,7 @@ use super::bind::ValueSet;
 use super::datum::Datum;
 use super::predicate::{Comparison, Test};
 
-type BoundTest = Test<Value, std::sync::Arc<ValueSet>>;
+type BoundTest = Test<Value, Arc<ValueSet>>;
 
 /// The mask of a test that looks at values, over a column of type `ty`.
 pub(super) fn evaluate(test: &BoundTest, ty: &Type, array: &dyn Array) -> Result<BooleanBuffer> {
@@ -364,6 +365,63 @@ fn evaluate_wide(
         Test::In(set) => Ok(is_in(len, key, set.values().iter().filter_map(decimal).map(literal), false)),
         Test::NotIn(set) => Ok(is_in(len, key, set.values().iter().filter_map(decimal).map(literal), true)),
         other => Err(unfit(other, array)),
+    }
+}
+
+/// A column in the layout that transforms are defined on: days for dates, and decimals at the table's scale, where what has more
+/// digits is rounded down.
+pub(super) fn canonical(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return Ok(dictionary.with_values(canonical(dictionary.values(), ty)?));
+    }
+    match (ty, array.data_type()) {
+        (PrimitiveType::Date, DataType::Date64) => {
+            let days = |ms: i64| i32::try_from(ms.div_euclid(86_400_000)).unwrap_or(i32::MAX);
+            Ok(Arc::new(array.as_primitive::<Date64Type>().unary::<_, Date32Type>(days)))
+        }
+        (
+            PrimitiveType::Decimal { precision, scale },
+            DataType::Decimal32(_, own)
+            | DataType::Decimal64(_, own)
+            | DataType::Decimal128(_, own)
+            | DataType::Decimal256(_, own),
+        ) => {
+            let wanted = i8::try_from(*scale).map_err(|_| Error::invalid(format!("{ty} is no type")))?;
+            if *own == wanted && !matches!(array.data_type(), DataType::Decimal256(..)) {
+                return Ok(Arc::clone(array));
+            }
+            let values = rescaled(array, wanted.saturating_sub(*own), ty)?;
+            let typed = values.with_precision_and_scale(*precision, wanted);
+            Ok(Arc::new(typed.map_err(|error| Error::invalid(error.to_string()))?))
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+/// Decimals with `by` more digits after the point, or fewer.
+fn rescaled(array: &ArrayRef, by: i8, ty: &PrimitiveType) -> Result<Decimal128Array> {
+    let power = |by: i8| i256::from_i128(10).checked_pow(u32::try_from(by).unwrap_or(0)).unwrap_or(i256::ONE);
+    let (up, down) = (power(by), power(by.saturating_neg()));
+    let value = |row: usize| {
+        if array.is_null(row) {
+            return Ok(None);
+        }
+        let value = wide_value(array, row).wrapping_mul(up);
+        let (whole, rest) = (value.wrapping_div(down), value.wrapping_rem(down));
+        let floor = if rest < i256::ZERO { whole.wrapping_sub(i256::ONE) } else { whole };
+        floor.to_i128().map(Some).ok_or_else(|| Error::invalid(format!("the value in row {row} does not fit {ty}")))
+    };
+    (0..array.len()).map(value).collect()
+}
+
+/// The unscaled value of a decimal of any width; 0 for another layout.
+fn wide_value(array: &ArrayRef, row: usize) -> i256 {
+    match array.data_type() {
+        DataType::Decimal32(..) => i256::from_i128(array.as_primitive::<Decimal32Type>().value(row).into()),
+        DataType::Decimal64(..) => i256::from_i128(array.as_primitive::<Decimal64Type>().value(row).into()),
+        DataType::Decimal128(..) => i256::from_i128(array.as_primitive::<Decimal128Type>().value(row)),
+        DataType::Decimal256(..) => array.as_primitive::<Decimal256Type>().value(row),
+        _ => i256::ZERO,
     }
 }
 

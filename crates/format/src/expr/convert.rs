@@ -154,6 +154,21 @@ fn from_string(text: &str, to: &PrimitiveType) -> Option<Converted> {
             }
         }
         P::Fixed(_) | P::Binary => from_bytes(&parse_hex(text)?, to),
+        P::Float | P::Double => value(infinity(text, to)?),
+        _ => None,
+    }
+}
+
+/// The words that JSON has for what its numbers cannot say.
+pub(super) fn infinity(text: &str, ty: &PrimitiveType) -> Option<Value> {
+    let number = match text {
+        "Infinity" => f64::INFINITY,
+        "-Infinity" => f64::NEG_INFINITY,
+        _ => return None,
+    };
+    match ty {
+        PrimitiveType::Float => Some(Value::Float(number as f32)),
+        PrimitiveType::Double => Some(Value::Double(number)),
         _ => None,
     }
 }

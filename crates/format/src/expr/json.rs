@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::transform::Transform;
 use crate::types::{PrimitiveType, Schema, Type};
-use crate::value::{Value, json as single_value};
+use crate::value::json as single_value;
 
+use super::convert::infinity;
 use super::literal::Literal;
 use super::predicate::{Comparison, Operation, Predicate, Term, Test};
 use super::{BoundExpr, Expr, Expression};
@@ -33,7 +34,8 @@ impl Expr {
     pub fn to_json(&self) -> Result<Json> {
         write(self, &|predicate| {
             let operation = predicate.test.operation();
-            let literal = |literal: &Literal| single(literal.value(), &Type::Primitive(literal.ty().clone()));
+            let literal =
+                |literal: &Literal| single_value::to_json(literal.value(), &Type::Primitive(literal.ty().clone()));
             let value = match &predicate.test {
                 Test::Compare(_, value) | Test::StartsWith(value) | Test::NotStartsWith(value) => Some(literal(value)?),
                 Test::In(values) | Test::NotIn(values) => Some(values.iter().map(literal).collect::<Result<_>>()?),
@@ -51,11 +53,11 @@ impl BoundExpr {
             let term = &predicate.term;
             let value = match &predicate.test {
                 Test::Compare(_, value) | Test::StartsWith(value) | Test::NotStartsWith(value) => {
-                    Some(single(value, &term.ty)?)
+                    Some(single_value::to_json(value, &term.ty)?)
                 }
-                Test::In(set) | Test::NotIn(set) => {
-                    Some(set.values().iter().map(|value| single(value, &term.ty)).collect::<Result<_>>()?)
-                }
+                Test::In(set) | Test::NotIn(set) => Some(
+                    set.values().iter().map(|value| single_value::to_json(value, &term.ty)).collect::<Result<_>>()?,
+                ),
                 Test::IsNull | Test::NotNull | Test::IsNan | Test::NotNan => None,
             };
             Ok(write_predicate(predicate.test.operation(), &term.reference.name, term.transform.as_ref(), value))
@@ -88,11 +90,6 @@ fn write_predicate(operation: Operation, name: &str, transform: Option<&Transfor
         object.insert(if value.is_array() { "values" } else { "value" }.into(), value);
     }
     Json::Object(object)
-}
-
-/// The single-value form; infinities, which JSON numbers lack, are words.
-fn single(value: &Value, ty: &Type) -> Result<Json> {
-    single_value::to_json(value, ty)
 }
 
 struct Reader<'a> {
@@ -250,7 +247,11 @@ fn read_typed(json: &Json, ty: &PrimitiveType) -> Result<Literal> {
     if json.is_null() {
         return Err(Error::corrupt("", "null is not a literal: use is-null"));
     }
-    Literal::new(ty.clone(), single_value::from_json(json, &Type::Primitive(ty.clone()))?)
+    let value = match json.as_str().and_then(|text| infinity(text, ty)) {
+        Some(infinite) => infinite,
+        None => single_value::from_json(json, &Type::Primitive(ty.clone()))?,
+    };
+    Literal::new(ty.clone(), value)
 }
 
 fn read_untyped(json: &Json) -> Result<Literal> {

@@ -98,7 +98,7 @@ pub(super) fn write_sql(f: &mut fmt::Formatter<'_>, ty: &PrimitiveType, value: &
         (_, Value::String(value)) => write_quoted(f, value, '\''),
         (PrimitiveType::Double, Value::Double(value)) if is_plain(*value) => write!(f, "{value:?}"),
         (_, Value::Double(value)) if value.is_finite() => write!(f, "{value:e}"),
-        (PrimitiveType::Binary, Value::Binary(bytes)) => {
+        (PrimitiveType::Binary | PrimitiveType::Fixed(_), Value::Binary(bytes)) => {
             f.write_str("X'")?;
             bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
             f.write_str("'")

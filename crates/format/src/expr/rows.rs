@@ -161,7 +161,11 @@ fn transformed(term: &BoundTerm, column: Column) -> Result<Column> {
         None => Ok(column),
         Some(transform) if transform.is_identity() => Ok(column),
         Some(transform) => {
-            let result = transform.kernel(&column.values)?;
+            let source = term
+                .reference
+                .primitive()
+                .map_or_else(|| Ok(Arc::clone(&column.values)), |ty| compare::canonical(&column.values, ty))?;
+            let result = transform.kernel(&source)?;
             Ok(Column::within(result, column.nulls.as_ref()))
         }
     }

@@ -1,0 +1,94 @@
+//! The SQL-like text: what it means, and where it is wrong.
+
+use icefield_format::expr::Expr;
+
+/// Texts and the canonical text of what they mean.
+#[test]
+fn texts_and_their_meaning() {
+    for (text, meaning) in [
+        ("id > 5", "id > 5"),
+        ("5 < id", "id > 5"),
+        ("id<>-5", "id != -5"),
+        ("id == +5", "id = 5"),
+        ("TRUE", "TRUE"),
+        ("not false", "TRUE"),
+        ("b = TRUE", "b = TRUE"),
+        ("true = b", "b = TRUE"),
+        ("a AND b IS NULL", "!3"),
+        ("a = 1 AND b = 2 OR c = 3 AND d = 4", "a = 1 AND b = 2 OR c = 3 AND d = 4"),
+        ("a = 1 AND (b = 2 OR c = 3)", "a = 1 AND (b = 2 OR c = 3)"),
+        ("(a = 1 OR b = 2) OR c = 3", "a = 1 OR b = 2 OR c = 3"),
+        ("a = 1 OR (b = 2 OR c = 3)", "a = 1 OR (b = 2 OR c = 3)"),
+        ("NOT a = 1 AND b = 2", "NOT (a = 1) AND b = 2"),
+        ("NOT NOT a = 1", "a = 1"),
+        ("a is not null", "a IS NOT NULL"),
+        ("a IS NAN OR isnan(b)", "a IS NAN OR b IS NAN"),
+        ("a IN (1, 2.5, 'x')", "a IN (1, 2.5, 'x')"),
+        ("a NOT IN (1)", "a NOT IN (1)"),
+        ("a BETWEEN 1 AND 2 AND b = 3", "a >= 1 AND a <= 2 AND b = 3"),
+        ("a NOT BETWEEN 1 AND 2", "a < 1 OR a > 2"),
+        ("a LIKE 'ab%'", "a LIKE 'ab%'"),
+        (r"a LIKE 'a\%\_\\b%'", r"a LIKE 'a\%\_\\b%'"),
+        ("a LIKE 'ab'", "a = 'ab'"),
+        ("a NOT LIKE 'ab'", "a != 'ab'"),
+        ("a LIKE '%'", "a LIKE '%'"),
+        ("a LIKE 'a%b'", "!8"),
+        ("a LIKE 'a_'", "!8"),
+        ("a = 'it''s'", "a = 'it''s'"),
+        (r#""odd ""name""" = 1"#, r#""odd ""name""" = 1"#),
+        ("`a b`.c = 1", r#""a b.c" = 1"#),
+        ("a.b.c = 1", "a.b.c = 1"),
+        ("\"in\" = 1", "\"in\" = 1"),
+        ("ünï = 1", "ünï = 1"),
+        ("date = DATE '2020-01-01'", "date = DATE '2020-01-01'"),
+        ("DATE '2020-02-30' = a", "!1"),
+        ("a = TIMESTAMP '2020-01-01 10:00:00'", "a = TIMESTAMP '2020-01-01T10:00:00'"),
+        ("a = TIMESTAMP '2020-01-01'", "a = TIMESTAMP '2020-01-01T00:00:00'"),
+        ("a = TIMESTAMP '2020-01-01T10:00:00+01:00'", "a = TIMESTAMPTZ '2020-01-01T09:00:00+00:00'"),
+        ("a = TIMESTAMP '2020-01-01 10:00:00.123456789'", "a = TIMESTAMP_NS '2020-01-01T10:00:00.123456789'"),
+        ("a = UUID '00112233-4455-6677-8899-aabbccddeeff'", "a = UUID '00112233-4455-6677-8899-aabbccddeeff'"),
+        ("a = X'00Ff'", "a = X'00ff'"),
+        ("a = CAST('1.50' AS DECIMAL(9, 2))", "a = DECIMAL '1.50'"),
+        ("a = CAST(1.5 AS FLOAT)", "a = FLOAT '1.5'"),
+        ("a = 1e3", "a = 1000.0"),
+        ("a = 123456789012345678901234567890", "a = DECIMAL '123456789012345678901234567890'"),
+        ("a = 0.1234567890123456789", "a = DECIMAL '0.1234567890123456789'"),
+        ("bucket(16, id) = 3", "bucket(16, id) = 3"),
+        ("3 = bucket(id, 16)", "bucket(16, id) = 3"),
+        ("days(ts) >= DATE '2020-01-01'", "day(ts) >= DATE '2020-01-01'"),
+        ("truncate(2, a.b) IN ('ab', 'cd')", "truncate(2, a.b) IN ('ab', 'cd')"),
+        ("frobnicate(id) = 3", "!1"),
+        ("bucket(0, id) = 3", "!1"),
+        ("a = NULL", "!5"),
+        ("a = b", "!1"),
+        ("1 = 1", "!1"),
+        ("a =", "!4"),
+        ("a = 1 b", "!7"),
+        ("(a = 1", "!7"),
+        ("a = 'x", "!5"),
+        ("a ? 1", "!3"),
+        ("é = 'x", "!5"),
+        ("", "!1"),
+        ("a IN (1, )", "!10"),
+        ("and = 1", "!1"),
+    ] {
+        let got = match Expr::parse(text) {
+            Ok(expr) => expr.to_string(),
+            Err(error) => {
+                let message = error.to_string();
+                let place = message.strip_prefix("expression at character ").expect(&message);
+                format!("!{}", place.split(':').next().unwrap())
+            }
+        };
+        // the end of the text is the character after the last
+        assert_eq!(got, meaning, "{text}");
+    }
+}
+
+#[test]
+fn nesting_is_bounded() {
+    for opening in ["(", "NOT ", "NOT ("] {
+        let error = Expr::parse(&opening.repeat(100_000)).unwrap_err().to_string();
+        assert!(error.contains("deeper"), "{error}");
+    }
+}
