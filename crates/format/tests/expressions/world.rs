@@ -205,7 +205,7 @@ pub fn spec() -> impl Strategy<Value = PartitionSpec> {
 }
 
 /// The value of a column in a row.
-pub fn value_of<'a>(row: &'a Row, id: i32) -> Option<&'a Value> {
+pub fn value_of(row: &Row, id: i32) -> Option<&Value> {
     let inner = |position: usize| match row.last().unwrap() {
         Some(Value::Struct(fields)) => fields[position].as_ref(),
         _ => None,
