@@ -12,11 +12,15 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
 
+mod corrupt;
 mod documents;
 mod expressions;
+mod manifests;
 mod metadata;
+mod row_lineage;
 mod schemas;
 mod specs;
+mod tables;
 mod transforms;
 mod typed;
 mod types;
@@ -47,6 +51,7 @@ const MODULES: &[(&str, Module)] = &[
     ("requirements.json", updates::requirements),
     ("residuals.json", expressions::residuals),
     ("schemas.json", schemas::trials),
+    ("row_lineage.json", row_lineage::inheritance),
     ("single_binary.json", values::single_binary),
     ("single_json.json", values::single_json),
     ("spec_updates.json", specs::spec_updates),
@@ -59,7 +64,7 @@ const MODULES: &[(&str, Module)] = &[
 ];
 
 /// A set of golden data.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Golden {
     folder: PathBuf,
 }
@@ -114,6 +119,8 @@ fn main() {
         eprintln!("no golden data: set ICEFIELD_GOLDEN");
         std::process::exit(1);
     };
-    let trials = MODULES.iter().flat_map(|(file, make)| make(&golden, golden.vectors(file))).collect();
+    let mut trials: Vec<_> = MODULES.iter().flat_map(|(file, make)| make(&golden, golden.vectors(file))).collect();
+    trials.extend(manifests::trials(&golden));
+    trials.extend(corrupt::trials(&golden));
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -254,7 +254,9 @@ fn write_entry(
     out.optional_long(file.sort_order_id.map(i64::from));
     let positions = file.content == FileContent::PositionDeletes;
     if version >= 3 {
-        out.optional_long(file.first_row_id.filter(|_| file.content == FileContent::Data));
+        // An added file gets its row ids from the commit, whatever it had before.
+        let has_row_ids = file.content == FileContent::Data && entry.status != Status::Added;
+        out.optional_long(file.first_row_id.filter(|_| has_row_ids));
     }
     if version >= 2 {
         let referenced = file.referenced_data_file.as_deref().filter(|_| positions);

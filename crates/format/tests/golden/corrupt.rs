@@ -1,0 +1,82 @@
+//! Damaged manifests, manifest lists, Puffin files and deletion vectors (`corrupt/corrupt.json`): a typed error, never a panic.
+
+use icefield_format::manifest::{self, ManifestFile, Metrics, ReadOptions};
+use icefield_format::puffin::{self, DeletionVector, Footer};
+use icefield_format::{Error, Limits, Result};
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value as Json;
+
+use crate::Golden;
+use crate::tables::Table;
+
+/// One trial a damaged file of these kinds.
+pub fn trials(golden: &Golden) -> Vec<Trial> {
+    let Ok(text) = std::fs::read(golden.folder.join("corrupt/corrupt.json")) else { return Vec::new() };
+    let cases: Vec<Json> = serde_json::from_slice(&text).unwrap();
+    let ours = |case: &Json| {
+        let replaces = case["replaces"].as_str().unwrap();
+        let avro = replaces.starts_with("metadata/") && replaces.ends_with(".avro");
+        case["with"].is_string() && (avro || replaces.ends_with(".puffin") || replaces.ends_with(".stats"))
+    };
+    let trial = |case: Json| {
+        let golden = golden.clone();
+        Trial::test(format!("corrupt::{}", case["name"].as_str().unwrap()), move || check(&golden, &case))
+    };
+    cases.into_iter().filter(ours).map(trial).collect()
+}
+
+fn check(golden: &Golden, case: &Json) -> Result<(), Failed> {
+    let bytes = std::fs::read(golden.folder.join("corrupt").join(case["with"].as_str().unwrap()))?;
+    let replaces = case["replaces"].as_str().unwrap();
+    let outcome = if replaces.ends_with(".puffin") {
+        deletion_vectors(golden, case, &bytes)
+    } else if replaces.ends_with(".stats") {
+        statistics(&bytes)
+    } else if replaces.starts_with("metadata/snap-") {
+        manifest::list::read(&bytes, &Limits::default()).map(|_| ())
+    } else {
+        let options = ReadOptions { metrics: Metrics::all(), ..ReadOptions::default() };
+        manifest::entries::read(&bytes, &options, &Limits::default()).map(|_| ())
+    };
+    // What the reference reads, or may read, we may read as well.
+    let may_pass = case["noticed_by"].as_str().is_some_and(|by| by.contains("may go on"))
+        || case["reference"].as_object().unwrap().values().all(|outcome| outcome == "ok");
+    match outcome {
+        Ok(()) if may_pass => Ok(()),
+        Ok(()) => Err("it was read as if it were whole".into()),
+        Err(Error::Corrupt(_) | Error::Unsupported(_)) => Ok(()),
+        Err(error) => Err(format!("an error of another kind: {error:?}").into()),
+    }
+}
+
+fn statistics(bytes: &[u8]) -> Result<()> {
+    let footer = Footer::read(bytes, &Limits::default())?;
+    footer.blobs.iter().try_for_each(|blob| puffin::read_blob(bytes, blob, &Limits::default()).map(|_| ()))
+}
+
+/// Reads every deletion vector that the table's delete manifests say is in the file.
+fn deletion_vectors(golden: &Golden, case: &Json, bytes: &[u8]) -> Result<()> {
+    let table = Table::load(golden, case["table"].as_str().unwrap());
+    let replaces = case["replaces"].as_str().unwrap();
+    for (_, manifest) in crate::manifests::manifests(&table) {
+        let entries = delete_entries(&table, &manifest)?;
+        for row in (0..entries.len()).filter(|row| entries.file_path.value(*row).ends_with(replaces)) {
+            let start = usize::try_from(entries.content_offset.value(row)).unwrap();
+            let length = usize::try_from(entries.content_size_in_bytes.value(row)).unwrap();
+            let blob = bytes.get(start..start + length);
+            let blob = blob.ok_or_else(|| Error::corrupt("deletion vector", "the file ends before it"))?;
+            let vector = DeletionVector::from_bytes(blob, &Limits::default())?;
+            vector.check_cardinality(entries.record_count.value(row))?;
+        }
+    }
+    Ok(())
+}
+
+fn delete_entries(table: &Table, manifest: &ManifestFile) -> Result<manifest::Entries> {
+    let bytes = table.file(&manifest.manifest_path).unwrap();
+    manifest::entries::read(
+        bytes,
+        &ReadOptions { inherit: Some(manifest), ..ReadOptions::default() },
+        &Limits::default(),
+    )
+}
