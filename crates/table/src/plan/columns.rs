@@ -1,0 +1,154 @@
+//! A plan as one Arrow table: a row a data file, its deletes as a list.
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray, UInt32Array,
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take;
+
+use super::{Plan, PlannedManifest};
+use crate::error::{Error, Result};
+use crate::read::columns::field_id;
+
+impl Plan {
+    /// The plan as a batch.
+    ///
+    /// Columns: `file_path`, `file_format`, `spec_id`, `partition` (a struct of the fields of all specs in the plan),
+    /// `record_count`, `file_size_in_bytes`, `data_sequence_number`, `first_row_id`, `residual` (expression JSON),
+    /// `deletes` (a list of structs: path, content, format, place of a vector, referenced data file, sequence number,
+    /// rows, equality ids).
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        let partition = self.partition_fields();
+        let deletes = self.delete_rows()?;
+        let schema = schema(&partition, deletes.fields());
+        let batches = self.manifests.iter().map(|manifest| batch(manifest, &partition, &deletes, &schema));
+        let batches = batches.collect::<Result<Vec<_>>>()?;
+        concat_batches(&schema, &batches).map_err(internal)
+    }
+
+    /// Fields of all specs, by id; of two with one id the later wins.
+    fn partition_fields(&self) -> Fields {
+        let mut found: Vec<FieldRef> = Vec::new();
+        for field in self.manifests.iter().flat_map(|manifest| manifest.entries.partition.fields()) {
+            match found.iter_mut().find(|known| field_id(known) == field_id(field)) {
+                Some(known) => *known = field.clone(),
+                None => found.push(field.clone()),
+            }
+        }
+        found.iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect::<Vec<_>>().into()
+    }
+
+    fn delete_rows(&self) -> Result<StructArray> {
+        let files = || self.deletes.iter().map(|delete| &delete.file);
+        let ids: Vec<Option<&Vec<i32>>> = files().map(|file| file.equality_ids.as_ref()).collect();
+        let item = Arc::new(Field::new("element", DataType::Int32, false));
+        let flat = Int32Array::from_iter_values(ids.iter().copied().flatten().flatten().copied());
+        let offsets = OffsetBuffer::from_lengths(ids.iter().map(|ids| ids.map_or(0, Vec::len)));
+        let valid = arrow_buffer::NullBuffer::from_iter(ids.iter().map(Option::is_some));
+        let ids = ListArray::try_new(item, offsets, Arc::new(flat), Some(valid)).map_err(internal)?;
+        let columns: Vec<(&str, bool, ArrayRef)> = vec![
+            ("file_path", false, Arc::new(StringArray::from_iter_values(files().map(|file| &file.file_path)))),
+            ("content", false, Arc::new(Int32Array::from_iter_values(files().map(|file| file.content.id())))),
+            ("file_format", false, Arc::new(StringArray::from_iter_values(files().map(|file| file.file_format.to_lowercase())))),
+            ("content_offset", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_offset)))),
+            ("content_size_in_bytes", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_size_in_bytes)))),
+            (
+                "referenced_data_file",
+                true,
+                Arc::new(StringArray::from_iter(files().map(|file| file.referenced_data_file.as_deref()))),
+            ),
+            (
+                "data_sequence_number",
+                false,
+                Arc::new(Int64Array::from_iter_values(self.deletes.iter().map(|delete| delete.sequence_number))),
+            ),
+            ("record_count", false, Arc::new(Int64Array::from_iter_values(files().map(|file| file.record_count)))),
+            ("equality_ids", true, Arc::new(ids)),
+        ];
+        let fields = columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
+        let fields: Fields = fields.collect();
+        let columns = columns.into_iter().map(|(_, _, column)| column).collect();
+        StructArray::try_new_with_length(fields, columns, None, self.deletes.len()).map_err(internal)
+    }
+}
+
+fn schema(partition: &Fields, deletes: &Fields) -> SchemaRef {
+    let element = Arc::new(Field::new("element", DataType::Struct(deletes.clone()), false));
+    let residual = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    Arc::new(Schema::new(vec![
+        Field::new("file_path", DataType::Utf8, false),
+        Field::new("file_format", DataType::Utf8, false),
+        Field::new("spec_id", DataType::Int32, false),
+        Field::new("partition", DataType::Struct(partition.clone()), false),
+        Field::new("record_count", DataType::Int64, false),
+        Field::new("file_size_in_bytes", DataType::Int64, false),
+        Field::new("data_sequence_number", DataType::Int64, true),
+        Field::new("first_row_id", DataType::Int64, true),
+        Field::new("residual", residual, false),
+        Field::new("deletes", DataType::List(element), false),
+    ]))
+}
+
+fn batch(
+    manifest: &PlannedManifest,
+    partition: &Fields,
+    deletes: &StructArray,
+    schema: &SchemaRef,
+) -> Result<RecordBatch> {
+    let entries = &manifest.entries;
+    let rows = entries.len();
+    let formats = entries.file_format.iter().map(|format| format.map(str::to_lowercase));
+    let element = Arc::new(Field::new("element", DataType::Struct(deletes.fields().clone()), false));
+    let lengths = (0..rows).map(|row| manifest.deletes.as_ref().map_or(0, |links| links.of(row).len()));
+    let places = manifest.deletes.as_ref().map(|links| links.places().to_vec()).unwrap_or_default();
+    let linked = take(deletes, &UInt32Array::from(places), None).map_err(internal)?;
+    let deletes = ListArray::try_new(element, OffsetBuffer::from_lengths(lengths), linked, None).map_err(internal)?;
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(entries.file_path.clone()),
+        Arc::new(StringArray::from_iter(formats)),
+        Arc::new(Int32Array::from_value(manifest.spec_id, rows)),
+        partition_column(&entries.partition, partition, rows)?,
+        Arc::new(entries.record_count.clone()),
+        Arc::new(entries.file_size_in_bytes.clone()),
+        Arc::new(entries.sequence_number.clone()),
+        Arc::new(entries.first_row_id.clone()),
+        residuals(manifest)?,
+        Arc::new(deletes),
+    ];
+    RecordBatch::try_new(schema.clone(), columns).map_err(internal)
+}
+
+/// The tuple with the fields of all specs: those of other specs are null.
+fn partition_column(tuple: &StructArray, wanted: &Fields, rows: usize) -> Result<ArrayRef> {
+    let column = |field: &FieldRef| {
+        let place = tuple.fields().iter().position(|known| field_id(known) == field_id(field));
+        match place.and_then(|place| tuple.columns().get(place)) {
+            Some(found) if found.data_type() == field.data_type() => Ok(found.clone()),
+            Some(found) => arrow_cast::cast(found, field.data_type()).map_err(internal),
+            None => Ok(arrow_array::new_null_array(field.data_type(), rows)),
+        }
+    };
+    let columns = wanted.iter().map(column).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(StructArray::try_new_with_length(wanted.clone(), columns, None, rows).map_err(internal)?))
+}
+
+fn residuals(manifest: &PlannedManifest) -> Result<ArrayRef> {
+    let texts = manifest.residuals.iter().map(|residual| Ok(residual.to_json()?.to_string()));
+    let texts = texts.collect::<Result<Vec<String>>>()?;
+    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+    for place in &manifest.residual_places {
+        let text = texts.get(*place as usize).ok_or_else(|| Error::Internal("a residual without a place".to_owned()))?;
+        builder.append(text).map_err(internal)?;
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+fn internal(error: arrow_schema::ArrowError) -> Error {
+    Error::Internal(error.to_string())
+}

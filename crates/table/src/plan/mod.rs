@@ -1,0 +1,234 @@
+//! Scan planning ("Scan Planning"): snapshot, manifests, pruned files with their deletes, tasks.
+//!
+//! A [`Scan`] says what is wanted; [`Scan::plan`] reads the manifest list, drops manifests by their partition summaries,
+//! decodes the others in columns and in parallel, drops files by partition and then by metrics, and links deletes. Nothing
+//! here makes an object for each file: a [`Plan`] holds the columns of the manifests, and [`split`] and [`columns`] turn
+//! them into tasks or into one Arrow table.
+
+pub mod columns;
+pub mod deletes;
+pub mod manifests;
+pub mod prune;
+pub mod report;
+pub mod split;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use icefield_format::Limits;
+use icefield_format::expr::{BoundExpr, Expr, Expression};
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{Entries, ManifestContent, Metrics};
+use icefield_format::metadata::{Snapshot, TableMetadata};
+use icefield_format::types::Schema;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::runtime;
+use crate::storage::Storage;
+use deletes::{DeleteFile, DeleteIndex, DeleteLinks};
+use prune::Pruner;
+pub use report::ScanReport;
+
+/// What a scan reads.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// Where the files are.
+    pub storage: Storage,
+    /// The table.
+    pub metadata: Arc<TableMetadata>,
+    /// The snapshot; none for a table that has none.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// The schema that names are looked up in, and that rows have.
+    pub schema: Arc<Schema>,
+    /// Rows wanted.
+    pub filter: Expr,
+    /// Whether the case of names matters.
+    pub case_sensitive: bool,
+    /// Metrics that the plan keeps for its reader, beside those that it needs itself.
+    pub metrics: Metrics,
+    /// Bounds of what is read.
+    pub limits: Limits,
+}
+
+/// The snapshot of a scan: at most one of these is set.
+#[derive(Debug, Clone, Default)]
+pub struct At {
+    /// By id.
+    pub snapshot_id: Option<i64>,
+    /// The one that was current at this time, in milliseconds.
+    pub as_of_ms: Option<i64>,
+    /// By the name of a branch or tag.
+    pub reference: Option<String>,
+}
+
+/// The files that a scan reads.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Data files, manifest by manifest.
+    pub manifests: Vec<PlannedManifest>,
+    /// Delete files that at least one manifest of the snapshot holds; data files name them by place.
+    pub deletes: Arc<Vec<DeleteFile>>,
+    /// What was looked at and what was skipped.
+    pub report: ScanReport,
+}
+
+/// The files of one manifest that a scan reads; all vectors have an item a file.
+#[derive(Debug, Clone)]
+pub struct PlannedManifest {
+    /// The manifest's partition spec.
+    pub spec_id: i32,
+    /// The files.
+    pub entries: Entries,
+    /// For each file the place of its residual in `residuals`.
+    pub residual_places: Vec<u32>,
+    /// What is left to test of rows, by partition.
+    pub residuals: Vec<BoundExpr>,
+    /// Deletes of each file; none where no file has any.
+    pub deletes: Option<DeleteLinks>,
+}
+
+impl Scan {
+    /// A scan of all rows of a snapshot.
+    ///
+    /// Names are those of the current schema for the current snapshot and for branches, and those of the snapshot's own
+    /// schema for a snapshot by id, by time or by tag.
+    pub fn new(storage: Storage, metadata: Arc<TableMetadata>, at: &At) -> Result<Self> {
+        let (snapshot, own_schema) = resolve(&metadata, at)?;
+        let of_snapshot = snapshot.as_ref().and_then(|snapshot| snapshot.schema_id).filter(|_| own_schema);
+        let schema = of_snapshot.and_then(|id| metadata.schema(id)).unwrap_or_else(|| metadata.current_schema()).clone();
+        Ok(Self {
+            storage,
+            metadata,
+            snapshot,
+            schema,
+            filter: Expression::True,
+            case_sensitive: true,
+            metrics: Metrics::none(),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Plans the scan.
+    pub fn plan(&self) -> Result<Plan> {
+        let filter = self.filter.bind(&self.schema, self.case_sensitive)?;
+        let mut report = ScanReport::default();
+        let manifests = match &self.snapshot {
+            Some(snapshot) => manifests::of_snapshot(&self.storage, &self.metadata, snapshot, &self.limits)?,
+            None => Vec::new(),
+        };
+        let (data, deletes): (Vec<_>, Vec<_>) =
+            manifests.into_iter().partition(|manifest| manifest.content == ManifestContent::Data);
+        let pruner = Pruner::new(self, filter);
+        let (delete_manifests, skipped) = pruner.manifests(deletes)?;
+        report.delete_manifests(delete_manifests.len(), skipped);
+        let (data_manifests, skipped) = pruner.manifests(data)?;
+        report.data_manifests(data_manifests.len(), skipped);
+
+        let index = self.index(&pruner, &delete_manifests, &mut report)?;
+        let wanted = self.metrics_wanted(&pruner, &index);
+        let planned = in_parallel(&data_manifests, |manifest| pruner.read_data(manifest, &wanted, &index))?;
+        let mut plan = Plan { manifests: Vec::with_capacity(planned.len()), deletes: index.into_files(), report };
+        for (manifest, counts) in planned {
+            plan.report.add(&counts);
+            if !manifest.entries.is_empty() {
+                plan.manifests.push(manifest);
+            }
+        }
+        plan.report.count_deletes(&plan.manifests, &plan.deletes);
+        Ok(plan)
+    }
+
+    fn index(&self, pruner: &Pruner<'_>, manifests: &[ManifestFile], report: &mut ScanReport) -> Result<DeleteIndex> {
+        let read = in_parallel(manifests, |manifest| pruner.read_deletes(manifest))?;
+        let mut index = DeleteIndex::new(self.schema.clone());
+        for (spec, files, counts) in read {
+            report.add(&counts);
+            for file in files {
+                index.add(&spec, file)?;
+            }
+        }
+        Ok(index)
+    }
+
+    /// Filtered fields and fields of equality deletes, beside what the caller asked for.
+    fn metrics_wanted(&self, pruner: &Pruner<'_>, index: &DeleteIndex) -> Metrics {
+        let ids: BTreeSet<i32> = pruner.filtered_ids().iter().chain(index.equality_ids()).copied().collect();
+        union(&self.metrics, &Metrics::for_filter(ids))
+    }
+}
+
+fn union(left: &Metrics, right: &Metrics) -> Metrics {
+    Metrics {
+        column_sizes: left.column_sizes.union(&right.column_sizes),
+        value_counts: left.value_counts.union(&right.value_counts),
+        null_value_counts: left.null_value_counts.union(&right.null_value_counts),
+        nan_value_counts: left.nan_value_counts.union(&right.nan_value_counts),
+        lower_bounds: left.lower_bounds.union(&right.lower_bounds),
+        upper_bounds: left.upper_bounds.union(&right.upper_bounds),
+    }
+}
+
+/// The snapshot, and whether its own schema names the columns.
+fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, bool)> {
+    let given = [at.snapshot_id.is_some(), at.as_of_ms.is_some(), at.reference.is_some()];
+    if given.iter().filter(|given| **given).count() > 1 {
+        return Err(Error::invalid("give one of snapshot id, timestamp and reference, not several"));
+    }
+    let by_id = |id: i64| {
+        metadata.snapshot(id).cloned().ok_or_else(|| Error::invalid(format!("the table has no snapshot {id}")))
+    };
+    if let Some(name) = &at.reference {
+        let found = metadata.reference(name);
+        let found = found.ok_or_else(|| Error::invalid(format!("the table has no branch or tag {name:?}")))?;
+        return Ok((Some(by_id(found.snapshot_id)?), !found.is_branch()));
+    }
+    if let Some(time) = at.as_of_ms {
+        let id = metadata.snapshot_id_as_of(time);
+        let id = id.ok_or_else(|| Error::invalid(format!("the table had no snapshot at {time} ms")))?;
+        return Ok((Some(by_id(id)?), true));
+    }
+    match at.snapshot_id {
+        Some(id) => Ok((Some(by_id(id)?), true)),
+        None => Ok((metadata.current_snapshot().cloned(), false)),
+    }
+}
+
+/// Runs `work` for every manifest on the processor pool; the first error wins, the order stays.
+fn in_parallel<T: Send>(
+    manifests: &[ManifestFile],
+    work: impl Fn(&ManifestFile) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    match manifests {
+        [] => Ok(Vec::new()),
+        [one] => Ok(vec![work(one)?]),
+        many => runtime::pool()?.install(|| many.par_iter().map(&work).collect()),
+    }
+}
+
+impl Plan {
+    /// How many data files there are.
+    pub fn len(&self) -> usize {
+        self.manifests.iter().map(|manifest| manifest.entries.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.manifests.is_empty()
+    }
+
+    /// Rows of all files, if no filter is left to test and nothing is deleted.
+    pub fn exact_row_count(&self) -> Option<i64> {
+        let mut rows = 0i64;
+        for manifest in &self.manifests {
+            let tested = manifest.residuals.iter().any(|residual| *residual != Expression::True);
+            if tested || manifest.deletes.is_some() {
+                return None;
+            }
+            for count in manifest.entries.record_count.values() {
+                rows = rows.checked_add(*count)?;
+            }
+        }
+        Some(rows)
+    }
+}
