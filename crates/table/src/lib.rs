@@ -4,6 +4,7 @@
 //! both of this process alone and both started at first use (see [`runtime`]).
 
 pub mod error;
+pub mod plan;
 pub mod read;
 pub mod runtime;
 pub mod settings;

@@ -66,6 +66,16 @@ pub enum FieldIds {
 }
 
 impl FieldIds {
+    /// The fields of both.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::All, _) | (_, Self::All) => Self::All,
+            (Self::None, ids) | (ids, Self::None) => ids.clone(),
+            (Self::Only(left), Self::Only(right)) => Self::only(left.iter().chain(right.iter()).copied()),
+        }
+    }
+
     /// These fields.
     pub fn only(ids: impl IntoIterator<Item = i32>) -> Self {
         let mut ids: Vec<i32> = ids.into_iter().collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow_array::{Array, BooleanArray};
+use arrow_array::BooleanArray;
 use icefield_format::expr::{
     BoundExpr, Expression, FieldSummary, InclusiveMetrics, Residuals, StatisticsColumns, SummaryEvaluator,
     project_inclusive,
@@ -79,12 +79,6 @@ impl<'a> Pruner<'a> {
     fn manifest_might_match(&self, manifest: &ManifestFile) -> Result<bool> {
         let prepared = self.prepared(manifest)?;
         let summaries: Option<Vec<FieldSummary<'_>>> = manifest.partitions.as_ref().map(|partitions| {
-            let summary = |field: &'_ icefield_format::manifest::list::FieldSummary| FieldSummary {
-                contains_null: field.contains_null,
-                contains_nan: field.contains_nan,
-                lower: field.lower_bound.as_deref(),
-                upper: field.upper_bound.as_deref(),
-            };
             partitions.iter().map(summary).collect()
         });
         Ok(prepared.summaries.might_match(summaries.as_deref()))
@@ -149,6 +143,15 @@ impl<'a> Pruner<'a> {
         }
         let mask = BooleanArray::new(self.metrics.evaluate(&statistics(&entries, &self.filtered)?)?, None);
         if mask.true_count() == mask.len() { Ok(entries) } else { Ok(entries.filter(&mask)?) }
+    }
+}
+
+fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldSummary<'_> {
+    FieldSummary {
+        contains_null: field.contains_null,
+        contains_nan: field.contains_nan,
+        lower: field.lower_bound.as_deref(),
+        upper: field.upper_bound.as_deref(),
     }
 }
 
