@@ -55,9 +55,17 @@ impl Plan {
         let columns: Vec<(&str, bool, ArrayRef)> = vec![
             ("file_path", false, Arc::new(StringArray::from_iter_values(files().map(|file| &file.file_path)))),
             ("content", false, Arc::new(Int32Array::from_iter_values(files().map(|file| file.content.id())))),
-            ("file_format", false, Arc::new(StringArray::from_iter_values(files().map(|file| file.file_format.to_lowercase())))),
+            (
+                "file_format",
+                false,
+                Arc::new(StringArray::from_iter_values(files().map(|file| file.file_format.to_lowercase()))),
+            ),
             ("content_offset", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_offset)))),
-            ("content_size_in_bytes", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_size_in_bytes)))),
+            (
+                "content_size_in_bytes",
+                true,
+                Arc::new(Int64Array::from_iter(files().map(|file| file.content_size_in_bytes))),
+            ),
             (
                 "referenced_data_file",
                 true,
@@ -71,7 +79,8 @@ impl Plan {
             ("record_count", false, Arc::new(Int64Array::from_iter_values(files().map(|file| file.record_count)))),
             ("equality_ids", true, Arc::new(ids)),
         ];
-        let fields = columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
+        let fields =
+            columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
         let fields: Fields = fields.collect();
         let columns = columns.into_iter().map(|(_, _, column)| column).collect();
         StructArray::try_new_with_length(fields, columns, None, self.deletes.len()).map_err(internal)
@@ -143,7 +152,8 @@ fn residuals(manifest: &PlannedManifest) -> Result<ArrayRef> {
     let texts = texts.collect::<Result<Vec<String>>>()?;
     let mut builder = StringDictionaryBuilder::<Int32Type>::new();
     for place in &manifest.residual_places {
-        let text = texts.get(*place as usize).ok_or_else(|| Error::Internal("a residual without a place".to_owned()))?;
+        let text =
+            texts.get(*place as usize).ok_or_else(|| Error::Internal("a residual without a place".to_owned()))?;
         builder.append(text).map_err(internal)?;
     }
     Ok(Arc::new(builder.finish()))

@@ -96,7 +96,8 @@ impl Scan {
     pub fn new(storage: Storage, metadata: Arc<TableMetadata>, at: &At) -> Result<Self> {
         let (snapshot, own_schema) = resolve(&metadata, at)?;
         let of_snapshot = snapshot.as_ref().and_then(|snapshot| snapshot.schema_id).filter(|_| own_schema);
-        let schema = of_snapshot.and_then(|id| metadata.schema(id)).unwrap_or_else(|| metadata.current_schema()).clone();
+        let schema =
+            of_snapshot.and_then(|id| metadata.schema(id)).unwrap_or_else(|| metadata.current_schema()).clone();
         Ok(Self {
             storage,
             metadata,

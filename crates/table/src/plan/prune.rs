@@ -78,9 +78,8 @@ impl<'a> Pruner<'a> {
 
     fn manifest_might_match(&self, manifest: &ManifestFile) -> Result<bool> {
         let prepared = self.prepared(manifest)?;
-        let summaries: Option<Vec<FieldSummary<'_>>> = manifest.partitions.as_ref().map(|partitions| {
-            partitions.iter().map(summary).collect()
-        });
+        let summaries: Option<Vec<FieldSummary<'_>>> =
+            manifest.partitions.as_ref().map(|partitions| partitions.iter().map(summary).collect());
         Ok(prepared.summaries.might_match(summaries.as_deref()))
     }
 
@@ -139,7 +138,11 @@ impl<'a> Pruner<'a> {
         if self.filtered.is_empty() || entries.is_empty() {
             // A filter that matches nothing has no fields left to ask for.
             let none = matches!(self.filter, Expression::False);
-            return if none { Ok(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?) } else { Ok(entries) };
+            return if none {
+                Ok(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?)
+            } else {
+                Ok(entries)
+            };
         }
         let mask = BooleanArray::new(self.metrics.evaluate(&statistics(&entries, &self.filtered)?)?, None);
         if mask.true_count() == mask.len() { Ok(entries) } else { Ok(entries.filter(&mask)?) }
@@ -160,7 +163,8 @@ fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumn
     let mut columns = StatisticsColumns::new(&entries.record_count);
     for &id in ids {
         let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as arrow_array::ArrayRef);
+        let bounds =
+            |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as arrow_array::ArrayRef);
         let (values, nulls, nans) =
             (counts(&entries.value_counts), counts(&entries.null_value_counts), counts(&entries.nan_value_counts));
         columns = columns.with_counts(id, values, nulls, nans)?;

@@ -39,7 +39,9 @@ impl SplitOptions {
                 .and_then(|count| usize::try_from(count).ok())
                 .filter(|count| *count > 0)
                 .unwrap_or(default.lookback),
-            open_file_cost: number("read.split.open-file-cost").filter(|cost| *cost >= 0).unwrap_or(default.open_file_cost),
+            open_file_cost: number("read.split.open-file-cost")
+                .filter(|cost| *cost >= 0)
+                .unwrap_or(default.open_file_cost),
         }
     }
 }
@@ -99,7 +101,8 @@ fn cut(manifest: &PlannedManifest, row: usize, split_size: i64, mut piece: impl 
         let list = offsets.value(row);
         let offsets = list.as_primitive::<Int64Type>().values();
         let ascending = offsets.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
-        let inside = offsets.first().is_some_and(|first| *first >= 0) && offsets.last().is_some_and(|last| *last < size);
+        let inside =
+            offsets.first().is_some_and(|first| *first >= 0) && offsets.last().is_some_and(|last| *last < size);
         if ascending && inside {
             let ends = offsets.iter().skip(1).copied().chain([size]);
             offsets.iter().zip(ends).for_each(|(start, end)| piece(*start, end - start));

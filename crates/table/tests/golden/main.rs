@@ -1,0 +1,20 @@
+//! Runs what the golden tables say through planning and reading, one test a case.
+//!
+//! The folder comes from `ICEFIELD_GOLDEN`; without it the copy in `tests/data/golden` is used, else `../shared/golden`.
+//! Nothing of a set's content is known here, and a part that a set lacks is skipped. Tables are unpacked to a scratch
+//! folder and found there by relocation, whatever location their metadata name.
+
+mod plans;
+mod tables;
+
+use libtest_mimic::Arguments;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let Some(golden) = tables::Golden::find() else {
+        eprintln!("no golden data: set ICEFIELD_GOLDEN");
+        std::process::exit(1);
+    };
+    let trials = golden.tables().iter().flat_map(plans::trials).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}

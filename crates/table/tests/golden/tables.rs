@@ -1,0 +1,101 @@
+//! Golden tables, unpacked and opened.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use icefield_format::Limits;
+use icefield_format::metadata::TableMetadata;
+use icefield_table::storage::Storage;
+use serde_json::Value as Json;
+
+/// Where the makers of the tables had them.
+const BASE: &str = "/tmp/icefield-golden";
+
+/// A set of golden data.
+pub struct Golden {
+    folder: PathBuf,
+    scratch: PathBuf,
+}
+
+/// A table of the set.
+pub struct Table {
+    pub name: String,
+    pub expected: PathBuf,
+    pub storage: Storage,
+    pub metadata: Arc<TableMetadata>,
+}
+
+impl Golden {
+    pub fn find() -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let places = ["tests/data/golden", "../shared/golden"].map(|place| root.join(place));
+        let folder = match std::env::var_os("ICEFIELD_GOLDEN") {
+            Some(folder) => PathBuf::from(folder),
+            None => places.into_iter().find(|folder| folder.is_dir())?,
+        };
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden");
+        Some(Self { folder, scratch })
+    }
+
+    /// The tables that the set expects something of; one that cannot be opened is a failure of the whole run.
+    pub fn tables(&self) -> Vec<Table> {
+        let Ok(expected) = fs::read_dir(self.folder.join("expected")) else { return Vec::new() };
+        let mut folders: Vec<PathBuf> = expected.map(|entry| entry.unwrap().path()).collect();
+        folders.sort();
+        folders.into_iter().filter_map(|expected| self.table(expected)).collect()
+    }
+
+    fn table(&self, expected: PathBuf) -> Option<Table> {
+        let facts: Json = serde_json::from_slice(&fs::read(expected.join("table.json")).ok()?).unwrap();
+        let name = expected.file_name()?.to_str()?.to_owned();
+        self.unpack(&name);
+        let storage = Storage::default().relocated(
+            ["", "file:", "file://"].map(|scheme| (format!("{scheme}{BASE}"), self.scratch.display().to_string())),
+        );
+        let file = format!("{BASE}/{name}/{}", facts["metadata_file"].as_str()?);
+        let bytes = storage.read(&file).unwrap();
+        let metadata =
+            TableMetadata::from_json(&bytes, &Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Some(Table { name, expected, storage, metadata: Arc::new(metadata) })
+    }
+
+    fn unpack(&self, name: &str) {
+        let target = self.scratch.join(name);
+        let _ = fs::remove_dir_all(&target);
+        let folder = self.folder.join("tables").join(name);
+        if folder.is_dir() {
+            copy(&folder, &target);
+        } else {
+            let packed = fs::File::open(folder.with_extension("tar.gz")).unwrap();
+            fs::create_dir_all(&self.scratch).unwrap();
+            tar::Archive::new(GzDecoder::new(packed)).unpack(&self.scratch).unwrap();
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &target) } else { drop(fs::copy(&path, &target).unwrap()) }
+    }
+}
+
+impl Table {
+    /// A gzipped JSON document of what is expected, if the set has it.
+    pub fn expectation(&self, file: &str) -> Option<Json> {
+        let packed = fs::File::open(self.expected.join(file)).ok()?;
+        Some(serde_json::from_reader(GzDecoder::new(packed)).unwrap())
+    }
+
+    /// A location of the table as the expectations write it.
+    pub fn relative<'a>(&self, location: &'a str) -> &'a str {
+        match location.split_once(&format!("{BASE}/{}/", self.name)) {
+            Some((_, rest)) => rest,
+            None => location,
+        }
+    }
+}
