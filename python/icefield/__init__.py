@@ -5,18 +5,25 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import errors, transforms, types, values
+from icefield import catalog, errors, transforms, types, values
 from icefield._core import __version__, murmur3_32
+from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import IcefieldError
 from icefield.schema import Schema
+from icefield.table import Table
 from icefield.types import NestedField
 
 __all__ = [
+    "Catalog",
     "IcefieldError",
     "NestedField",
     "Schema",
+    "Table",
     "__version__",
+    "catalog",
     "errors",
+    "list_catalogs",
+    "load_catalog",
     "murmur3_32",
     "transforms",
     "types",

@@ -2,7 +2,7 @@
 //!
 //! Functions of this crate return [`Result`]; `?` takes the errors of every crate beneath and Python's own.
 
-use pyo3::PyErr;
+use pyo3::prelude::*;
 
 /// Classes of `icefield.errors`; imported when the first error is raised.
 mod classes {
@@ -11,6 +11,11 @@ mod classes {
     pyo3::import_exception!(icefield.errors, UnsupportedFeatureError);
     pyo3::import_exception!(icefield.errors, CorruptDataError);
     pyo3::import_exception!(icefield.errors, CommitFailedException);
+    pyo3::import_exception!(icefield.errors, CommitStateUnknownException);
+    pyo3::import_exception!(icefield.errors, MissingFileError);
+    pyo3::import_exception!(icefield.errors, StorageError);
+    pyo3::import_exception!(icefield.errors, ValidationError);
+    pyo3::import_exception!(icefield.errors, ValidationException);
 }
 pub use classes::*;
 
@@ -47,6 +52,44 @@ impl From<icefield_format::Error> for BorderError {
             // The enum may grow; what is not named yet still is one of ours.
             _ => IcefieldError::new_err(message),
         })
+    }
+}
+
+impl From<icefield_table::Error> for BorderError {
+    fn from(error: icefield_table::Error) -> Self {
+        use icefield_table::Error;
+        let message = error.to_string();
+        Self(match error {
+            Error::Format(error) => return error.into(),
+            // An exception of the caller's own code: the very one that was raised.
+            Error::Callback(error) => match error.downcast::<PyErr>() {
+                Ok(exception) => *exception,
+                Err(_) => IcefieldError::new_err(message),
+            },
+            Error::NotFound { .. } => MissingFileError::new_err(message),
+            Error::AlreadyExists { .. } | Error::Storage { .. } => StorageError::new_err(message),
+            Error::Invalid(_) => InvalidArgumentError::new_err(message),
+            Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
+            Error::Column { .. } => ValidationError::new_err(message),
+            Error::CorruptFile { path, .. } => CorruptDataError::new_err((message, path)),
+            Error::CommitFailed(_) => CommitFailedException::new_err(message),
+            Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),
+            Error::Validation(_) => ValidationException::new_err(message),
+            // A defect of ours, or a variant that is not named yet.
+            _ => IcefieldError::new_err(message),
+        })
+    }
+}
+
+/// An exception raised by a catalog that the Rust side called: what it means for the commit, or the exception itself.
+pub fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
+    use icefield_table::Error;
+    if error.is_instance_of::<CommitFailedException>(py) {
+        Error::CommitFailed(error.value(py).to_string())
+    } else if error.is_instance_of::<CommitStateUnknownException>(py) {
+        Error::CommitStateUnknown { snapshot_id: None, message: error.value(py).to_string() }
+    } else {
+        Error::Callback(Box::new(error))
     }
 }
 

@@ -9,6 +9,8 @@ mod capsule;
 mod errors;
 mod json;
 mod schema;
+mod storage;
+mod table;
 mod transforms;
 mod types;
 mod values;
@@ -19,7 +21,15 @@ use pyo3::prelude::*;
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
 /// Every room of the border.
-const ROOMS: &[Room] = &[capsule::register, types::register, schema::register, values::register, transforms::register];
+const ROOMS: &[Room] = &[
+    capsule::register, // one a line
+    types::register,
+    schema::register,
+    values::register,
+    transforms::register,
+    storage::register,
+    table::register,
+];
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

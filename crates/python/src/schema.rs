@@ -2,11 +2,16 @@
 
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
+use icefield_format::types::arrow::{FromArrow, ToArrow};
 use icefield_format::types::{Schema, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyString};
 
+use crate::capsule::{ArrowSchema, SchemaInput};
 use crate::errors::Result;
 use crate::json::JsonInput;
 use crate::types::{PyField, PyIcebergType};
@@ -58,6 +63,32 @@ impl PySchema {
     #[staticmethod]
     fn from_json(json: JsonInput) -> Result<Self> {
         Ok(Self(Schema::from_json(&json.0)?))
+    }
+
+    /// The schema of Arrow columns: anything with ``__arrow_c_schema__``, or data with ``__arrow_c_stream__``.
+    ///
+    /// Field ids are those that the columns carry (``PARQUET:field_id``), new ones above them else. ``format_version``
+    /// is that of the table: not every version has every type.
+    #[staticmethod]
+    #[pyo3(signature = (schema, *, format_version=3))]
+    fn from_arrow(schema: SchemaInput, format_version: u8) -> Result<Self> {
+        Ok(Self(Schema::from_arrow(&schema.0, &FromArrow::for_version(format_version))?))
+    }
+
+    /// This as a ``pyarrow.Schema``.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
+        let schema = ArrowSchema(Arc::new(slf.get().0.to_arrow(&ToArrow::default())?));
+        Ok(ArrowSchema::to_pyarrow(&Bound::new(slf.py(), schema)?)?)
+    }
+
+    /// This as a ``pyarrow.Schema``, under PyIceberg's name.
+    fn as_arrow<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
+        Self::to_arrow(slf)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+        let schema = ArrowSchema(Arc::new(self.0.to_arrow(&ToArrow::default())?));
+        Ok(schema.__arrow_c_schema__(py)?)
     }
 
     /// The JSON form.
@@ -131,6 +162,16 @@ impl PySchema {
         self.0.column_name(column_id).map(ToOwned::to_owned)
     }
 
+    /// The schema of some of the fields, ids kept.
+    #[pyo3(signature = (*names, case_sensitive=true))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+    fn select(&self, names: Vec<String>, case_sensitive: bool) -> Result<Self> {
+        for name in &names {
+            self.find(&FieldKey::Name(name.clone()), case_sensitive)?;
+        }
+        Ok(Self(self.0.select(&names, case_sensitive)?))
+    }
+
     fn __len__(&self) -> usize {
         self.0.fields().len()
     }
@@ -179,6 +220,39 @@ impl PySchema {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    }
+}
+
+/// A schema as Python hands it over: a [`PySchema`], its JSON form, or Arrow columns.
+#[derive(Debug)]
+pub enum IcebergSchemaInput {
+    /// One of ours.
+    Iceberg(Schema),
+    /// Arrow columns, which mean different types in different format versions.
+    Arrow(SchemaRef),
+}
+
+impl IcebergSchemaInput {
+    /// The schema for a table of a format version.
+    pub fn for_version(self, format_version: u8) -> Result<Schema> {
+        match self {
+            Self::Iceberg(schema) => Ok(schema),
+            Self::Arrow(arrow) => Ok(Schema::from_arrow(&arrow, &FromArrow::for_version(format_version))?),
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for IcebergSchemaInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(ours) = object.cast::<PySchema>() {
+            return Ok(Self::Iceberg(ours.get().0.clone()));
+        }
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyDict>() {
+            return Ok(Self::Iceberg(PySchema::from_json(JsonInput::extract(object)?)?.0));
+        }
+        SchemaInput::extract(object).map(|schema| Self::Arrow(schema.0))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Everything here is synchronous to its caller: the network is driven by one runtime and processor work by one pool,
 //! both of this process alone and both started at first use (see [`runtime`]).
 
+pub mod commit;
 pub mod error;
 pub mod plan;
 pub mod read;

@@ -4,6 +4,7 @@ mod evolution;
 mod json;
 mod partition;
 mod sort;
+mod text;
 
 use std::fmt;
 

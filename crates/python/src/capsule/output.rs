@@ -87,12 +87,12 @@ impl ArrowSchema {
         Self(schema.0)
     }
 
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+    pub fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         export_schema(py, &self.0)
     }
 
     /// This as a ``pyarrow.Schema``.
-    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.call_method1("schema", (slf,))
     }
 
@@ -130,7 +130,7 @@ impl ArrowArray {
     }
 
     /// This as a ``pyarrow.Array``.
-    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.call_method1("array", (slf,))
     }
 
@@ -169,7 +169,7 @@ impl ArrowTable {
     }
 
     /// This as a ``pyarrow.Table``.
-    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.call_method1("table", (slf,))
     }
 
@@ -217,7 +217,7 @@ impl ArrowStream {
     }
 
     /// This as a ``pyarrow.RecordBatchReader``.
-    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.getattr("RecordBatchReader")?.call_method1("from_stream", (slf,))
     }
 

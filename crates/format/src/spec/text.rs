@@ -1,0 +1,241 @@
+//! Partition fields and sort fields as a person writes them: `month(time)`, `bucket(8, carrier)`, `time desc nulls last`.
+//!
+//! The specification has no text form; this one is that of SQL dialects over Iceberg (`years(x)` is `year(x)`), and
+//! accepts the specification's names of transforms too (`bucket[8](carrier)`).
+
+use super::{FIRST_PARTITION_FIELD_ID, NullOrder, PartitionField, PartitionSpec, SortDirection, SortField, SortOrder};
+use crate::transform::Transform;
+use crate::types::Schema;
+use crate::{Error, Result};
+
+/// A transform of one column, and the words after it.
+struct Term<'a> {
+    transform: Transform,
+    column: String,
+    rest: &'a str,
+}
+
+impl PartitionSpec {
+    /// A spec of texts, its fields named as the Java library names them (`time_month`, `carrier_bucket`); `name =
+    /// transform` or `transform as name` gives another name.
+    pub fn from_text<S: AsRef<str>>(spec_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
+        let fields = fields.iter().zip(FIRST_PARTITION_FIELD_ID..).map(|(text, field_id)| {
+            let term = term(text.as_ref())?;
+            let name = match words(term.rest).as_slice() {
+                [] => default_name(&term.transform, &term.column),
+                [word, name] if word.eq_ignore_ascii_case("as") => (*name).to_owned(),
+                _ => return Err(Error::invalid(format!("not a partition field: {:?}", text.as_ref()))),
+            };
+            Ok(PartitionField {
+                source_ids: vec![source_id(schema, &term.column)?],
+                field_id,
+                name,
+                transform: term.transform,
+            })
+        });
+        Ok(Self { spec_id, fields: fields.collect::<Result<_>>()? })
+    }
+}
+
+impl SortOrder {
+    /// An order of texts: a column or transform, then perhaps `asc` or `desc`, then perhaps `nulls first` or `nulls last`.
+    /// Ascending is the default, with nulls first; descending has nulls last.
+    pub fn from_text<S: AsRef<str>>(order_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
+        let fields = fields.iter().map(|text| {
+            let term = term(text.as_ref())?;
+            let lower = term.rest.to_ascii_lowercase();
+            let (direction, null_order) = directions(&words(&lower))
+                .ok_or_else(|| Error::invalid(format!("not a sort field: {:?}", text.as_ref())))?;
+            let source_ids = vec![source_id(schema, &term.column)?];
+            Ok(SortField { source_ids, transform: term.transform, direction, null_order })
+        });
+        Ok(Self { order_id, fields: fields.collect::<Result<_>>()? })
+    }
+}
+
+fn directions(words: &[&str]) -> Option<(SortDirection, NullOrder)> {
+    let (direction, rest) = match words {
+        ["desc", rest @ ..] => (SortDirection::Descending, rest),
+        ["asc", rest @ ..] => (SortDirection::Ascending, rest),
+        rest => (SortDirection::Ascending, rest),
+    };
+    let null_order = match (rest, direction) {
+        (["nulls", "first"], _) | ([], SortDirection::Ascending) => NullOrder::First,
+        (["nulls", "last"], _) | ([], SortDirection::Descending) => NullOrder::Last,
+        _ => return None,
+    };
+    Some((direction, null_order))
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+fn source_id(schema: &Schema, column: &str) -> Result<i32> {
+    let field = schema.find_by_name(column, true)?;
+    field.map(|field| field.id).ok_or_else(|| {
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name.as_str()).collect();
+        Error::invalid(format!("no column {column:?}; the columns are {}", columns.join(", ")))
+    })
+}
+
+fn default_name(transform: &Transform, column: &str) -> String {
+    let suffix = match transform {
+        Transform::Identity => return column.to_owned(),
+        Transform::Bucket(_) => "bucket",
+        Transform::Truncate(_) => "trunc",
+        Transform::Year => "year",
+        Transform::Month => "month",
+        Transform::Day => "day",
+        Transform::Hour => "hour",
+        Transform::Void => "null",
+        Transform::Unknown(name) => name,
+    };
+    format!("{column}_{suffix}")
+}
+
+fn term(text: &str) -> Result<Term<'_>> {
+    let refuse = || Error::invalid(format!("not a column or a transform of one: {text:?}"));
+    let trimmed = text.trim();
+    let (head, rest) = name(trimmed).ok_or_else(refuse)?;
+    let (width, after) = bracketed(rest);
+    let Some(inside) = after.trim_start().strip_prefix('(') else {
+        // A column by itself.
+        return match width {
+            None if !head.is_empty() => Ok(Term { transform: Transform::Identity, column: head, rest }),
+            _ => Err(refuse()),
+        };
+    };
+    let close = inside.find(')').ok_or_else(refuse)?;
+    let (arguments, rest) = (&inside[..close], &inside[close + 1..]);
+    let (width, column) = match (width, arguments.split_once(',')) {
+        (Some(width), None) => (Some(width), arguments),
+        (None, Some((first, second))) if second.trim().bytes().all(|byte| byte.is_ascii_digit()) => {
+            (Some(second), first)
+        }
+        (None, Some((first, second))) => (Some(first), second),
+        (None, None) => (None, arguments),
+        (Some(_), Some(_)) => return Err(refuse()),
+    };
+    let (column, left) = name(column.trim()).ok_or_else(refuse)?;
+    if column.is_empty() || !left.trim().is_empty() {
+        return Err(refuse());
+    }
+    Ok(Term { transform: transform(&head, width, text)?, column, rest })
+}
+
+fn transform(name: &str, width: Option<&str>, text: &str) -> Result<Transform> {
+    let lower = name.to_ascii_lowercase();
+    let singular = match lower.as_str() {
+        "years" | "months" | "days" | "hours" => lower.trim_end_matches('s'),
+        "date" => "day",
+        other => other,
+    };
+    let parsed = match width {
+        Some(width) => Transform::parse(&format!("{singular}[{}]", width.trim()))?,
+        None => Transform::parse(singular)?,
+    };
+    match parsed {
+        Transform::Unknown(_) => Err(Error::invalid(format!(
+            "unknown transform in {text:?}; there are identity, bucket(n, x), truncate(w, x), year, month, day, hour, void"
+        ))),
+        known => Ok(known),
+    }
+}
+
+/// `[16]` at the beginning, and what is after it.
+fn bracketed(text: &str) -> (Option<&str>, &str) {
+    match text.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        Some((width, after)) => (Some(width), after),
+        None => (None, text),
+    }
+}
+
+/// A name, perhaps in quotes or backticks, and what is after it. Dots are part of it.
+fn name(text: &str) -> Option<(String, &str)> {
+    for quote in ['"', '`'] {
+        if let Some(inside) = text.strip_prefix(quote) {
+            return inside.split_once(quote).map(|(name, rest)| (name.to_owned(), rest));
+        }
+    }
+    let end = text.find(|c: char| c.is_whitespace() || "([,)]".contains(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    Some((name.to_owned(), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Field, PrimitiveType};
+
+    fn schema() -> Schema {
+        let fields = [("id", PrimitiveType::Long), ("time", PrimitiveType::Timestamp), ("a b", PrimitiveType::String)];
+        let fields = fields.into_iter().zip(1..).map(|((name, ty), id)| Field::optional(id, name, ty)).collect();
+        Schema::new(0, fields).unwrap()
+    }
+
+    #[test]
+    fn partition_fields() {
+        for (text, transform, source, name) in [
+            ("id", Transform::Identity, 1, "id"),
+            (" month( time ) ", Transform::Month, 2, "time_month"),
+            ("Months(time)", Transform::Month, 2, "time_month"),
+            ("bucket(8, id)", Transform::Bucket(8), 1, "id_bucket"),
+            ("bucket(id, 8)", Transform::Bucket(8), 1, "id_bucket"),
+            ("bucket[8](id) as b", Transform::Bucket(8), 1, "b"),
+            ("truncate(4, `a b`)", Transform::Truncate(4), 3, "a b_trunc"),
+            ("\"a b\"", Transform::Identity, 3, "a b"),
+            ("identity(id)", Transform::Identity, 1, "id"),
+            ("void(id)", Transform::Void, 1, "id_null"),
+        ] {
+            let spec = PartitionSpec::from_text(0, &[text], &schema()).unwrap();
+            let expected =
+                PartitionField { source_ids: vec![source], field_id: 1000, name: name.to_owned(), transform };
+            assert_eq!(spec.fields, [expected], "{text}");
+        }
+    }
+
+    #[test]
+    fn sort_fields() {
+        use NullOrder::{First, Last};
+        use SortDirection::{Ascending, Descending};
+        for (text, direction, null_order) in [
+            ("id", Ascending, First),
+            ("id DESC", Descending, Last),
+            ("bucket(4, id) desc nulls first", Descending, First),
+            ("id nulls last", Ascending, Last),
+            ("id asc NULLS LAST", Ascending, Last),
+        ] {
+            let order = SortOrder::from_text(1, &[text], &schema()).unwrap();
+            assert_eq!((order.fields[0].direction, order.fields[0].null_order), (direction, null_order), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        for text in [
+            "",
+            "nope",
+            "month(time",
+            "month(nope)",
+            "bucket(id)",
+            "bucket(x, id)",
+            "weeks(time)",
+            "bucket[2](3, id)",
+            "id as",
+            "bucket(0, id)",
+            "month(time) extra",
+            "()",
+            "month()",
+            "bucket(4 5, id)",
+            "year(time id)",
+            "`id",
+            "bucket[4]",
+        ] {
+            let refused = PartitionSpec::from_text(0, &[text], &schema());
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{text}: {refused:?}");
+        }
+        assert!(SortOrder::from_text(1, &["id sideways"], &schema()).is_err());
+        assert!(SortOrder::from_text(1, &["id nulls"], &schema()).is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! The one door to bytes: files of tables by URL, with the properties of a catalog.
+
+use std::collections::BTreeMap;
+
+use icefield_table::storage::{Existing, Storage};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use crate::errors::Result;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyStorage>()
+}
+
+/// Files of tables: local ones, memory, S3, GCS, Azure, HTTP, each by the scheme of its path.
+///
+/// ``relocate`` maps old prefixes of paths to new ones, for tables that were moved or copied.
+#[pyclass(frozen, name = "Storage", module = "icefield._core")]
+#[derive(Debug, Clone)]
+pub struct PyStorage(pub Storage);
+
+#[pymethods]
+impl PyStorage {
+    #[new]
+    #[pyo3(signature = (properties=BTreeMap::new(), relocate=BTreeMap::new()))]
+    fn py_new(properties: BTreeMap<String, String>, relocate: BTreeMap<String, String>) -> Self {
+        let storage = Storage::new(properties);
+        Self(if relocate.is_empty() { storage } else { storage.relocated(relocate) })
+    }
+
+    /// The whole file.
+    fn read<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.read(path))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Whether there is a file.
+    fn exists(&self, py: Python<'_>, path: &str) -> Result<bool> {
+        Ok(py.detach(|| self.0.exists(path))?)
+    }
+
+    /// Write a file whole; without ``overwrite`` one that exists is an error.
+    #[pyo3(signature = (path, data, *, overwrite=false))]
+    fn write(&self, py: Python<'_>, path: &str, data: PyBackedBytes, overwrite: bool) -> Result<()> {
+        let existing = if overwrite { Existing::Replace } else { Existing::Refuse };
+        Ok(py.detach(|| self.0.put(path, data.to_vec(), existing))?)
+    }
+
+    /// Delete a file; one that is not there is no error.
+    fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
+        Ok(py.detach(|| self.0.delete(path))?)
+    }
+
+    /// Paths and sizes of all files below a folder.
+    fn list(&self, py: Python<'_>, folder: &str) -> Result<Vec<(String, u64)>> {
+        let entries = py.detach(|| self.0.list(folder))?;
+        Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}

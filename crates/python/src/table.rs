@@ -1,0 +1,187 @@
+//! A table at one moment: its metadata, the file that holds it, and the storage it lies in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
+use icefield_format::spec::{PartitionSpec, SortOrder};
+use icefield_table::commit::{self, Committed, Pointer};
+use pyo3::prelude::*;
+use serde_json::Value as Json;
+
+use crate::errors::{InvalidArgumentError, Result, from_callback};
+use crate::json::JsonInput;
+use crate::schema::{IcebergSchemaInput, PySchema};
+use crate::storage::PyStorage;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyTableState>()
+}
+
+/// A table as one metadata file says it is. Commits give a new state; this one stays.
+#[pyclass(frozen, name = "TableState", module = "icefield._core")]
+#[derive(Debug, Clone)]
+pub struct PyTableState {
+    pub storage: PyStorage,
+    pub committed: Arc<Committed>,
+}
+
+/// Partition or sort fields: texts, or the JSON of a spec or order.
+#[derive(FromPyObject)]
+enum Fields {
+    Texts(Vec<String>),
+    Json(JsonInput),
+}
+
+/// A catalog of Python, asked for one table's pointer.
+struct CatalogPointer {
+    catalog: Py<PyAny>,
+    identifier: Py<PyAny>,
+}
+
+impl Pointer for CatalogPointer {
+    fn load(&self) -> icefield_table::Result<String> {
+        Python::attach(|py| {
+            let location = self.catalog.bind(py).call_method1("_pointer", (&self.identifier,));
+            location.and_then(|location| location.extract()).map_err(|error| from_callback(py, error))
+        })
+    }
+
+    fn swap(&self, base: &str, new: &str) -> icefield_table::Result<()> {
+        Python::attach(|py| {
+            let swapped = self.catalog.bind(py).call_method1("_swap", (&self.identifier, base, new));
+            swapped.map(drop).map_err(|error| from_callback(py, error))
+        })
+    }
+}
+
+impl PyTableState {
+    fn with(&self, committed: Committed) -> Self {
+        Self { storage: self.storage.clone(), committed: Arc::new(committed) }
+    }
+}
+
+#[pymethods]
+impl PyTableState {
+    /// Read a metadata file.
+    #[staticmethod]
+    fn load(py: Python<'_>, storage: &Bound<'_, PyStorage>, metadata_location: String) -> Result<Self> {
+        let storage = storage.get().clone();
+        let metadata = py.detach(|| commit::read_metadata(&storage.0, &metadata_location))?;
+        Ok(Self { storage, committed: Arc::new(Committed { location: metadata_location, metadata }) })
+    }
+
+    /// Write the first metadata file of a new table, of which no catalog knows yet.
+    #[staticmethod]
+    fn create(
+        py: Python<'_>,
+        storage: &Bound<'_, PyStorage>,
+        schema: IcebergSchemaInput,
+        location: String,
+        partition: Fields,
+        sort: Fields,
+        properties: BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let properties: StringMap = properties.into_iter().collect();
+        let version = properties.get("format-version").map_or(Ok(2), |text| text.trim().parse());
+        let version = version.map_err(|_| InvalidArgumentError::new_err("the property format-version is no number"))?;
+        let schema = schema.for_version(version)?;
+        let partition_spec = match partition {
+            Fields::Texts(texts) => PartitionSpec::from_text(0, &texts, &schema)?,
+            Fields::Json(json) => PartitionSpec::from_json(&json.0)?,
+        };
+        let sort_order = match sort {
+            Fields::Texts(texts) if texts.is_empty() => SortOrder::unsorted(),
+            Fields::Texts(texts) => SortOrder::from_text(1, &texts, &schema)?,
+            Fields::Json(json) => SortOrder::from_json(&json.0)?,
+        };
+        let definition = TableDefinition { schema, partition_spec, sort_order, location, properties };
+        let storage = storage.get().clone();
+        let committed = py.detach(|| commit::create_table(&storage.0, &definition))?;
+        Ok(Self { storage, committed: Arc::new(committed) })
+    }
+
+    /// Apply updates (REST protocol) to the table as the catalog now has it, if it meets the requirements.
+    fn commit(
+        &self,
+        py: Python<'_>,
+        catalog: Py<PyAny>,
+        identifier: Py<PyAny>,
+        requirements: JsonInput,
+        updates: JsonInput,
+    ) -> Result<Self> {
+        let requirements: Vec<_> = elements(&requirements.0)?
+            .iter()
+            .map(UpdateRequirement::from_json)
+            .collect::<std::result::Result<_, _>>()?;
+        let updates: Vec<_> =
+            elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
+        let pointer = CatalogPointer { catalog, identifier };
+        let committed = py.detach(|| commit::commit_updates(&self.storage.0, &pointer, &requirements, &updates))?;
+        Ok(self.with(committed))
+    }
+
+    /// Files of the table.
+    #[getter]
+    fn storage(&self) -> PyStorage {
+        self.storage.clone()
+    }
+
+    /// Location of the metadata file.
+    #[getter]
+    fn metadata_location(&self) -> &str {
+        &self.committed.location
+    }
+
+    /// The metadata as JSON.
+    fn metadata_json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.committed.metadata.to_json())
+    }
+
+    /// Base location of the table.
+    #[getter]
+    fn location(&self) -> &str {
+        self.committed.metadata.location()
+    }
+
+    /// Version of the table format.
+    #[getter]
+    fn format_version(&self) -> u8 {
+        self.committed.metadata.format_version().number()
+    }
+
+    /// The table's uuid; old v1 tables may have none.
+    #[getter]
+    fn table_uuid(&self) -> Option<&str> {
+        self.committed.metadata.table_uuid()
+    }
+
+    /// Id of the snapshot that readers see; none before the first commit of data.
+    #[getter]
+    fn current_snapshot_id(&self) -> Option<i64> {
+        self.committed.metadata.current_snapshot_id()
+    }
+
+    /// The schema with this id, or the current one.
+    #[pyo3(signature = (schema_id=None))]
+    fn schema(&self, schema_id: Option<i32>) -> Result<PySchema> {
+        let metadata = &self.committed.metadata;
+        let schema = match schema_id {
+            None => metadata.current_schema(),
+            Some(id) => metadata
+                .schema(id)
+                .ok_or_else(|| InvalidArgumentError::new_err(format!("the table has no schema with id {id}")))?,
+        };
+        Ok(PySchema(schema.as_ref().clone()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("TableState({})", self.committed.location)
+    }
+}
+
+/// The elements of a JSON array.
+fn elements(json: &Json) -> Result<&[Json]> {
+    Ok(json.as_array().ok_or_else(|| InvalidArgumentError::new_err("expected a JSON array"))?)
+}

@@ -1,0 +1,33 @@
+//! Metadata files: where they lie, how they are named, read and written ("Metastore Tables").
+
+use icefield_format::Limits;
+use icefield_format::metadata::properties::{METADATA_COMPRESSION, WRITE_METADATA_LOCATION};
+use icefield_format::metadata::{MetadataCodec, TableMetadata, compress, metadata_file_name, metadata_file_version};
+
+use crate::error::Result;
+use crate::storage::{Existing, Storage};
+
+/// Reads a metadata file, compressed or not.
+pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata> {
+    let bytes = storage.read(location)?;
+    Ok(TableMetadata::from_json(&bytes, &Limits::default()).map_err(|error| error.in_file(location))?)
+}
+
+/// Writes a metadata file under a name that no other attempt has, and gives its location.
+pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64) -> Result<String> {
+    let properties = metadata.properties();
+    let codec: MetadataCodec = METADATA_COMPRESSION.read(properties).parse()?;
+    let folder = match properties.get(WRITE_METADATA_LOCATION) {
+        Some(folder) => folder.trim_end_matches('/').to_owned(),
+        None => format!("{}/metadata", metadata.location().trim_end_matches('/')),
+    };
+    let name = metadata_file_name(version, &uuid::Uuid::new_v4().to_string(), codec);
+    let location = format!("{folder}/{name}");
+    storage.put(&location, compress(&metadata.to_json(), codec)?, Existing::Refuse)?;
+    Ok(location)
+}
+
+/// The version after that of a metadata file; names without one count as version 0.
+pub fn next_version(location: &str) -> u64 {
+    metadata_file_version(location).map_or(0, |version| version.saturating_add(1))
+}

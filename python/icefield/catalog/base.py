@@ -1,0 +1,212 @@
+"""What every catalog does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from typing_extensions import Self
+
+from icefield._secrets import redacted
+from icefield.catalog.identifier import Identifier, IdentifierLike
+from icefield.errors import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+
+if TYPE_CHECKING:
+    from icefield.schema import Schema
+    from icefield.table import Table
+
+__all__ = ["Catalog", "PropertiesUpdateSummary"]
+
+
+@dataclass(frozen=True)
+class PropertiesUpdateSummary:
+    """What a change of properties did."""
+
+    removed: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+_Self = TypeVar("_Self", bound="Catalog")
+
+
+class Catalog(ABC):
+    """Names of tables, and which metadata is theirs now.
+
+    Parameters
+    ----------
+    name
+        What the catalog calls itself; for SQL catalogs a part of every key.
+    **properties
+        How to reach the catalog and its storage. Secrets among them are never printed.
+
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        self.name = name
+        self.properties = {key: str(value) for key, value in properties.items()}
+
+    # Namespaces
+
+    @abstractmethod
+    def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
+        """List the namespaces directly beneath one; of the root if none is named."""
+
+    @abstractmethod
+    def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace.
+
+        Raises
+        ------
+        NamespaceAlreadyExistsError
+            If there is one of this name.
+
+        """
+
+    @abstractmethod
+    def drop_namespace(self, namespace: IdentifierLike) -> None:
+        """Drop an empty namespace.
+
+        Raises
+        ------
+        NoSuchNamespaceError
+            If there is none of this name.
+        NamespaceNotEmptyError
+            If it holds tables, views or namespaces.
+
+        """
+
+    @abstractmethod
+    def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
+        """Give the properties of a namespace."""
+
+    @abstractmethod
+    def update_namespace_properties(
+        self, namespace: IdentifierLike, removals: Iterable[str] = (), updates: Mapping[str, str] | None = None
+    ) -> PropertiesUpdateSummary:
+        """Remove and set properties of a namespace, all or none."""
+
+    def namespace_exists(self, namespace: IdentifierLike) -> bool:
+        """Say whether there is a namespace of this name."""
+        try:
+            self.load_namespace_properties(namespace)
+        except NoSuchNamespaceError:
+            return False
+        return True
+
+    def create_namespace_if_not_exists(
+        self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a namespace unless there is one of this name."""
+        with suppress(NamespaceAlreadyExistsError):
+            self.create_namespace(namespace, properties)
+
+    # Tables
+
+    @abstractmethod
+    def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
+        """List the tables directly in a namespace."""
+
+    @abstractmethod
+    def load_table(self, identifier: IdentifierLike) -> Table:
+        """Open a table as it is now.
+
+        Raises
+        ------
+        NoSuchTableError
+            If there is none of this name.
+
+        """
+
+    @abstractmethod
+    def create_table(
+        self,
+        identifier: IdentifierLike,
+        schema: Schema | Any,
+        location: str | None = None,
+        partition_spec: Any = None,
+        sort_order: Any = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> Table:
+        """Create a table.
+
+        Parameters
+        ----------
+        identifier
+            Namespace and name.
+        schema
+            An `icefield.Schema`, or anything with an Arrow schema (a pyarrow schema or table, a frame). Field ids are
+            assigned anew, as in every implementation of Iceberg.
+        location
+            Folder of the table; by default beneath the namespace's ``location`` property or the warehouse.
+        partition_spec, partition_by
+            The partitioning, as an object or as text: ``["month(time)", "bucket(8, carrier)"]``.
+        sort_order, sort_by
+            The order of rows in files, as an object or as text: ``["time asc nulls first"]``.
+        properties
+            Table properties; ``format-version`` chooses 1, 2 (default) or 3.
+
+        Raises
+        ------
+        NoSuchNamespaceError
+            If the namespace does not exist.
+        TableAlreadyExistsError
+            If there is a table or view of this name.
+
+        """
+
+    @abstractmethod
+    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
+        """Take in a table that exists in storage, by the location of its metadata file."""
+
+    @abstractmethod
+    def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
+        """Forget a table; its files stay unless a purge is requested."""
+
+    @abstractmethod
+    def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
+        """Give a table another name, in its namespace or in another; its files stay where they are."""
+
+    def purge_table(self, identifier: IdentifierLike) -> None:
+        """Forget a table and delete its files."""
+        self.drop_table(identifier, purge_requested=True)
+
+    def table_exists(self, identifier: IdentifierLike) -> bool:
+        """Say whether there is a table of this name."""
+        try:
+            self.load_table(identifier)
+        except NoSuchTableError:
+            return False
+        return True
+
+    def create_table_if_not_exists(self, identifier: IdentifierLike, schema: Schema | Any, **options: Any) -> Table:
+        """Create a table, or open the one of this name as it is."""
+        try:
+            return self.create_table(identifier, schema, **options)
+        except TableAlreadyExistsError:
+            return self.load_table(identifier)
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of connections; the catalog opens new ones if it is used again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {redacted(self.properties)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (type(self), self.name, self.properties)
+
+
+def _reopen(kind: type[Catalog], name: str, properties: dict[str, str]) -> Catalog:
+    return kind(name, **properties)

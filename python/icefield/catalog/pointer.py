@@ -1,0 +1,161 @@
+"""Catalogs that keep, for each table, the location of its current metadata file."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from icefield._core import Storage, TableState
+from icefield.catalog.base import Catalog
+from icefield.catalog.identifier import Identifier, IdentifierLike, table_tuple
+from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from icefield.table import Table, field_texts
+
+if TYPE_CHECKING:
+    from icefield.schema import Schema
+
+__all__ = ["PointerCatalog", "absolute_location"]
+
+
+class PointerCatalog(Catalog):
+    """A catalog whose commits swap one pointer: everything but the five operations on pointers and the namespaces.
+
+    ``_swap`` is the one step that makes a commit visible, and must be atomic.
+    """
+
+    @abstractmethod
+    def _pointer(self, identifier: IdentifierLike) -> str:
+        """Give the location of a table's metadata file; `NoSuchTableError` if there is no such table."""
+
+    @abstractmethod
+    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+        """Add a table; `TableAlreadyExistsError` if the name is taken."""
+
+    @abstractmethod
+    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        """Point a table at new metadata if it still points at ``base``.
+
+        Raises
+        ------
+        CommitFailedException
+            If it points elsewhere, or the swap certainly did not happen.
+        CommitStateUnknownException
+            If nobody knows whether it happened.
+
+        """
+
+    @abstractmethod
+    def _remove(self, identifier: IdentifierLike) -> None:
+        """Forget a table; `NoSuchTableError` if there is no such table."""
+
+    @abstractmethod
+    def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
+        """Rename a table."""
+
+    @property
+    def storage(self) -> Storage:
+        """Files, reached with this catalog's properties."""
+        return Storage(self.properties)
+
+    def load_table(self, identifier: IdentifierLike) -> Table:
+        """Open a table as it is now."""
+        return self._opened(identifier, TableState.load(self.storage, self._pointer(identifier)))
+
+    def create_table(
+        self,
+        identifier: IdentifierLike,
+        schema: Schema | Any,
+        location: str | None = None,
+        partition_spec: Any = None,
+        sort_order: Any = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> Table:
+        """Create a table."""
+        namespace, name = table_tuple(identifier)
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"no namespace {'.'.join(namespace)} in catalog {self.name}")
+        if self.table_exists(identifier):
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} exists already")
+        state = TableState.create(
+            self.storage,
+            schema,
+            self.default_location(namespace, name) if location is None else absolute_location(location),
+            field_texts(partition_spec, partition_by, "partitioning"),
+            field_texts(sort_order, sort_by, "sort order"),
+            {**self._table_defaults(), **{key: str(value) for key, value in (properties or {}).items()}},
+        )
+        try:
+            self._add(identifier, state.metadata_location)
+        except (TableAlreadyExistsError, NoSuchNamespaceError):
+            # Another creator was faster: nothing points at our file, nor ever will.
+            state.storage.delete(state.metadata_location)
+            raise
+        return self._opened(identifier, state)
+
+    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
+        """Take in a table that exists in storage, by the location of its metadata file."""
+        state = TableState.load(self.storage, metadata_location)
+        self._add(identifier, metadata_location)
+        return self._opened(identifier, state)
+
+    def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
+        """Forget a table; its files stay unless a purge is requested."""
+        table = self.load_table(identifier) if purge_requested else None
+        self._remove(identifier)
+        if table is not None:
+            # Only what lies beneath the table's own location: metadata may name files of other tables.
+            storage = table.storage
+            for path, _ in storage.list(table.location()):
+                storage.delete(path)
+
+    def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
+        """Give a table another name; its files stay where they are."""
+        self._rename(from_identifier, to_identifier)
+        return self.load_table(to_identifier)
+
+    def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
+        namespace, name = table_tuple(identifier)
+        return Table((*namespace, name), state, self)
+
+    def _table_defaults(self) -> dict[str, str]:
+        """Properties of new tables that the catalog's properties ``table-default.*`` give."""
+        prefix = "table-default."
+        return {key.removeprefix(prefix): value for key, value in self.properties.items() if key.startswith(prefix)}
+
+    def table_exists(self, identifier: IdentifierLike) -> bool:
+        """Say whether there is a table of this name; its metadata is not read."""
+        try:
+            self._pointer(identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return False
+        return True
+
+    def default_location(self, namespace: Identifier, table: str) -> str:
+        """Where a table lies that is created without a location: beneath its namespace's own or the warehouse."""
+        folder = self.load_namespace_properties(namespace).get("location")
+        if folder is None:
+            warehouse = self.properties.get("warehouse")
+            if warehouse is None:
+                msg = "no location for the table: give one, or the catalog a property 'warehouse'"
+                raise InvalidArgumentError(msg)
+            folder = "/".join((absolute_location(warehouse), *namespace))
+        suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
+        return f"{folder.rstrip('/')}/{table}{suffix}"
+
+
+def absolute_location(location: str) -> str:
+    """Give a location as a URL: a bare path becomes ``file://`` and absolute, any URL stays as it is."""
+    scheme = urlsplit(location).scheme
+    # One letter is a Windows drive.
+    if len(scheme) > 1:
+        return location.rstrip("/")
+    path = Path(os.path.abspath(Path(location).expanduser()))  # noqa: PTH100  (resolve() would follow links)
+    return "file://" + ("" if path.as_posix().startswith("/") else "/") + path.as_posix().rstrip("/")

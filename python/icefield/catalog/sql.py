@@ -1,0 +1,473 @@
+"""The SQL catalog: tables and layout of the JDBC catalog that Java and PyIceberg share, on SQLite or Postgres.
+
+Two tables: ``iceberg_tables`` (where each table's metadata is now) and ``iceberg_namespace_properties``. Any of the
+three libraries may open a database that another wrote; the catalog's name is part of every key. A database of the layout V0
+lacks the column ``iceberg_type``: it is used as it is, and upgraded where the property ``schema_version`` (or, as Java
+spells it, ``jdbc.schema-version``) says ``v1``.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icefield._optional import require
+from icefield.catalog.base import PropertiesUpdateSummary
+from icefield.catalog.identifier import Identifier, IdentifierLike, namespace_tuple, table_tuple
+from icefield.catalog.pointer import PointerCatalog
+from icefield.errors import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    InvalidArgumentError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = ["SqlCatalog"]
+
+_TABLE = "TABLE"
+# Java's mark that a namespace without properties exists; never shown.
+_EXISTS = "exists"
+# Seconds that a connection to SQLite waits for another writer.
+_BUSY_SECONDS = 60
+
+
+class SqlCatalog(PointerCatalog):
+    """A catalog in a SQL database.
+
+    Parameters
+    ----------
+    name
+        The catalog's name, part of every key: Java and PyIceberg must open it under the same one.
+    uri
+        A SQLAlchemy URL: ``sqlite:///folder/catalog.db`` (the folder is made), ``postgresql://user@host/database``.
+    warehouse
+        Where tables lie that are created without a location.
+    **properties
+        ``init_catalog_tables`` (default true), ``schema_version`` (``v1`` upgrades an older layout), and the properties
+        of the storage.
+
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        uri = self.properties.get("uri")
+        if not uri:
+            msg = "a SQL catalog needs the property 'uri', for example sqlite:///warehouse/catalog.db"
+            raise NoSuchPropertyException(msg)
+        self._engine = _open(uri)
+        # A database in memory is one connection, which threads take in turns.
+        one_connection = isinstance(self._engine.pool, require("sqlalchemy.pool").StaticPool)
+        self._alone: AbstractContextManager[Any] = threading.RLock() if one_connection else nullcontext()
+        self._layout = _Layout(self._engine, self.properties)
+
+    # Pointers
+
+    def _pointer(self, identifier: IdentifierLike) -> str:
+        namespace, table = table_tuple(identifier)
+        tables = self._layout.tables
+        with self._read() as connection:
+            found = connection.execute(
+                _sa().select(tables.c.metadata_location).where(self._is_table(namespace, table))
+            ).scalar()
+        if not found:
+            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
+        return str(found)
+
+    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+        namespace, table = table_tuple(identifier)
+        row = {
+            "catalog_name": self.name,
+            "table_namespace": ".".join(namespace),
+            "table_name": table,
+            "metadata_location": metadata_location,
+            "previous_metadata_location": None,
+        }
+        if self._layout.typed:
+            row["iceberg_type"] = _TABLE
+        try:
+            with self._write() as connection:
+                self._require_namespace(connection, namespace)
+                connection.execute(self._layout.tables.insert().values(row))
+        except require("sqlalchemy.exc").IntegrityError:
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, table))} exists already") from None
+
+    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        namespace, table = table_tuple(identifier)
+        tables = self._layout.tables
+        statement = (
+            tables.update()
+            .where(self._is_table(namespace, table), tables.c.metadata_location == base)
+            .values(metadata_location=new, previous_metadata_location=base)
+        )
+        executed = False
+        try:
+            with self._write() as connection:
+                changed = connection.execute(statement).rowcount
+                executed = True
+        except StorageError as error:
+            # Before the statement ran nothing can have happened; after it the answer to COMMIT may have been lost.
+            if executed and self._pointer_or_none(identifier) != new:
+                raise CommitStateUnknownException(str(error)) from error
+            if not executed:
+                raise CommitFailedException(str(error)) from error
+            return
+        if changed != 1:
+            self._pointer(identifier)  # dropped or renamed: says so
+            raise CommitFailedException(f"{'.'.join((*namespace, table))} was changed by another commit")
+
+    def _pointer_or_none(self, identifier: IdentifierLike) -> str | None:
+        try:
+            return self._pointer(identifier)
+        except (StorageError, NoSuchTableError):
+            return None
+
+    def _remove(self, identifier: IdentifierLike) -> None:
+        namespace, table = table_tuple(identifier)
+        with self._write() as connection:
+            removed = connection.execute(self._layout.tables.delete().where(self._is_table(namespace, table))).rowcount
+        if removed != 1:
+            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
+
+    def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
+        namespace, table = table_tuple(old)
+        to_namespace, to_table = table_tuple(new)
+        values = {"table_namespace": ".".join(to_namespace), "table_name": to_table}
+        try:
+            with self._write() as connection:
+                self._require_namespace(connection, to_namespace)
+                statement = self._layout.tables.update().where(self._is_table(namespace, table)).values(values)
+                changed = connection.execute(statement).rowcount
+        except require("sqlalchemy.exc").IntegrityError:
+            raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_table))} exists already") from None
+        if changed != 1:
+            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
+
+    def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
+        """List the tables directly in a namespace."""
+        levels = namespace_tuple(namespace)
+        tables = self._layout.tables
+        statement = (
+            _sa()
+            .select(tables.c.table_name)
+            .where(
+                tables.c.catalog_name == self.name,
+                tables.c.table_namespace == ".".join(levels),
+                self._layout.is_table(),
+            )
+        )
+        with self._read() as connection:
+            self._require_namespace(connection, levels)
+            return sorted((*levels, str(name)) for (name,) in connection.execute(statement))
+
+    # Namespaces
+
+    def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
+        """List the namespaces directly beneath one; of the root if none is named."""
+        levels = namespace_tuple(namespace)
+        with self._read() as connection:
+            if levels:
+                self._require_namespace(connection, levels)
+            found = self._all_namespaces(connection, levels)
+        depth = len(levels) + 1
+        return sorted({name[:depth] for name in found if len(name) >= depth})
+
+    def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace; the levels above it exist by it."""
+        levels = namespace_tuple(namespace)
+        if not levels:
+            raise InvalidArgumentError("the root namespace cannot be created")
+        try:
+            with self._write() as connection:
+                if self._namespace_is_there(connection, levels):
+                    raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already")
+                self._set_properties(connection, levels, {_EXISTS: "true", **(properties or {})})
+        except require("sqlalchemy.exc").IntegrityError:
+            raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already") from None
+
+    def drop_namespace(self, namespace: IdentifierLike) -> None:
+        """Drop an empty namespace."""
+        levels = namespace_tuple(namespace)
+        name = ".".join(levels)
+        tables, properties = self._layout.tables, self._layout.properties
+        with self._write() as connection:
+            self._require_namespace(connection, levels)
+            # Views count as well as tables: they are rows of the same table.
+            tables_here = (
+                _sa()
+                .select(tables.c.table_name)
+                .where(tables.c.catalog_name == self.name, tables.c.table_namespace == name)
+            )
+            if (first := connection.execute(tables_here).scalar()) is not None:
+                raise NamespaceNotEmptyError(f"namespace {name} is not empty: it holds {first}")
+            beneath = [child for child in self._all_namespaces(connection, levels) if len(child) > len(levels)]
+            if beneath:
+                raise NamespaceNotEmptyError(f"namespace {name} is not empty: it holds {'.'.join(beneath[0])}")
+            connection.execute(
+                properties.delete().where(properties.c.catalog_name == self.name, properties.c.namespace == name)
+            )
+
+    def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
+        """Give the properties of a namespace."""
+        levels = namespace_tuple(namespace)
+        with self._read() as connection:
+            self._require_namespace(connection, levels)
+            found = self._properties(connection, levels)
+        found.pop(_EXISTS, None)
+        return found
+
+    def update_namespace_properties(
+        self, namespace: IdentifierLike, removals: Iterable[str] = (), updates: Mapping[str, str] | None = None
+    ) -> PropertiesUpdateSummary:
+        """Remove and set properties of a namespace, all or none."""
+        levels = namespace_tuple(namespace)
+        removals, updates = set(removals), dict(updates or {})
+        if both := sorted(removals & updates.keys()):
+            raise InvalidArgumentError(f"properties are both removed and set: {', '.join(both)}")
+        if _EXISTS in removals or _EXISTS in updates:
+            raise InvalidArgumentError(f"the property {_EXISTS!r} is the catalog's own")
+        table = self._layout.properties
+        with self._write() as connection:
+            self._require_namespace(connection, levels)
+            existing = self._properties(connection, levels)
+            here = (table.c.catalog_name == self.name) & (table.c.namespace == ".".join(levels))
+            gone = sorted(removals & existing.keys())
+            connection.execute(table.delete().where(here, table.c.property_key.in_([*gone, *updates])))
+            # A namespace that existed only by its tables exists by itself from now on.
+            marked = {} if _EXISTS in existing else {_EXISTS: "true"}
+            self._set_properties(connection, levels, {**marked, **updates})
+        return PropertiesUpdateSummary(gone, sorted(updates), sorted(removals - existing.keys()))
+
+    def namespace_exists(self, namespace: IdentifierLike) -> bool:
+        """Say whether there is a namespace of this name, by itself or by what is in it."""
+        with self._read() as connection:
+            return self._namespace_is_there(connection, namespace_tuple(namespace))
+
+    # Rows
+
+    def _is_table(self, namespace: Identifier, table: str) -> Any:
+        tables = self._layout.tables
+        return _sa().and_(
+            tables.c.catalog_name == self.name,
+            tables.c.table_namespace == ".".join(namespace),
+            tables.c.table_name == table,
+            self._layout.is_table(),
+        )
+
+    def _all_namespaces(self, connection: sa.Connection, above: Identifier) -> list[Identifier]:
+        """Give every namespace at or beneath one that has properties or holds something."""
+        select = _sa().select
+        statements = [
+            select(column).distinct().where(catalog == self.name, *_within(column, above))
+            for catalog, column in (
+                (self._layout.tables.c.catalog_name, self._layout.tables.c.table_namespace),
+                (self._layout.properties.c.catalog_name, self._layout.properties.c.namespace),
+            )
+        ]
+        names = {str(name) for statement in statements for (name,) in connection.execute(statement)}
+        return sorted(tuple(name.split(".")) for name in names if name)
+
+    def _namespace_is_there(self, connection: sa.Connection, levels: Identifier) -> bool:
+        return not levels or bool(self._all_namespaces(connection, levels))
+
+    def _require_namespace(self, connection: sa.Connection, levels: Identifier) -> None:
+        if not self._namespace_is_there(connection, levels):
+            raise NoSuchNamespaceError(f"no namespace {'.'.join(levels)} in catalog {self.name}")
+
+    def _properties(self, connection: sa.Connection, levels: Identifier) -> dict[str, str]:
+        table = self._layout.properties
+        statement = (
+            _sa()
+            .select(table.c.property_key, table.c.property_value)
+            .where(table.c.catalog_name == self.name, table.c.namespace == ".".join(levels))
+        )
+        return {str(key): str(value) for key, value in connection.execute(statement)}
+
+    def _set_properties(self, connection: sa.Connection, levels: Identifier, values: Mapping[str, str]) -> None:
+        rows = [
+            {
+                "catalog_name": self.name,
+                "namespace": ".".join(levels),
+                "property_key": key,
+                "property_value": str(value),
+            }
+            for key, value in values.items()
+        ]
+        if rows:
+            connection.execute(self._layout.properties.insert(), rows)
+
+    # Connections
+
+    @contextmanager
+    def _read(self) -> Iterator[sa.Connection]:
+        with _errors(self.name), self._alone, self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        with (
+            _errors(self.name),
+            self._alone,
+            self._engine.connect().execution_options(icefield_write=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._engine.dispose()
+
+
+class _Layout:
+    """The two tables, as they are in this database."""
+
+    def __init__(self, engine: sa.Engine, properties: Mapping[str, str]) -> None:
+        sa = _sa()
+        metadata = sa.MetaData()
+        self.tables = sa.Table(
+            "iceberg_tables",
+            metadata,
+            sa.Column("catalog_name", sa.String(255), primary_key=True),
+            sa.Column("table_namespace", sa.String(255), primary_key=True),
+            sa.Column("table_name", sa.String(255), primary_key=True),
+            sa.Column("metadata_location", sa.String(1000)),
+            sa.Column("previous_metadata_location", sa.String(1000)),
+            sa.Column("iceberg_type", sa.String(5)),
+        )
+        self.properties = sa.Table(
+            "iceberg_namespace_properties",
+            metadata,
+            sa.Column("catalog_name", sa.String(255), primary_key=True),
+            sa.Column("namespace", sa.String(255), primary_key=True),
+            sa.Column("property_key", sa.String(255), primary_key=True),
+            sa.Column("property_value", sa.String(1000)),
+        )
+        with _errors("the database"):
+            if properties.get("init_catalog_tables", "true").lower() != "false":
+                self._create(engine, metadata)
+            wanted = properties.get("schema_version", properties.get("jdbc.schema-version", "")).lower()
+            self.typed = self._is_typed(engine)
+            if not self.typed and wanted == "v1":
+                self._upgrade(engine)
+
+    def is_table(self) -> Any:
+        """Leave out views; rows of the layout V0 have no type and are tables."""
+        if not self.typed:
+            return _sa().true()
+        return (self.tables.c.iceberg_type == _TABLE) | self.tables.c.iceberg_type.is_(None)
+
+    @staticmethod
+    def _create(engine: sa.Engine, metadata: sa.MetaData) -> None:
+        if set(metadata.tables) <= set(_sa().inspect(engine).get_table_names()):
+            return
+        for last in (False, True):
+            try:
+                with engine.connect().execution_options(icefield_write=True) as connection, connection.begin():
+                    metadata.create_all(connection)
+            except (_exc().OperationalError, _exc().ProgrammingError, _exc().IntegrityError):
+                # Another process may have made them in the same moment: then the second try finds them.
+                if last:
+                    raise
+            else:
+                return
+
+    def _is_typed(self, engine: sa.Engine) -> bool:
+        columns = _sa().inspect(engine).get_columns("iceberg_tables")
+        return any(column["name"] == "iceberg_type" for column in columns)
+
+    def _upgrade(self, engine: sa.Engine) -> None:
+        try:
+            with engine.connect().execution_options(icefield_write=True) as connection, connection.begin():
+                connection.execute(_sa().text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"))
+        except (_exc().OperationalError, _exc().ProgrammingError):
+            if not self._is_typed(engine):  # else another process was first
+                raise
+        self.typed = True
+
+
+def _sa() -> Any:
+    return require("sqlalchemy")
+
+
+def _exc() -> Any:
+    return require("sqlalchemy.exc")
+
+
+def _within(column: Any, above: Identifier) -> list[Any]:
+    """Keep the namespace ``above`` and what is beneath it."""
+    if not above:
+        return []
+    name = ".".join(above)
+    return [(column == name) | column.startswith(f"{name}.", autoescape=True)]
+
+
+@contextmanager
+def _errors(where: str) -> Iterator[None]:
+    """Errors of the database as ours: without the statement and its parameters, and without the URL."""
+    try:
+        yield
+    except _exc().IntegrityError:
+        raise
+    except _exc().SQLAlchemyError as error:
+        reason = getattr(error, "orig", None) or error
+        raise StorageError(f"catalog {where}: {reason}") from error
+
+
+def _open(uri: str) -> sa.Engine:
+    """Open an engine; of SQLite with a write-ahead log, so that readers never wait, and patience with other writers."""
+    try:
+        url = _sa().make_url(uri)
+    except _exc().ArgumentError:
+        raise InvalidArgumentError("the property 'uri' of the catalog is no database URL") from None
+    if url.drivername in {"postgres", "postgresql"}:
+        require("psycopg")
+        url = url.set(drivername="postgresql+psycopg")
+    engine = _open_sqlite(url) if url.get_backend_name() == "sqlite" else _sa().create_engine(url, pool_pre_ping=True)
+    # A connection must not be shared with a forked child: it opens its own.
+    weak = weakref.ref(engine)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: (found := weak()) is not None and found.dispose(close=False))
+    return engine
+
+
+def _open_sqlite(url: sa.URL) -> sa.Engine:
+    memory = url.database in {None, "", ":memory:"}
+    options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS, "check_same_thread": False}}
+    if memory:
+        options["poolclass"] = require("sqlalchemy.pool").StaticPool
+    elif url.database and not url.database.startswith("file:"):
+        Path(url.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
+    engine = _sa().create_engine(url, **options)
+
+    def connected(connection: Any, _record: object) -> None:
+        # Transactions are begun below, where it is known whether they will write.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_SECONDS * 1000}")
+        if not memory:
+            # Kept in the file; refused while another connection turns it on, and where the file is read-only.
+            with suppress(sqlite3.OperationalError):
+                connection.execute("PRAGMA journal_mode=WAL")
+
+    def begin(connection: Any) -> None:
+        writes = connection.get_execution_options().get("icefield_write")
+        # A reader that turned writer could not wait for others: it would hold an outdated snapshot.
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    listen = require("sqlalchemy.event").listen
+    listen(engine, "connect", connected)
+    listen(engine, "begin", begin)
+    return engine  # type: ignore[no-any-return]

@@ -1,0 +1,319 @@
+"""Tables: what is in them now, what was in them before, and how they change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from icefield._core import Storage, TableState
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from icefield.catalog.identifier import Identifier
+    from icefield.catalog.pointer import PointerCatalog
+    from icefield.schema import Schema
+
+__all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a table after one commit ("Snapshots")."""
+
+    snapshot_id: int
+    timestamp_ms: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    manifest_list: str | None
+    summary: Mapping[str, str]
+    schema_id: int | None
+    first_row_id: int | None
+    added_rows: int | None
+
+    @property
+    def operation(self) -> str | None:
+        """What made it: ``append``, ``replace``, ``overwrite`` or ``delete``."""
+        return self.summary.get("operation")
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLogEntry:
+    """Which snapshot was current from when on."""
+
+    snapshot_id: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogEntry:
+    """A metadata file that was current before."""
+
+    metadata_file: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """A branch or tag ("Snapshot References")."""
+
+    snapshot_id: int
+    snapshot_ref_type: str
+    min_snapshots_to_keep: int | None
+    max_snapshot_age_ms: int | None
+    max_ref_age_ms: int | None
+
+
+class Table:
+    """A table as it was when it was opened; `refresh` takes it to now.
+
+    Opened by a catalog, or without one by `Table.from_metadata`: then it is read-only.
+    """
+
+    def __init__(self, identifier: Identifier, state: TableState, catalog: PointerCatalog | None) -> None:
+        self._identifier = identifier
+        self._state = state
+        self._catalog = catalog
+
+    @classmethod
+    def from_metadata(
+        cls, metadata_location: str, *, relocate: Mapping[str, str] | None = None, **properties: str
+    ) -> Table:
+        """Open a table without a catalog.
+
+        Parameters
+        ----------
+        metadata_location
+            A metadata file.
+        relocate
+            Old prefixes of paths to new ones, for a table that was moved or copied.
+        **properties
+            How to reach the storage.
+
+        """
+        storage = Storage({key: str(value) for key, value in properties.items()}, dict(relocate or {}))
+        return cls((), TableState.load(storage, metadata_location), None)
+
+    # What it is
+
+    def name(self) -> Identifier:
+        """Namespace and name; empty for a table opened without a catalog."""
+        return self._identifier
+
+    @property
+    def identifier(self) -> Identifier:
+        """Namespace and name."""
+        return self._identifier
+
+    @property
+    def catalog(self) -> PointerCatalog | None:
+        """The catalog that it was opened by."""
+        return self._catalog
+
+    @property
+    def storage(self) -> Storage:
+        """Its files."""
+        return self._state.storage
+
+    @property
+    def metadata_location(self) -> str:
+        """Location of the metadata file."""
+        return self._state.metadata_location
+
+    def location(self) -> str:
+        """Give the base location, beneath which new files are written."""
+        return self._state.location
+
+    @property
+    def format_version(self) -> int:
+        """Version of the table format."""
+        return self._state.format_version
+
+    @property
+    def table_uuid(self) -> str | None:
+        """The table's uuid; old tables of version 1 may have none."""
+        return self._state.table_uuid
+
+    def metadata_json(self) -> str:
+        """Give the whole metadata as JSON (Appendix C)."""
+        return self._state.metadata_json()
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self._state.metadata_json())
+        return document
+
+    def schema(self) -> Schema:
+        """Give the current schema."""
+        return self._state.schema()
+
+    def schemas(self) -> dict[int, Schema]:
+        """Give all schemas by their ids."""
+        ids = [schema["schema-id"] for schema in self._document.get("schemas", [])]
+        return {schema_id: self._state.schema(schema_id) for schema_id in ids} or {0: self.schema()}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Table properties."""
+        return dict(self._document.get("properties", {}))
+
+    def current_snapshot(self) -> Snapshot | None:
+        """Give the snapshot that readers see, if there is one."""
+        current = self._state.current_snapshot_id
+        return None if current is None else self.snapshot_by_id(current)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Give all snapshots, oldest first."""
+        return [_snapshot(entry) for entry in self._document.get("snapshots", [])]
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """Give the snapshot with this id, if there is one."""
+        return next((snapshot for snapshot in self.snapshots() if snapshot.snapshot_id == snapshot_id), None)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """Give the snapshot that a branch or tag names, if there is one."""
+        ref = self.refs().get(name)
+        return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
+
+    def history(self) -> list[SnapshotLogEntry]:
+        """Say which snapshot was current from when on, oldest first."""
+        log = self._document.get("snapshot-log", [])
+        return [SnapshotLogEntry(entry["snapshot-id"], entry["timestamp-ms"]) for entry in log]
+
+    def metadata_log(self) -> list[MetadataLogEntry]:
+        """Give the metadata files that were current before, oldest first."""
+        log = self._document.get("metadata-log", [])
+        return [MetadataLogEntry(entry["metadata-file"], entry["timestamp-ms"]) for entry in log]
+
+    def refs(self) -> dict[str, SnapshotRef]:
+        """Give all branches and tags by their names."""
+        return {name: _ref(entry) for name, entry in self._document.get("refs", {}).items()}
+
+    def last_sequence_number(self) -> int:
+        """Give the highest sequence number of any snapshot; 0 in version 1."""
+        return int(self._document.get("last-sequence-number", 0))
+
+    # How it changes
+
+    def refresh(self) -> Table:
+        """Take this table to its newest metadata.
+
+        Returns
+        -------
+        Table
+            This one.
+
+        """
+        catalog = self._require_catalog()
+        location = catalog._pointer(self._identifier)  # noqa: SLF001
+        if location != self.metadata_location:
+            self._become(TableState.load(self.storage, location))
+        return self
+
+    def commit(self, requirements: Iterable[Mapping[str, Any]], updates: Iterable[Mapping[str, Any]]) -> Table:
+        """Apply updates of the REST protocol to the table as it is now, if it meets the requirements.
+
+        Raises
+        ------
+        CommitFailedException
+            If it does not meet them, or other commits won every race.
+        CommitStateUnknownException
+            If nobody knows whether it was committed.
+
+        """
+        catalog = self._require_catalog()
+        state = self._state.commit(catalog, self._identifier, list(requirements), list(updates))
+        self._become(state)
+        return self
+
+    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()) -> Table:
+        """Set and remove table properties."""
+        changes: list[dict[str, Any]] = []
+        if updates:
+            changes.append({"action": "set-properties", "updates": {k: str(v) for k, v in updates.items()}})
+        if removals := list(removals):
+            changes.append({"action": "remove-properties", "removals": removals})
+        return self.commit([], changes)
+
+    def _become(self, state: TableState) -> None:
+        self._state = state
+        self.__dict__.pop("_document", None)
+
+    def _require_catalog(self) -> PointerCatalog:
+        if self._catalog is None:
+            msg = "this table was opened by its metadata file, without a catalog: it is read-only and never newer"
+            raise UnsupportedFeatureError(msg)
+        return self._catalog
+
+    # How it looks
+
+    def __repr__(self) -> str:
+        name = ".".join(self._identifier) or self.metadata_location
+        columns = "\n".join(f"  {field}" for field in self.schema().fields)
+        snapshot = self.current_snapshot()
+        state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
+        return f"{name}(\n{columns}\n)\nformat version {self.format_version}, {state}"
+
+    def _repr_html_(self) -> str:
+        name = ".".join(self._identifier) or self.metadata_location
+        snapshot = self.current_snapshot()
+        state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
+        # Only the table's name comes from outside; the schema escapes its own.
+        safe = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return f"<b>{safe}</b> (format version {self.format_version}, {state}){self.schema()._repr_html_()}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return (self._identifier, self.metadata_location) == (other._identifier, other.metadata_location)
+
+    def __hash__(self) -> int:
+        return hash((self._identifier, self.metadata_location))
+
+
+def _snapshot(entry: Mapping[str, Any]) -> Snapshot:
+    return Snapshot(
+        snapshot_id=entry["snapshot-id"],
+        timestamp_ms=entry["timestamp-ms"],
+        parent_snapshot_id=entry.get("parent-snapshot-id"),
+        sequence_number=entry.get("sequence-number", 0),
+        manifest_list=entry.get("manifest-list"),
+        summary=dict(entry.get("summary", {})),
+        schema_id=entry.get("schema-id"),
+        first_row_id=entry.get("first-row-id"),
+        added_rows=entry.get("added-rows"),
+    )
+
+
+def _ref(entry: Mapping[str, Any]) -> SnapshotRef:
+    return SnapshotRef(
+        snapshot_id=entry["snapshot-id"],
+        snapshot_ref_type=entry["type"],
+        min_snapshots_to_keep=entry.get("min-snapshots-to-keep"),
+        max_snapshot_age_ms=entry.get("max-snapshot-age-ms"),
+        max_ref_age_ms=entry.get("max-ref-age-ms"),
+    )
+
+
+def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> Any:
+    """Give partition or sort fields as the core takes them: texts, or the JSON of an object that has some.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If both forms are given.
+
+    """
+    if fields is not None and texts is not None:
+        msg = f"give the {what} once: as an object or as text"
+        raise InvalidArgumentError(msg)
+    given = fields if texts is None else texts
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [given]
+    if hasattr(given, "to_json"):
+        return json.loads(given.to_json())
+    return given if isinstance(given, Mapping) else list(given)

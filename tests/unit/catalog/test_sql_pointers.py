@@ -1,0 +1,284 @@
+"""The SQL catalog's rows: namespaces, names of tables, and the swap that makes a commit visible."""
+
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import icefield as ice
+from icefield.catalog import load_catalog
+from icefield.catalog.sql import SqlCatalog
+from icefield.errors import (
+    CommitFailedException,
+    InvalidArgumentError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+
+
+@pytest.fixture(params=["file", "memory"])
+def catalog(request, tmp_path):
+    uri = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/folder/catalog.db"
+    with SqlCatalog("test", uri=uri, warehouse=str(tmp_path)) as opened:
+        yield opened
+
+
+def test_namespaces_nest(catalog):
+    catalog.create_namespace("a.b.c", {"owner": "me"})
+    catalog.create_namespace("a_b")
+    assert catalog.list_namespaces() == [("a",), ("a_b",)]
+    assert catalog.list_namespaces("a") == [("a", "b")]
+    assert catalog.list_namespaces(("a", "b")) == [("a", "b", "c")]
+    assert catalog.list_namespaces("a.b.c") == []
+    assert catalog.namespace_exists("a.b")
+    assert not catalog.namespace_exists("a.c")
+    assert catalog.load_namespace_properties("a.b.c") == {"owner": "me"}
+    assert catalog.load_namespace_properties("a") == {}
+
+
+@pytest.mark.parametrize("name", ["a%", "a_", "a\\", "a'b", 'a"b', "ä", "日本", "a b"])
+def test_names_are_taken_literally(catalog, name):
+    catalog.create_namespace((name,))
+    catalog.create_namespace("ax.y")
+    assert catalog.list_namespaces((name,)) == []
+    catalog._add((name, "t'1"), "file:/m")
+    assert catalog.list_tables((name,)) == [(name, "t'1")]
+    assert catalog._pointer((name, "t'1")) == "file:/m"
+
+
+def test_namespace_errors(catalog):
+    catalog.create_namespace("a.b")
+    with pytest.raises(NamespaceAlreadyExistsError, match=r"a\.b exists already"):
+        catalog.create_namespace("a.b")
+    catalog.create_namespace_if_not_exists("a.b")
+    with pytest.raises(NoSuchNamespaceError, match="no namespace x in catalog test"):
+        catalog.drop_namespace("x")
+    with pytest.raises(LookupError):
+        catalog.load_namespace_properties("x")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.list_namespaces("x")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.list_tables("x")
+    with pytest.raises(NamespaceNotEmptyError, match=r"holds a\.b"):
+        catalog.drop_namespace("a")
+    catalog.drop_namespace("a.b")
+    assert not catalog.namespace_exists("a")
+    for wrong in ("a..b", ".", ("a.b",), ("",)):
+        with pytest.raises(InvalidArgumentError):
+            catalog.create_namespace(wrong)
+
+
+def test_namespace_properties_change_together(catalog):
+    catalog.create_namespace("a", {"x": "1", "y": "2"})
+    summary = catalog.update_namespace_properties("a", removals=["x", "z"], updates={"y": "3", "w": "4"})
+    assert (summary.removed, summary.updated, summary.missing) == (["x"], ["w", "y"], ["z"])
+    assert catalog.load_namespace_properties("a") == {"y": "3", "w": "4"}
+    with pytest.raises(InvalidArgumentError, match="both removed and set: y"):
+        catalog.update_namespace_properties("a", removals=["y"], updates={"y": "5"})
+    assert catalog.load_namespace_properties("a") == {"y": "3", "w": "4"}
+
+
+def test_pointers(catalog):
+    catalog.create_namespace("a")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog._add("b.t", "m1")
+    catalog._add("a.t", "m1")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog._add("a.t", "m2")
+    assert catalog.list_tables("a") == [("a", "t")]
+    assert catalog.table_exists("a.t")
+    with pytest.raises(NamespaceNotEmptyError, match="holds t"):
+        catalog.drop_namespace("a")
+    catalog._swap("a.t", "m1", "m2")
+    with pytest.raises(CommitFailedException, match="another commit"):
+        catalog._swap("a.t", "m1", "m3")
+    assert catalog._pointer("a.t") == "m2"
+    with pytest.raises(NoSuchTableError):
+        catalog._swap("a.u", "m1", "m3")
+    catalog._add("a.other", "m9")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog._rename("a.t", "a.other")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog._rename("a.t", "nowhere.t")
+    with pytest.raises(NoSuchTableError):
+        catalog._rename("a.gone", "a.new")
+    catalog._rename("a.t", "a.new")
+    assert catalog.list_tables("a") == [("a", "new"), ("a", "other")]
+    catalog._remove("a.new")
+    with pytest.raises(NoSuchTableError, match=r"no table a\.new in catalog test"):
+        catalog._remove("a.new")
+
+
+def test_the_catalog_name_is_part_of_every_key(tmp_path):
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    one, two = SqlCatalog("one", uri=uri), SqlCatalog("two", uri=uri)
+    one.create_namespace("a", {"k": "1"})
+    assert not two.namespace_exists("a")
+    two.create_namespace("a", {"k": "2"})
+    one._add("a.t", "m1")
+    two._add("a.t", "m2")
+    two._swap("a.t", "m2", "m3")
+    assert (one._pointer("a.t"), two._pointer("a.t")) == ("m1", "m3")
+    two._remove("a.t")
+    two.drop_namespace("a")
+    assert one.load_namespace_properties("a") == {"k": "1"}
+
+
+def test_of_many_swaps_each_wins_once(tmp_path):
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    SqlCatalog("c", uri=uri).create_namespace("a")
+    SqlCatalog("c", uri=uri)._add("a.t", "0")
+    start = threading.Barrier(4)
+
+    def work(_):
+        catalog = SqlCatalog("c", uri=uri)
+        start.wait()
+        won = 0
+        while won < 25:
+            base = catalog._pointer("a.t")
+            try:
+                catalog._swap("a.t", base, str(int(base) + 1))
+            except CommitFailedException:
+                continue
+            won += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert SqlCatalog("c", uri=uri)._pointer("a.t") == "100"
+
+
+def test_of_many_creators_one_wins(tmp_path):
+    start = threading.Barrier(4)
+
+    def create(number):
+        start.wait()
+        catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/new.db")
+        catalog.create_namespace_if_not_exists("a")
+        try:
+            catalog._add("a.t", str(number))
+        except TableAlreadyExistsError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(create, range(4))) == 1
+
+
+def test_a_thread_shares_the_memory_catalog():
+    catalog = load_catalog("m", type="in-memory")
+    catalog.create_namespace("a")
+    catalog._add("a.t", "0")
+
+    def bump(_):
+        while True:
+            base = catalog._pointer("a.t")
+            try:
+                return catalog._swap("a.t", base, str(int(base) + 1))
+            except CommitFailedException:
+                continue
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(bump, range(64)))
+    assert catalog._pointer("a.t") == "64"
+
+
+GOLDEN = next(
+    (
+        Path(folder)
+        for folder in (os.environ.get("ICEFIELD_GOLDEN"), "tests/data/golden", "../shared/golden")
+        if folder and (Path(folder) / "tables/jdbc_catalog").is_dir()
+    ),
+    None,
+)
+
+
+@pytest.mark.golden
+@pytest.mark.skipif(GOLDEN is None, reason="this golden set has no jdbc_catalog")
+@pytest.mark.parametrize("layout", ["V0", "V1"])
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_databases_of_java(tmp_path, layout, upgrade):
+    expected = json.loads((GOLDEN / "expected/jdbc_catalog/catalog.json").read_text())
+    file = expected["files"][layout]
+    shutil.copy(GOLDEN / "tables/jdbc_catalog" / file, tmp_path)
+    properties = {"schema_version": "v1"} if upgrade else {}
+    catalog = SqlCatalog(expected["catalog_name"], uri=f"sqlite:///{tmp_path}/{file}", **properties)
+    for name, content in expected["namespaces"].items():
+        found = catalog.load_namespace_properties(name)
+        assert content.items() <= found.items()
+    for name, table in expected["tables"].items():
+        assert catalog._pointer(name) == table["metadata_location"]
+        namespace = tuple(name.split(".")[:-1])
+        assert (*namespace, name.rpartition(".")[2]) in catalog.list_tables(namespace)
+        catalog._swap(name, table["metadata_location"], "file:/new")
+        assert catalog._pointer(name) == "file:/new"
+    with sqlite3.connect(tmp_path / file) as raw:
+        columns = [row[1] for row in raw.execute("PRAGMA table_info(iceberg_tables)")]
+    raw.close()
+    assert ("iceberg_type" in columns) == (layout == "V1" or upgrade)
+
+
+def test_views_of_others_are_no_tables(tmp_path):
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db")
+    catalog.create_namespace("a")
+    with sqlite3.connect(tmp_path / "c.db") as raw:
+        raw.execute("INSERT INTO iceberg_tables VALUES ('c', 'a', 'v', 'm', NULL, 'VIEW')")
+        raw.execute("INSERT INTO iceberg_tables VALUES ('c', 'a', 't', 'm', NULL, NULL)")
+    raw.close()
+    assert catalog.list_tables("a") == [("a", "t")]
+    with pytest.raises(NoSuchTableError):
+        catalog._pointer("a.v")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog._add("a.v", "m")
+    catalog._remove("a.t")
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace("a")
+
+
+def test_pyiceberg_shares_the_database(tmp_path):
+    from pyiceberg.catalog.sql import SqlCatalog as Theirs
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField
+
+    uri = f"sqlite:///{tmp_path}/c.db"
+    ours = SqlCatalog("c", uri=uri, warehouse=str(tmp_path))
+    ours.create_namespace("a.b", {"owner": "us"})
+    theirs = Theirs("c", uri=uri, warehouse=f"file://{tmp_path}")
+    assert theirs.load_namespace_properties("a.b")["owner"] == "us"
+    table = theirs.create_table("a.b.t", Schema(NestedField(1, "id", LongType(), required=False)))
+    assert ours._pointer("a.b.t") == table.metadata_location
+    theirs.create_namespace("z", {"k": "v"})
+    assert ours.load_namespace_properties("z") == {"k": "v"}
+    assert ours.list_namespaces() == [("a",), ("z",)]
+    theirs.engine.dispose()
+
+
+def test_what_is_wrong_with_the_database(tmp_path):
+    with pytest.raises(NoSuchPropertyException, match="'uri'"):
+        SqlCatalog("c")
+    with pytest.raises(InvalidArgumentError, match="no database URL"):
+        SqlCatalog("c", uri="what is this")
+    (tmp_path / "garbage.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StorageError, match="not a database"):
+        SqlCatalog("c", uri=f"sqlite:///{tmp_path}/garbage.db")
+    assert issubclass(ice.errors.StorageError, OSError)
+
+
+def test_secrets_are_not_printed(tmp_path):
+    catalog = SqlCatalog(
+        "c", **{"uri": f"sqlite:///{tmp_path}/c.db", "s3.secret-access-key": "hush", "warehouse": "s3://b/w"}
+    )
+    assert "hush" not in repr(catalog)
+    assert "s3://b/w" in repr(catalog)
+    with pytest.raises(StorageError, match="catalog the database") as failure:
+        SqlCatalog("c", uri="postgresql://me:hush@127.0.0.1:1/db")
+    assert "hush" not in str(failure.value)
