@@ -1,10 +1,13 @@
 //! Types and schemas ("Schemas and Data Types"; JSON forms in Appendix C).
 
 pub mod arrow;
+mod avro_ids;
 mod compatibility;
+pub mod evolution;
 mod ids;
 mod index;
 mod json;
+mod name_mapping;
 mod nested;
 mod primitive;
 mod promotion;
@@ -12,7 +15,8 @@ mod schema;
 mod select;
 
 pub use compatibility::Checks;
+pub use name_mapping::{MappedField, NAME_MAPPING_PROPERTY, NameMapping};
 pub use nested::{Field, ListType, MapType, StructType, Type};
 pub use primitive::{DEFAULT_CRS, EdgeAlgorithm, MAX_DECIMAL_PRECISION, PrimitiveType};
-pub use promotion::is_promotion_allowed;
+pub use promotion::{is_promotion_allowed, promote};
 pub use schema::Schema;

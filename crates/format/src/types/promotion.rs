@@ -1,7 +1,12 @@
 //! Which type may take the place of which ("Schema Evolution", "Type Promotion").
 
 use super::{PrimitiveType, Type};
+use crate::error::{Error, Result};
+use crate::value::Value;
 use PrimitiveType as P;
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+const NANOS_PER_DAY: i64 = MICROS_PER_DAY * 1000;
 
 /// Whether a column of type `from` may become one of type `to` in a table of this format version.
 ///
@@ -18,5 +23,18 @@ pub fn is_promotion_allowed(from: &Type, to: &PrimitiveType, format_version: u8)
         (P::Date, P::Timestamp | P::TimestampNs) => format_version >= 3,
         (P::Unknown, to) => format_version >= 3 && !matches!(to, P::Unrecognized(_)),
         _ => false,
+    }
+}
+
+/// A value of type `from` as one of `to`, to which it may be promoted.
+pub fn promote(value: &Value, from: &Type, to: &PrimitiveType) -> Result<Value> {
+    let out_of_range = || Error::invalid(format!("{value:?} of type {from} is out of the range of {to}"));
+    let scaled = |days: i32, units: i64| i64::from(days).checked_mul(units).map(Value::Long).ok_or_else(out_of_range);
+    match (value, to) {
+        (Value::Int(value), P::Long) => Ok(Value::Long(i64::from(*value))),
+        (Value::Float(value), P::Double) => Ok(Value::Double(f64::from(*value))),
+        (Value::Int(days), P::Timestamp) => scaled(*days, MICROS_PER_DAY),
+        (Value::Int(days), P::TimestampNs) => scaled(*days, NANOS_PER_DAY),
+        _ => Ok(value.clone()),
     }
 }

@@ -14,9 +14,12 @@ use serde_json::Value as Json;
 
 mod corrupt;
 mod documents;
+mod evolution;
 mod expressions;
+mod file_schemas;
 mod manifests;
 mod metadata;
+mod name_mapping;
 mod row_lineage;
 mod schemas;
 mod specs;
@@ -34,6 +37,7 @@ type Module = fn(&Golden, Vec<Json>) -> Vec<Trial>;
 const MODULES: &[(&str, Module)] = &[
     ("../corrupt/corrupt.json", metadata::corrupt),
     ("bounds.json", values::truncated_bounds),
+    ("evolution.json", evolution::trials),
     ("expire.json", updates::expire),
     ("expr.json", expressions::expressions),
     ("hash.json", transforms::hash),
@@ -44,14 +48,15 @@ const MODULES: &[(&str, Module)] = &[
     ("metadata_upgrade.json", metadata::upgrade),
     ("metadata_valid.json", metadata::valid),
     ("metrics.json", expressions::metrics),
+    ("name_mapping.json", name_mapping::trials),
     ("orders.json", specs::orders),
     ("paths.json", transforms::paths),
     ("promotion.json", types::promotions),
     ("properties.json", updates::property_names),
     ("requirements.json", updates::requirements),
     ("residuals.json", expressions::residuals),
-    ("schemas.json", schemas::trials),
     ("row_lineage.json", row_lineage::inheritance),
+    ("schemas.json", schemas::trials),
     ("single_binary.json", values::single_binary),
     ("single_json.json", values::single_json),
     ("spec_updates.json", specs::spec_updates),

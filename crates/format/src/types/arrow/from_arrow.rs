@@ -4,7 +4,7 @@
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, TimeUnit};
 
 use super::to_arrow::{geo_of, join};
-use super::{DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, FIELD_ID_KEY, extension};
+use super::{DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, extension, field_id};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::types::ids::{next_id, with_ids};
@@ -114,7 +114,7 @@ impl Reader {
         let path = join(parent, name);
         let ty = self.data_type(field, &path, depth)?;
         let metadata = field.metadata();
-        let id = metadata.get(FIELD_ID_KEY).and_then(|text| text.parse().ok()).filter(|id| *id >= 0);
+        let id = field_id(field);
         let required = !field.is_nullable() && ty != Type::Primitive(PrimitiveType::Unknown);
         let doc = metadata.get(DOC_KEY).cloned();
         Some(Field { required, doc, ..Field::optional(id.unwrap_or(NO_ID), name, ty) })

@@ -2,9 +2,11 @@
 //!
 //! The whole mapping stands in one table in `docs/types.md`; a test holds this module to it.
 
+mod file_ids;
 mod from_arrow;
 mod to_arrow;
 
+pub use file_ids::{field_id, has_ids, with_ids_only, with_mapped_ids, with_positional_ids};
 pub use from_arrow::{FromArrow, Nanoseconds, UnsignedLongs};
 pub use to_arrow::{StringLayout, ToArrow};
 

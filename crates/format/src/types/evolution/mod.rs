@@ -1,0 +1,95 @@
+//! Schema evolution: a batch of changes, checked one by one and made at once ("Schema Evolution").
+//!
+//! The operations, their checks and their order are those of the Java library's `UpdateSchema`.
+
+mod apply;
+mod change;
+mod properties;
+mod union;
+
+pub use change::NewColumn;
+pub use properties::PropertyChanges;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::{Field, Schema};
+
+/// Changes of a schema that wait to be applied.
+///
+/// Names are those of the schema as it was, full and with dots; columns that were added are named by where they were
+/// added. A failed operation leaves the others as they were.
+#[derive(Debug, Clone)]
+pub struct SchemaUpdate {
+    base: Schema,
+    format_version: u8,
+    last_column_id: i32,
+    case_sensitive: bool,
+    allow_incompatible: bool,
+    deletes: HashSet<i32>,
+    /// Changed and new fields by id.
+    updates: HashMap<i32, Field>,
+    /// New fields in their order, by the id of their parent; `None` is the top.
+    additions: HashMap<Option<i32>, Vec<i32>>,
+    /// Full names of new fields.
+    added_names: HashMap<String, i32>,
+    /// Parents of new nested fields.
+    added_parents: HashMap<i32, i32>,
+    moves: HashMap<Option<i32>, Vec<Move>>,
+    identifiers: BTreeSet<String>,
+}
+
+/// A field's way to another place in its struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Move {
+    id: i32,
+    to: Target,
+}
+
+/// A place in a struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    First,
+    Before(i32),
+    After(i32),
+}
+
+impl SchemaUpdate {
+    /// Begins with the current schema of a table and the highest column id that it ever gave.
+    pub fn new(schema: &Schema, last_column_id: i32, format_version: u8) -> Self {
+        let names = schema.identifier_field_ids().iter().filter_map(|id| schema.column_name(*id));
+        Self {
+            base: schema.clone(),
+            format_version,
+            last_column_id,
+            case_sensitive: true,
+            allow_incompatible: false,
+            deletes: HashSet::new(),
+            updates: HashMap::new(),
+            additions: HashMap::new(),
+            added_names: HashMap::new(),
+            added_parents: HashMap::new(),
+            moves: HashMap::new(),
+            identifiers: names.map(str::to_owned).collect(),
+        }
+    }
+
+    /// Whether names are told apart by case from here on; they are at first.
+    pub fn case_sensitive(&mut self, case_sensitive: bool) -> &mut Self {
+        self.case_sensitive = case_sensitive;
+        self
+    }
+
+    /// Allows changes that old data may not fit: required columns without a default, optional columns made required.
+    pub fn allow_incompatible(&mut self) -> &mut Self {
+        self.allow_incompatible = true;
+        self
+    }
+
+    /// The highest column id, those of new columns included.
+    pub fn last_column_id(&self) -> i32 {
+        self.last_column_id
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Table properties that follow a change of the schema: the name mapping, and settings for single columns.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
+use super::SchemaUpdate;
+
+/// Prefixes of properties whose names end in that of a column.
+const COLUMN_PREFIXES: [&str; 3] = [
+    "write.metadata.metrics.column.",
+    "write.parquet.bloom-filter-enabled.column.",
+    "write.parquet.stats-enabled.column.",
+];
+
+/// Properties to change along with the schema.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PropertyChanges {
+    /// To be set.
+    pub set: Vec<(String, String)>,
+    /// To be removed, before others are set.
+    pub removed: Vec<String>,
+}
+
+impl SchemaUpdate {
+    /// What becomes of the properties of the table once it has the schema `changed`, the result of these changes. A name
+    /// mapping that cannot be read is left as it is.
+    pub fn property_changes<'a>(
+        &self,
+        changed: &Schema,
+        properties: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> PropertyChanges {
+        let renamed = self.renamed(changed);
+        let gone = self.base.ids().iter().filter(|id| changed.column_name(**id).is_none());
+        let deleted: HashSet<_> = gone.filter_map(|id| self.base.column_name(*id)).collect();
+        let mut changes = PropertyChanges::default();
+        for (key, value) in properties {
+            if key == NAME_MAPPING_PROPERTY {
+                changes.set.extend(self.name_mapping(value).map(|mapping| (key.to_owned(), mapping)));
+            }
+            let split = COLUMN_PREFIXES.iter().find_map(|prefix| Some((prefix, key.strip_prefix(prefix)?)));
+            let Some((prefix, column)) = split else { continue };
+            if let Some(name) = renamed.get(column) {
+                changes.removed.push(key.to_owned());
+                changes.set.push((format!("{prefix}{name}"), value.to_owned()));
+            } else if deleted.contains(column) {
+                changes.removed.push(key.to_owned());
+            }
+        }
+        changes
+    }
+
+    /// The text of the name mapping after the changes, if they change it.
+    fn name_mapping(&self, text: &str) -> Option<String> {
+        let mapping = NameMapping::parse(text).ok()?;
+        let updated = mapping.updated(&self.updates, &self.additions).ok()?;
+        (updated != mapping).then(|| updated.to_json().to_string())
+    }
+
+    /// New full names of changed columns by their old ones.
+    fn renamed<'a>(&'a self, changed: &'a Schema) -> HashMap<&'a str, &'a str> {
+        let names =
+            self.base.ids().iter().filter_map(|id| Some((self.base.column_name(*id)?, changed.column_name(*id)?)));
+        names.filter(|(old, new)| old != new).collect()
+    }
+}

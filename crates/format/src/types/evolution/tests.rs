@@ -1,0 +1,1 @@
+//! What the golden vectors do not say.
