@@ -3,12 +3,28 @@
 //! The core knows no files and no threads: decoders take bytes and give columns. Authority is the ORC draft of version 2
 //! and, where it is silent or wrong, the files that orc-core and the C++ library write.
 
+mod calendar;
+mod column;
 pub mod compress;
+pub mod encrypt;
 pub mod error;
 pub mod limits;
+pub mod predicate;
 pub mod proto;
+pub mod read;
+pub mod rle;
+pub mod source;
+pub mod stream;
+pub mod stripe;
+pub mod tail;
 pub mod types;
+pub mod zone;
 
+pub use encrypt::{CallbackKeys, KeyName, KeyProvider, MemoryKeys};
 pub use error::{Corrupt, Error, Result};
 pub use limits::Limits;
+pub use predicate::{Literal, Predicate, Test};
+pub use read::{CalendarRule, Projection, ReadOptions, Reader, RowFilter, StripeLoader, StripeReader};
+pub use source::{Source, Step};
+pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};

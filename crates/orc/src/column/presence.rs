@@ -1,0 +1,180 @@
+//! Which values are there: PRESENT streams, a parent's nulls, and the spreading of dense values over slots.
+
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
+
+use super::ColumnPositions;
+use crate::error::{Error, Result};
+use crate::rle::BooleanReader;
+use crate::stream::{Context, Positions};
+
+/// The slots that a parent wants filled.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots<'a> {
+    /// How many.
+    pub count: usize,
+    /// Which of them exist for the column; `None` means all.
+    pub mask: Option<&'a BooleanBuffer>,
+}
+
+impl Slots<'_> {
+    /// So many slots, all of them existing.
+    pub fn all(count: usize) -> Self {
+        Self { count, mask: None }
+    }
+}
+
+/// Which slots hold a value.
+#[derive(Debug)]
+pub struct Validity {
+    /// All slots.
+    pub slots: usize,
+    /// Those that hold a value; `None` means all.
+    pub valid: Option<BooleanBuffer>,
+    /// How many hold one.
+    pub present: usize,
+}
+
+impl Validity {
+    /// As Arrow wants it.
+    pub fn nulls(&self) -> Option<NullBuffer> {
+        self.valid.clone().map(NullBuffer::new)
+    }
+
+    /// Dense values over all slots; a slot without a value gets `fill`.
+    pub fn spread<T: Copy>(&self, dense: Vec<T>, fill: T) -> Vec<T> {
+        match &self.valid {
+            None => dense,
+            Some(valid) => spread(&dense, valid, fill),
+        }
+    }
+}
+
+/// Dense values over the slots whose bit is set. The loop over a mixed word has no branch on the bits.
+fn spread<T: Copy>(dense: &[T], valid: &BooleanBuffer, fill: T) -> Vec<T> {
+    let slots = valid.len();
+    let mut out = Vec::with_capacity(slots + 64);
+    let mut rest = dense;
+    for word in valid.bit_chunks().iter_padded() {
+        match (word, rest.split_at_checked(64)) {
+            (u64::MAX, Some((values, later))) => {
+                out.extend_from_slice(values);
+                rest = later;
+            }
+            (0, _) => out.resize(out.len() + 64, fill),
+            _ => {
+                let mut next = 0;
+                out.extend((0..64).map(|bit| {
+                    let set = word >> bit & 1 == 1;
+                    let value = rest.get(next).copied().unwrap_or(fill);
+                    next += usize::from(set);
+                    if set { value } else { fill }
+                }));
+                rest = rest.get(next..).unwrap_or_default();
+            }
+        }
+    }
+    out.truncate(slots);
+    out
+}
+
+/// What every column has: its id, its PRESENT stream, its row-group positions.
+#[derive(Debug)]
+pub struct Head {
+    /// The column id.
+    pub column: u32,
+    presence: Option<BooleanReader>,
+    positions: Option<ColumnPositions>,
+}
+
+impl Head {
+    /// The head of a column.
+    pub fn new(column: u32, presence: Option<BooleanReader>, positions: Option<ColumnPositions>) -> Self {
+        Self { column, presence, positions }
+    }
+
+    /// Reads which of the slots hold a value.
+    pub fn validity(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<Validity> {
+        let count = slots.count;
+        let existing = slots.mask.map_or(count, BooleanBuffer::count_set_bits);
+        let Some(presence) = &mut self.presence else {
+            return Ok(Validity { slots: count, valid: slots.mask.cloned(), present: existing });
+        };
+        let own = presence.read(existing, context)?;
+        let present = own.count_set_bits();
+        if present == count {
+            return Ok(Validity { slots: count, valid: None, present });
+        }
+        let valid = match slots.mask {
+            None => own,
+            Some(mask) => deposit(&own, mask),
+        };
+        Ok(Validity { slots: count, valid: Some(valid), present })
+    }
+
+    /// Passes over rows; says how many of them hold a value.
+    pub fn skip(&mut self, rows: usize, context: &mut Context) -> Result<usize> {
+        /// Rows at a time.
+        const STEP: usize = 1 << 16;
+        let Some(presence) = &mut self.presence else { return Ok(rows) };
+        let (mut left, mut present) = (rows, 0);
+        while left > 0 {
+            let step = left.min(STEP);
+            present += presence.read(step, context)?.count_set_bits();
+            left -= step;
+        }
+        Ok(present)
+    }
+
+    /// The position of a row group, from which PRESENT has taken its numbers.
+    pub fn seek<T>(
+        &mut self,
+        group: usize,
+        context: &mut Context,
+        rest: impl FnOnce(&mut Positions<'_>, &mut Context) -> Result<T>,
+    ) -> Result<T> {
+        let place = || format!("column {} ROW_INDEX", self.column);
+        let entries = self.positions.clone().ok_or_else(|| Error::corrupt(place(), "is not there"))?;
+        let entry = entries.get(group).ok_or_else(|| Error::corrupt(place(), format!("has no group {group}")))?;
+        let mut positions = Positions::new(entry);
+        if let Some(presence) = &mut self.presence {
+            presence.seek(&mut positions, context)?;
+        }
+        rest(&mut positions, context)
+    }
+}
+
+/// The bits of `own`, one after the other, at the set places of `mask`.
+fn deposit(own: &BooleanBuffer, mask: &BooleanBuffer) -> BooleanBuffer {
+    let mut out = BooleanBufferBuilder::new(mask.len());
+    let mut own = own.iter();
+    for exists in mask.iter() {
+        out.append(exists && own.next().unwrap_or(false));
+    }
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_spread_over_set_bits_only() {
+        let bits: Vec<bool> = (0..777).map(|slot| slot < 70 || slot % 3 == 0 && !(200..400).contains(&slot)).collect();
+        let valid = BooleanBuffer::from(bits.clone());
+        let dense: Vec<i32> = (1..=valid.count_set_bits() as i32).collect();
+        let mut next = 0;
+        let expected: Vec<i32> = bits
+            .iter()
+            .map(|bit| {
+                if *bit {
+                    next += 1;
+                    next
+                } else {
+                    -1
+                }
+            })
+            .collect();
+        assert_eq!(spread(&dense, &valid, -1), expected);
+        assert_eq!(spread(&dense, &valid.slice(0, 9), -1), expected[..9]);
+    }
+}

@@ -1,0 +1,344 @@
+//! Text and bytes: direct, and through a dictionary.
+
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, PrimitiveArray, StringArray};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+use super::ColumnReader;
+use super::presence::{Head, Slots};
+use crate::error::{Error, Result};
+use crate::rle::IntReader;
+use crate::stream::{ByteStream, Context};
+use crate::types::{ArrowOptions, Kind, StringForm};
+
+/// How the values leave.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    strings: StringForm,
+    trim: bool,
+}
+
+impl Form {
+    /// Of a text column.
+    pub fn new(kind: &Kind, options: &ArrowOptions) -> Self {
+        Self { strings: options.strings, trim: options.trim_char && matches!(kind, Kind::Char { .. }) }
+    }
+
+    /// Of a binary column.
+    pub fn bytes() -> Self {
+        Self { strings: StringForm::Binary, trim: false }
+    }
+
+    /// Values without the dictionary form.
+    fn plain(self) -> Self {
+        Self { strings: if self.strings == StringForm::Binary { StringForm::Binary } else { StringForm::Utf8 }, ..self }
+    }
+
+    fn array(self, column: u32, mut values: Values, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        if self.trim {
+            values.trim();
+        }
+        let Values { offsets, bytes } = values;
+        let text = self.strings != StringForm::Binary;
+        let text_ok = !text || is_text(&offsets, &bytes);
+        // The offsets begin at 0, never fall, and end at the length: `Values` only ever appends to both.
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let bytes = Buffer::from_vec(bytes);
+        if !text {
+            return Ok(Arc::new(BinaryArray::new(offsets, bytes, nulls)));
+        }
+        if !text_ok {
+            return Err(Error::value(format!("column {column}: text that is not UTF-8 (it can be read as binary)")));
+        }
+        // SAFETY: `is_text` has just found every value to be UTF-8, and the offsets are those of `bytes`.
+        let array = unsafe { StringArray::new_unchecked(offsets, bytes, nulls) };
+        Ok(Arc::new(array))
+    }
+}
+
+/// Values, one behind the other.
+#[derive(Debug, Default)]
+struct Values {
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+}
+
+impl Values {
+    /// Cuts trailing spaces of every value.
+    fn trim(&mut self) {
+        let mut kept = 0usize;
+        let mut start = 0usize;
+        for offset in self.offsets.iter_mut().skip(1) {
+            let end = *offset as usize;
+            let value = self.bytes.get(start..end).unwrap_or_default();
+            let length = value.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+            self.bytes.copy_within(start..start + length, kept);
+            kept += length;
+            start = end;
+            *offset = kept as i32;
+        }
+        self.bytes.truncate(kept);
+    }
+}
+
+/// Whether every value is UTF-8: the whole is, and no offset stands inside a character.
+fn is_text(offsets: &[i32], bytes: &[u8]) -> bool {
+    if simdutf8::basic::from_utf8(bytes).is_err() {
+        return false;
+    }
+    // A boundary byte of a character is never 0b10xx_xxxx.
+    bytes.is_ascii() || offsets.iter().all(|offset| bytes.get(*offset as usize).is_none_or(|byte| *byte & 0xC0 != 0x80))
+}
+
+/// Offsets of values with these lengths.
+fn offsets_of(column: u32, lengths: &[i64]) -> Result<Vec<i32>> {
+    let mut offsets = Vec::with_capacity(lengths.len() + 1);
+    offsets.push(0);
+    let mut end = 0u64;
+    let mut all = 0u64;
+    for length in lengths {
+        // A negative length is a huge one, which `all` remembers.
+        all |= *length as u64;
+        end = end.wrapping_add(*length as u64);
+        offsets.push(end as i32);
+    }
+    if all > i32::MAX as u64 || end > i32::MAX as u64 {
+        return Err(Error::value(format!(
+            "column {column}: a batch of text or bytes beyond 2 GiB (or a length that lies)"
+        )));
+    }
+    Ok(offsets)
+}
+
+/// `string`, `char`, `varchar`, `binary`, written plainly.
+#[derive(Debug)]
+pub struct DirectColumn {
+    head: Head,
+    data: ByteStream,
+    lengths: IntReader,
+    form: Form,
+    scratch: Vec<i64>,
+}
+
+impl DirectColumn {
+    pub fn new(head: Head, data: ByteStream, lengths: IntReader, form: Form) -> Self {
+        Self { head, data, lengths, form, scratch: Vec::new() }
+    }
+}
+
+impl ColumnReader for DirectColumn {
+    fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        /// Bytes that are taken on trust.
+        const FIRST: usize = 1 << 20;
+        let column = self.head.column;
+        let validity = self.head.validity(slots, context)?;
+        self.lengths.read_vec(validity.present, &mut self.scratch, context)?;
+        if validity.valid.is_some() {
+            self.scratch = validity.spread(std::mem::take(&mut self.scratch), 0);
+        }
+        let offsets = offsets_of(column, &self.scratch)?;
+        let total = offsets.last().copied().unwrap_or_default() as usize;
+        let mut bytes = Vec::with_capacity(total.min(FIRST));
+        self.data.read_onto(total, &mut bytes, context)?;
+        let array = self.form.plain().array(column, Values { offsets, bytes }, validity.nulls())?;
+        if self.form.strings != StringForm::Dictionary {
+            return Ok(array);
+        }
+        let keys = PrimitiveArray::<Int32Type>::new((0..slots.count as i32).collect(), validity.nulls());
+        Ok(Arc::new(DictionaryArray::new(keys, array)))
+    }
+
+    fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()> {
+        let present = self.head.skip(rows, context)?;
+        let bytes = sum_lengths(&mut self.lengths, present, &mut self.scratch, context)?;
+        self.data.skip(bytes, context)
+    }
+
+    fn seek(&mut self, group: usize, context: &mut Context) -> Result<()> {
+        self.head.seek(group, context, |positions, context| {
+            self.data.seek(positions)?;
+            self.lengths.seek(positions, context)
+        })
+    }
+}
+
+/// The sum of the next lengths.
+pub(super) fn sum_lengths(
+    lengths: &mut IntReader,
+    mut count: usize,
+    scratch: &mut Vec<i64>,
+    context: &mut Context,
+) -> Result<usize> {
+    /// Lengths at a time.
+    const STEP: usize = 1 << 13;
+    let mut sum = 0usize;
+    while count > 0 {
+        let step = count.min(STEP);
+        lengths.read_vec(step, scratch, context)?;
+        for length in scratch.iter() {
+            let length = usize::try_from(*length).map_err(|_| lengths.corrupt("a negative length"))?;
+            sum = sum.checked_add(length).ok_or_else(|| lengths.corrupt("lengths beyond memory"))?;
+        }
+        count -= step;
+    }
+    Ok(sum)
+}
+
+/// The streams of a dictionary.
+#[derive(Debug)]
+pub struct Dictionary {
+    /// Entries.
+    pub size: usize,
+    /// Their lengths.
+    pub lengths: IntReader,
+    /// Their bytes.
+    pub bytes: ByteStream,
+}
+
+/// A dictionary, loaded.
+#[derive(Debug)]
+struct Entries {
+    /// Where each entry begins and how long it is; the last one, of length 0, is the null's.
+    spans: Vec<(u32, u32)>,
+    /// Their bytes, and [`SHORT`] more.
+    bytes: Vec<u8>,
+    /// As Arrow's values, for the dictionary form.
+    array: Option<ArrayRef>,
+}
+
+/// Entries up to this length are copied as a whole block.
+const SHORT: usize = 16;
+
+/// `string`, `char`, `varchar`, written as indices into a dictionary, which is loaded when first needed.
+#[derive(Debug)]
+pub struct DictionaryColumn {
+    head: Head,
+    indices: IntReader,
+    dictionary: Dictionary,
+    entries: Option<Entries>,
+    form: Form,
+    scratch: Vec<i64>,
+}
+
+impl DictionaryColumn {
+    pub fn new(head: Head, indices: IntReader, dictionary: Dictionary, form: Form) -> Self {
+        Self { head, indices, dictionary, entries: None, form, scratch: Vec::new() }
+    }
+
+    fn load(&mut self, context: &mut Context) -> Result<Entries> {
+        let column = self.head.column;
+        let size = self.dictionary.size;
+        let mut lengths = Vec::new();
+        self.dictionary.lengths.read_vec(size, &mut lengths, context)?;
+        let offsets = offsets_of(column, &lengths)?;
+        let total = offsets.last().copied().unwrap_or_default() as usize;
+        if total > context.dictionary_bytes {
+            return Err(Error::limit(format!("column {column}: a dictionary of {total} bytes")));
+        }
+        let mut bytes = Vec::new();
+        self.dictionary.bytes.read_onto(total, &mut bytes, context)?;
+        let mut values = Values { offsets, bytes };
+        if self.form.trim {
+            values.trim();
+        }
+        if self.form.strings != StringForm::Binary && !is_text(&values.offsets, &values.bytes) {
+            return Err(Error::value(format!("column {column}: text that is not UTF-8 (it can be read as binary)")));
+        }
+        let mut spans: Vec<(u32, u32)> = values
+            .offsets
+            .windows(2)
+            .map(|pair| match pair {
+                [start, end] => (*start as u32, (end - start) as u32),
+                _ => (0, 0),
+            })
+            .collect();
+        spans.push((0, 0));
+        let array = match self.form.strings {
+            StringForm::Dictionary => {
+                let copy = Values { offsets: values.offsets.clone(), bytes: values.bytes.clone() };
+                Some(Form { trim: false, ..self.form.plain() }.array(column, copy, None)?)
+            }
+            _ => None,
+        };
+        let mut bytes = values.bytes;
+        bytes.resize(bytes.len() + SHORT, 0);
+        Ok(Entries { spans, bytes, array })
+    }
+}
+
+impl ColumnReader for DictionaryColumn {
+    fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        let validity = self.head.validity(slots, context)?;
+        if self.entries.is_none() {
+            self.entries = Some(self.load(context)?);
+        }
+        let Some(entries) = &self.entries else { return Err(Error::corrupt("", "no dictionary")) };
+        self.indices.read_vec(validity.present, &mut self.scratch, context)?;
+        let size = entries.spans.len() - 1;
+        if self.scratch.iter().fold(0, |most, index| most.max(*index as u64)) >= size.max(1) as u64
+            || (size == 0 && !self.scratch.is_empty())
+        {
+            return Err(self.indices.corrupt(&format!("an index beyond the {size} entries of the dictionary")));
+        }
+        if let Some(values) = &entries.array {
+            let keys: Vec<i32> = self.scratch.iter().map(|index| *index as i32).collect();
+            let keys = PrimitiveArray::<Int32Type>::new(validity.spread(keys, 0).into(), validity.nulls());
+            return Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(values))?));
+        }
+        if validity.valid.is_some() {
+            self.scratch = validity.spread(std::mem::take(&mut self.scratch), size as i64);
+        }
+        let values = gather(self.head.column, &self.scratch, entries)?;
+        let Values { offsets, bytes } = values;
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let bytes = Buffer::from_vec(bytes);
+        if self.form.strings == StringForm::Binary {
+            return Ok(Arc::new(BinaryArray::new(offsets, bytes, validity.nulls())));
+        }
+        // SAFETY: every value is a whole entry of the dictionary, whose entries `load` has found to be UTF-8.
+        let array = unsafe { StringArray::new_unchecked(offsets, bytes, validity.nulls()) };
+        Ok(Arc::new(array))
+    }
+
+    fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()> {
+        let present = self.head.skip(rows, context)?;
+        self.indices.skip(present, context)
+    }
+
+    fn seek(&mut self, group: usize, context: &mut Context) -> Result<()> {
+        self.head.seek(group, context, |positions, context| self.indices.seek(positions, context))
+    }
+}
+
+/// The entries at these indices, one behind the other.
+fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
+    let span = |index: &i64| entries.spans.get(*index as usize).copied().unwrap_or_default();
+    let mut offsets = Vec::with_capacity(indices.len() + 1);
+    offsets.push(0);
+    let mut total = 0u64;
+    for index in indices {
+        total += u64::from(span(index).1);
+        offsets.push(total as i32);
+    }
+    let total = i32::try_from(total)
+        .map_err(|_| Error::value(format!("column {column}: a batch of text beyond 2 GiB")))? as usize;
+    let mut bytes = vec![0u8; total + SHORT];
+    let mut rest = bytes.as_mut_slice();
+    for index in indices {
+        let (start, length) = span(index);
+        let (start, length) = (start as usize, length as usize);
+        let source = entries.bytes.get(start..).unwrap_or_default();
+        if let (true, Some(from), Some(to)) =
+            (length <= SHORT, source.first_chunk::<SHORT>(), rest.first_chunk_mut::<SHORT>())
+        {
+            *to = *from;
+        } else if let (Some(from), Some(to)) = (source.get(..length), rest.get_mut(..length)) {
+            to.copy_from_slice(from);
+        }
+        rest = rest.get_mut(length..).unwrap_or_default();
+    }
+    bytes.truncate(total);
+    Ok(Values { offsets, bytes })
+}

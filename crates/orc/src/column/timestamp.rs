@@ -1,0 +1,168 @@
+//! Both kinds of timestamps ("Timestamp Columns"; PITFALLS, "Timestamps").
+//!
+//! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), SECONDARY holds nanoseconds with
+//! their trailing zeros counted. Writers cut seconds toward zero, so before 1970 a second is taken back.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::PrimitiveArray;
+use arrow_array::types::{
+    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+
+use super::ColumnReader;
+use super::presence::{Head, Slots};
+use crate::calendar;
+use crate::error::{Error, Result};
+use crate::rle::IntReader;
+use crate::stream::Context;
+use crate::types::{OutOfRange, TimeUnit};
+use crate::zone::Zone;
+
+/// 2015-01-01 00:00:00 UTC.
+pub const BASE: i64 = 1_420_070_400;
+const NANOS: i64 = 1_000_000_000;
+/// From here on a stored fraction shows that the writer cut the seconds toward zero.
+const CUT_FROM: i64 = 1_000_000;
+
+/// How stored numbers become values.
+#[derive(Debug)]
+pub struct Rules {
+    pub zone: Arc<Zone>,
+    pub unit: TimeUnit,
+    pub out_of_range: OutOfRange,
+    pub from_julian: bool,
+    pub instant: bool,
+}
+
+/// `timestamp`, `timestamp with local time zone`
+#[derive(Debug)]
+pub struct TimestampColumn {
+    head: Head,
+    seconds: IntReader,
+    nanos: IntReader,
+    rules: Rules,
+    scratch: (Vec<i64>, Vec<i64>),
+}
+
+impl TimestampColumn {
+    pub fn new(head: Head, seconds: IntReader, nanos: IntReader, rules: Rules) -> Self {
+        Self { head, seconds, nanos, rules, scratch: (Vec::new(), Vec::new()) }
+    }
+
+    /// Turns the scratch into wall clocks: seconds from 1970 and nanoseconds from 0.
+    fn clocks(&mut self) -> Result<()> {
+        let (seconds, nanos) = (&mut self.scratch.0, &mut self.scratch.1);
+        if !decode_nanos(nanos) {
+            return Err(self.nanos.corrupt("nanoseconds beyond a second"));
+        }
+        let zone = &self.rules.zone;
+        let base = BASE - zone.offset_of_wall(BASE);
+        let mut near = zone.cursor();
+        for (second, nano) in seconds.iter_mut().zip(nanos.iter_mut()) {
+            let mut instant = second.wrapping_add(base);
+            instant = instant.wrapping_sub(i64::from(instant < 0 && *nano >= CUT_FROM));
+            // pyarrow writes negative nanoseconds, to be added as they are.
+            let negative = *nano < 0;
+            instant = instant.wrapping_sub(i64::from(negative));
+            *nano += if negative { NANOS } else { 0 };
+            *second = instant.wrapping_add(near.offset(instant));
+        }
+        if self.rules.from_julian {
+            seconds.iter_mut().for_each(|second| *second = calendar::second_from_julian(*second));
+        }
+        Ok(())
+    }
+
+    fn build<T: ArrowTimestampType>(
+        &mut self,
+        slots: Slots<'_>,
+        per_second: i64,
+        context: &mut Context,
+    ) -> Result<ArrayRef> {
+        let validity = self.head.validity(slots, context)?;
+        self.seconds.read_vec(validity.present, &mut self.scratch.0, context)?;
+        self.nanos.read_vec(validity.present, &mut self.scratch.1, context)?;
+        self.clocks()?;
+        let (seconds, nanos) = (&self.scratch.0, &self.scratch.1);
+        let per_tick = NANOS / per_second;
+        let tick = |second: i64, nano: i64| second.wrapping_mul(per_second).wrapping_add(nano / per_tick);
+        let values: Vec<i64> = seconds.iter().zip(nanos).map(|(second, nano)| tick(*second, *nano)).collect();
+        let (least, most) = (i64::MIN / per_second + 1, i64::MAX / per_second - 1);
+        let fits = seconds.iter().fold(true, |fits, second| fits & (*second >= least) & (*second <= most));
+        let (values, lost) = if fits { (values, None) } else { self.exact_ticks(per_second)? };
+        let values = validity.spread(values, 0);
+        let nulls = match lost {
+            None => validity.nulls(),
+            Some(lost) => {
+                let kept = BooleanBuffer::from_iter(validity.spread(lost, false).into_iter().map(|lost| !lost));
+                NullBuffer::union(validity.nulls().as_ref(), Some(&NullBuffer::new(kept)))
+            }
+        };
+        let array = PrimitiveArray::<T>::new(values.into(), nulls);
+        Ok(Arc::new(array.with_timezone_opt(self.rules.instant.then_some("UTC"))))
+    }
+
+    /// The slow way for seconds that may not fit the unit: checked, and by the option. Also says which are lost.
+    fn exact_ticks(&self, per_second: i64) -> Result<(Vec<i64>, Option<Vec<bool>>)> {
+        let (seconds, nanos) = (&self.scratch.0, &self.scratch.1);
+        let mut lost = vec![false; seconds.len()];
+        let mut values = Vec::with_capacity(seconds.len());
+        for ((second, nano), lost) in seconds.iter().zip(nanos).zip(&mut lost) {
+            let exact = i128::from(*second) * i128::from(per_second) + i128::from(*nano / (NANOS / per_second));
+            values.push(match (i64::try_from(exact), self.rules.out_of_range) {
+                (Ok(value), _) => value,
+                (Err(_), OutOfRange::Saturate) if exact < 0 => i64::MIN,
+                (Err(_), OutOfRange::Saturate) => i64::MAX,
+                (Err(_), OutOfRange::Null) => {
+                    *lost = true;
+                    0
+                }
+                (Err(_), OutOfRange::Error) => {
+                    let unit = self.rules.unit;
+                    return Err(Error::value(format!("column {}: a timestamp beyond {unit:?}s", self.head.column)));
+                }
+            });
+        }
+        Ok((values, (self.rules.out_of_range == OutOfRange::Null).then_some(lost)))
+    }
+}
+
+/// Puts the counted zeros back: the low three bits are one less than the zeros, or 0. False beyond a second.
+fn decode_nanos(nanos: &mut [i64]) -> bool {
+    const ZEROS: [i64; 8] = [1, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let mut fits = true;
+    for nano in nanos {
+        let power = ZEROS.get((*nano & 7) as usize).copied().unwrap_or(1);
+        *nano = (*nano >> 3).wrapping_mul(power);
+        fits &= (*nano < NANOS) & (*nano > -NANOS);
+    }
+    fits
+}
+
+impl ColumnReader for TimestampColumn {
+    fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        match self.rules.unit {
+            TimeUnit::Second => self.build::<TimestampSecondType>(slots, 1, context),
+            TimeUnit::Millisecond => self.build::<TimestampMillisecondType>(slots, 1_000, context),
+            TimeUnit::Microsecond => self.build::<TimestampMicrosecondType>(slots, 1_000_000, context),
+            TimeUnit::Nanosecond => self.build::<TimestampNanosecondType>(slots, NANOS, context),
+        }
+    }
+
+    fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()> {
+        let present = self.head.skip(rows, context)?;
+        self.seconds.skip(present, context)?;
+        self.nanos.skip(present, context)
+    }
+
+    fn seek(&mut self, group: usize, context: &mut Context) -> Result<()> {
+        self.head.seek(group, context, |positions, context| {
+            self.seconds.seek(positions, context)?;
+            self.nanos.seek(positions, context)
+        })
+    }
+}

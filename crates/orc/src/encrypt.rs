@@ -1,0 +1,145 @@
+//! Column encryption ("Column Encryption"): keys, initialisation vectors, AES/CTR.
+
+use std::fmt::Debug;
+
+use aes::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+
+use crate::error::{Error, Result};
+use crate::proto::{EncryptionAlgorithm, StreamKind};
+
+/// A master key, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyName {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// Its cipher.
+    pub algorithm: EncryptionAlgorithm,
+}
+
+/// Unwraps local keys.
+pub trait KeyProvider: Debug + Send + Sync {
+    /// The local key, or `None` where the master key may not be used: the column is then read masked.
+    fn local_key(&self, key: &KeyName, wrapped: &[u8]) -> Result<Option<Vec<u8>>>;
+}
+
+/// Master keys in memory, as orc-core's `InMemoryKeystore` has them.
+#[derive(Default, Clone)]
+pub struct MemoryKeys {
+    keys: Vec<(KeyName, Vec<u8>)>,
+}
+
+impl Debug for MemoryKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys.iter().map(|(key, _)| key)).finish()
+    }
+}
+
+impl MemoryKeys {
+    /// Adds a master key; shorter material is filled up with zeros.
+    pub fn add(&mut self, key: KeyName, material: &[u8]) -> Result<()> {
+        let mut material = material.to_vec();
+        material.resize(key_length(key.algorithm)?, 0);
+        self.keys.push((key, material));
+        Ok(())
+    }
+}
+
+impl KeyProvider for MemoryKeys {
+    fn local_key(&self, key: &KeyName, wrapped: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some((_, master)) = self.keys.iter().find(|(known, _)| known == key) else { return Ok(None) };
+        unwrap_key(key.algorithm, master, wrapped).map(Some)
+    }
+}
+
+/// A provider that asks a function.
+pub struct CallbackKeys<F>(pub F);
+
+impl<F> Debug for CallbackKeys<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CallbackKeys")
+    }
+}
+
+impl<F: Fn(&KeyName, &[u8]) -> Result<Option<Vec<u8>>> + Send + Sync> KeyProvider for CallbackKeys<F> {
+    fn local_key(&self, key: &KeyName, wrapped: &[u8]) -> Result<Option<Vec<u8>>> {
+        (self.0)(key, wrapped)
+    }
+}
+
+/// Unwraps a local key as Hadoop does: AES/CTR, the vector being the first 16 bytes of the wrapped key itself.
+pub fn unwrap_key(algorithm: EncryptionAlgorithm, master: &[u8], wrapped: &[u8]) -> Result<Vec<u8>> {
+    let vector =
+        wrapped.first_chunk::<16>().ok_or_else(|| Error::corrupt("encryption", "a wrapped key is too short"))?;
+    let mut key = wrapped.to_vec();
+    apply(algorithm, master, vector, 0, &mut key)?;
+    Ok(key)
+}
+
+/// Bytes of a key of this cipher.
+pub fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
+    match algorithm {
+        EncryptionAlgorithm::AesCtr128 => Ok(16),
+        EncryptionAlgorithm::AesCtr256 => Ok(32),
+        other => Err(Error::unsupported(format!("the cipher {other}"))),
+    }
+}
+
+/// A local key, and what is encrypted with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LocalKey {
+    /// The cipher.
+    pub algorithm: EncryptionAlgorithm,
+    key: Vec<u8>,
+}
+
+impl Debug for LocalKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LocalKey({})", self.algorithm)
+    }
+}
+
+impl LocalKey {
+    /// A key; it must have the length of the cipher.
+    pub fn new(algorithm: EncryptionAlgorithm, mut key: Vec<u8>) -> Result<Self> {
+        let wanted = key_length(algorithm)?;
+        if key.len() > wanted {
+            return Err(Error::invalid(format!("a local key of {} bytes for {algorithm}", key.len())));
+        }
+        key.resize(wanted, 0);
+        Ok(Self { algorithm, key })
+    }
+
+    /// Encrypts or decrypts, from a byte of the stream on: the same operation, in place.
+    pub fn apply(&self, column: u32, kind: StreamKind, stripe: u64, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        apply(self.algorithm, &self.key, &vector(column, kind, stripe), offset, bytes)
+    }
+}
+
+/// The vector of a stream: column (3 bytes), kind (2), stripe (3), and a counter from 0.
+fn vector(column: u32, kind: StreamKind, stripe: u64) -> [u8; 16] {
+    let [_, c0, c1, c2] = column.to_be_bytes();
+    let [_, _, k0, k1] = kind.number().to_be_bytes();
+    let [_, _, _, _, _, s0, s1, s2] = stripe.to_be_bytes();
+    [c0, c1, c2, k0, k1, s0, s1, s2, 0, 0, 0, 0, 0, 0, 0, 0]
+}
+
+fn apply(algorithm: EncryptionAlgorithm, key: &[u8], vector: &[u8; 16], offset: u64, bytes: &mut [u8]) -> Result<()> {
+    let wrong = |_| Error::invalid(format!("a key of {} bytes for {algorithm}", key.len()));
+    match algorithm {
+        EncryptionAlgorithm::AesCtr128 => {
+            run(ctr::Ctr128BE::<aes::Aes128>::new_from_slices(key, vector).map_err(wrong)?, offset, bytes)
+        }
+        EncryptionAlgorithm::AesCtr256 => {
+            run(ctr::Ctr128BE::<aes::Aes256>::new_from_slices(key, vector).map_err(wrong)?, offset, bytes)
+        }
+        other => Err(Error::unsupported(format!("the cipher {other}"))),
+    }
+}
+
+fn run(mut cipher: impl StreamCipher + StreamCipherSeek, offset: u64, bytes: &mut [u8]) -> Result<()> {
+    let exhausted = || Error::limit("an encrypted stream beyond the cipher's counter");
+    cipher.try_seek(offset).map_err(|_| exhausted())?;
+    cipher.try_apply_keystream(bytes).map_err(|_| exhausted())
+}

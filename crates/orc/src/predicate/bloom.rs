@@ -1,0 +1,175 @@
+//! Bloom filters ("Bloom Filter Index"; PITFALLS, "Bloom filters").
+
+use super::{Literal, Test};
+use crate::proto::{BloomFilter, ColumnEncoding, StreamKind};
+use crate::tail::{FileMetadata, FileVersion};
+use crate::types::{Kind, MAX_SHORT_PRECISION};
+
+/// The seed of the string hash.
+const SEED: u64 = 104_729;
+/// Java's writer version from which strings in the older filters are UTF-8.
+const HIVE_12055: u32 = 3;
+
+/// Thomas Wang's hash of 64 bits, with arithmetic shifts.
+pub fn hash_long(key: i64) -> u64 {
+    let mut key = key;
+    key = (!key).wrapping_add(key << 21);
+    key ^= key >> 24;
+    key = key.wrapping_add(key << 3).wrapping_add(key << 8);
+    key ^= key >> 14;
+    key = key.wrapping_add(key << 2).wrapping_add(key << 4);
+    key ^= key >> 28;
+    key = key.wrapping_add(key << 31);
+    key as u64
+}
+
+/// Java's "64-bit variant" of Murmur3: one lane of the 128-bit algorithm, finished on its own.
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
+    const C1: u64 = 0x87c3_7b91_1142_53d5;
+    const C2: u64 = 0x4cf5_ad43_2745_937f;
+    let mix = |word: u64| word.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
+    let (blocks, tail) = bytes.as_chunks::<8>();
+    let mut hash = SEED;
+    for block in blocks {
+        hash ^= mix(u64::from_le_bytes(*block));
+        hash = hash.rotate_left(27).wrapping_mul(5).wrapping_add(0x52dc_e729);
+    }
+    if !tail.is_empty() {
+        hash ^= mix(tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    }
+    hash ^= bytes.len() as u64;
+    hash ^= hash >> 33;
+    hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^= hash >> 33;
+    hash = hash.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
+}
+
+/// A filter of one row group, to be asked.
+#[derive(Debug)]
+pub struct BloomView<'a> {
+    filter: &'a BloomFilter,
+}
+
+impl<'a> BloomView<'a> {
+    /// A view of a filter of either form.
+    pub fn new(filter: &'a BloomFilter) -> Self {
+        Self { filter }
+    }
+
+    /// Whether a value of this hash may be among the values; a filter of nothing says "maybe".
+    pub fn may_contain(&self, hash: u64) -> bool {
+        let words = match &self.filter.utf8bitset {
+            Some(bytes) => bytes.len() / 8,
+            None => self.filter.bitset.len(),
+        };
+        let bits = words as u64 * 64;
+        let probes = self.filter.num_hash_functions.unwrap_or(0);
+        if bits == 0 {
+            return true;
+        }
+        let (first, second) = (hash as i32, (hash >> 32) as i32);
+        // A filter with more probes than bits is full or a lie: ask at most once for each bit.
+        (1..=probes.min(1 << 10)).all(|probe| {
+            let combined = first.wrapping_add((probe as i32).wrapping_mul(second));
+            let combined = if combined < 0 { !combined } else { combined };
+            self.bit(combined as u64 % bits)
+        })
+    }
+
+    fn bit(&self, bit: u64) -> bool {
+        match &self.filter.utf8bitset {
+            Some(bytes) => bytes.get((bit / 8) as usize).is_none_or(|byte| byte >> (bit % 8) & 1 == 1),
+            None => self.filter.bitset.get((bit / 64) as usize).is_none_or(|word| word >> (bit % 64) & 1 == 1),
+        }
+    }
+}
+
+/// Whether filters of this stream may be believed for a column of this kind.
+pub fn is_usable(file: &FileMetadata, stream: StreamKind, kind: &Kind, encoding: Option<&ColumnEncoding>) -> bool {
+    if file.footer.writer == Some(1) && has_foreign_hashes(file.footer.software_version.as_deref()) {
+        return false;
+    }
+    let java = file.footer.writer.unwrap_or(0) == 0;
+    let utf8_strings = !java || file.postscript.writer_version.unwrap_or(0) >= HIVE_12055;
+    match (stream, kind) {
+        (_, Kind::Byte | Kind::Short | Kind::Int | Kind::Long | Kind::Date | Kind::Float | Kind::Double) => true,
+        (StreamKind::BloomFilterUtf8, Kind::Timestamp | Kind::TimestampInstant) => {
+            encoding.and_then(|encoding| encoding.bloom_encoding) == Some(1)
+        }
+        (
+            StreamKind::BloomFilterUtf8,
+            Kind::String | Kind::Char { .. } | Kind::Varchar { .. } | Kind::Decimal { .. },
+        ) => true,
+        (StreamKind::BloomFilter, Kind::String | Kind::Char { .. } | Kind::Varchar { .. } | Kind::Decimal { .. }) => {
+            utf8_strings
+        }
+        _ => false,
+    }
+}
+
+/// C++ without a version, 1.6.0 to 1.6.11 and 1.7.0 hashed numbers in another way (ORC-1024).
+fn has_foreign_hashes(version: Option<&str>) -> bool {
+    let Some(version) = version else { return true };
+    let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    match numbers.as_slice() {
+        [1, 6, patch, ..] => *patch <= 11,
+        [1, 7, patch, ..] => *patch == 0,
+        [1, minor, ..] => *minor < 6,
+        _ => false,
+    }
+}
+
+/// The hash that the writer took of a value; `None` where it cannot be said.
+pub fn hash_of(literal: &Literal, kind: &Kind, version: FileVersion) -> Option<u64> {
+    Some(match (literal, kind) {
+        (Literal::Long(value) | Literal::Date(value), _) => hash_long(*value),
+        // -0.0 and 0.0 have two hashes and are equal: ask for neither.
+        (Literal::Double(value), _) if *value == 0.0 => return None,
+        (Literal::Double(value), _) if value.is_nan() => hash_long(0x7ff8_0000_0000_0000),
+        (Literal::Double(value), _) => hash_long(value.to_bits() as i64),
+        (Literal::Text(bytes), Kind::Char { length }) => {
+            // The values were hashed with their padding, up to so many characters.
+            let characters = std::str::from_utf8(bytes).ok()?.chars().count();
+            let mut padded = bytes.clone();
+            padded.resize(bytes.len() + (*length as usize).checked_sub(characters)?.min(1 << 16), b' ');
+            hash_bytes(&padded)
+        }
+        (Literal::Text(bytes), _) => hash_bytes(bytes),
+        (Literal::Decimal { unscaled, scale }, Kind::Decimal { precision, scale: stored })
+            if version == FileVersion::V2Draft && *precision <= MAX_SHORT_PRECISION =>
+        {
+            let up = crate::column::power_of_ten(usize::from(stored.checked_sub(*scale)?))?;
+            hash_long(i64::try_from(unscaled.checked_mul(up)?).ok()?)
+        }
+        (Literal::Decimal { unscaled, scale }, _) => hash_bytes(decimal_text(*unscaled, *scale).as_bytes()),
+        (Literal::Timestamp { seconds, nanos }, _) => {
+            hash_long(seconds.checked_mul(1000)?.checked_add(i64::from(nanos / 1_000_000))?)
+        }
+        (Literal::Boolean(_), _) => return None,
+    })
+}
+
+/// A decimal without trailing zeros, as it is hashed.
+pub(crate) fn decimal_text(mut unscaled: i128, scale: u8) -> String {
+    let mut scale = usize::from(scale);
+    while scale > 0 && unscaled % 10 == 0 {
+        unscaled /= 10;
+        scale -= 1;
+    }
+    let sign = if unscaled < 0 { "-" } else { "" };
+    let digits = format!("{:0width$}", unscaled.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+/// Whether a group with this filter may hold a row for which the test is true.
+pub fn may_match(filter: &BloomFilter, test: &Test, kind: &Kind, version: FileVersion) -> bool {
+    let view = BloomView::new(filter);
+    let may = |literal: &Literal| hash_of(literal, kind, version).is_none_or(|hash| view.may_contain(hash));
+    match test {
+        Test::Equals(value) | Test::NullSafeEquals(value) => may(value),
+        Test::In(values) => values.iter().any(may),
+        _ => true,
+    }
+}

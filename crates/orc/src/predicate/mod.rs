@@ -1,0 +1,236 @@
+//! Predicates that skip what cannot match: files, stripes and row groups, by statistics and bloom filters.
+//!
+//! An answer is the set of truth values that the rows may have: what cannot be true for any row is skipped, and
+//! whatever is unknown or not to be trusted stays.
+
+mod bloom;
+mod statistics;
+
+pub use bloom::{BloomView, hash_bytes, hash_long, hash_of};
+pub(crate) use bloom::{is_usable as bloom_is_usable, may_match as bloom_may_match};
+pub use statistics::{Trust, evaluate};
+
+use std::cmp::Ordering;
+
+use crate::column::power_of_ten;
+use crate::error::{Error, Result};
+use crate::types::{Kind, TypeDescription};
+
+/// A value to compare with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Literal {
+    /// Of `boolean`.
+    Boolean(bool),
+    /// Of `tinyint` to `bigint`.
+    Long(i64),
+    /// Of `float` and `double`.
+    Double(f64),
+    /// Of `string`, `char`, `varchar`: bytes of UTF-8.
+    Text(Vec<u8>),
+    /// Of `decimal`.
+    Decimal {
+        /// All digits.
+        unscaled: i128,
+        /// How many of them stand after the point.
+        scale: u8,
+    },
+    /// Of `date`: days from 1970-01-01.
+    Date(i64),
+    /// Of both kinds of timestamps: the wall clock or the instant, as if it were UTC.
+    Timestamp {
+        /// Seconds from 1970.
+        seconds: i64,
+        /// Nanoseconds, 0 to 999,999,999.
+        nanos: u32,
+    },
+}
+
+/// What is asked of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// Equal; null for null.
+    Equals(Literal),
+    /// Equal, and null equals nothing: never null.
+    NullSafeEquals(Literal),
+    /// Less.
+    LessThan(Literal),
+    /// Less or equal.
+    LessThanEquals(Literal),
+    /// One of them.
+    In(Vec<Literal>),
+    /// Both ends included.
+    Between(Literal, Literal),
+    /// Null.
+    IsNull,
+}
+
+/// A predicate over columns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate {
+    /// All of them; none means true.
+    And(Vec<Predicate>),
+    /// Any of them; none means false.
+    Or(Vec<Predicate>),
+    /// The contrary.
+    Not(Box<Predicate>),
+    /// A test of one column, by id.
+    Leaf(u32, Test),
+}
+
+/// The truth values that some rows may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truth(u8);
+
+impl Truth {
+    /// Some row may be true.
+    pub const TRUE: Self = Self(1);
+    /// Some row may be false.
+    pub const FALSE: Self = Self(2);
+    /// Some row may be null.
+    pub const NULL: Self = Self(4);
+    /// Nothing is known.
+    pub const ANY: Self = Self(7);
+
+    /// Whether a row may be true: only then must it be read.
+    pub fn may_be_true(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Both sets.
+    #[must_use]
+    pub fn or_also(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What the contrary may be.
+    #[must_use]
+    pub fn negate(self) -> Self {
+        Self(self.0 & 4 | (self.0 & 1) << 1 | (self.0 & 2) >> 1)
+    }
+
+    fn combine(self, other: Self, join: impl Fn(u8, u8) -> u8) -> Self {
+        let values = [1u8, 2, 4];
+        let mut out = 0;
+        for left in values.into_iter().filter(|value| self.0 & value != 0) {
+            for right in values.into_iter().filter(|value| other.0 & value != 0) {
+                out |= join(left, right);
+            }
+        }
+        Self(out)
+    }
+
+    /// What the conjunction may be.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        self.combine(other, |left, right| if left == 2 || right == 2 { 2 } else { left.max(right) })
+    }
+
+    /// What the disjunction may be.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        self.combine(other, |left, right| match (left, right) {
+            (1, _) | (_, 1) => 1,
+            (4, _) | (_, 4) => 4,
+            _ => 2,
+        })
+    }
+}
+
+impl Predicate {
+    /// The columns that are asked for.
+    pub fn columns(&self) -> Vec<u32> {
+        match self {
+            Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::columns).collect(),
+            Self::Not(inner) => inner.columns(),
+            Self::Leaf(column, _) => vec![*column],
+        }
+    }
+
+    /// Refuses tests that the schema does not allow: unknown columns, columns inside lists, maps and unions, values of
+    /// another kind than the column's.
+    pub fn check(&self, schema: &TypeDescription) -> Result<()> {
+        match self {
+            Self::And(parts) | Self::Or(parts) => parts.iter().try_for_each(|part| part.check(schema)),
+            Self::Not(inner) => inner.check(schema),
+            Self::Leaf(column, test) => {
+                let mut node = schema;
+                while node.column != *column {
+                    let next = node.children.iter().find(|child| (child.column..child.end).contains(column));
+                    node = match next {
+                        Some(next) if node.kind == Kind::Struct => next,
+                        Some(_) => {
+                            return Err(Error::invalid(format!("column {column} lies inside a {}", node.kind.name())));
+                        }
+                        None => return Err(Error::invalid(format!("no column {column}"))),
+                    };
+                }
+                let fits = test.literals().iter().all(|literal| literal.fits(&node.kind));
+                let refuse = || Error::invalid(format!("column {column} is a {}: {test:?}", node.kind));
+                if fits { Ok(()) } else { Err(refuse()) }
+            }
+        }
+    }
+
+    /// What the predicate may be, if `leaf` says so of its tests.
+    pub fn truth(&self, leaf: &mut impl FnMut(u32, &Test) -> Truth) -> Truth {
+        match self {
+            Self::And(parts) => parts.iter().fold(Truth::TRUE, |truth, part| truth.and(part.truth(leaf))),
+            Self::Or(parts) => parts.iter().fold(Truth::FALSE, |truth, part| truth.or(part.truth(leaf))),
+            Self::Not(inner) => inner.truth(leaf).negate(),
+            Self::Leaf(column, test) => leaf(*column, test),
+        }
+    }
+}
+
+impl Test {
+    /// The values to compare with.
+    pub fn literals(&self) -> Vec<&Literal> {
+        match self {
+            Self::Equals(one) | Self::NullSafeEquals(one) | Self::LessThan(one) | Self::LessThanEquals(one) => {
+                vec![one]
+            }
+            Self::In(list) => list.iter().collect(),
+            Self::Between(low, high) => vec![low, high],
+            Self::IsNull => Vec::new(),
+        }
+    }
+}
+
+impl Literal {
+    fn fits(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Boolean => matches!(self, Self::Boolean(_)),
+            Kind::Byte | Kind::Short | Kind::Int | Kind::Long => matches!(self, Self::Long(_)),
+            Kind::Float | Kind::Double => matches!(self, Self::Double(_)),
+            Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => matches!(self, Self::Text(_)),
+            Kind::Decimal { .. } => matches!(self, Self::Decimal { .. }),
+            Kind::Date => matches!(self, Self::Date(_)),
+            Kind::Timestamp | Kind::TimestampInstant => matches!(self, Self::Timestamp { .. }),
+            _ => false,
+        }
+    }
+
+    /// Compares two values of one kind; `None` for NaN, other kinds, and decimals whose digits pass 128 bits.
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Boolean(left), Self::Boolean(right)) => Some(left.cmp(right)),
+            (Self::Long(left), Self::Long(right)) | (Self::Date(left), Self::Date(right)) => Some(left.cmp(right)),
+            (Self::Double(left), Self::Double(right)) => left.partial_cmp(right),
+            (Self::Text(left), Self::Text(right)) => Some(left.cmp(right)),
+            (
+                Self::Decimal { unscaled: left, scale: left_scale },
+                Self::Decimal { unscaled: right, scale: right_scale },
+            ) => {
+                let up = |value: i128, scale: &u8, other: &u8| {
+                    value.checked_mul(power_of_ten(usize::from(other.saturating_sub(*scale)))?)
+                };
+                Some(up(*left, left_scale, right_scale)?.cmp(&up(*right, right_scale, left_scale)?))
+            }
+            (
+                Self::Timestamp { seconds: left, nanos: left_nanos },
+                Self::Timestamp { seconds: right, nanos: right_nanos },
+            ) => Some((left, left_nanos).cmp(&(right, right_nanos))),
+            _ => None,
+        }
+    }
+}

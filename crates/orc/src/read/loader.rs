@@ -1,0 +1,395 @@
+//! The plan of one stripe: footer, then indexes where they are needed, then the data of the rows that are left.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::ReadOptions;
+use super::groups::{StripeIndexes, rows_to_read, surviving};
+use super::stripe::{StripeParts, StripeReader};
+use crate::column::{ColumnPositions, StripeColumns};
+use crate::compress::HEADER;
+use crate::encrypt::LocalKey;
+use crate::error::{Error, Result};
+use crate::predicate::bloom_is_usable;
+use crate::proto::{BloomFilterIndex, ColumnEncoding, Message, RowIndex, StreamKind, StripeInformation};
+use crate::source::{Fetched, Step};
+use crate::stream::Part;
+use crate::stripe::{StreamPlace, StripeDirectory, position_starts, sections};
+use crate::tail::{FileMetadata, FileVersion};
+use crate::types::{Kind, TypeDescription};
+use crate::zone::Zone;
+
+/// The longest encoded run, which may reach into the next row group.
+const MAX_RUN_BYTES: u64 = 4608;
+
+/// Plans one stripe: says which ranges it needs until it can give a reader.
+#[derive(Debug)]
+pub struct StripeLoader {
+    file: Arc<FileMetadata>,
+    options: Arc<ReadOptions>,
+    stripe: usize,
+    first_row: u64,
+    schema: TypeDescription,
+    /// What was fetched.
+    pub fetched: Fetched,
+    directory: Option<StripeDirectory>,
+    planned: Option<Planned>,
+}
+
+/// What is known once the indexes were read.
+#[derive(Debug)]
+struct Planned {
+    keys: Vec<Option<(LocalKey, u64)>>,
+    encodings: Vec<ColumnEncoding>,
+    positions: HashMap<u32, ColumnPositions>,
+    rows: Vec<Range<u64>>,
+    /// The parts of each data stream that are needed.
+    parts: Vec<(StreamPlace, Vec<Range<u64>>)>,
+}
+
+impl StripeLoader {
+    /// Of a stripe of a file.
+    pub fn new(file: Arc<FileMetadata>, options: Arc<ReadOptions>, stripe: usize) -> Result<Self> {
+        options.check(&file)?;
+        let rows = |stripe: &StripeInformation| stripe.number_of_rows.unwrap_or(0);
+        let before = file.footer.stripes.get(..stripe).unwrap_or_default();
+        let first_row = before.iter().fold(0u64, |sum, stripe| sum.saturating_add(rows(stripe)));
+        let schema = options.projection.apply(&file.schema)?;
+        let fetched = Fetched::default();
+        Ok(Self { file, options, stripe, first_row, schema, fetched, directory: None, planned: None })
+    }
+
+    /// The next ranges, or the reader. Ranges go to [`StripeLoader::fetched`].
+    pub fn advance(&mut self) -> Result<Step<StripeReader>> {
+        self.step().map_err(|error| error.within(&format!("stripe {}", self.stripe)))
+    }
+
+    fn step(&mut self) -> Result<Step<StripeReader>> {
+        let stripe = self.information()?.clone();
+        if self.directory.is_none() {
+            let [_, _, footer] = sections(&stripe, self.file.length)?;
+            let Some(bytes) = self.fetched.get(&footer) else { return Ok(Step::Need(vec![footer])) };
+            self.directory = Some(StripeDirectory::read(&self.file, &stripe, &bytes)?);
+        }
+        let directory = self
+            .directory
+            .take()
+            .unwrap_or_else(|| StripeDirectory { footer: crate::proto::StripeFooter::default(), streams: Vec::new() });
+        let result = self.after_footer(&stripe, &directory);
+        self.directory = Some(directory);
+        result
+    }
+
+    fn information(&self) -> Result<&StripeInformation> {
+        let stripes = &self.file.footer.stripes;
+        stripes.get(self.stripe).ok_or_else(|| Error::invalid(format!("one of {} stripes", stripes.len())))
+    }
+
+    fn after_footer(&mut self, stripe: &StripeInformation, directory: &StripeDirectory) -> Result<Step<StripeReader>> {
+        if self.planned.is_none() {
+            let keys = (0..directory.footer.encryption.len()).map(|variant| self.file.stripe_key(variant, self.stripe));
+            let keys = keys.collect::<Result<Vec<_>>>()?;
+            let streams = self.own_streams(directory, &keys);
+            let wanted = self.index_streams(&streams);
+            let ranges: Vec<_> = wanted.iter().map(|place| place.range.clone()).collect();
+            let missing = self.fetched.missing(&ranges, self.options.coalesce);
+            if !missing.is_empty() {
+                return Ok(Step::Need(missing));
+            }
+            self.planned = Some(self.plan(stripe, directory, keys, &streams, &wanted)?);
+        }
+        let Some(planned) = &self.planned else { return Ok(Step::Need(Vec::new())) };
+        let ranges: Vec<_> = planned.parts.iter().flat_map(|(_, parts)| parts.iter().cloned()).collect();
+        let missing = self.fetched.missing(&ranges, self.options.coalesce);
+        if !missing.is_empty() {
+            return Ok(Step::Need(missing));
+        }
+        Ok(Step::Done(self.build(stripe, directory, planned)?))
+    }
+
+    /// The streams that this reader sees: for a column whose key it has, the true ones in place of the masked.
+    fn own_streams(&self, directory: &StripeDirectory, keys: &[Option<(LocalKey, u64)>]) -> Vec<StreamPlace> {
+        let variant_of = |column: u32| {
+            let mut variants = self.file.variants.iter().enumerate();
+            variants
+                .find(|(index, variant)| variant.columns.contains(&column) && matches!(keys.get(*index), Some(Some(_))))
+        };
+        let seen = |place: &&StreamPlace| variant_of(place.column).map(|(index, _)| index) == place.variant;
+        directory.streams.iter().filter(seen).cloned().collect()
+    }
+
+    /// The columns that are decoded: those projected, and those that a filter looks at; with all parents.
+    fn decoded_columns(&self) -> HashSet<u32> {
+        self.decoded_schema().walk().into_iter().map(|node| node.column).collect()
+    }
+
+    /// The projected schema, with the top-level fields of a filter's columns added.
+    fn decoded_schema(&self) -> TypeDescription {
+        let Some(filter) = &self.options.filter else { return self.schema.clone() };
+        let top = &self.file.schema;
+        if top.kind != Kind::Struct {
+            return self.schema.clone();
+        }
+        let own: Vec<u32> = self.schema.children.iter().map(|child| child.column).collect();
+        let asked = filter.columns();
+        let mut merged = TypeDescription { names: Vec::new(), children: Vec::new(), ..top.clone() };
+        for (name, child) in top.names.iter().zip(&top.children) {
+            let filtered = asked.iter().any(|column| (child.column..child.end).contains(column));
+            let projected = own.iter().position(|column| *column == child.column);
+            let chosen = match projected.and_then(|index| self.schema.children.get(index)) {
+                _ if filtered => child,
+                Some(projected) => projected,
+                None => continue,
+            };
+            merged.names.push(name.clone());
+            merged.children.push(chosen.clone());
+        }
+        merged
+    }
+
+    /// Index streams that are worth their bytes: positions where rows may be skipped, filters of tested columns.
+    fn index_streams(&self, streams: &[StreamPlace]) -> Vec<StreamPlace> {
+        let skips = self.options.predicate.is_some() || self.options.filter.is_some() || self.skips_rows();
+        if !skips || self.file.row_index_stride().is_none() {
+            return Vec::new();
+        }
+        let tested: BTreeSet<u32> = self.options.predicate.iter().flat_map(|predicate| predicate.columns()).collect();
+        let decoded = self.decoded_columns();
+        let wanted = |place: &&StreamPlace| match place.kind {
+            StreamKind::RowIndex => tested.contains(&place.column) || decoded.contains(&place.column),
+            StreamKind::BloomFilter | StreamKind::BloomFilterUtf8 => tested.contains(&place.column),
+            _ => false,
+        };
+        streams.iter().filter(wanted).cloned().collect()
+    }
+
+    fn skips_rows(&self) -> bool {
+        let rows = self.information().ok().and_then(|stripe| stripe.number_of_rows).unwrap_or(0);
+        self.wanted_rows().is_some_and(|wanted| wanted.first() != Some(&(0..rows)))
+    }
+
+    /// The rows wanted, counted from the stripe's first.
+    fn wanted_rows(&self) -> Option<Vec<Range<u64>>> {
+        let rows = self.information().ok().and_then(|stripe| stripe.number_of_rows).unwrap_or(0);
+        let cut = |row: u64| row.saturating_sub(self.first_row).min(rows);
+        let wanted = self.options.rows.as_ref()?;
+        Some(wanted.iter().map(|range| cut(range.start)..cut(range.end)).filter(|range| !range.is_empty()).collect())
+    }
+
+    fn plan(
+        &self,
+        stripe: &StripeInformation,
+        directory: &StripeDirectory,
+        keys: Vec<Option<(LocalKey, u64)>>,
+        streams: &[StreamPlace],
+        index_streams: &[StreamPlace],
+    ) -> Result<Planned> {
+        let encodings = self.encodings(directory, &keys);
+        let indexes = self.read_indexes(index_streams, &keys, &encodings)?;
+        let rows = stripe.number_of_rows.unwrap_or(0);
+        let stride = self.file.row_index_stride();
+        let groups = stride.map_or(0, |stride| rows.div_ceil(stride));
+        // More groups than bytes of the file cannot have an index.
+        let groups = usize::try_from(groups).ok().filter(|groups| *groups as u64 <= self.file.length);
+        let kept = match (&self.options.predicate, groups) {
+            (Some(predicate), Some(groups)) if groups > 0 => {
+                Some(surviving(&self.file, predicate, &indexes, groups, true))
+            }
+            _ => None,
+        };
+        let rows = rows_to_read(rows, stride, kept.as_deref(), self.wanted_rows().as_deref());
+        let complete = |index: &RowIndex| Some(index.entry.len()) == groups;
+        let positions: HashMap<u32, ColumnPositions> = indexes
+            .rows
+            .into_iter()
+            .filter(|(_, index)| complete(index))
+            .map(|(column, index)| (column, Arc::new(index.entry.into_iter().map(|entry| entry.positions).collect())))
+            .collect();
+        let decoded = self.decoded_columns();
+        let seekable = decoded.iter().all(|column| positions.contains_key(column));
+        let positions = if seekable { positions } else { HashMap::new() };
+        let mut planned = Planned { keys, encodings, positions, rows, parts: Vec::new() };
+        planned.parts = self.data_parts(streams, &decoded, &planned, stride)?;
+        Ok(planned)
+    }
+
+    /// Encodings by column, those of readable variants in place of the masked ones.
+    fn encodings(&self, directory: &StripeDirectory, keys: &[Option<(LocalKey, u64)>]) -> Vec<ColumnEncoding> {
+        let mut encodings = directory.footer.columns.clone();
+        for (index, variant) in self.file.variants.iter().enumerate().rev() {
+            if let (Some(Some(_)), Some(own)) = (keys.get(index), directory.footer.encryption.get(index)) {
+                for (column, encoding) in variant.columns.clone().zip(&own.encoding) {
+                    if let Some(slot) = encodings.get_mut(column as usize) {
+                        *slot = encoding.clone();
+                    }
+                }
+            }
+        }
+        encodings
+    }
+
+    fn read_indexes(
+        &self,
+        streams: &[StreamPlace],
+        keys: &[Option<(LocalKey, u64)>],
+        encodings: &[ColumnEncoding],
+    ) -> Result<StripeIndexes> {
+        let mut indexes = StripeIndexes::default();
+        for place in streams {
+            let name = format!("column {} {}", place.column, place.kind);
+            let bytes = self.plain_bytes(place, place.range.clone(), keys)?;
+            if place.kind == StreamKind::RowIndex {
+                let plain = self.file.decompress(&bytes, &name)?;
+                let index = RowIndex::decode(&plain).map_err(|error| error.within(&name))?;
+                indexes.rows.insert(place.column, index);
+                continue;
+            }
+            let Some(node) = self.file.schema.find(place.column) else { continue };
+            let newer = place.kind == StreamKind::BloomFilterUtf8;
+            let usable = bloom_is_usable(&self.file, place.kind, &node.kind, encodings.get(place.column as usize));
+            if usable && (newer || !indexes.blooms.contains_key(&place.column)) {
+                let plain = self.file.decompress(&bytes, &name)?;
+                let index = BloomFilterIndex::decode(&plain).map_err(|error| error.within(&name))?;
+                indexes.blooms.insert(place.column, index);
+            }
+        }
+        Ok(indexes)
+    }
+
+    /// The bytes of a part of a stream, decrypted where it is encrypted.
+    fn plain_bytes(&self, place: &StreamPlace, range: Range<u64>, keys: &[Option<(LocalKey, u64)>]) -> Result<Bytes> {
+        let bytes = self.fetched.get(&range).ok_or_else(|| Error::Io(format!("bytes {range:?} were not given")))?;
+        let Some(Some((key, stripe))) = place.variant.and_then(|variant| keys.get(variant)) else { return Ok(bytes) };
+        let mut plain = bytes.to_vec();
+        key.apply(place.column, place.kind, *stripe, range.start - place.range.start, &mut plain)?;
+        Ok(plain.into())
+    }
+
+    /// The parts of all data streams that hold the rows to be read.
+    fn data_parts(
+        &self,
+        streams: &[StreamPlace],
+        decoded: &HashSet<u32>,
+        planned: &Planned,
+        stride: Option<u64>,
+    ) -> Result<Vec<(StreamPlace, Vec<Range<u64>>)>> {
+        if planned.rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let data = streams.iter().filter(|place| {
+            decoded.contains(&place.column)
+                && matches!(
+                    place.kind,
+                    StreamKind::Present
+                        | StreamKind::Data
+                        | StreamKind::Length
+                        | StreamKind::DictionaryData
+                        | StreamKind::Secondary
+                )
+        });
+        let part = |place: &StreamPlace| {
+            let ranges = stride.and_then(|stride| self.group_ranges(streams, place, planned, stride));
+            (place.clone(), ranges.unwrap_or_else(|| vec![place.range.clone()]))
+        };
+        Ok(data.map(part).collect())
+    }
+
+    /// The parts of one stream that the groups of the rows need; `None` where it is read whole.
+    fn group_ranges(
+        &self,
+        streams: &[StreamPlace],
+        place: &StreamPlace,
+        planned: &Planned,
+        stride: u64,
+    ) -> Option<Vec<Range<u64>>> {
+        let entries = planned.positions.get(&place.column)?;
+        let node = self.file.schema.find(place.column)?;
+        let encoding = planned.encodings.get(place.column as usize)?;
+        let present = streams.iter().any(|other| other.column == place.column && other.kind == StreamKind::Present);
+        let compressed = self.file.block > 0;
+        let starts = position_starts(node, encoding, present, compressed, self.file.version);
+        let (_, number) = starts.into_iter().find(|(kind, _)| *kind == place.kind)?;
+        let length = place.range.end - place.range.start;
+        let start_of =
+            |group: u64| entries.get(usize::try_from(group).ok()?)?.get(number).map(|start| (*start).min(length));
+        let block = self.file.block as u64;
+        // The last run of a group may reach past the next group's first chunk.
+        let slop = match block {
+            0 => MAX_RUN_BYTES,
+            block => (block + HEADER as u64) * (2 + MAX_RUN_BYTES / block),
+        };
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for rows in &planned.rows {
+            let first = start_of(rows.start / stride)?;
+            let end =
+                start_of((rows.end - 1) / stride + 1).map_or(length, |next| next.saturating_add(slop).min(length));
+            match ranges.last_mut() {
+                Some(last) if first <= last.end => last.end = last.end.max(end),
+                _ => ranges.push(first..end),
+            }
+        }
+        if ranges.iter().any(|range| range.start > range.end) {
+            return None;
+        }
+        let base = place.range.start;
+        Some(ranges.into_iter().map(|range| base + range.start..base + range.end).collect())
+    }
+
+    fn build(
+        &self,
+        stripe: &StripeInformation,
+        directory: &StripeDirectory,
+        planned: &Planned,
+    ) -> Result<StripeReader> {
+        let mut streams = HashMap::new();
+        for (place, ranges) in &planned.parts {
+            let parts = ranges.iter().map(|range| {
+                let offset = usize::try_from(range.start - place.range.start);
+                let offset = offset.map_err(|_| Error::limit("a stream beyond memory"))?;
+                Ok(Part { offset, bytes: self.plain_bytes(place, range.clone(), &planned.keys)? })
+            });
+            let parts = parts.collect::<Result<Vec<_>>>()?;
+            // A stream that is listed twice would make two truths of one column.
+            if streams.insert((place.column, place.kind), parts).is_some() {
+                return Err(Error::corrupt(
+                    "footer",
+                    format!("column {} has two {} streams", place.column, place.kind),
+                ));
+            }
+        }
+        let columns = StripeColumns {
+            streams,
+            encodings: planned.encodings.clone(),
+            positions: planned.positions.clone(),
+            block: self.file.block,
+            zone: self.zone(directory)?,
+            short_decimals: self.file.version == FileVersion::V2Draft,
+            from_julian: self.options.calendar.from_julian(&self.file),
+            arrow: self.options.arrow,
+        };
+        let parts = StripeParts {
+            columns,
+            decoded: self.decoded_schema(),
+            output: self.schema.clone(),
+            rows: planned.rows.clone(),
+            first_row: self.first_row,
+            stride: self.file.row_index_stride().filter(|_| !planned.positions.is_empty()),
+            stripe: self.stripe,
+        };
+        let _ = stripe;
+        StripeReader::new(parts, &self.file, Arc::clone(&self.options))
+    }
+
+    /// The writer's zone, where timestamps without one are read.
+    fn zone(&self, directory: &StripeDirectory) -> Result<Arc<Zone>> {
+        let asked = self.decoded_schema().walk().iter().any(|node| node.kind == Kind::Timestamp);
+        let written = directory.footer.writer_timezone.as_deref().filter(|zone| !zone.is_empty());
+        match written.or(self.options.default_zone.as_deref()) {
+            Some(name) if asked => Ok(Arc::new(Zone::named(name)?)),
+            _ => Ok(Arc::default()),
+        }
+    }
+}

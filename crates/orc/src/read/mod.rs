@@ -1,0 +1,19 @@
+//! Reading: options, the plan of a stripe, batches of a stripe, and a plain synchronous reader above them.
+//!
+//! [`TailDecoder`](crate::tail::TailDecoder) and [`StripeLoader`] are free of I/O: they say which ranges they need. Each
+//! [`StripeReader`] stands alone, so stripes can be read by as many threads as the caller has.
+
+mod filter;
+mod groups;
+mod loader;
+mod options;
+mod projection;
+mod reader;
+mod stripe;
+
+pub use filter::RowFilter;
+pub use loader::StripeLoader;
+pub use options::{CalendarRule, ReadOptions};
+pub use projection::Projection;
+pub use reader::{Batches, Reader};
+pub use stripe::StripeReader;

@@ -1,0 +1,95 @@
+//! The columns wanted: all, or some at any depth, found by id, by name or by attribute.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, Result};
+use crate::types::{Kind, TypeDescription};
+
+/// Which columns are wanted; with a column everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Projection {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of these ids.
+    Columns(Vec<u32>),
+}
+
+impl Projection {
+    /// By dotted names; below lists, maps and unions `element`, `key`, `value` and the variant's number.
+    pub fn names<S: AsRef<str>>(schema: &TypeDescription, names: impl IntoIterator<Item = S>) -> Result<Self> {
+        let find = |name: S| {
+            let found = schema.find_path(name.as_ref()).map(|node| node.column);
+            found.ok_or_else(|| Error::invalid(format!("no column {:?} in {schema}", name.as_ref())))
+        };
+        Ok(Self::Columns(names.into_iter().map(find).collect::<Result<_>>()?))
+    }
+
+    /// By the value of an attribute, as `iceberg.id`.
+    pub fn attribute<S: AsRef<str>>(
+        schema: &TypeDescription,
+        key: &str,
+        values: impl IntoIterator<Item = S>,
+    ) -> Result<Self> {
+        let find = |value: S| {
+            let found = schema.find_attribute(key, value.as_ref()).map(|node| node.column);
+            found.ok_or_else(|| Error::invalid(format!("no column whose {key} is {:?}", value.as_ref())))
+        };
+        Ok(Self::Columns(values.into_iter().map(find).collect::<Result<_>>()?))
+    }
+
+    /// The schema of the columns wanted: the same ids, less the other columns.
+    pub fn apply(&self, schema: &TypeDescription) -> Result<TypeDescription> {
+        let Self::Columns(columns) = self else { return Ok(schema.clone()) };
+        let wanted: HashSet<u32> = columns.iter().copied().collect();
+        if let Some(unknown) = columns.iter().find(|column| schema.find(**column).is_none()) {
+            return Err(Error::invalid(format!("no column {unknown}")));
+        }
+        let empty = TypeDescription { names: Vec::new(), children: Vec::new(), ..schema.clone() };
+        Ok(prune(schema, &wanted).unwrap_or(if schema.kind == Kind::Struct { empty } else { schema.clone() }))
+    }
+}
+
+fn prune(node: &TypeDescription, wanted: &HashSet<u32>) -> Option<TypeDescription> {
+    if wanted.contains(&node.column) {
+        return Some(node.clone());
+    }
+    let pruned: Vec<_> = node.children.iter().map(|child| prune(child, wanted)).collect();
+    if pruned.iter().all(Option::is_none) {
+        return None;
+    }
+    if node.kind == Kind::Struct {
+        let named = node.names.iter().cloned().zip(pruned);
+        let (names, children) = named.filter_map(|(name, child)| Some((name, child?))).unzip();
+        return Some(TypeDescription { names, children, ..node.clone() });
+    }
+    // Lists, maps and unions keep all their children, those wanted in part only in part.
+    let children = pruned.into_iter().zip(&node.children).map(|(part, whole)| part.unwrap_or_else(|| whole.clone()));
+    Some(TypeDescription { children: children.collect(), ..node.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_at_any_depth() {
+        let leaf = || TypeDescription::leaf(Kind::Int);
+        let inner = TypeDescription::structure([("x".to_owned(), leaf()), ("y".to_owned(), leaf())]);
+        let list = TypeDescription::nested(Kind::List, vec![inner.clone()]);
+        let map = TypeDescription::nested(Kind::Map, vec![leaf(), inner]);
+        let schema =
+            TypeDescription::structure([("a".to_owned(), leaf()), ("l".to_owned(), list), ("m.n".to_owned(), map)]);
+        for (names, expected) in [
+            (vec!["a"], "struct<a:int>"),
+            (vec!["l.element.y"], "struct<l:array<struct<y:int>>>"),
+            (vec!["m.n.value.x", "a"], "struct<a:int,`m.n`:map<int,struct<x:int>>>"),
+            (vec!["m.n.key"], "struct<`m.n`:map<int,struct<x:int,y:int>>>"),
+            (vec![], "struct<>"),
+        ] {
+            let projection = Projection::names(&schema, &names).unwrap();
+            assert_eq!(projection.apply(&schema).unwrap().to_string(), expected, "{names:?}");
+        }
+        assert!(Projection::names(&schema, ["l.y"]).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! Booleans ("Boolean Run Length Encoding"): bits from the top of each byte, the bytes run-length encoded.
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+
+use super::byte::ByteReader;
+use crate::error::{Error, Result};
+use crate::stream::{ByteStream, Context, Positions};
+
+/// Reads a bit stream.
+#[derive(Debug)]
+pub struct BooleanReader {
+    bytes: ByteReader,
+    /// The byte that was begun, reversed so that its first bit is at the bottom.
+    begun: u8,
+    /// How many bits of it are used; 8 when a new one is due.
+    used: usize,
+}
+
+impl BooleanReader {
+    /// A reader of a stream.
+    pub fn new(stream: ByteStream) -> Self {
+        Self { bytes: ByteReader::new(stream), begun: 0, used: 8 }
+    }
+
+    /// The next `count` bits, in Arrow's order.
+    pub fn read(&mut self, count: usize, context: &mut Context) -> Result<BooleanBuffer> {
+        let offset = self.used % 8;
+        let mut bytes = Vec::new();
+        if offset > 0 {
+            bytes.push(self.begun);
+        }
+        let more = (offset + count).div_ceil(8) - bytes.len();
+        let have = bytes.len();
+        self.bytes.read_onto(more, &mut bytes, context)?;
+        for byte in bytes.iter_mut().skip(have) {
+            *byte = byte.reverse_bits();
+        }
+        if let Some(last) = bytes.last() {
+            self.begun = *last;
+            self.used = match (offset + count) % 8 {
+                0 => 8,
+                used => used,
+            };
+        }
+        Ok(BooleanBuffer::new(Buffer::from_vec(bytes), offset, count))
+    }
+
+    /// Passes over bits.
+    pub fn skip(&mut self, count: usize, context: &mut Context) -> Result<()> {
+        let left = 8 - self.used;
+        if count <= left {
+            self.used += count;
+            return Ok(());
+        }
+        let count = count - left;
+        self.used = 8;
+        self.bytes.skip(count / 8, context)?;
+        if count % 8 > 0 {
+            self.read(count % 8, context)?;
+        }
+        Ok(())
+    }
+
+    /// Goes to a position: that of the bytes, and bits to pass over in the byte.
+    pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
+        self.bytes.seek(positions, context)?;
+        (self.used, self.begun) = (8, 0);
+        match positions.next()? {
+            bits @ 0..=8 => self.skip(bits, context),
+            bits => Err(Error::corrupt("row index", format!("a position of {bits} bits inside a byte"))),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Integers, version 1 ("Integer Run Length Encoding, version 1").
+
+use super::varint::{read_varint64, unzigzag};
+use crate::error::Result;
+use crate::stream::{ByteStream, Context, Positions};
+
+/// The shortest run.
+const MIN_RUN: usize = 3;
+/// Bytes of the longest varint.
+const MAX_VARINT: usize = 10;
+
+/// The head of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run1 {
+    /// Values that differ by `delta`.
+    Run {
+        /// How many.
+        length: usize,
+        /// The step.
+        delta: i8,
+    },
+    /// So many varints.
+    Literals(usize),
+}
+
+/// Reads an integer stream of version 1.
+#[derive(Debug)]
+pub struct IntReader1 {
+    pub(super) stream: ByteStream,
+    signed: bool,
+    left: usize,
+    value: i64,
+    /// The step of a run; `None` in literals.
+    delta: Option<i64>,
+}
+
+impl IntReader1 {
+    /// A reader of a stream.
+    pub fn new(stream: ByteStream, signed: bool) -> Self {
+        Self { stream, signed, left: 0, value: 0, delta: None }
+    }
+
+    /// The head of the next run; for a run its first value is read too.
+    pub fn next_run(&mut self, context: &mut Context) -> Result<Run1> {
+        let control = self.stream.byte(context)?;
+        if control < 0x80 {
+            let delta = self.stream.byte(context)? as i8;
+            self.delta = Some(i64::from(delta));
+            self.value = self.varint(context)?;
+            self.left = usize::from(control) + MIN_RUN;
+            Ok(Run1::Run { length: self.left, delta })
+        } else {
+            self.delta = None;
+            self.left = 256 - usize::from(control);
+            Ok(Run1::Literals(self.left))
+        }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_finished(&mut self, context: &mut Context) -> Result<bool> {
+        Ok(self.left == 0 && self.stream.is_finished(context)?)
+    }
+
+    fn varint(&mut self, context: &mut Context) -> Result<i64> {
+        self.stream.fill(MAX_VARINT, context)?;
+        let Some((value, length)) = read_varint64(self.stream.window()) else {
+            return Err(self.stream.corrupt("a varint without end"));
+        };
+        self.stream.consume(length);
+        Ok(if self.signed { unzigzag(value) } else { value as i64 })
+    }
+
+    /// Fills `out`.
+    pub fn read(&mut self, mut out: &mut [i64], context: &mut Context) -> Result<()> {
+        while !out.is_empty() {
+            if self.left == 0 {
+                self.next_run(context)?;
+            }
+            let step = self.left.min(out.len());
+            let (target, rest) = std::mem::take(&mut out).split_at_mut(step);
+            match self.delta {
+                Some(delta) => {
+                    for slot in target {
+                        *slot = self.value;
+                        self.value = self.value.wrapping_add(delta);
+                    }
+                }
+                None => {
+                    for slot in target {
+                        *slot = self.varint(context)?;
+                    }
+                }
+            }
+            self.left -= step;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Passes over values.
+    pub fn skip(&mut self, mut count: usize, context: &mut Context) -> Result<()> {
+        while count > 0 {
+            if self.left == 0 {
+                self.next_run(context)?;
+            }
+            let step = self.left.min(count);
+            match self.delta {
+                Some(delta) => self.value = self.value.wrapping_add(delta.wrapping_mul(step as i64)),
+                None => {
+                    for _ in 0..step {
+                        self.varint(context)?;
+                    }
+                }
+            }
+            self.left -= step;
+            count -= step;
+        }
+        Ok(())
+    }
+
+    /// Goes to a position of the stream; the values to pass over are the caller's.
+    pub fn restart(&mut self, positions: &mut Positions<'_>) -> Result<()> {
+        self.left = 0;
+        self.stream.seek(positions)
+    }
+}

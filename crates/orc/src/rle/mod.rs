@@ -1,0 +1,79 @@
+//! Run-length encodings ("Run Length Encoding"): bytes, booleans, and integers of version 1 and 2.
+
+mod boolean;
+mod byte;
+mod int1;
+mod int2;
+mod unpack;
+mod varint;
+
+pub use boolean::BooleanReader;
+pub use byte::ByteReader;
+pub use int1::{IntReader1, Run1};
+pub use int2::{IntReader2, Run2, WIDTHS};
+pub use varint::{read_varint64, read_varint128, unzigzag, unzigzag128};
+
+use crate::error::Result;
+use crate::stream::{ByteStream, Context, Positions};
+
+/// Integers of either version.
+#[derive(Debug)]
+pub enum IntReader {
+    /// Version 1 (encodings DIRECT and DICTIONARY).
+    V1(IntReader1),
+    /// Version 2 (encodings DIRECT_V2 and DICTIONARY_V2).
+    V2(IntReader2),
+}
+
+impl IntReader {
+    /// A reader of a stream.
+    pub fn new(stream: ByteStream, signed: bool, version2: bool) -> Self {
+        if version2 { Self::V2(IntReader2::new(stream, signed)) } else { Self::V1(IntReader1::new(stream, signed)) }
+    }
+
+    /// Fills `out`.
+    pub fn read(&mut self, out: &mut [i64], context: &mut Context) -> Result<()> {
+        match self {
+            Self::V1(reader) => reader.read(out, context),
+            Self::V2(reader) => reader.read(out, context),
+        }
+    }
+
+    /// Reads `count` values into `out`, which grows only as values come.
+    pub fn read_vec(&mut self, count: usize, out: &mut Vec<i64>, context: &mut Context) -> Result<()> {
+        /// Values that are taken on trust.
+        const STEP: usize = 1 << 16;
+        out.clear();
+        while out.len() < count {
+            let have = out.len();
+            out.resize(have + STEP.min(count - have).max(have.min(count - have)), 0);
+            self.read(out.get_mut(have..).unwrap_or_default(), context)?;
+        }
+        Ok(())
+    }
+
+    /// Passes over values.
+    pub fn skip(&mut self, count: usize, context: &mut Context) -> Result<()> {
+        match self {
+            Self::V1(reader) => reader.skip(count, context),
+            Self::V2(reader) => reader.skip(count, context),
+        }
+    }
+
+    /// Goes to a position: that of the stream, and values to pass over.
+    pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
+        match self {
+            Self::V1(reader) => reader.restart(positions)?,
+            Self::V2(reader) => reader.restart(positions)?,
+        }
+        self.skip(positions.next()?, context)
+    }
+
+    /// An error in the stream.
+    pub fn corrupt(&self, message: &str) -> crate::Error {
+        match self {
+            Self::V1(reader) => reader.stream.corrupt(message),
+            Self::V2(reader) => reader.stream.corrupt(message),
+        }
+    }
+}

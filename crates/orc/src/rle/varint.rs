@@ -1,0 +1,84 @@
+//! Base 128 varints, zigzag ("Base 128 Varint").
+
+/// Bytes of the longest varint of 128 bits.
+const MAX_BYTES_128: usize = 19;
+
+/// Undoes zigzag.
+#[inline]
+pub fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// Undoes zigzag of 128 bits.
+#[inline]
+pub fn unzigzag128(value: u128) -> i128 {
+    (value >> 1) as i128 ^ -((value & 1) as i128)
+}
+
+/// A varint of 64 bits at the front of `bytes`, and its length; `None` where it is cut off or longer than ten bytes.
+#[inline]
+pub fn read_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (index, &byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (index * 7);
+        if byte < 0x80 {
+            return Some((value, index + 1));
+        }
+    }
+    None
+}
+
+/// A varint of up to 128 bits; `None` where it is cut off or longer than 19 bytes.
+#[inline]
+pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
+    if let Some(word) = bytes.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            let length = ends.trailing_zeros() / 8 + 1;
+            let kept = word & (u64::MAX >> (64 - 8 * length)) & 0x7f7f_7f7f_7f7f_7f7f;
+            return Some((u128::from(join_sevens(kept)), length as usize));
+        }
+    }
+    let mut value = 0u128;
+    for (index, &byte) in bytes.iter().take(MAX_BYTES_128).enumerate() {
+        value |= u128::from(byte & 0x7f) << (index * 7);
+        if byte < 0x80 {
+            return Some((value, index + 1));
+        }
+    }
+    None
+}
+
+/// Joins eight groups of seven bits, each at the bottom of a byte.
+#[inline]
+fn join_sevens(groups: u64) -> u64 {
+    let pairs = (groups & 0x007f_007f_007f_007f) | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_paths_agree() {
+        for value in [0u128, 1, 127, 128, 16_383, 16_384, 1 << 34, (1 << 56) - 1, 1 << 56, u64::MAX.into(), u128::MAX] {
+            let mut bytes = Vec::new();
+            let mut rest = value;
+            while rest >= 0x80 {
+                bytes.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+            let length = bytes.len();
+            assert_eq!(read_varint128(&bytes), Some((value, length)));
+            assert_eq!(read_varint128(&bytes[..length - 1]), None);
+            bytes.extend([0xff; 8]);
+            assert_eq!(read_varint128(&bytes), Some((value, length)));
+        }
+        assert_eq!(read_varint128(&[0xff; 30]), None);
+        assert_eq!(read_varint64(&[0x80; 10]), None);
+    }
+}

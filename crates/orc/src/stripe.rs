@@ -1,0 +1,135 @@
+//! The directory of a stripe ("Stripe Footer"): where its streams lie, and how positions belong to them.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::proto::{ColumnEncoding, EncodingKind, Message, Stream, StreamKind, StripeFooter, StripeInformation};
+use crate::tail::{FileMetadata, FileVersion};
+use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
+
+/// One stream, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// Its column.
+    pub column: u32,
+    /// What it holds.
+    pub kind: StreamKind,
+    /// The encrypted variant it belongs to; `None` for plain streams.
+    pub variant: Option<usize>,
+    /// Its bytes in the file.
+    pub range: Range<u64>,
+}
+
+/// The footer of a stripe, with the places of all streams.
+#[derive(Debug, Clone)]
+pub struct StripeDirectory {
+    /// The footer as it was written.
+    pub footer: StripeFooter,
+    /// All streams, in the order of the file; areas of encrypted streams are opened up.
+    pub streams: Vec<StreamPlace>,
+}
+
+/// The sections of a stripe: index, data, footer. Refused where they pass the file.
+pub fn sections(stripe: &StripeInformation, length: u64) -> Result<[Range<u64>; 3]> {
+    let get = |field: Option<u64>| field.unwrap_or(0);
+    let mut at = get(stripe.offset);
+    let mut next = |length: Option<u64>| {
+        let start = at;
+        at = at.checked_add(get(length)).ok_or(())?;
+        Ok(start..at)
+    };
+    let sections: Result<[Range<u64>; 3], ()> =
+        (|| Ok([next(stripe.index_length)?, next(stripe.data_length)?, next(stripe.footer_length)?]))();
+    match sections {
+        Ok(sections) if sections.iter().all(|section| section.end <= length) => Ok(sections),
+        _ => Err(Error::corrupt("footer", "a stripe passes the end of the file")),
+    }
+}
+
+impl StripeDirectory {
+    /// Reads a stripe's footer from its bytes in the file.
+    pub fn read(file: &FileMetadata, stripe: &StripeInformation, bytes: &[u8]) -> Result<Self> {
+        let plain = file.decompress(bytes, "footer")?;
+        let footer = StripeFooter::decode(&plain).map_err(|error| error.within("footer"))?;
+        let [index, data, _] = sections(stripe, file.length)?;
+        let mut at = index.start;
+        let mut streams = Vec::with_capacity(footer.streams.len());
+        for stream in &footer.streams {
+            let range = place(&mut at, stream, data.end)?;
+            match stream.kind.unwrap_or_default() {
+                StreamKind::EncryptedIndex => open_area(&footer, range, true, &mut streams)?,
+                StreamKind::EncryptedData => open_area(&footer, range, false, &mut streams)?,
+                kind => streams.push(StreamPlace { column: stream.column.unwrap_or(0), kind, variant: None, range }),
+            }
+        }
+        Ok(Self { footer, streams })
+    }
+}
+
+fn place(at: &mut u64, stream: &Stream, end: u64) -> Result<Range<u64>> {
+    let start = *at;
+    *at = start.checked_add(stream.length.unwrap_or(0)).filter(|at| *at <= end).ok_or_else(|| {
+        let kind = stream.kind.unwrap_or_default();
+        let message = format!("column {} {kind} passes the end of the stripe", stream.column.unwrap_or(0));
+        Error::corrupt("footer", message)
+    })?;
+    Ok(start..*at)
+}
+
+fn is_index(kind: StreamKind) -> bool {
+    matches!(kind, StreamKind::RowIndex | StreamKind::BloomFilter | StreamKind::BloomFilterUtf8)
+}
+
+/// The streams of all variants that lie in an encrypted area, variant after variant.
+fn open_area(footer: &StripeFooter, area: Range<u64>, index: bool, out: &mut Vec<StreamPlace>) -> Result<()> {
+    let mut at = area.start;
+    for (variant, streams) in footer.encryption.iter().enumerate() {
+        for stream in &streams.streams {
+            let kind = stream.kind.unwrap_or_default();
+            if is_index(kind) == index {
+                let range = place(&mut at, stream, area.end)?;
+                out.push(StreamPlace { column: stream.column.unwrap_or(0), kind, variant: Some(variant), range });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which streams of a column have positions, in their fixed order, and where in an entry each one's begin.
+pub fn position_starts(
+    node: &TypeDescription,
+    encoding: &ColumnEncoding,
+    present: bool,
+    compressed: bool,
+    version: FileVersion,
+) -> Vec<(StreamKind, usize)> {
+    let bytes = 1 + usize::from(compressed);
+    let dictionary = matches!(encoding.kind, Some(EncodingKind::Dictionary | EncodingKind::DictionaryV2));
+    let short = |precision: u8| version == FileVersion::V2Draft && precision <= MAX_SHORT_PRECISION;
+    let runs = bytes + 1;
+    let streams = match &node.kind {
+        Kind::Boolean => vec![(StreamKind::Data, runs + 1)],
+        Kind::Byte | Kind::Short | Kind::Int | Kind::Long | Kind::Date | Kind::Union => vec![(StreamKind::Data, runs)],
+        Kind::Float | Kind::Double => vec![(StreamKind::Data, bytes)],
+        Kind::String | Kind::Char { .. } | Kind::Varchar { .. } if dictionary => vec![(StreamKind::Data, runs)],
+        Kind::String
+        | Kind::Char { .. }
+        | Kind::Varchar { .. }
+        | Kind::Binary
+        | Kind::Geometry { .. }
+        | Kind::Geography { .. } => vec![(StreamKind::Data, bytes), (StreamKind::Length, runs)],
+        Kind::Decimal { precision, .. } if short(*precision) => vec![(StreamKind::Data, runs)],
+        Kind::Decimal { .. } => vec![(StreamKind::Data, bytes), (StreamKind::Secondary, runs)],
+        Kind::Timestamp | Kind::TimestampInstant => vec![(StreamKind::Data, runs), (StreamKind::Secondary, runs)],
+        Kind::List | Kind::Map => vec![(StreamKind::Length, runs)],
+        Kind::Struct => Vec::new(),
+    };
+    let mut at = 0;
+    let present = present.then_some((StreamKind::Present, runs + 1));
+    let start = |(kind, numbers): (StreamKind, usize)| {
+        let start = at;
+        at += numbers;
+        (kind, start)
+    };
+    present.into_iter().chain(streams).map(start).collect()
+}

@@ -1,0 +1,361 @@
+//! The tail of a file ("File Tail"): postscript, footer, metadata, and what follows from them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::compress::{DEFAULT_BLOCK, Decompressor};
+use crate::encrypt::{KeyName, KeyProvider, LocalKey};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::proto::{
+    self, ColumnStatistics, ColumnarStripeStatistics, CompressionKind, FileStatistics, Footer, Message, Metadata,
+    PostScript, StreamKind, StripeStatistics,
+};
+use crate::source::{Fetched, Step};
+use crate::types::TypeDescription;
+
+/// The first guess: enough for the tails of most files.
+const GUESS: u64 = 16 << 10;
+const MAGIC: &[u8] = b"ORC";
+
+/// The version of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileVersion {
+    /// 0.11: run lengths of version 1.
+    V0_11,
+    /// 0.12: run lengths of version 2.
+    V0_12,
+    /// `[1, 9999]`, the draft of version 2.
+    V2Draft,
+}
+
+impl FileVersion {
+    fn read(list: &[u32]) -> Result<Self> {
+        match list {
+            [] | [0, 11] => Ok(Self::V0_11),
+            [0, 12] => Ok(Self::V0_12),
+            [1, 9999] => Ok(Self::V2Draft),
+            other => Err(Error::unsupported(format!("file version {other:?}"))),
+        }
+    }
+
+    /// As orc-core prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V0_11 => "0.11",
+            Self::V0_12 => "0.12",
+            Self::V2Draft => "UNSTABLE-PRE-2.0",
+        }
+    }
+}
+
+/// A part of the file in which one column variant is encrypted.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    /// Its root column, and one past its last.
+    pub columns: Range<u32>,
+    name: KeyName,
+}
+
+/// Everything that the tail says.
+#[derive(Debug)]
+pub struct FileMetadata {
+    /// Bytes of the file.
+    pub length: u64,
+    /// The postscript.
+    pub postscript: PostScript,
+    /// The footer.
+    pub footer: Footer,
+    /// The type tree.
+    pub schema: TypeDescription,
+    /// The codec.
+    pub compression: CompressionKind,
+    /// The version.
+    pub version: FileVersion,
+    /// What untrusted bytes may ask for.
+    pub limits: Limits,
+    /// The chunk size; 0 without compression.
+    pub(crate) block: usize,
+    pub(crate) variants: Vec<Variant>,
+    keys: Option<Arc<dyn KeyProvider>>,
+    metadata: Bytes,
+    encrypted_statistics: Bytes,
+}
+
+/// Reads a tail: says which ranges it needs until it has them.
+#[derive(Debug)]
+pub struct TailDecoder {
+    length: u64,
+    limits: Limits,
+    keys: Option<Arc<dyn KeyProvider>>,
+    /// What was fetched.
+    pub fetched: Fetched,
+}
+
+impl TailDecoder {
+    /// Of a file of `length` bytes.
+    pub fn new(length: u64, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Self {
+        Self { length, limits, keys, fetched: Fetched::default() }
+    }
+
+    /// The next ranges, or the tail. Ranges go to [`TailDecoder::fetched`].
+    pub fn advance(&mut self) -> Result<Step<FileMetadata>> {
+        if self.length == 0 {
+            return Ok(Step::Done(self.empty_file()));
+        }
+        if self.length <= MAGIC.len() as u64 {
+            return Err(Error::corrupt("tail", format!("a file of {} bytes", self.length)));
+        }
+        let guess = self.length.saturating_sub(GUESS)..self.length;
+        let Some(last) = self.fetched.get(&guess) else { return Ok(Step::Need(vec![guess])) };
+        let (postscript, own) = read_postscript(&last)?;
+        if !last.get(..last.len() - 1).is_some_and(|rest| rest.ends_with(MAGIC)) {
+            // Files of Hive 0.11 have the magic at their front only.
+            let head = 0..MAGIC.len() as u64;
+            let Some(bytes) = self.fetched.get(&head) else { return Ok(Step::Need(vec![head])) };
+            if bytes != MAGIC {
+                return Err(Error::corrupt("postscript", "no ORC magic: this is no ORC file"));
+            }
+        }
+        let length = |length: Option<u64>| length.unwrap_or(0);
+        let sections = [
+            length(postscript.stripe_statistics_length),
+            length(postscript.metadata_length),
+            length(postscript.footer_length),
+        ];
+        let total = sections.iter().try_fold(own, |sum, next| sum.checked_add(*next)).filter(|sum| *sum <= self.length);
+        let Some(total) = total else {
+            return Err(Error::corrupt("postscript", "the lengths of the tail's sections pass the file"));
+        };
+        let whole = self.length - total..self.length;
+        let Some(tail) = self.fetched.get(&whole) else { return Ok(Step::Need(vec![whole])) };
+        Ok(Step::Done(self.read(postscript, &tail, sections)?))
+    }
+
+    /// A file of no bytes is a table without columns: Hive makes them.
+    fn empty_file(&self) -> FileMetadata {
+        FileMetadata {
+            length: 0,
+            postscript: PostScript::default(),
+            footer: Footer::default(),
+            schema: TypeDescription::structure([]),
+            compression: CompressionKind::None,
+            version: FileVersion::V0_12,
+            limits: self.limits,
+            block: 0,
+            variants: Vec::new(),
+            keys: None,
+            metadata: Bytes::new(),
+            encrypted_statistics: Bytes::new(),
+        }
+    }
+
+    fn read(&self, postscript: PostScript, tail: &Bytes, sections: [u64; 3]) -> Result<FileMetadata> {
+        let version = FileVersion::read(&postscript.version)?;
+        let compression = postscript.compression.unwrap_or_default();
+        let mut decompressor = Decompressor::new(compression)?;
+        let block = block_size(compression, postscript.compression_block_size, &self.limits)?;
+        let mut start = 0usize;
+        let [encrypted_statistics, metadata, footer] = sections.map(|length| {
+            let end = start + length as usize;
+            let section = tail.slice(start..end);
+            start = end;
+            section
+        });
+        let limit = self.limits.metadata_bytes;
+        let plain = decompressor.inflate_all(&footer, block, limit).map_err(|error| error.within("footer"))?;
+        if plain.is_empty() {
+            return Err(Error::corrupt("footer", "is empty"));
+        }
+        let footer = Footer::decode(&plain).map_err(|error| error.within("footer"))?;
+        let schema = TypeDescription::from_proto(&footer.types, &self.limits)?;
+        let variants = read_variants(&footer, &schema)?;
+        Ok(FileMetadata {
+            length: self.length,
+            postscript,
+            footer,
+            schema,
+            compression,
+            version,
+            limits: self.limits,
+            block,
+            variants,
+            keys: self.keys.clone(),
+            metadata,
+            encrypted_statistics,
+        })
+    }
+}
+
+/// The postscript, and the bytes it takes with its length byte.
+fn read_postscript(last: &[u8]) -> Result<(PostScript, u64)> {
+    let (length, rest) = last.split_last().ok_or_else(|| Error::corrupt("postscript", "is not there"))?;
+    let length = usize::from(*length);
+    let start = rest.len().checked_sub(length).filter(|_| length > 0);
+    let start = start.ok_or_else(|| Error::corrupt("postscript", format!("of {length} bytes")))?;
+    let bytes = rest.get(start..).unwrap_or_default();
+    let postscript = PostScript::decode(bytes).map_err(|error| error.within("postscript"))?;
+    Ok((postscript, length as u64 + 1))
+}
+
+fn block_size(compression: CompressionKind, stored: Option<u64>, limits: &Limits) -> Result<usize> {
+    if compression == CompressionKind::None {
+        return Ok(0);
+    }
+    let block = stored.unwrap_or(DEFAULT_BLOCK as u64);
+    match usize::try_from(block) {
+        Ok(0) => Err(Error::corrupt("postscript", "a compression block size of 0")),
+        Ok(block) if block <= limits.chunk_bytes => Ok(block),
+        _ => Err(Error::limit(format!("a compression block size of {block} bytes"))),
+    }
+}
+
+fn read_variants(footer: &Footer, schema: &TypeDescription) -> Result<Vec<Variant>> {
+    let Some(encryption) = &footer.encryption else { return Ok(Vec::new()) };
+    let read = |variant: &proto::EncryptionVariant| {
+        let key = encryption.key.get(variant.key.unwrap_or_default() as usize);
+        let root = schema.find(variant.root.unwrap_or_default());
+        let (Some(key), Some(root)) = (key, root) else {
+            return Err(Error::corrupt("footer encryption", "a variant names a key or a column that is not there"));
+        };
+        let name = KeyName {
+            name: key.key_name.clone().unwrap_or_default(),
+            version: key.key_version.unwrap_or_default(),
+            algorithm: key.algorithm.unwrap_or_default(),
+        };
+        Ok(Variant { columns: root.column..root.end, name })
+    };
+    encryption.variants.iter().map(read).collect()
+}
+
+impl FileMetadata {
+    /// Rows, as the stripes say: orc-core reads those, whatever the footer's own number is.
+    pub fn rows(&self) -> u64 {
+        self.footer.stripes.iter().fold(0, |sum, stripe| sum.saturating_add(stripe.number_of_rows.unwrap_or(0)))
+    }
+
+    /// Rows of a row group; `None` where there is no index.
+    pub fn row_index_stride(&self) -> Option<u64> {
+        self.footer.row_index_stride.filter(|stride| *stride > 0).map(u64::from)
+    }
+
+    /// The implementation that wrote the file.
+    pub fn writer(&self) -> String {
+        let name = match self.footer.writer.unwrap_or(0) {
+            0 => "ORC Java",
+            1 => "ORC C++",
+            2 => "Presto",
+            3 => "Scritchley Go",
+            4 => "Trino",
+            5 => "CUDF",
+            _ => "unknown",
+        };
+        match &self.footer.software_version {
+            Some(version) => format!("{name} {version}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Whether Iceberg wrote it: its columns carry field ids.
+    pub fn has_field_ids(&self) -> bool {
+        self.schema.walk().iter().any(|node| node.attribute("iceberg.id").is_some())
+    }
+
+    pub(crate) fn decompress(&self, bytes: &[u8], place: &str) -> Result<Vec<u8>> {
+        let plain = Decompressor::new(self.compression)?.inflate_all(bytes, self.block, self.limits.metadata_bytes);
+        plain.map_err(|error| error.within(place))
+    }
+
+    /// Statistics of each stripe, those of encrypted columns masked; empty where the file has none.
+    pub fn stripe_statistics(&self) -> Result<Vec<StripeStatistics>> {
+        let plain = self.decompress(&self.metadata, "metadata")?;
+        Ok(Metadata::decode(&plain).map_err(|error| error.within("metadata"))?.stripe_stats)
+    }
+
+    /// Statistics of the file, by column id; those of encrypted columns true where their key is there, else masked.
+    pub fn file_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        let mut statistics = self.footer.statistics.clone();
+        for index in 0..self.variants.len() {
+            let Some((variant, key)) = self.tail_key(index)? else { continue };
+            let Some(mut bytes) = self.proto_variant(index).and_then(|variant| variant.file_statistics.clone()) else {
+                continue;
+            };
+            key.apply(variant.columns.start, StreamKind::FileStatistics, self.tail_stripe(), 0, &mut bytes)?;
+            let place = "encrypted file statistics";
+            let plain = self.decompress(&bytes, place)?;
+            let own = FileStatistics::decode(&plain).map_err(|error| error.within(place))?.column;
+            for (column, own) in variant.columns.clone().zip(own) {
+                if let Some(slot) = statistics.get_mut(column as usize) {
+                    *slot = own;
+                }
+            }
+        }
+        Ok(statistics)
+    }
+
+    /// True statistics of the stripes for encrypted columns whose key is there, put into `stripes`.
+    pub fn decrypt_stripe_statistics(&self, stripes: &mut [StripeStatistics]) -> Result<()> {
+        let place = "encrypted stripe statistics";
+        let mut start = 0usize;
+        for index in 0..self.variants.len() {
+            let key = self.tail_key(index)?;
+            for stream in
+                self.proto_variant(index).map(|variant| variant.stripe_statistics.as_slice()).unwrap_or_default()
+            {
+                let length = usize::try_from(stream.length.unwrap_or(0)).unwrap_or(usize::MAX);
+                let end = start.saturating_add(length);
+                let bytes = self.encrypted_statistics.get(start..end);
+                let mut bytes = bytes.ok_or_else(|| Error::corrupt(place, "a stream passes the end"))?.to_vec();
+                start = end;
+                let Some((_, key)) = &key else { continue };
+                let column = stream.column.unwrap_or_default();
+                key.apply(column, StreamKind::StripeStatistics, self.tail_stripe(), 0, &mut bytes)?;
+                let plain = self.decompress(&bytes, place)?;
+                let own = ColumnarStripeStatistics::decode(&plain).map_err(|error| error.within(place))?.col_stats;
+                for (stripe, own) in stripes.iter_mut().zip(own) {
+                    if let Some(slot) = stripe.col_stats.get_mut(column as usize) {
+                        *slot = own;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn proto_variant(&self, index: usize) -> Option<&proto::EncryptionVariant> {
+        self.footer.encryption.as_ref()?.variants.get(index)
+    }
+
+    /// The stripe id of the vectors in the tail: one more than the number of stripes (PITFALLS 102).
+    fn tail_stripe(&self) -> u64 {
+        self.footer.stripes.len() as u64 + 1
+    }
+
+    fn tail_key(&self, index: usize) -> Result<Option<(&Variant, LocalKey)>> {
+        let (Some(variant), Some(written)) = (self.variants.get(index), self.proto_variant(index)) else {
+            return Ok(None);
+        };
+        let wrapped = written.encrypted_key.as_deref().unwrap_or_default();
+        Ok(self.unwrap(variant, wrapped)?.map(|key| (variant, key)))
+    }
+
+    /// The local key of a variant in a stripe, and the stripe id of its vectors; `None` where the reader has no key.
+    pub(crate) fn stripe_key(&self, index: usize, stripe: usize) -> Result<Option<(LocalKey, u64)>> {
+        let Some(variant) = self.variants.get(index) else { return Ok(None) };
+        let (mut wrapped, mut id) = (None, 0u64);
+        for stripe in self.footer.stripes.iter().take(stripe + 1) {
+            id = stripe.encrypt_stripe_id.unwrap_or(id + 1);
+            wrapped = stripe.encrypted_local_keys.get(index).or(wrapped);
+        }
+        let Some(wrapped) = wrapped else { return Ok(None) };
+        Ok(self.unwrap(variant, wrapped)?.map(|key| (key, id)))
+    }
+
+    fn unwrap(&self, variant: &Variant, wrapped: &[u8]) -> Result<Option<LocalKey>> {
+        let Some(provider) = &self.keys else { return Ok(None) };
+        let key = provider.local_key(&variant.name, wrapped)?;
+        key.map(|key| LocalKey::new(variant.name.algorithm, key)).transpose()
+    }
+}
