@@ -8,6 +8,7 @@ mod column;
 pub mod compress;
 pub mod encrypt;
 pub mod error;
+pub mod inspect;
 pub mod limits;
 pub mod predicate;
 pub mod proto;

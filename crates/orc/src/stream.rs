@@ -158,12 +158,12 @@ impl ByteStream {
 
     /// Goes to a position of the row index: a byte without compression, else a chunk and a byte in it.
     pub fn seek(&mut self, positions: &mut Positions<'_>) -> Result<()> {
-        let offset = positions.next()?;
+        let offset = positions.take()?;
         if self.block == 0 {
             self.next = offset;
             return Ok(());
         }
-        self.pending = positions.next()?;
+        self.pending = positions.take()?;
         match self.chunk {
             Some((chunk, begin)) if chunk == offset && begin + self.pending <= self.end => {
                 self.start = begin + self.pending;
@@ -238,7 +238,7 @@ impl<'a> Positions<'a> {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> Result<usize> {
+    pub fn take(&mut self) -> Result<usize> {
         let number = self.rest.next().ok_or_else(|| Error::corrupt("row index", "an entry has too few positions"))?;
         usize::try_from(*number).map_err(|_| Error::corrupt("row index", "a position beyond memory"))
     }

@@ -74,6 +74,12 @@ impl Zone {
         self.cursor().offset(instant)
     }
 
+    /// The last instant at which the offset changes; `None` where it never does, or goes on changing by rule. From here
+    /// on files of writers with other tz data may differ.
+    pub fn last_change(&self) -> Option<i64> {
+        self.changes.last().copied().filter(|last| *last < CYCLE_START && self.changes.len() > 1)
+    }
+
     /// The offset of a wall clock (the earlier one, where it is met twice).
     pub fn offset_of_wall(&self, wall: i64) -> i64 {
         let first = self.offset(wall - self.offset(wall));

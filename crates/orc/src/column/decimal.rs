@@ -79,7 +79,7 @@ impl DecimalColumn {
     /// Brings a value from the scale it was stored with to that of the type.
     fn rescale(&self, value: i128, stored: i64) -> Result<i128> {
         let fail = |message: String| Error::value(format!("column {}: {message}", self.head.column));
-        let step = i64::from(self.scale) - stored;
+        let step = i64::from(self.scale).wrapping_sub(stored);
         let power = usize::try_from(step.unsigned_abs()).ok().filter(|_| stored >= 0).and_then(power_of_ten);
         let Some(power) = power else {
             return Err(fail(format!("a decimal stored with scale {stored}")));
@@ -102,7 +102,8 @@ impl ColumnReader for DecimalColumn {
         let wanted = i64::from(self.scale);
         for (value, stored) in values.iter_mut().zip(&self.scratch) {
             let short = i64::try_from(*value).ok();
-            let power = usize::try_from(wanted - *stored).ok().filter(|step| *step <= 9).and_then(power_of_ten);
+            let power =
+                usize::try_from(wanted.wrapping_sub(*stored)).ok().filter(|step| *step <= 9).and_then(power_of_ten);
             *value = match (short, power) {
                 // A value of 64 bits times a power below 2^30 fits 128.
                 (Some(short), Some(power)) if *stored >= 0 => i128::from(short) * power,

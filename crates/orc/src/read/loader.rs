@@ -107,7 +107,7 @@ impl StripeLoader {
         if !missing.is_empty() {
             return Ok(Step::Need(missing));
         }
-        Ok(Step::Done(self.build(stripe, directory, planned)?))
+        Ok(Step::Done(self.build(directory, planned)?))
     }
 
     /// The streams that this reader sees: for a column whose key it has, the true ones in place of the masked.
@@ -209,11 +209,18 @@ impl StripeLoader {
             .map(|(column, index)| (column, Arc::new(index.entry.into_iter().map(|entry| entry.positions).collect())))
             .collect();
         let decoded = self.decoded_columns();
-        let seekable = decoded.iter().all(|column| positions.contains_key(column));
+        let seekable = self.positions_are_sound() && decoded.iter().all(|column| positions.contains_key(column));
         let positions = if seekable { positions } else { HashMap::new() };
         let mut planned = Planned { keys, encodings, positions, rows, parts: Vec::new() };
         planned.parts = self.data_parts(streams, &decoded, &planned, stride)?;
         Ok(planned)
+    }
+
+    /// The C++ writer puts more values into the streams of a union's variants than there are rows, and positions that
+    /// count them: only reading from the front gives the rows that all readers give.
+    fn positions_are_sound(&self) -> bool {
+        let union = || self.decoded_schema().walk().iter().any(|node| node.kind == Kind::Union);
+        self.file.footer.writer != Some(1) || !union()
     }
 
     /// Encodings by column, those of readable variants in place of the masked ones.
@@ -338,12 +345,7 @@ impl StripeLoader {
         Some(ranges.into_iter().map(|range| base + range.start..base + range.end).collect())
     }
 
-    fn build(
-        &self,
-        stripe: &StripeInformation,
-        directory: &StripeDirectory,
-        planned: &Planned,
-    ) -> Result<StripeReader> {
+    fn build(&self, directory: &StripeDirectory, planned: &Planned) -> Result<StripeReader> {
         let mut streams = HashMap::new();
         for (place, ranges) in &planned.parts {
             let parts = ranges.iter().map(|range| {
@@ -367,7 +369,7 @@ impl StripeLoader {
             block: self.file.block,
             zone: self.zone(directory)?,
             short_decimals: self.file.version == FileVersion::V2Draft,
-            from_julian: self.options.calendar.from_julian(&self.file),
+            from_julian: self.options.calendar.is_julian(&self.file),
             arrow: self.options.arrow,
         };
         let parts = StripeParts {
@@ -379,7 +381,6 @@ impl StripeLoader {
             stride: self.file.row_index_stride().filter(|_| !planned.positions.is_empty()),
             stripe: self.stripe,
         };
-        let _ = stripe;
         StripeReader::new(parts, &self.file, Arc::clone(&self.options))
     }
 

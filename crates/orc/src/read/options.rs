@@ -24,7 +24,7 @@ pub enum CalendarRule {
 }
 
 impl CalendarRule {
-    pub(crate) fn from_julian(self, file: &FileMetadata) -> bool {
+    pub(crate) fn is_julian(self, file: &FileMetadata) -> bool {
         match self {
             Self::Stored => false,
             Self::Julian => true,

@@ -1,17 +1,21 @@
 //! A plain synchronous reader: a source, a tail, and stripe after stripe.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
 
 use super::groups::may_match;
 use super::{ReadOptions, StripeLoader, StripeReader};
 use crate::encrypt::KeyProvider;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::proto::{Message, RowIndex, StreamKind, StripeInformation};
 use crate::source::{Fetched, Source, Step};
+use crate::stripe::{StreamPlace, StripeDirectory, sections};
 use crate::tail::{FileMetadata, TailDecoder};
 
 /// An open file.
@@ -98,6 +102,45 @@ impl<S: Source> Reader<S> {
                 Step::Done(reader) => return Ok(reader),
             }
         }
+    }
+
+    /// The directory of a stripe.
+    pub fn directory(&self, stripe: usize) -> Result<StripeDirectory> {
+        let information = self.information(stripe)?;
+        let [_, _, footer] = sections(information, self.file.length)?;
+        StripeDirectory::read(&self.file, information, &self.source.read_range(footer)?)
+            .map_err(|error| error.within(&format!("stripe {stripe}")))
+    }
+
+    /// The bytes of a stream, as compressed as in the file; those of an encrypted one decrypted, or `None` without key.
+    pub fn stream(&self, stripe: usize, place: &StreamPlace) -> Result<Option<Bytes>> {
+        let bytes = self.source.read_range(place.range.clone())?;
+        let Some(variant) = place.variant else { return Ok(Some(bytes)) };
+        let Some((key, id)) = self.file.stripe_key(variant, stripe)? else { return Ok(None) };
+        let mut plain = bytes.to_vec();
+        key.apply(place.column, place.kind, id, 0, &mut plain)?;
+        Ok(Some(plain.into()))
+    }
+
+    /// The row indexes of a stripe by column; those of encrypted columns true where their key is there.
+    pub fn row_indexes(&self, stripe: usize) -> Result<BTreeMap<u32, RowIndex>> {
+        let directory = self.directory(stripe)?;
+        let mut places: Vec<_> = directory.streams.iter().filter(|place| place.kind == StreamKind::RowIndex).collect();
+        // The masked ones first, so that true ones take their place.
+        places.sort_by_key(|place| place.variant.is_some());
+        let mut indexes = BTreeMap::new();
+        for place in places {
+            let Some(bytes) = self.stream(stripe, place)? else { continue };
+            let name = format!("stripe {stripe}, column {} {}", place.column, place.kind);
+            let plain = self.file.decompress(&bytes, &name)?;
+            indexes.insert(place.column, RowIndex::decode(&plain).map_err(|error| error.within(&name))?);
+        }
+        Ok(indexes)
+    }
+
+    fn information(&self, stripe: usize) -> Result<&StripeInformation> {
+        let stripes = &self.file.footer.stripes;
+        stripes.get(stripe).ok_or_else(|| Error::invalid(format!("stripe {stripe} of {}", stripes.len())))
     }
 
     /// All batches, stripe after stripe.

@@ -53,6 +53,9 @@ struct Lane {
     arrow: Arc<Field>,
 }
 
+/// Rows to decode, and which of them are wanted (`None` means all).
+type Span = (Range<u64>, Option<Vec<Range<u64>>>);
+
 /// Reads the batches of a stripe.
 #[derive(Debug)]
 pub struct StripeReader {
@@ -125,7 +128,7 @@ impl StripeReader {
     }
 
     /// The next rows to decode, and which of them are wanted (`None` means all).
-    fn next_span(&mut self) -> Option<(Range<u64>, Option<Vec<Range<u64>>>)> {
+    fn next_span(&mut self) -> Option<Span> {
         let start = self.rows.get(self.range)?.start.max(self.next);
         let limit = start.saturating_add(self.options.batch_size as u64);
         let mut wanted: Vec<Range<u64>> = Vec::new();

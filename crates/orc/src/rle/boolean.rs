@@ -55,7 +55,7 @@ impl BooleanReader {
         let count = count - left;
         self.used = 8;
         self.bytes.skip(count / 8, context)?;
-        if count % 8 > 0 {
+        if !count.is_multiple_of(8) {
             self.read(count % 8, context)?;
         }
         Ok(())
@@ -65,7 +65,7 @@ impl BooleanReader {
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         self.bytes.seek(positions, context)?;
         (self.used, self.begun) = (8, 0);
-        match positions.next()? {
+        match positions.take()? {
             bits @ 0..=8 => self.skip(bits, context),
             bits => Err(Error::corrupt("row index", format!("a position of {bits} bits inside a byte"))),
         }

@@ -75,6 +75,6 @@ impl ByteReader {
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         self.stream.seek(positions)?;
         self.left = 0;
-        self.skip(positions.next()?, context)
+        self.skip(positions.take()?, context)
     }
 }

@@ -66,7 +66,7 @@ impl IntReader {
             Self::V1(reader) => reader.restart(positions)?,
             Self::V2(reader) => reader.restart(positions)?,
         }
-        self.skip(positions.next()?, context)
+        self.skip(positions.take()?, context)
     }
 
     /// An error in the stream.

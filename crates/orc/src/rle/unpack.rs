@@ -90,7 +90,7 @@ mod tests {
     fn every_width_and_count_agrees_with_one_bit_at_a_time() {
         let noise: Vec<u8> =
             (0u64..700 * 8).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 37) as u8).collect();
-        for width in 1..=64 {
+        for width in 1..=64usize {
             for count in [0, 1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 511, 512] {
                 let packed = &noise[..(width * count).div_ceil(8)];
                 let mut out = vec![0; count];

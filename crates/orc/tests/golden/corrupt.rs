@@ -1,0 +1,202 @@
+//! Corrupt files and mutations: errors or rows, never a panic, never more memory than 16 times the file and 64 MiB.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use icefield_orc::{Projection, ReadOptions, Reader};
+use libtest_mimic::{Failed, Trial};
+
+use super::{Golden, json, trial};
+
+/// Mutations in all.
+const MUTATIONS: u64 = 20_000;
+/// Rows after which a reading is long enough: `struct<>` with 2^63 rows is no corrupt file.
+const ENOUGH_ROWS: usize = 200_000;
+/// The longest that one file may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Counts what each thread has allocated, and the most it had.
+pub struct Counting;
+
+thread_local! {
+    static NOW: AtomicUsize = const { AtomicUsize::new(0) };
+    static MOST: AtomicUsize = const { AtomicUsize::new(0) };
+}
+
+fn add(bytes: usize) {
+    let _ = NOW.try_with(|now| {
+        let sum = now.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
+        // A thread that frees what another one allocated goes below zero, which is no most.
+        if sum < usize::MAX / 2 {
+            let _ = MOST.try_with(|most| most.fetch_max(sum, Ordering::Relaxed));
+        }
+    });
+}
+
+fn subtract(bytes: usize) {
+    let _ = NOW.try_with(|now| now.fetch_sub(bytes, Ordering::Relaxed));
+}
+
+// SAFETY: every call goes on to the system's allocator unchanged; only sizes are counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller's promises are those of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        subtract(layout.size());
+        // SAFETY: the caller's promises are those of the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller's promises are those of the system's allocator.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size);
+        subtract(layout.size());
+        // SAFETY: the caller's promises are those of the system's allocator.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// Reads a file to its end, or to an error, or to enough rows; says how many rows came, and the error.
+fn read(bytes: &Bytes, options: &ReadOptions) -> (usize, Option<icefield_orc::Error>) {
+    let mut rows = 0;
+    let reader = match Reader::open(bytes.clone()) {
+        Ok(reader) => reader,
+        Err(error) => return (0, Some(error)),
+    };
+    let _ = reader.metadata().stripe_statistics();
+    let batches = match reader.batches(options.clone()) {
+        Ok(batches) => batches,
+        Err(error) => return (0, Some(error)),
+    };
+    for batch in batches {
+        match batch {
+            Ok(batch) => rows += batch.num_rows(),
+            Err(error) => return (rows, Some(error)),
+        }
+        if rows >= ENOUGH_ROWS {
+            break;
+        }
+    }
+    (rows, None)
+}
+
+/// Reads a file that may be anything; fails on a panic, on too much memory, on too much time.
+fn survive(bytes: &Bytes, options: &ReadOptions) -> Result<(usize, Option<icefield_orc::Error>), String> {
+    NOW.with(|now| now.store(0, Ordering::Relaxed));
+    MOST.with(|most| most.store(0, Ordering::Relaxed));
+    let start = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(|| read(bytes, options))).map_err(|_| "panicked".to_owned())?;
+    let most = MOST.with(|most| most.load(Ordering::Relaxed));
+    let allowed = bytes.len() * 16 + (64 << 20);
+    if most > allowed {
+        return Err(format!("asked for {most} bytes, {allowed} allowed; then: {:?}", result.1));
+    }
+    if start.elapsed() > PATIENCE {
+        return Err(format!("took {:?}", start.elapsed()));
+    }
+    Ok(result)
+}
+
+pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
+    let listed = json(&golden.folder.join("corrupt/list.json")).unwrap_or_default();
+    let mut trials = Vec::new();
+    for entry in listed.as_array().cloned().unwrap_or_default() {
+        let Some(name) = entry["file"].as_str().map(str::to_owned) else { continue };
+        let path = golden.folder.join("corrupt").join(&name);
+        trials.push(trial(format!("corrupt::{name}"), move || {
+            let bytes = Bytes::from(std::fs::read(path)?);
+            let (rows, error) = survive(&bytes, &ReadOptions::default())?;
+            if std::env::var_os("ICEFIELD_ORC_SHOW").is_some() {
+                eprintln!("{name}: {rows} rows, {error:?}; orc-core {}", entry["orcCore"]);
+            }
+            Ok(())
+        }));
+    }
+    let sources: Vec<String> = golden.names().collect();
+    /// Mutations of one trial.
+    const SHARE: u64 = 1000;
+    for share in 0..MUTATIONS / SHARE {
+        let (golden, sources) = (Arc::clone(golden), sources.clone());
+        let seeds = share * SHARE..(share + 1) * SHARE;
+        trials
+            .push(trial(format!("mutations::{}-{}", seeds.start, seeds.end), move || mutate(&golden, &sources, seeds)));
+    }
+    trials
+}
+
+/// A small generator, the same everywhere (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+}
+
+fn mutate(golden: &Golden, sources: &[String], seeds: std::ops::Range<u64>) -> Result<(), Failed> {
+    for seed in seeds {
+        let mut random = Random(seed);
+        let name = &sources[random.below(sources.len())];
+        let mut bytes = golden.file(name)?;
+        if bytes.is_empty() {
+            continue;
+        }
+        mutate_bytes(&mut bytes, &mut random);
+        let mut options = ReadOptions { batch_size: 1 + random.below(3000), ..ReadOptions::default() };
+        if seed % 3 == 0 {
+            // Skipping over rows goes other ways than reading them.
+            options.rows = Some(vec![random.below(300) as u64..400, 1200..1210 + random.below(500) as u64]);
+            options.projection = Projection::All;
+        }
+        survive(&bytes.into(), &options).map_err(|error| format!("seed {seed}, {name}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Some bits flipped, bytes set to extremes, a piece cut out, doubled or overwritten; often near the tail.
+fn mutate_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..1 + random.below(4) {
+        let length = bytes.len();
+        let near_tail = random.below(2) == 0;
+        let at = if near_tail { length - 1 - random.below(length.min(1500)) } else { random.below(length) };
+        match random.below(6) {
+            0 | 1 => bytes[at] ^= 1 << random.below(8),
+            2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+            3 => {
+                let end = (at + 1 + random.below(40)).min(length);
+                bytes[at..end].iter_mut().for_each(|byte| *byte = random.next() as u8);
+            }
+            4 if length > 200 => {
+                bytes.drain(at..(at + 1 + random.below(30)).min(length));
+            }
+            _ => {
+                let piece = bytes[at..(at + 1 + random.below(30)).min(length)].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+        }
+        if bytes.is_empty() {
+            bytes.push(0);
+        }
+    }
+}

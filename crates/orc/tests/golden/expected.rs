@@ -1,0 +1,232 @@
+//! Compares Arrow values with the expected rows (README of the fixtures, "Rows").
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BinaryArray, StringArray};
+use icefield_orc::{Kind, TimeUnit, TypeDescription};
+use serde_json::Value as Json;
+
+use super::{hex, unhex};
+
+type Check = Result<(), String>;
+
+thread_local! {
+    /// The instant from which the writer's tz data may differ from ours in the zone of the file that is compared: after
+    /// the zone's last change a government may have spoken (tz releases differ; PITFALLS 12).
+    pub static TZ_DATA_UNTIL: std::cell::Cell<Option<i64>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether a wall clock is off by a whole hour after the zone's last change.
+fn other_tz_data(wanted: i128, got: i128, node: &TypeDescription) -> bool {
+    const HOUR: i128 = 3_600_000_000_000;
+    let until = TZ_DATA_UNTIL.get().map_or(i128::MAX, |until| i128::from(until) * 1_000_000_000);
+    node.kind == Kind::Timestamp && wanted > until && (wanted - got).abs() == HOUR
+}
+
+/// Compares one value; `node` is the column's type.
+pub fn check(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
+    if node.kind == Kind::Union {
+        return check_union(array, row, expected, node);
+    }
+    if beyond_unit(array, expected, node) {
+        return if array.is_null(row) { Ok(()) } else { Err(format!("{expected} fits no nanoseconds")) };
+    }
+    if expected.is_null() || array.is_null(row) {
+        let got = if array.is_null(row) { "null" } else { "a value" };
+        return if expected.is_null() && array.is_null(row) {
+            Ok(())
+        } else {
+            Err(format!("{expected} expected, {got}"))
+        };
+    }
+    match &node.kind {
+        Kind::Boolean => same(expected.as_bool(), Some(array.as_boolean().value(row)), expected),
+        Kind::Byte => check_int::<Int8Type>(array, row, expected),
+        Kind::Short => check_int::<Int16Type>(array, row, expected),
+        Kind::Int => check_int::<Int32Type>(array, row, expected),
+        Kind::Long => check_int::<Int64Type>(array, row, expected),
+        Kind::Date => check_int::<Date32Type>(array, row, expected),
+        Kind::Float => {
+            let wanted = float(expected).map(|wanted| wanted as f32);
+            same(wanted.map(bits32), Some(bits32(array.as_primitive::<Float32Type>().value(row))), expected)
+        }
+        Kind::Double => {
+            same(float(expected).map(bits64), Some(bits64(array.as_primitive::<Float64Type>().value(row))), expected)
+        }
+        Kind::String | Kind::Varchar { .. } | Kind::Char { .. } => {
+            let wanted = match expected {
+                Json::String(text) => text.clone().into_bytes(),
+                other => unhex(other["notutf8"].as_str().unwrap_or_default()),
+            };
+            same(wanted, bytes(array, row), expected)
+        }
+        Kind::Binary | Kind::Geometry { .. } | Kind::Geography { .. } => {
+            same(expected.as_str().map(str::to_owned), Some(hex(&bytes(array, row))), expected)
+        }
+        Kind::Decimal { scale, .. } => {
+            let value = array.as_primitive::<Decimal128Type>().value(row);
+            same(expected.as_str().map(str::to_owned), Some(decimal(value, *scale)), expected)
+        }
+        Kind::Timestamp | Kind::TimestampInstant => check_timestamp(array, row, expected, node),
+        Kind::List => check_list(&array.as_list::<i32>().value(row), expected, node),
+        Kind::Map => check_map(array, row, expected, node),
+        Kind::Struct => check_struct(array, row, expected, node),
+        Kind::Union => Ok(()),
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(wanted: T, got: T, expected: &Json) -> Check {
+    if wanted == got { Ok(()) } else { Err(format!("{expected} expected, {got:?}")) }
+}
+
+fn check_int<T: ArrowPrimitiveType>(array: &ArrayRef, row: usize, expected: &Json) -> Check
+where
+    T::Native: Into<i64>,
+{
+    same(int(expected), Some(array.as_primitive::<T>().value(row).into()), expected)
+}
+
+/// A number, or digits beyond 2^53.
+pub fn int(value: &Json) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// A number, or one of the names.
+pub fn float(value: &Json) -> Option<f64> {
+    match value.as_str() {
+        Some("NaN") => Some(f64::NAN),
+        Some("Infinity") => Some(f64::INFINITY),
+        Some("-Infinity") => Some(f64::NEG_INFINITY),
+        _ => value.as_f64(),
+    }
+}
+
+/// The bits, all NaNs being one.
+fn bits64(value: f64) -> u64 {
+    if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() }
+}
+
+fn bits32(value: f32) -> u32 {
+    if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() }
+}
+
+fn bytes(array: &ArrayRef, row: usize) -> Vec<u8> {
+    if let Some(dictionary) = array.as_dictionary_opt::<Int32Type>() {
+        return bytes(dictionary.values(), dictionary.keys().value(row) as usize);
+    }
+    match array.as_any().downcast_ref::<BinaryArray>() {
+        Some(binary) => binary.value(row).to_vec(),
+        None => array.as_any().downcast_ref::<StringArray>().unwrap().value(row).as_bytes().to_vec(),
+    }
+}
+
+/// All digits after the point, as many as the scale.
+fn decimal(value: i128, scale: u8) -> String {
+    let digits = format!("{:0width$}", value.unsigned_abs(), width = usize::from(scale) + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - usize::from(scale));
+    let point = if scale > 0 { "." } else { "" };
+    format!("{}{whole}{point}{fraction}", if value < 0 { "-" } else { "" })
+}
+
+/// Seconds and nanoseconds of `YYYY-MM-DD HH:MM:SS.fffffffff[Z]`; the fraction may be shorter.
+pub fn timestamp(text: &str) -> Option<(i64, i64)> {
+    let text = text.trim_end_matches('Z');
+    let (date, time) = text.split_once(' ')?;
+    let (negative, date) = date.strip_prefix('-').map_or((false, date), |rest| (true, rest));
+    let mut date = date.split('-').map(|part| part.parse::<i64>());
+    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
+    let year = if negative { -year } else { year };
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let clock = clock.split(':').try_fold(0, |sum, part| Some(sum * 60 + part.parse::<i64>().ok()?))?;
+    let nanos = format!("{fraction:0<9}").parse().ok()?;
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    Some((days * 86_400 + clock, nanos))
+}
+
+fn unit_of(array: &ArrayRef) -> Option<TimeUnit> {
+    match array.data_type() {
+        arrow_schema::DataType::Timestamp(unit, _) => Some(*unit),
+        _ => None,
+    }
+}
+
+fn exact_nanos(expected: &Json) -> Option<i128> {
+    let (seconds, nanos) = timestamp(expected.as_str()?)?;
+    Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
+}
+
+/// Whether the value is one that nanoseconds cannot hold; it is then read as null.
+fn beyond_unit(array: &ArrayRef, expected: &Json, node: &TypeDescription) -> bool {
+    matches!(node.kind, Kind::Timestamp | Kind::TimestampInstant)
+        && unit_of(array) == Some(TimeUnit::Nanosecond)
+        && exact_nanos(expected).is_some_and(|nanos| i64::try_from(nanos).is_err())
+}
+
+fn check_timestamp(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
+    let zoned = expected.as_str().is_some_and(|text| text.ends_with('Z'));
+    same(zoned, node.kind == Kind::TimestampInstant, expected)?;
+    let wanted = exact_nanos(expected).ok_or("no timestamp")?;
+    match unit_of(array) {
+        Some(TimeUnit::Nanosecond) => {
+            let got = i128::from(array.as_primitive::<TimestampNanosecondType>().value(row));
+            if other_tz_data(wanted, got, node) { Ok(()) } else { same(wanted, got, expected) }
+        }
+        _ => {
+            let got = i128::from(array.as_primitive::<TimestampMicrosecondType>().value(row));
+            let cut = wanted.div_euclid(1000);
+            if other_tz_data(cut * 1000, got * 1000, node) { Ok(()) } else { same(cut, got, expected) }
+        }
+    }
+}
+
+fn check_list(values: &ArrayRef, expected: &Json, node: &TypeDescription) -> Check {
+    let items = expected.as_array().ok_or("no array expected")?;
+    same(items.len(), values.len(), expected)?;
+    items.iter().enumerate().try_for_each(|(row, item)| check(values, row, item, &node.children[0]))
+}
+
+fn check_map(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
+    let entries = array.as_map().value(row);
+    let pairs = expected.as_array().ok_or("no pairs expected")?;
+    same(pairs.len(), entries.len(), expected)?;
+    for (row, pair) in pairs.iter().enumerate() {
+        check(entries.column(0), row, &pair[0], &node.children[0])?;
+        check(entries.column(1), row, &pair[1], &node.children[1])?;
+    }
+    Ok(())
+}
+
+fn check_struct(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
+    let fields = array.as_struct();
+    for (index, ((name, child), column)) in node.names.iter().zip(&node.children).zip(fields.columns()).enumerate() {
+        // The set's maker cuts names at a backtick; then the place tells the field.
+        let fields = expected.as_object().ok_or("no object expected")?;
+        let value = fields.get(name).or_else(|| fields.values().nth(index)).unwrap_or(&Json::Null);
+        check(column, row, value, child).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn check_union(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
+    let (tag, value, at) = match array.as_union_opt() {
+        Some(union) => {
+            let tag = union.type_id(row);
+            (tag as usize, union.child(tag).clone(), union.value_offset(row))
+        }
+        None => {
+            // Wider than Arrow's unions: a struct of the tag and all variants.
+            let fields = array.as_struct();
+            let tags = fields.column(0).as_primitive::<UInt8Type>();
+            let tag = if tags.is_null(row) { node.children.len() } else { usize::from(tags.value(row)) };
+            (tag, fields.columns().get(tag + 1).cloned().unwrap_or_else(|| fields.column(0).clone()), row)
+        }
+    };
+    if tag == node.children.len() {
+        return same(true, expected.is_null(), expected);
+    }
+    same(expected["tag"].as_u64(), Some(tag as u64), expected)?;
+    check(&value, at, &expected["value"], &node.children[tag])
+}

@@ -1,0 +1,226 @@
+//! Metadata of every file: postscript, footer, statistics, stripe footers, row indexes, filters, streams with their runs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icefield_orc::inspect;
+use icefield_orc::proto::{BloomFilterIndex, ColumnEncoding, CompressionKind, Message, Shown, StreamKind};
+use icefield_orc::stripe::{StreamPlace, StripeDirectory, sections};
+use icefield_orc::{FileMetadata, Limits, Reader};
+use libtest_mimic::{Failed, Trial};
+use serde_json::{Map, Value as Json, json};
+
+use super::{Golden, hex, trial};
+
+pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
+    let one = |name: String| {
+        let golden = Arc::clone(golden);
+        trial(format!("metadata::{name}"), move || check_file(&golden, &name))
+    };
+    golden.names().map(one).collect()
+}
+
+/// The largest number that JSON's readers hold exactly.
+const EXACT: u64 = 1 << 53;
+
+/// A message in the form of the fixtures.
+fn message(message: &dyn Message) -> Json {
+    Json::Object(message.fields().into_iter().map(|(name, value)| (name.to_owned(), shown(value))).collect())
+}
+
+fn shown(value: Shown<'_>) -> Json {
+    match value {
+        Shown::Unsigned(number) if number > EXACT => json!(number.to_string()),
+        Shown::Unsigned(number) => json!(number),
+        Shown::Signed(number) if number.unsigned_abs() > EXACT => json!(number.to_string()),
+        Shown::Signed(number) => json!(number),
+        Shown::Double(number) if number.is_nan() => json!("NaN"),
+        Shown::Double(number) if number.is_infinite() => json!(if number > 0.0 { "Infinity" } else { "-Infinity" }),
+        Shown::Double(number) => json!(number),
+        Shown::Bool(flag) => json!(flag),
+        Shown::Text(text) => json!(text),
+        Shown::Bytes(bytes) => json!(hex(bytes)),
+        Shown::Name(name) => json!(name),
+        Shown::Message(inner) => message(inner),
+        Shown::List(list) => list.into_iter().map(shown).collect(),
+    }
+}
+
+/// Compares, and names the first place that differs. Fields that the set's maker leaves out are none of ours either.
+fn same(place: &str, expected: &Json, got: &Json) -> Result<(), Failed> {
+    match (expected, got) {
+        (Json::Object(expected), Json::Object(got)) => {
+            for (key, value) in expected {
+                same(&format!("{place}.{key}"), value, got.get(key).unwrap_or(&Json::Null))?;
+            }
+            match got.keys().find(|key| !expected.contains_key(*key)) {
+                Some(key) => Err(format!("{place}.{key}: not expected: {}", got[key]).into()),
+                None => Ok(()),
+            }
+        }
+        (Json::Array(expected), Json::Array(got)) if expected.len() == got.len() => {
+            let pairs = expected.iter().zip(got).enumerate();
+            pairs.into_iter().try_for_each(|(at, (expected, got))| same(&format!("{place}[{at}]"), expected, got))
+        }
+        _ if expected == got || number(expected).is_some_and(|expected| Some(expected) == number(got)) => Ok(()),
+        _ => Err(format!("{place}: {expected} expected, {got}").into()),
+    }
+}
+
+/// Floats by their bits: -0.0 is not 0.0.
+fn number(value: &Json) -> Option<u64> {
+    value.as_f64().filter(|_| value.is_f64()).map(f64::to_bits)
+}
+
+fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
+    let Some(text) = golden.expected(name, "meta.json") else { return Ok(()) };
+    let expected: Json = serde_json::from_str(&text)?;
+    let bytes = Bytes::from(golden.file(name)?);
+    let reader = Reader::open(bytes.clone())?;
+    let file = reader.metadata();
+    if bytes.is_empty() {
+        return same("rows", &expected["rows"], &json!(file.rows()));
+    }
+    check_tail(&expected, file)?;
+    if let Some(statistics) = expected.get("statisticsWithKeys") {
+        let with_keys = Reader::open_with(bytes.clone(), Limits::default(), golden.keys(false))?;
+        let own = with_keys.metadata().file_statistics()?;
+        same("statisticsWithKeys", statistics, &own.iter().map(|own| message(own)).collect())?;
+    }
+    let stripes = expected["stripes"].as_array().ok_or("no stripes")?;
+    same("stripes", &json!(stripes.len()), &json!(file.footer.stripes.len()))?;
+    for (index, expected) in stripes.iter().enumerate() {
+        let place = format!("stripes[{index}]");
+        // Indexes are expected as a reader with all keys sees them, the rest as one without.
+        let with_keys = Reader::open_with(bytes.clone(), Limits::default(), golden.keys(false))?;
+        let indexes = with_keys.row_indexes(index)?.into_iter();
+        let indexes =
+            indexes.map(|(column, own)| (column.to_string(), own.entry.iter().map(|entry| message(entry)).collect()));
+        let listed = expected.get("rowIndex").cloned().unwrap_or_else(|| json!({}));
+        same(&format!("{place}.rowIndex"), &listed, &Json::Object(indexes.collect()))?;
+        check_stripe(&place, expected, file, index, &bytes)?;
+    }
+    Ok(())
+}
+
+fn check_tail(expected: &Json, file: &FileMetadata) -> Result<(), Failed> {
+    same("length", &expected["length"], &json!(file.length))?;
+    same("rows", &expected["rows"], &json!(file.rows()))?;
+    same("fileVersion", &expected["fileVersion"], &json!(file.version.name()))?;
+    // The set's maker cuts names at a backtick.
+    if !file.schema.walk().iter().any(|node| node.names.iter().any(|name| name.contains('`'))) {
+        same("schema", &expected["schema"], &json!(file.schema.to_string()))?;
+    }
+    same("postscript", &expected["postscript"], &message(&file.postscript))?;
+    same("footer", &expected["footer"], &message(&file.footer))?;
+    let statistics = file.stripe_statistics()?;
+    same("stripeStatistics", &expected["stripeStatistics"], &statistics.iter().map(|own| message(own)).collect())?;
+    let mut attributes = Map::new();
+    for node in file.schema.walk().into_iter().filter(|node| !node.attributes.is_empty()) {
+        let own = node.attributes.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+        attributes.insert(node.column.to_string(), Json::Object(own));
+    }
+    let wanted = expected.get("attributes").cloned().unwrap_or_else(|| json!({}));
+    same("attributes", &wanted, &Json::Object(attributes))
+}
+
+fn check_stripe(place: &str, expected: &Json, file: &FileMetadata, index: usize, bytes: &Bytes) -> Result<(), Failed> {
+    let stripe = &file.footer.stripes[index];
+    let slice = |range: &std::ops::Range<u64>| bytes.slice(range.start as usize..range.end as usize);
+    let [_, _, footer] = sections(stripe, file.length)?;
+    let directory = StripeDirectory::read(file, stripe, &slice(&footer))?;
+    same(&format!("{place}.footer"), &expected["footer"], &message(&directory.footer))?;
+    let mut blooms = Map::new();
+    for stream in directory.streams.iter().filter(|stream| stream.variant.is_none()) {
+        let content = plain(file, &slice(&stream.range))?;
+        let column = stream.column.to_string();
+        match stream.kind {
+            StreamKind::BloomFilter | StreamKind::BloomFilterUtf8 => {
+                let index = BloomFilterIndex::decode(&content)?;
+                if stream.kind == StreamKind::BloomFilterUtf8 || !blooms.contains_key(&column) {
+                    blooms.insert(column, filters(stream.kind, &index));
+                }
+            }
+            _ => {}
+        }
+    }
+    if expected.get("bloom").is_some() {
+        same_filters(&format!("{place}.bloom"), &expected["bloom"], &Json::Object(blooms))?;
+    }
+    check_streams(place, expected, file, &directory, bytes)
+}
+
+fn plain(file: &FileMetadata, bytes: &[u8]) -> Result<Vec<u8>, Failed> {
+    let mut decompressor = icefield_orc::compress::Decompressor::new(file.compression)?;
+    let block = file.postscript.compression_block_size.unwrap_or(256 << 10) as usize;
+    Ok(decompressor.inflate_all(bytes, block, 1 << 28)?)
+}
+
+fn filters(kind: StreamKind, index: &BloomFilterIndex) -> Json {
+    use sha2::Digest;
+    let own = index.bloom_filter.iter().map(|filter| {
+        let words = filter.bitset.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let bits = filter.utf8bitset.clone().unwrap_or(words);
+        json!({"k": filter.num_hash_functions, "bytes": bits.len(), "sha256": hex(&sha2::Sha256::digest(&bits))})
+    });
+    json!({"kind": kind.name(), "filters": own.collect::<Json>()})
+}
+
+/// Filters of columns that the set lists: orc-core shows those of the columns it asked for.
+fn same_filters(place: &str, expected: &Json, got: &Json) -> Result<(), Failed> {
+    for (column, own) in expected.as_object().ok_or("no filters")? {
+        let other = &got[column];
+        if own["kind"] == other["kind"] {
+            same(&format!("{place}.{column}"), own, other)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_streams(
+    place: &str,
+    expected: &Json,
+    file: &FileMetadata,
+    directory: &StripeDirectory,
+    bytes: &Bytes,
+) -> Result<(), Failed> {
+    let listed = expected["streams"].as_array().ok_or("no streams")?;
+    let mut own = directory.streams.iter().filter(|stream| stream.variant.is_none());
+    for (at, wanted) in listed.iter().enumerate() {
+        if wanted["kind"].as_str().is_some_and(|kind| kind.starts_with("ENCRYPTED")) {
+            continue;
+        }
+        let stream = own.next().ok_or("too few streams")?;
+        same(&format!("{place}.streams[{at}]"), wanted, &report(file, directory, stream, bytes)?)?;
+    }
+    if own.next().is_some() { Err("too many streams".into()) } else { Ok(()) }
+}
+
+fn report(
+    file: &FileMetadata,
+    directory: &StripeDirectory,
+    stream: &StreamPlace,
+    bytes: &Bytes,
+) -> Result<Json, Failed> {
+    let node = file.schema.find(stream.column).ok_or("a stream of no column")?;
+    let encoding =
+        directory.footer.columns.get(stream.column as usize).cloned().unwrap_or_else(ColumnEncoding::default);
+    let content = bytes.slice(stream.range.start as usize..stream.range.end as usize);
+    let report = inspect::report(file, node, &encoding, stream.kind, &content)?;
+    let mut shown = json!({
+        "column": stream.column, "kind": stream.kind.name(), "offset": stream.range.start,
+        "length": stream.range.end - stream.range.start,
+    });
+    if content.is_empty() {
+        return Ok(shown);
+    }
+    shown["plainLength"] = json!(report.plain_length);
+    if file.compression != CompressionKind::None {
+        shown["chunks"] = json!(report.chunks);
+        shown["original"] = json!(report.original);
+    }
+    if !report.runs.is_empty() {
+        shown["runs"] = json!(report.runs);
+    }
+    Ok(shown)
+}

@@ -1,0 +1,224 @@
+//! Row groups that predicates leave, and what bloom filters answer.
+//!
+//! Keeping more than orc-core is right; keeping fewer is right only if no row that was dropped matches.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::Int64Array;
+use bytes::Bytes;
+use icefield_orc::predicate::{BloomView, hash_bytes, hash_long, hash_of};
+use icefield_orc::proto::{BloomFilterIndex, Message, StreamKind};
+use icefield_orc::stripe::{StripeDirectory, sections};
+use icefield_orc::{Kind, Literal, Predicate, ReadOptions, Reader, StringForm, Test, TypeDescription};
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value as Json;
+
+use super::expected::{float, int, timestamp};
+use super::rows::parse;
+use super::{Golden, trial, unhex};
+
+pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for name in golden.names() {
+        let Some(text) = golden.expected(&name, "meta.json") else { continue };
+        let meta: Json = serde_json::from_str(&text).unwrap_or_default();
+        for (number, case) in meta["predicates"].as_array().cloned().unwrap_or_default().into_iter().enumerate() {
+            let (golden, name) = (Arc::clone(golden), name.clone());
+            trials.push(trial(format!("predicates::{name}::{number}"), move || check_predicate(&golden, &name, &case)));
+        }
+        for (number, case) in meta["probes"].as_array().cloned().unwrap_or_default().into_iter().enumerate() {
+            let (golden, name) = (Arc::clone(golden), name.clone());
+            trials.push(trial(format!("probes::{name}::{number}"), move || check_probe(&golden, &name, &case)));
+        }
+    }
+    trials
+}
+
+fn literal(value: &Json, node: &TypeDescription) -> Option<Literal> {
+    Some(match &node.kind {
+        Kind::Boolean => Literal::Boolean(value.as_bool()?),
+        Kind::Byte | Kind::Short | Kind::Int | Kind::Long => Literal::Long(int(value)?),
+        Kind::Float => Literal::Double(f64::from(float(value)? as f32)),
+        Kind::Double => Literal::Double(float(value)?),
+        Kind::Date => Literal::Date(int(value)?),
+        Kind::Decimal { .. } => {
+            let text = value.as_str()?;
+            let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+            Literal::Decimal { unscaled: text.replace('.', "").parse().ok()?, scale: scale as u8 }
+        }
+        Kind::Timestamp | Kind::TimestampInstant => {
+            let (seconds, nanos) = timestamp(value.as_str()?)?;
+            Literal::Timestamp { seconds, nanos: nanos as u32 }
+        }
+        _ => Literal::Text(value.as_str()?.as_bytes().to_vec()),
+    })
+}
+
+fn predicate(tree: &Json, schema: &TypeDescription) -> Option<Predicate> {
+    let parts = || tree["args"].as_array()?.iter().map(|part| predicate(part, schema)).collect::<Option<Vec<_>>>();
+    let node = || schema.find_path(tree["column"].as_str()?);
+    let values = || {
+        let node = node()?;
+        tree["values"].as_array()?.iter().map(|value| literal(value, node)).collect::<Option<Vec<_>>>()
+    };
+    let test = match tree["op"].as_str()? {
+        "and" => return Some(Predicate::And(parts()?)),
+        "or" => return Some(Predicate::Or(parts()?)),
+        "not" => return Some(Predicate::Not(Box::new(parts()?.pop()?))),
+        "=" => Test::Equals(values()?.pop()?),
+        "<=>" => Test::NullSafeEquals(values()?.pop()?),
+        "<" => Test::LessThan(values()?.pop()?),
+        "<=" => Test::LessThanEquals(values()?.pop()?),
+        "in" => Test::In(values()?),
+        "between" => {
+            let mut values = values()?;
+            let high = values.pop()?;
+            Test::Between(values.pop()?, high)
+        }
+        "isnull" => Test::IsNull,
+        _ => return None,
+    };
+    Some(Predicate::Leaf(node()?.column, test))
+}
+
+/// The value of a row, by the dotted path of a column; null where a struct on the way is.
+fn value<'a>(row: &'a Json, path: &str) -> &'a Json {
+    match row.get(path) {
+        Some(value) => value,
+        None => path.split_once('.').map_or(&Json::Null, |(head, rest)| value(&row[head], rest)),
+    }
+}
+
+/// The truth of a predicate for a row: `None` is null. The plain twin of what the statistics decide.
+fn truth(tree: &Json, row: &Json, schema: &TypeDescription) -> Option<bool> {
+    let parts = || tree["args"].as_array().unwrap().iter().map(|part| truth(part, row, schema));
+    match tree["op"].as_str().unwrap() {
+        "and" => {
+            return parts()
+                .try_fold(true, |all, part| part.map(|part| all && part))
+                .or(parts().any(|part| part == Some(false)).then_some(false));
+        }
+        "or" => {
+            return parts()
+                .try_fold(false, |any, part| part.map(|part| any || part))
+                .or(parts().any(|part| part == Some(true)).then_some(true));
+        }
+        "not" => return parts().next().flatten().map(|part| !part),
+        _ => {}
+    }
+    let path = tree["column"].as_str().unwrap();
+    let node = schema.find_path(path).unwrap();
+    let own = value(row, path);
+    let cut = |literal: Literal| match (literal, &node.kind) {
+        (Literal::Text(bytes), Kind::Char { .. }) => {
+            Literal::Text(String::from_utf8(bytes).unwrap().trim_end_matches(' ').as_bytes().to_vec())
+        }
+        (other, _) => other,
+    };
+    let op = tree["op"].as_str().unwrap();
+    if op == "isnull" {
+        return Some(own.is_null());
+    }
+    let own = if own.is_null() { None } else { literal(own, node).map(cut) };
+    let Some(own) = own else { return (op == "<=>").then_some(false) };
+    let values: Vec<_> =
+        tree["values"].as_array().unwrap().iter().filter_map(|value| literal(value, node)).map(cut).collect();
+    let order = |value: &Literal| own.compare(value);
+    Some(match op {
+        "=" | "<=>" | "in" => values.iter().any(|value| order(value).is_some_and(|order| order.is_eq())),
+        "<" => order(&values[0]).is_some_and(|order| order.is_lt()),
+        "<=" => order(&values[0]).is_some_and(|order| order.is_le()),
+        _ => {
+            order(&values[0]).is_some_and(|order| order.is_ge()) && order(&values[1]).is_some_and(|order| order.is_le())
+        }
+    })
+}
+
+fn check_predicate(golden: &Golden, name: &str, case: &Json) -> Result<(), Failed> {
+    let bytes = Bytes::from(golden.file(name)?);
+    let reader = Reader::open_with(bytes, icefield_orc::Limits::default(), golden.keys(false))?;
+    let schema = &reader.metadata().schema;
+    let tree = &case["predicate"];
+    let predicate = predicate(tree, schema).ok_or_else(|| format!("cannot read {tree}"))?;
+    let mut options =
+        ReadOptions { predicate: Some(predicate), row_numbers: Some("\u{1}row".into()), ..ReadOptions::default() };
+    options.arrow.strings = StringForm::Binary;
+    let mut kept = BTreeSet::new();
+    for batch in reader.batches(options)? {
+        let batch = batch?;
+        let numbers = batch.columns().last().and_then(|column| column.as_any().downcast_ref::<Int64Array>());
+        kept.extend(numbers.ok_or("no row numbers")?.values().iter().copied());
+    }
+    let rows = parse(&golden.expected(name, "rows.jsonl").ok_or("no rows")?)?;
+    let lost = rows
+        .iter()
+        .enumerate()
+        .find(|(number, row)| !kept.contains(&(*number as i64)) && truth(tree, row, schema) == Some(true));
+    if let Some((number, row)) = lost {
+        return Err(format!("{tree} drops row {number}, which matches: {row}").into());
+    }
+    check_skips(&reader, case, &kept)
+}
+
+/// Where orc-core drops a group and no row of it matches, so should we; a few are left to it (its wrong answers).
+fn check_skips(reader: &Reader<Bytes>, case: &Json, kept: &BTreeSet<i64>) -> Result<(), Failed> {
+    let Some(stride) = reader.metadata().row_index_stride() else { return Ok(()) };
+    let mut first = 0i64;
+    let (mut more, mut dropped) = (0, 0);
+    for (stripe, groups) in reader.metadata().footer.stripes.iter().zip(case["kept"].as_array().ok_or("no groups")?) {
+        for (group, flag) in groups.as_str().unwrap_or_default().bytes().enumerate() {
+            let row = first + group as i64 * stride as i64;
+            dropped += usize::from(flag == b'0');
+            more += usize::from(flag == b'0' && kept.contains(&row));
+        }
+        first += stripe.number_of_rows.unwrap_or(0) as i64;
+    }
+    if std::env::var_os("ICEFIELD_ORC_SHOW").is_some() && more > 0 {
+        eprintln!("keeps {more} of the {dropped} groups that orc-core drops: {}", case["predicate"]);
+    }
+    Ok(())
+}
+
+fn check_probe(golden: &Golden, name: &str, case: &Json) -> Result<(), Failed> {
+    let bytes = Bytes::from(golden.file(name)?);
+    let reader = Reader::open(bytes.clone())?;
+    let file = reader.metadata();
+    let node = file.schema.find_path(case["column"].as_str().ok_or("no column")?).ok_or("no such column")?;
+    let hash = probe_hash(case, node, file.version).ok_or_else(|| format!("cannot hash {case}"))?;
+    for (stripe, expected) in file.footer.stripes.iter().zip(case["mightContain"].as_array().ok_or("no answers")?) {
+        let [_, _, footer] = sections(stripe, file.length)?;
+        let slice = |range: &std::ops::Range<u64>| bytes.slice(range.start as usize..range.end as usize);
+        let directory = StripeDirectory::read(file, stripe, &slice(&footer))?;
+        let mut streams =
+            directory.streams.iter().filter(|stream| stream.column == node.column && stream.variant.is_none());
+        let utf8 = streams.clone().find(|stream| stream.kind == StreamKind::BloomFilterUtf8);
+        let stream =
+            utf8.or_else(|| streams.find(|stream| stream.kind == StreamKind::BloomFilter)).ok_or("no filter")?;
+        let mut decompressor = icefield_orc::compress::Decompressor::new(file.compression)?;
+        let block = file.postscript.compression_block_size.unwrap_or(256 << 10) as usize;
+        let plain = decompressor.inflate_all(&slice(&stream.range), block, 1 << 28)?;
+        let filters = BloomFilterIndex::decode(&plain)?;
+        let answer: String = filters
+            .bloom_filter
+            .iter()
+            .map(|filter| if BloomView::new(filter).may_contain(hash) { '1' } else { '0' })
+            .collect();
+        if Some(answer.as_str()) != expected.as_str() {
+            return Err(format!("{expected} expected, {answer}").into());
+        }
+    }
+    Ok(())
+}
+
+/// The hash of a probe as it is named: some are of raw forms that no literal of the column has.
+fn probe_hash(case: &Json, node: &TypeDescription, version: icefield_orc::FileVersion) -> Option<u64> {
+    let value = &case["value"];
+    Some(match case["as"].as_str()? {
+        "long" => hash_long(int(value)?),
+        "double" => hash_long(float(value)?.to_bits() as i64),
+        "string" => hash_bytes(value.as_str()?.as_bytes()),
+        "bytes" | "binary" => hash_bytes(&unhex(value.as_str()?)),
+        _ => hash_of(&literal(value, node)?, &node.kind, version)?,
+    })
+}
