@@ -199,7 +199,6 @@ fn read_bitmap(bytes: &[u8]) -> Result<RoaringTreemap, (usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::Array;
     use proptest::prelude::*;
 
     use super::*;

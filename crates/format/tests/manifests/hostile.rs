@@ -1,0 +1,164 @@
+//! Damaged and malicious manifests: a typed error, no panic, no memory out of proportion.
+
+use icefield_format::avro::{Codec, Compression, ContainerWriter};
+use icefield_format::manifest::{ManifestContent, Metrics, ReadOptions, entries, list};
+use icefield_format::{Error, Limits, Result};
+
+use crate::made;
+
+fn read(bytes: &[u8], limits: &Limits) -> Result<usize> {
+    let options = ReadOptions { metrics: Metrics::all(), ..ReadOptions::default() };
+    let read = entries::read(bytes, &options, limits).map(|entries| entries.len());
+    // The same bytes as a manifest list: another schema, so always an error, and never a panic.
+    assert!(list::read(bytes, limits).is_err());
+    read
+}
+
+fn manifest(codec: Codec) -> Vec<u8> {
+    made::write(2, ManifestContent::Data, codec, &made::plain_entries(150)).unwrap().0
+}
+
+/// Numbers that look random and are the same each time.
+fn noise(seed: u64) -> u64 {
+    let z = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) ^ (z >> 31)
+}
+
+const CODECS: [Codec; 4] = [Codec::Null, Codec::Deflate, Codec::Snappy, Codec::Zstandard];
+
+#[test]
+fn every_cut_is_refused() {
+    for codec in CODECS {
+        let whole = manifest(codec);
+        assert_eq!(read(&whole, &Limits::default()), Ok(150));
+        // The file is one block, so every cut lies within the header or within it.
+        for cut in (0..whole.len()).step_by(97).chain([whole.len() - 1]) {
+            let outcome = read(&whole[..cut], &Limits::default());
+            let headless = cut > 0 && matches!(outcome, Ok(0));
+            assert!(matches!(outcome, Err(Error::Corrupt(_))) || headless, "{codec:?} cut at {cut}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic() {
+    for codec in CODECS {
+        let whole = manifest(codec);
+        for seed in 0..400 {
+            let mut damaged = whole.clone();
+            let at = noise(seed) as usize % damaged.len();
+            damaged[at] ^= 1 << (noise(seed + 1000) % 8);
+            if let Err(error) = read(&damaged, &Limits::default()) {
+                assert!(matches!(error, Error::Corrupt(_) | Error::Unsupported(_)), "{error:?}");
+            }
+        }
+    }
+}
+
+/// A file with this schema, and one block of `count` records in these bytes.
+fn container(schema: &str, count: i64, data: &[u8]) -> Vec<u8> {
+    let none = Compression { codec: Codec::Null, level: None };
+    let mut file = ContainerWriter::new(schema, &[], none, made::SYNC).unwrap().finish().unwrap();
+    let mut head = icefield_format::avro::Encoder::default();
+    head.long(count);
+    head.bytes(data);
+    head.raw(&made::SYNC);
+    file.extend(head.into_bytes());
+    file
+}
+
+const ENTRY: &str = r#"{"type":"record","name":"manifest_entry","fields":[
+    {"name":"status","type":"int","field-id":0},
+    {"name":"data_file","field-id":2,"type":{"type":"record","name":"r2","fields":[
+        {"name":"file_path","type":"string","field-id":100},
+        {"name":"file_format","type":"string","field-id":101},
+        {"name":"partition","type":{"type":"record","name":"r102","fields":[]},"field-id":102},
+        {"name":"record_count","type":"long","field-id":103},
+        {"name":"file_size_in_bytes","type":"long","field-id":104},
+        {"name":"extra","type":{"type":"array","items":"null"}},
+        {"name":"value_counts","field-id":109,"type":["null",{"type":"array","items":{"type":"record","name":"k","fields":[
+            {"name":"key","type":"int","field-id":119},{"name":"value","type":"long","field-id":120}]}}]}]}}]}"#;
+
+#[test]
+fn counts_and_lengths_beyond_the_input_are_refused() {
+    // Status, path, format, counts; then the array of nulls and the map.
+    let head = [0u8, 2, b'a', 2, b'b', 2, 2];
+    let huge = [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+    let entry = |rest: &[&[u8]]| [&head[..], &rest.concat()].concat();
+    for (what, count, data, good) in [
+        ("plain", 1, entry(&[&[0], &[0]]), true),
+        ("a map in a block with its size", 1, entry(&[&[0], &[2, 1, 4, 2, 2, 0]]), true),
+        ("2^62 nulls take no bytes and no time", 1, entry(&[&huge, &[0], &[0]]), true),
+        ("2^62 pairs", 1, entry(&[&[0], &[2], &huge]), false),
+        ("a block of negative size", 1, entry(&[&[1, 1], &[0]]), false),
+        ("more entries than bytes", 1 << 60, entry(&[&[0], &[0]]), false),
+        ("an entry too many", 2, entry(&[&[0], &[0]]), false),
+        ("bytes after the last entry", 1, entry(&[&[0], &[0], &[0]]), false),
+        ("a negative number of entries", -1, entry(&[&[0], &[0]]), false),
+        ("a branch that is not there", 1, entry(&[&[0], &[6]]), false),
+        ("a status that is not there", 1, [&[8], &entry(&[&[0], &[0]])[1..]].concat(), false),
+        ("a path beyond the end", 1, [&[0], &huge[..]].concat(), false),
+    ] {
+        let outcome = read(&container(ENTRY, count, &data), &Limits::default());
+        assert_eq!(outcome.is_ok(), good, "{what}: {outcome:?}");
+        assert!(good || matches!(outcome, Err(Error::Corrupt(_))), "{what}: {outcome:?}");
+    }
+}
+
+#[test]
+fn schemas_that_cannot_be_are_refused() {
+    let deep = format!("{}\"int\"{}", r#"{"type":"array","items":"#.repeat(100_000), "}".repeat(100_000));
+    // Each record has two of the one before: a short text for 2^60 fields.
+    let mut wide = r#"{"type":"record","name":"r0","fields":[{"name":"a","type":"int"}]}"#.to_owned();
+    for depth in 1..60 {
+        let before = depth - 1;
+        wide = format!(
+            r#"{{"type":"record","name":"r{depth}","fields":[{{"name":"a","type":{wide}}},{{"name":"b","type":"r{before}"}}]}}"#
+        );
+    }
+    let recursive = r#"{"type":"record","name":"r","fields":[{"name":"a","type":["null","r"]}]}"#;
+    let unknown = r#"{"type":"record","name":"r","fields":[{"name":"a","type":"quaternion"}]}"#;
+    for schema in
+        [deep.as_str(), &wide, recursive, unknown, "\"int\"", "{}", "[", "3", r#"{"type":"record","name":"r"}"#]
+    {
+        let outcome = read(&container(schema, 1, &[0]), &Limits::default());
+        assert!(matches!(outcome, Err(Error::Corrupt(_))), "{}: {outcome:?}", &schema[..schema.len().min(60)]);
+    }
+}
+
+#[test]
+fn bombs_end_at_the_limit() {
+    let limits = Limits { block_bytes: 1 << 20, avro_bytes: 1 << 20, ..Limits::default() };
+    for codec in [Codec::Deflate, Codec::Snappy, Codec::Zstandard] {
+        let none: &[(&str, &str)] = &[];
+        let mut bomb = ContainerWriter::new(ENTRY, none, Compression { codec, level: None }, made::SYNC).unwrap();
+        bomb.record(|out| {
+            out.raw(&vec![0; 8 << 20]);
+            Ok(())
+        })
+        .unwrap();
+        let outcome = read(&bomb.finish().unwrap(), &limits);
+        let message = outcome.unwrap_err().to_string();
+        assert!(message.contains("decompresses to more than"), "{codec:?}: {message}");
+        // Many blocks, each within its own limit, are together beyond the file's.
+        let many = made::write(2, ManifestContent::Data, codec, &made::plain_entries(6_000)).unwrap().0;
+        assert!(read(&many, &limits).unwrap_err().to_string().contains("decompresses to more than"), "{codec:?}");
+        assert_eq!(read(&many, &Limits::default()), Ok(6_000));
+    }
+}
+
+#[test]
+fn codecs_that_are_not_built_say_so() {
+    for (name, unsupported) in [("bzip2", true), ("xz", true), ("middle-out", false)] {
+        let file = container(ENTRY, 0, &[]);
+        let at = file.windows(4).position(|window| window == b"null").unwrap();
+        // The codec stands after the schema; its length and its name are replaced.
+        let at =
+            file[at + 4..].windows(5).position(|window| window == b"\x08null").map_or(at - 1, |next| at + 4 + next);
+        let length = [u8::try_from(name.len()).unwrap() * 2];
+        let changed = [&file[..at], &length, name.as_bytes(), &file[at + 5..]].concat();
+        let error = read(&changed, &Limits::default()).unwrap_err();
+        assert_eq!(matches!(error, Error::Unsupported(_)), unsupported, "{name}: {error:?}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
