@@ -20,3 +20,8 @@ pub use nested::{Field, ListType, MapType, StructType, Type};
 pub use primitive::{DEFAULT_CRS, EdgeAlgorithm, MAX_DECIMAL_PRECISION, PrimitiveType};
 pub use promotion::{is_promotion_allowed, promote};
 pub use schema::Schema;
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;

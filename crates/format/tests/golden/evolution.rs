@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use icefield_format::Error;
-use icefield_format::types::evolution::{NewColumn, SchemaUpdate};
+use icefield_format::types::evolution::{NewColumn, UpdateSchema};
 use icefield_format::types::{NAME_MAPPING_PROPERTY, PrimitiveType, Schema, Type, is_promotion_allowed};
 use icefield_format::value::{Value, json as value_json};
 use libtest_mimic::{Failed, Trial};
@@ -76,7 +76,7 @@ impl Table {
     fn run(&mut self, ops: &[Json]) -> Result<(), Error> {
         for batch in ops.split(|op| op["op"] == "commit") {
             let base = self.schemas[self.current].clone();
-            let mut update = SchemaUpdate::new(&base, self.last_column_id, self.format_version);
+            let mut update = UpdateSchema::new(&base, self.last_column_id, self.format_version);
             let mut added = HashMap::new();
             for op in batch {
                 apply(&mut update, op, &base, &mut added)?;
@@ -86,7 +86,7 @@ impl Table {
         Ok(())
     }
 
-    fn commit(&mut self, update: &SchemaUpdate, base: &Schema) -> Result<(), Error> {
+    fn commit(&mut self, update: &UpdateSchema, base: &Schema) -> Result<(), Error> {
         let schema = update.apply()?;
         self.promoted_by_version_3 |= base.ids().iter().any(|id| {
             let to = schema.find_type(*id).and_then(Type::as_primitive);
@@ -112,7 +112,7 @@ impl Table {
 
 type Added = HashMap<String, Type>;
 
-fn apply(update: &mut SchemaUpdate, op: &Json, base: &Schema, added: &mut Added) -> Result<(), Error> {
+fn apply(update: &mut UpdateSchema, op: &Json, base: &Schema, added: &mut Added) -> Result<(), Error> {
     let name = op["name"].as_str().unwrap_or_default();
     let other = |key: &str| op[key].as_str().ok_or_else(|| Error::invalid(format!("{key} is not text")));
     match op["op"].as_str().unwrap_or_default() {

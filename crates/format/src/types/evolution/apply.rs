@@ -1,10 +1,10 @@
 //! Making all changes at once.
 
 use super::super::{Field, MapType, Schema, StructType, Type};
-use super::{Move, SchemaUpdate, Target};
+use super::{Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
 
-impl SchemaUpdate {
+impl UpdateSchema {
     /// The schema with all changes; its id is 0 until the table gives it one.
     pub fn apply(&self) -> Result<Schema> {
         self.check_identifiers_kept()?;

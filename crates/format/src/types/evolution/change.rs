@@ -3,7 +3,7 @@
 use super::super::ids::next_id;
 use super::super::promotion::{is_promotion_allowed, promote};
 use super::super::{Field, PrimitiveType, Type};
-use super::{Move, SchemaUpdate, Target};
+use super::{Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
 use crate::value::{Value, json as value_json};
 
@@ -54,7 +54,7 @@ impl NewColumn {
     }
 }
 
-impl SchemaUpdate {
+impl UpdateSchema {
     /// Adds a column behind those that are there.
     pub fn add(&mut self, column: NewColumn) -> Result<&mut Self> {
         let (parent, full_name) = match &column.parent {
@@ -174,6 +174,9 @@ impl SchemaUpdate {
         }
         if !is_promotion_allowed(&field.ty, ty, self.format_version) {
             return refuse(format!("cannot change the type of {name:?} from {} to {ty}", field.ty));
+        }
+        if field.ty.as_primitive() == Some(&PrimitiveType::Date) && self.partition_sources.contains(&field.id) {
+            return refuse(format!("cannot change the type of {name:?} to {ty}: its dates are partition values"));
         }
         let promoted =
             |default: &Option<Value>| default.as_ref().map(|value| promote(value, &field.ty, ty)).transpose();

@@ -13,13 +13,15 @@ pub use properties::PropertyChanges;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Field, Schema};
+use crate::spec::PartitionSpec;
+use crate::transform::Transform;
 
 /// Changes of a schema that wait to be applied.
 ///
 /// Names are those of the schema as it was, full and with dots; columns that were added are named by where they were
 /// added. A failed operation leaves the others as they were.
 #[derive(Debug, Clone)]
-pub struct SchemaUpdate {
+pub struct UpdateSchema {
     base: Schema,
     format_version: u8,
     last_column_id: i32,
@@ -36,6 +38,8 @@ pub struct SchemaUpdate {
     added_parents: HashMap<i32, i32>,
     moves: HashMap<Option<i32>, Vec<Move>>,
     identifiers: BTreeSet<String>,
+    /// Columns that a partition field depends on by more than their year, month or day.
+    partition_sources: HashSet<i32>,
 }
 
 /// A field's way to another place in its struct.
@@ -53,7 +57,7 @@ enum Target {
     After(i32),
 }
 
-impl SchemaUpdate {
+impl UpdateSchema {
     /// Begins with the current schema of a table and the highest column id that it ever gave.
     pub fn new(schema: &Schema, last_column_id: i32, format_version: u8) -> Self {
         let names = schema.identifier_field_ids().iter().filter_map(|id| schema.column_name(*id));
@@ -70,6 +74,7 @@ impl SchemaUpdate {
             added_parents: HashMap::new(),
             moves: HashMap::new(),
             identifiers: names.map(str::to_owned).collect(),
+            partition_sources: HashSet::new(),
         }
     }
 
@@ -82,6 +87,17 @@ impl SchemaUpdate {
     /// Allows changes that old data may not fit: required columns without a default, optional columns made required.
     pub fn allow_incompatible(&mut self) -> &mut Self {
         self.allow_incompatible = true;
+        self
+    }
+
+    /// Tells of the partition specs of the table: a date that one of them takes by its value or its hash cannot become a
+    /// timestamp, as partitions would no longer hold what they are named after.
+    pub fn partitioned_by<'a>(&mut self, specs: impl IntoIterator<Item = &'a PartitionSpec>) -> &mut Self {
+        for field in specs.into_iter().flat_map(|spec| &spec.fields) {
+            if !matches!(field.transform, Transform::Year | Transform::Month | Transform::Day | Transform::Void) {
+                self.partition_sources.extend(&field.source_ids);
+            }
+        }
         self
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
-use super::SchemaUpdate;
+use super::UpdateSchema;
 
 /// Prefixes of properties whose names end in that of a column.
 const COLUMN_PREFIXES: [&str; 3] = [
@@ -21,7 +21,7 @@ pub struct PropertyChanges {
     pub removed: Vec<String>,
 }
 
-impl SchemaUpdate {
+impl UpdateSchema {
     /// What becomes of the properties of the table once it has the schema `changed`, the result of these changes. A name
     /// mapping that cannot be read is left as it is.
     pub fn property_changes<'a>(

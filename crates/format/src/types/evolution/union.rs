@@ -2,10 +2,10 @@
 
 use super::super::promotion::is_promotion_allowed;
 use super::super::{Field, Schema, StructType, Type};
-use super::{NewColumn, SchemaUpdate};
+use super::{NewColumn, UpdateSchema};
 use crate::error::{Error, Result};
 
-impl SchemaUpdate {
+impl UpdateSchema {
     /// Adds the columns of `other` that are missing, at any depth, as optional ones; promotes types, makes columns
     /// optional and takes over comments and write defaults where `other` asks for it. Columns are the same by name.
     pub fn union_by_name(&mut self, other: &Schema) -> Result<&mut Self> {
