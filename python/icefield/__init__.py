@@ -9,7 +9,10 @@ from icefield import catalog, errors, transforms, types, values
 from icefield._core import __version__, murmur3_32
 from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import IcefieldError
+from icefield.metadata import Snapshot, SnapshotRef, TableMetadata
+from icefield.partitioning import PartitionField, PartitionSpec
 from icefield.schema import Schema
+from icefield.sorting import SortField, SortOrder
 from icefield.table import Table
 from icefield.types import NestedField
 
@@ -17,8 +20,15 @@ __all__ = [
     "Catalog",
     "IcefieldError",
     "NestedField",
+    "PartitionField",
+    "PartitionSpec",
     "Schema",
+    "Snapshot",
+    "SnapshotRef",
+    "SortField",
+    "SortOrder",
     "Table",
+    "TableMetadata",
     "__version__",
     "catalog",
     "errors",

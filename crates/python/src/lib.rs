@@ -8,7 +8,10 @@
 mod capsule;
 mod errors;
 mod json;
+mod metadata;
+mod partitioning;
 mod schema;
+mod sorting;
 mod storage;
 mod table;
 mod transforms;
@@ -29,6 +32,9 @@ const ROOMS: &[Room] = &[
     transforms::register,
     storage::register,
     table::register,
+    partitioning::register,
+    sorting::register,
+    metadata::register,
 ];
 
 #[pymodule(gil_used = false)]

@@ -1,0 +1,475 @@
+//! Table metadata ("Table Metadata"), snapshots and references.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use icefield_format::Limits;
+use icefield_format::metadata::{
+    MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
+    UpdateRequirement, requirements_for_update,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use serde_json::Value as Json;
+
+use crate::errors::{InvalidArgumentError, Result};
+use crate::json::JsonInput;
+use crate::partitioning::PyPartitionSpec;
+use crate::schema::PySchema;
+use crate::sorting::PySortOrder;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySnapshot>()?;
+    module.add_class::<PySnapshotRef>()?;
+    module.add_class::<PyTableMetadata>()
+}
+
+/// The state of a table; it never changes, a change makes another one.
+#[pyclass(frozen, eq, name = "TableMetadata", module = "icefield._core")]
+#[derive(Debug, Clone, PartialEq)]
+pub struct PyTableMetadata(pub Arc<TableMetadata>);
+
+/// A state of the rows of a table.
+#[pyclass(frozen, eq, name = "Snapshot", module = "icefield._core")]
+#[derive(Debug, Clone, PartialEq)]
+pub struct PySnapshot(pub Arc<Snapshot>);
+
+/// A branch or tag.
+#[pyclass(frozen, eq, name = "SnapshotRef", module = "icefield._core")]
+#[derive(Debug, Clone, PartialEq)]
+pub struct PySnapshotRef(pub SnapshotRef);
+
+/// Several JSON objects: a list or tuple of any of their forms, or the text of an array.
+struct JsonObjects(Vec<Json>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for JsonObjects {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+            let items = object.try_iter()?.map(|item| Ok(item?.extract::<JsonInput>()?.0));
+            return items.collect::<PyResult<_>>().map(Self);
+        }
+        match JsonInput::extract(object)?.0 {
+            Json::Array(items) => Ok(Self(items)),
+            _ => Err(InvalidArgumentError::new_err("expected a list of JSON objects")),
+        }
+    }
+}
+
+/// The given time, or the machine's: milliseconds from the epoch.
+fn time(now_ms: Option<i64>) -> i64 {
+    now_ms.unwrap_or_else(|| {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+impl PyTableMetadata {
+    fn change(
+        &self,
+        py: Python<'_>,
+        updates: Vec<MetadataUpdate>,
+        now_ms: Option<i64>,
+        previous_file: Option<String>,
+    ) -> Result<Self> {
+        let now_ms = time(now_ms);
+        let changed = py.detach(|| {
+            let mut builder = MetadataBuilder::from_base(&self.0, now_ms);
+            if let Some(location) = previous_file {
+                builder = builder.with_previous_file(location);
+            }
+            builder.apply_all(updates)?.build()
+        });
+        Ok(Self(Arc::new(changed?)))
+    }
+}
+
+fn read_updates(updates: &[Json]) -> Result<Vec<MetadataUpdate>> {
+    Ok(updates.iter().map(MetadataUpdate::from_json).collect::<icefield_format::Result<_>>()?)
+}
+
+#[pymethods]
+impl PyTableMetadata {
+    /// Read a metadata file's text or bytes (gzipped or not), of any format version, or the dict of its JSON.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, json: &Bound<'_, PyAny>) -> Result<Self> {
+        let limits = Limits::default();
+        let metadata = if let Ok(text) = json.cast::<PyString>() {
+            let text = text.to_str()?;
+            py.detach(|| TableMetadata::from_json(text.as_bytes(), &limits))
+        } else if let Ok(bytes) = json.cast::<PyBytes>() {
+            let bytes = bytes.as_bytes();
+            py.detach(|| TableMetadata::from_json(bytes, &limits))
+        } else {
+            let value = json.extract::<JsonInput>()?.0;
+            py.detach(|| TableMetadata::from_json_value(&value, &limits))
+        };
+        Ok(Self(Arc::new(metadata?)))
+    }
+
+    /// Make the metadata of a new table by updates of the REST protocol.
+    #[staticmethod]
+    #[pyo3(signature = (updates, *, now_ms=None))]
+    fn create(py: Python<'_>, updates: JsonObjects, now_ms: Option<i64>) -> Result<Self> {
+        let updates = read_updates(&updates.0)?;
+        let now_ms = time(now_ms);
+        let created = py.detach(|| MetadataBuilder::new_table(now_ms).apply_all(updates)?.build());
+        Ok(Self(Arc::new(created?)))
+    }
+
+    /// The JSON text, as the format version requires it.
+    fn to_json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.to_json())
+    }
+
+    /// The metadata after these updates of the REST protocol.
+    #[pyo3(signature = (updates, *, now_ms=None, previous_file=None))]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        updates: JsonObjects,
+        now_ms: Option<i64>,
+        previous_file: Option<String>,
+    ) -> Result<Self> {
+        self.change(py, read_updates(&updates.0)?, now_ms, previous_file)
+    }
+
+    /// Raise ``CommitFailedException`` unless the metadata meets all these requirements of the REST protocol.
+    fn check(&self, requirements: JsonObjects) -> Result<()> {
+        for requirement in &requirements.0 {
+            UpdateRequirement::from_json(requirement)?.check(Some(&self.0))?;
+        }
+        Ok(())
+    }
+
+    /// What a commit of these updates requires, as JSON texts.
+    fn requirements_for(&self, updates: JsonObjects) -> Result<Vec<String>> {
+        let updates = read_updates(&updates.0)?;
+        let requirements = requirements_for_update(&self.0, &updates);
+        Ok(requirements.iter().map(|requirement| requirement.to_json().to_string()).collect())
+    }
+
+    /// The metadata in a later format version.
+    #[pyo3(signature = (version, *, now_ms=None))]
+    fn upgrade(&self, py: Python<'_>, version: i32, now_ms: Option<i64>) -> Result<Self> {
+        self.change(py, vec![MetadataUpdate::UpgradeFormatVersion { format_version: version }], now_ms, None)
+    }
+
+    #[getter]
+    fn format_version(&self) -> u8 {
+        self.0.format_version().number()
+    }
+
+    #[getter]
+    fn table_uuid(&self) -> Option<&str> {
+        self.0.table_uuid()
+    }
+
+    #[getter]
+    fn location(&self) -> &str {
+        self.0.location()
+    }
+
+    #[getter]
+    fn last_sequence_number(&self) -> i64 {
+        self.0.last_sequence_number()
+    }
+
+    #[getter]
+    fn last_updated_ms(&self) -> i64 {
+        self.0.last_updated_ms()
+    }
+
+    #[getter]
+    fn last_column_id(&self) -> i32 {
+        self.0.last_column_id()
+    }
+
+    #[getter]
+    fn schemas(&self) -> Vec<PySchema> {
+        self.0.schemas().iter().map(|schema| PySchema(schema.as_ref().clone())).collect()
+    }
+
+    #[getter]
+    fn current_schema_id(&self) -> i32 {
+        self.0.current_schema_id()
+    }
+
+    /// The current schema.
+    fn schema(&self) -> PySchema {
+        PySchema(self.0.current_schema().as_ref().clone())
+    }
+
+    /// The schema with this id.
+    fn schema_by_id(&self, schema_id: i32) -> Option<PySchema> {
+        self.0.schema(schema_id).map(|schema| PySchema(schema.as_ref().clone()))
+    }
+
+    #[getter]
+    fn partition_specs(&self) -> Vec<PyPartitionSpec> {
+        self.0.partition_specs().iter().cloned().map(PyPartitionSpec).collect()
+    }
+
+    #[getter]
+    fn default_spec_id(&self) -> i32 {
+        self.0.default_spec_id()
+    }
+
+    /// The default partition spec.
+    fn spec(&self) -> PyPartitionSpec {
+        PyPartitionSpec(Arc::clone(self.0.default_spec()))
+    }
+
+    /// All partition specs by id.
+    fn specs(&self) -> BTreeMap<i32, PyPartitionSpec> {
+        self.0.partition_specs().iter().map(|spec| (spec.spec_id, PyPartitionSpec(Arc::clone(spec)))).collect()
+    }
+
+    #[getter]
+    fn last_partition_id(&self) -> i32 {
+        self.0.last_partition_id()
+    }
+
+    #[getter]
+    fn sort_orders(&self) -> Vec<PySortOrder> {
+        self.0.sort_orders().iter().cloned().map(PySortOrder).collect()
+    }
+
+    #[getter]
+    fn default_sort_order_id(&self) -> i32 {
+        self.0.default_sort_order_id()
+    }
+
+    /// The default sort order.
+    fn sort_order(&self) -> PySortOrder {
+        PySortOrder(Arc::clone(self.0.default_sort_order()))
+    }
+
+    #[getter]
+    fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        string_dict(py, self.0.properties().iter())
+    }
+
+    #[getter]
+    fn current_snapshot_id(&self) -> Option<i64> {
+        self.0.current_snapshot_id()
+    }
+
+    /// The current snapshot; ``None`` if the table is empty.
+    fn current_snapshot(&self) -> Option<PySnapshot> {
+        self.0.current_snapshot().cloned().map(PySnapshot)
+    }
+
+    #[getter]
+    fn snapshots(&self) -> Vec<PySnapshot> {
+        self.0.snapshots().iter().cloned().map(PySnapshot).collect()
+    }
+
+    /// The snapshot with this id.
+    fn snapshot_by_id(&self, snapshot_id: i64) -> Option<PySnapshot> {
+        self.0.snapshot(snapshot_id).cloned().map(PySnapshot)
+    }
+
+    /// The snapshot of this branch or tag.
+    fn snapshot_by_name(&self, name: &str) -> Option<PySnapshot> {
+        let reference = self.0.reference(name)?;
+        self.snapshot_by_id(reference.snapshot_id)
+    }
+
+    /// The snapshot that was current at this time.
+    fn snapshot_as_of(&self, timestamp_ms: i64) -> Option<PySnapshot> {
+        self.0.snapshot_id_as_of(timestamp_ms).and_then(|id| self.snapshot_by_id(id))
+    }
+
+    /// The snapshot and its ancestors that are still there, newest first.
+    fn ancestors(&self, snapshot_id: i64) -> Vec<PySnapshot> {
+        self.0.ancestors(snapshot_id).cloned().map(PySnapshot).collect()
+    }
+
+    #[getter]
+    fn refs(&self) -> BTreeMap<String, PySnapshotRef> {
+        self.0.refs().iter().map(|(name, reference)| (name.clone(), PySnapshotRef(reference.clone()))).collect()
+    }
+
+    #[getter]
+    fn snapshot_log(&self) -> Vec<(i64, i64)> {
+        self.0.snapshot_log().iter().map(|entry| (entry.timestamp_ms, entry.snapshot_id)).collect()
+    }
+
+    #[getter]
+    fn metadata_log(&self) -> Vec<(i64, String)> {
+        self.0.metadata_log().iter().map(|entry| (entry.timestamp_ms, entry.metadata_file.clone())).collect()
+    }
+
+    #[getter]
+    fn next_row_id(&self) -> i64 {
+        self.0.next_row_id()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "TableMetadata(location={:?}, format_version={}, current_snapshot_id={}, snapshots={})",
+            self.0.location(),
+            self.0.format_version(),
+            self.0.current_snapshot_id().map_or_else(|| "None".to_owned(), |id| id.to_string()),
+            self.0.snapshots().len()
+        )
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().0.to_json(),)))
+    }
+}
+
+#[pymethods]
+impl PySnapshot {
+    #[getter]
+    fn snapshot_id(&self) -> i64 {
+        self.0.snapshot_id
+    }
+
+    #[getter]
+    fn parent_snapshot_id(&self) -> Option<i64> {
+        self.0.parent_snapshot_id
+    }
+
+    #[getter]
+    fn sequence_number(&self) -> i64 {
+        self.0.sequence_number
+    }
+
+    #[getter]
+    fn timestamp_ms(&self) -> i64 {
+        self.0.timestamp_ms
+    }
+
+    #[getter]
+    fn operation(&self) -> Option<&str> {
+        self.0.operation().map(|operation| operation.as_str())
+    }
+
+    #[getter]
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(summary) = &self.0.summary else { return Ok(None) };
+        let entries = string_dict(py, summary.properties.iter())?;
+        entries.set_item("operation", summary.operation.as_str())?;
+        Ok(Some(entries))
+    }
+
+    #[getter]
+    fn manifest_list(&self) -> Option<&str> {
+        self.0.manifest_list()
+    }
+
+    /// Locations of the manifests, where v1 metadata names them itself.
+    #[getter]
+    fn manifests(&self) -> Option<Vec<String>> {
+        match &self.0.manifests {
+            SnapshotManifests::List(_) => None,
+            SnapshotManifests::Inline(locations) => Some(locations.clone()),
+        }
+    }
+
+    #[getter]
+    fn schema_id(&self) -> Option<i32> {
+        self.0.schema_id
+    }
+
+    #[getter]
+    fn first_row_id(&self) -> Option<i64> {
+        self.0.first_row_id
+    }
+
+    #[getter]
+    fn added_rows(&self) -> Option<i64> {
+        self.0.added_rows
+    }
+
+    #[getter]
+    fn key_id(&self) -> Option<&str> {
+        self.0.key_id.as_deref()
+    }
+
+    /// The JSON form.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let operation = self.operation().map_or_else(|| "None".to_owned(), |operation| format!("{operation:?}"));
+        format!(
+            "Snapshot(snapshot_id={}, operation={operation}, timestamp_ms={}, sequence_number={})",
+            self.0.snapshot_id, self.0.timestamp_ms, self.0.sequence_number
+        )
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.snapshot_id.unsigned_abs()
+    }
+}
+
+#[pymethods]
+impl PySnapshotRef {
+    #[getter]
+    fn snapshot_id(&self) -> i64 {
+        self.0.snapshot_id
+    }
+
+    /// `branch` or `tag`.
+    #[getter]
+    fn snapshot_ref_type(&self) -> &'static str {
+        self.0.kind.as_str()
+    }
+
+    #[getter]
+    fn min_snapshots_to_keep(&self) -> Option<i32> {
+        match self.0.kind {
+            RefKind::Branch { min_snapshots_to_keep, .. } => min_snapshots_to_keep,
+            RefKind::Tag => None,
+        }
+    }
+
+    #[getter]
+    fn max_snapshot_age_ms(&self) -> Option<i64> {
+        match self.0.kind {
+            RefKind::Branch { max_snapshot_age_ms, .. } => max_snapshot_age_ms,
+            RefKind::Tag => None,
+        }
+    }
+
+    #[getter]
+    fn max_ref_age_ms(&self) -> Option<i64> {
+        self.0.max_ref_age_ms
+    }
+
+    /// The JSON form.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SnapshotRef(snapshot_id={}, snapshot_ref_type={:?})", self.0.snapshot_id, self.0.kind.as_str())
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.snapshot_id.unsigned_abs()
+    }
+}
+
+fn string_dict<'py, 'a>(
+    py: Python<'py>,
+    entries: impl Iterator<Item = (&'a String, &'a String)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dict = pyo3::types::PyDict::new(py);
+    for (name, value) in entries {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict.into_any())
+}

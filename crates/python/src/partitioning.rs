@@ -1,0 +1,207 @@
+//! Partition specs ("Partitioning"; JSON form in Appendix C).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use icefield_format::spec::{PartitionField, PartitionSpec, SpecUse};
+use icefield_format::types::Type;
+use pyo3::prelude::*;
+
+use crate::errors::{InvalidArgumentError, Result};
+use crate::json::JsonInput;
+use crate::schema::PySchema;
+use crate::transforms::{PyTransform, TransformInput};
+use crate::types::PyIcebergType;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyPartitionField>()?;
+    module.add_class::<PyPartitionSpec>()
+}
+
+/// A field of a partition spec: a transform of a column, and the name and id of its values.
+#[pyclass(frozen, eq, name = "PartitionField", module = "icefield._core")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PyPartitionField(pub PartitionField);
+
+/// How the files of a table are partitioned.
+#[pyclass(frozen, eq, name = "PartitionSpec", module = "icefield._core")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PyPartitionSpec(pub Arc<PartitionSpec>);
+
+/// The columns that a transform takes: one, or several.
+#[derive(FromPyObject)]
+pub enum SourceIds {
+    One(i32),
+    Several(Vec<i32>),
+}
+
+impl SourceIds {
+    /// At least one id.
+    pub fn checked(self) -> Result<Vec<i32>> {
+        match self {
+            Self::One(id) => Ok(vec![id]),
+            Self::Several(ids) if ids.is_empty() => {
+                Err(InvalidArgumentError::new_err("a field has at least one source"))?
+            }
+            Self::Several(ids) => Ok(ids),
+        }
+    }
+}
+
+#[pymethods]
+impl PyPartitionField {
+    #[new]
+    #[pyo3(signature = (source_id, field_id, transform, name))]
+    fn py_new(source_id: SourceIds, field_id: i32, transform: TransformInput, name: String) -> Result<Self> {
+        Ok(Self(PartitionField { source_ids: source_id.checked()?, field_id, name, transform: transform.0 }))
+    }
+
+    /// Id of the column; the first one's for a transform of several.
+    #[getter]
+    fn source_id(&self) -> Option<i32> {
+        self.0.source_ids.first().copied()
+    }
+
+    /// Ids of all columns that the transform takes.
+    #[getter]
+    fn source_ids(&self) -> Vec<i32> {
+        self.0.source_ids.clone()
+    }
+
+    /// Id of the partition values, from 1000 on.
+    #[getter]
+    fn field_id(&self) -> i32 {
+        self.0.field_id
+    }
+
+    /// The transform.
+    #[getter]
+    fn transform(&self) -> PyTransform {
+        PyTransform(self.0.transform.clone())
+    }
+
+    /// Name of the partition values.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let source = match self.0.source_ids.as_slice() {
+            [id] => id.to_string(),
+            ids => format!("{ids:?}"),
+        };
+        let PartitionField { field_id, name, transform, .. } = &self.0;
+        format!(
+            "PartitionField(source_id={source}, field_id={field_id}, transform={:?}, name={name:?})",
+            transform.to_string()
+        )
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(&self.0.to_string())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Vec<i32>, i32, String, String)) {
+        let field = &slf.get().0;
+        let parts = (field.source_ids.clone(), field.field_id, field.transform.to_string(), field.name.clone());
+        (slf.get_type().into_any(), parts)
+    }
+}
+
+#[pymethods]
+impl PyPartitionSpec {
+    #[new]
+    #[pyo3(signature = (*fields, spec_id=0))]
+    fn py_new(fields: Vec<Bound<'_, PyPartitionField>>, spec_id: i32) -> Self {
+        let fields = fields.iter().map(|field| field.get().0.clone()).collect();
+        Self(Arc::new(PartitionSpec { spec_id, fields }))
+    }
+
+    /// Read a spec of its JSON form; fields of old tables without ids count from 1000.
+    #[staticmethod]
+    fn from_json(json: JsonInput) -> Result<Self> {
+        Ok(Self(Arc::new(PartitionSpec::from_json(&json.0)?)))
+    }
+
+    /// The JSON form.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    /// Id within the table.
+    #[getter]
+    fn spec_id(&self) -> i32 {
+        self.0.spec_id
+    }
+
+    /// The fields, in the order of the partition values.
+    #[getter]
+    fn fields(&self) -> Vec<PyPartitionField> {
+        self.0.fields.iter().cloned().map(PyPartitionField).collect()
+    }
+
+    /// The highest id of a field; 999 if there is none.
+    #[getter]
+    fn last_assigned_field_id(&self) -> i32 {
+        self.0.last_assigned_field_id()
+    }
+
+    /// Whether no field has values.
+    fn is_unpartitioned(&self) -> bool {
+        self.0.is_unpartitioned()
+    }
+
+    /// The fields made of this column.
+    fn fields_by_source_id(&self, source_id: i32) -> Vec<PyPartitionField> {
+        self.0.fields_of_source(source_id).cloned().map(PyPartitionField).collect()
+    }
+
+    /// Whether both partition alike, whatever their ids.
+    fn compatible_with(&self, other: &Bound<'_, Self>) -> bool {
+        self.0.compatible_with(&other.get().0)
+    }
+
+    /// The type of the partition values of a table with this schema.
+    fn partition_type(&self, schema: &Bound<'_, PySchema>) -> PyIcebergType {
+        PyIcebergType(Type::Struct(Arc::new(self.0.partition_type(&schema.get().0))))
+    }
+
+    /// Refuse a spec that cannot partition new files of a table with this schema.
+    fn check(&self, schema: &Bound<'_, PySchema>) -> Result<()> {
+        Ok(self.0.check(&schema.get().0, SpecUse::Default)?)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.fields.len()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let fields = self.fields().iter().map(|field| field.__repr__() + ", ").collect::<String>();
+        format!("PartitionSpec({fields}spec_id={})", self.0.spec_id)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(&self.to_json())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    }
+}
+
+/// Hash of the text of something.
+pub fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
