@@ -9,10 +9,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema};
-use icefield_format::types::{Field, ListType, PrimitiveType, StructType, Type};
+use icefield_format::types::arrow::{field_id, with_mapped_ids};
+use icefield_format::types::{Field, ListType, NameMapping, PrimitiveType, StructType, Type};
 use icefield_format::value::Value;
-use icefield_table::read::columns::{Constants, Planned, Rules, Source, leaves, with_ids};
-use icefield_table::read::parquet::{ParquetFile, Request};
+use icefield_table::read::columns::{Constants, Planned, Rules, Source, leaves};
+use icefield_table::read::parquet::{ParquetFile, Request, projected};
 use icefield_table::read::reshape::Reshape;
 use icefield_table::storage::{Existing, Storage};
 use icefield_table::{Error, Result};
@@ -54,9 +55,18 @@ fn file(storage: &Storage, path: &str, ids: bool) -> ParquetFile {
 }
 
 fn stripped(fields: &Fields, columns: &[ArrayRef]) -> (Fields, Vec<ArrayRef>) {
-    let bare = with_ids(fields, &|_| None);
+    let bare: Fields = fields.iter().map(without_id).collect();
     let cast = columns.iter().zip(&bare).map(|(column, field)| arrow_cast::cast(column, field.data_type()).unwrap());
     (bare.clone(), cast.collect())
+}
+
+fn without_id(field: &FieldRef) -> FieldRef {
+    let ty = match field.data_type() {
+        DataType::Struct(children) => DataType::Struct(children.iter().map(without_id).collect()),
+        DataType::List(element) => DataType::List(without_id(element)),
+        other => other.clone(),
+    };
+    Arc::new(ArrowField::new(field.name(), ty, field.is_nullable()))
 }
 
 struct Partition(Vec<(i32, Option<Value>)>);
@@ -70,27 +80,11 @@ impl Constants for Partition {
 /// Reads wanted columns through plan, leaves, decoder and reshaping, as a scan does.
 fn read(file: &ParquetFile, wanted: &[(Field, FieldRef)], rules: &Rules<'_>, fields: &Fields) -> Result<RecordBatch> {
     let marks = leaves(&rules.plan(wanted, fields)?, fields);
-    let projected = file.projected(&marks)?;
-    // The projected columns keep the ids that `fields` gave them.
-    let named = with_ids(&projected, &|path| id_of(fields, path));
-    let planned: Vec<Planned> = rules.plan(wanted, &named)?;
+    let planned: Vec<Planned> = rules.plan(wanted, &projected(fields, &marks))?;
     let schema = Arc::new(ArrowSchema::new(wanted.iter().map(|(_, target)| target.clone()).collect::<Vec<_>>()));
     let request = Request { leaves: marks, row_groups: vec![0], batch_rows: 100, selection: None, filter: None };
     let batch = file.batches(request)?.next().unwrap()?;
     Reshape::new("file", schema, planned).apply(&batch)
-}
-
-fn id_of(fields: &Fields, path: &[&str]) -> Option<i32> {
-    let (first, rest) = path.split_first()?;
-    let found = fields.iter().find(|field| field.name() == first)?;
-    if rest.is_empty() {
-        return icefield_table::read::columns::field_id(found);
-    }
-    match found.data_type() {
-        DataType::Struct(children) => id_of(children, rest),
-        DataType::List(element) => icefield_table::read::columns::field_id(element),
-        _ => None,
-    }
 }
 
 fn wanted(field: Field, ty: DataType) -> (Field, FieldRef) {
@@ -189,13 +183,9 @@ fn absent_columns_follow_the_rules_in_order() {
 fn ids_by_name_leave_the_identity_partition_first() {
     let storage = Storage::default();
     let file = file(&storage, "memory://projection/names.parquet", false);
-    assert!(icefield_table::read::columns::field_id(&file.fields()[0]).is_none());
-    let named = with_ids(file.fields(), &|path| match path {
-        ["a"] => Some(1),
-        ["l"] => Some(5),
-        ["l", "element"] => Some(6),
-        _ => None,
-    });
+    assert!(field_id(&file.fields()[0]).is_none());
+    let mapping = r#"[{"field-id": 1, "names": ["a"]}, {"field-id": 5, "names": ["l"]}]"#;
+    let named = with_mapped_ids(file.fields(), &NameMapping::parse(mapping).unwrap());
     let partition = Partition(vec![(1, Some(Value::Int(42)))]);
     let rules = Rules { ids_in_file: false, ..rules(&partition) };
     let planned = rules.plan(&[wanted(Field::optional(1, "a", PrimitiveType::Int), DataType::Int32)], &named).unwrap();

@@ -11,10 +11,10 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
+use icefield_format::types::arrow::field_id;
 
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
-use crate::read::columns::field_id;
 
 impl Plan {
     /// The plan as a batch.

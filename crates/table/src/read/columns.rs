@@ -4,12 +4,10 @@
 //! specification for an id that the file lacks are one function, [`Rules::absent`], in the order in which the
 //! specification lists them; a rule is added there and nowhere else.
 
-use std::sync::Arc;
-
 use arrow_schema::{DataType, FieldRef, Fields};
+use icefield_format::types::arrow::field_id;
 use icefield_format::types::{Field, Type};
 use icefield_format::value::Value;
-use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use super::promote::{self, Promotion};
 use crate::error::{Error, Result};
@@ -163,11 +161,6 @@ impl Rules<'_> {
     }
 }
 
-/// The field id that a file's column carries.
-pub fn field_id(field: &FieldRef) -> Option<i32> {
-    field.metadata().get(PARQUET_FIELD_ID_META_KEY).and_then(|text| text.parse().ok())
-}
-
 /// Marks, in order of depth-first leaves, those that the plan reads; `file` are the columns it was planned against.
 pub fn leaves(planned: &[Planned], file: &Fields) -> Vec<usize> {
     let mut marks = Vec::new();
@@ -230,51 +223,4 @@ fn inside(shape: &Shape, position: usize) -> Vec<&Shape> {
         Shape::List(element) => shape_at(element, 0).into_iter().collect(),
         Shape::Map(key, value) => shape_at(if position == 0 { key } else { value }, 0).into_iter().collect(),
     }
-}
-
-/// Gives columns that carry no ids the ids that `ids` finds by their dotted path; others lose theirs.
-pub fn with_ids(fields: &Fields, ids: &dyn Fn(&[&str]) -> Option<i32>) -> Fields {
-    fn visit<'a>(field: &'a FieldRef, path: &mut Vec<&'a str>, ids: &dyn Fn(&[&str]) -> Option<i32>) -> FieldRef {
-        path.push(field.name());
-        let ty = match field.data_type() {
-            DataType::Struct(children) => {
-                DataType::Struct(children.iter().map(|child| visit(child, path, ids)).collect())
-            }
-            DataType::List(element) => DataType::List(visit_as("element", element, path, ids)),
-            DataType::Map(entries, sorted) => match entries.data_type() {
-                DataType::Struct(pair) => {
-                    let names = ["key", "value"];
-                    let pair = pair.iter().zip(names).map(|(one, name)| visit_as(name, one, path, ids));
-                    let entries = entries.as_ref().clone().with_data_type(DataType::Struct(pair.collect()));
-                    DataType::Map(Arc::new(entries), *sorted)
-                }
-                _ => field.data_type().clone(),
-            },
-            other => other.clone(),
-        };
-        let id = ids(path);
-        path.pop();
-        let mut metadata = field.metadata().clone();
-        metadata.remove(PARQUET_FIELD_ID_META_KEY);
-        if let Some(id) = id {
-            metadata.insert(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string());
-        }
-        Arc::new(field.as_ref().clone().with_data_type(ty).with_metadata(metadata))
-    }
-
-    /// An element, key or value is looked up by that word whatever the file calls it.
-    fn visit_as<'a>(
-        name: &'a str,
-        field: &'a FieldRef,
-        path: &[&'a str],
-        ids: &dyn Fn(&[&str]) -> Option<i32>,
-    ) -> FieldRef {
-        let renamed = Arc::new(field.as_ref().clone().with_name(name));
-        let mut inner: Vec<&str> = path.to_vec();
-        let visited = visit(&renamed, &mut inner, ids);
-        Arc::new(visited.as_ref().clone().with_name(field.name()))
-    }
-
-    let mut path = Vec::new();
-    fields.iter().map(|field| visit(field, &mut path, ids)).collect()
 }

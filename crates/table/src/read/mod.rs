@@ -1,7 +1,7 @@
 //! Tasks to Arrow batches ("Column Projection", "Scan Planning").
 //!
 //! A format gives a file's columns and the batches of some of them ([`parquet`]); [`columns`] decides where every wanted
-//! value comes from, [`reshape`] applies that, [`stream`] runs many tasks. A new rule is a line in
+//! value comes from, [`reshape`] applies that, [`task`] puts them together for the files of one task, and [`stream`] runs many. A new rule is a line in
 //! [`columns::Rules`], a new format a file beside [`parquet`].
 
 pub mod columns;
@@ -9,4 +9,6 @@ pub mod constant;
 pub mod parquet;
 pub mod promote;
 pub mod reshape;
+pub mod row_groups;
 pub mod stream;
+pub mod task;

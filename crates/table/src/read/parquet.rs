@@ -80,15 +80,6 @@ impl ParquetFile {
         self.metadata.metadata()
     }
 
-    /// The columns that a batch of some leaves has.
-    pub fn projected(&self, leaves: &[usize]) -> Result<Fields> {
-        let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), leaves.iter().copied());
-        let builder = ParquetPushDecoderBuilder::new_with_metadata(self.metadata.clone());
-        let decoder = builder.with_projection(mask).with_row_groups(Vec::new());
-        let mut next = 0;
-        Ok(keep_leaves(decoder.schema().fields(), leaves, &mut next))
-    }
-
     /// The batches of a request, in order.
     pub fn batches(&self, request: Request) -> Result<Batches> {
         let schema = self.metadata.parquet_schema();
@@ -196,7 +187,11 @@ fn int96_as_micros(field: &Field) -> Field {
     field.clone().with_data_type(ty)
 }
 
-/// The fields with only the marked leaves, as a projected batch has them.
+/// The columns that a batch of some leaves has: those of the file, without what is not read.
+pub fn projected(fields: &Fields, leaves: &[usize]) -> Fields {
+    keep_leaves(fields, leaves, &mut 0)
+}
+
 fn keep_leaves(fields: &Fields, leaves: &[usize], next: &mut usize) -> Fields {
     fields.iter().filter_map(|field| keep(field, leaves, next)).collect()
 }

@@ -1,0 +1,198 @@
+//! Which row groups of a Parquet file are read: those that begin in the task's bytes and whose statistics may match.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+
+use arrow_schema::{DataType, Fields, TimeUnit};
+use icefield_format::expr::{BoundExpr, FieldStatistics, FileStatistics, InclusiveMetrics};
+use icefield_format::types::arrow::field_id;
+use icefield_format::types::{PrimitiveType, Schema};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
+
+/// Row groups of the file whose middle lies in `start .. start + length` and that may hold rows of `filter`.
+///
+/// `fields` are the file's columns with the ids that they are read by; `schema` gives the types that the filter is bound to.
+pub fn wanted(
+    metadata: &ParquetMetaData,
+    fields: &Fields,
+    schema: &Schema,
+    filter: &BoundExpr,
+    (start, length): (u64, u64),
+) -> Vec<usize> {
+    let evaluator = InclusiveMetrics::new(filter);
+    let ids = evaluator.field_ids();
+    let leaves = filtered_leaves(fields, schema, &ids);
+    let groups = metadata.row_groups().iter().enumerate();
+    let in_range = groups.filter(|(_, group)| {
+        let middle = begin(group).saturating_add(group.compressed_size().unsigned_abs() / 2);
+        middle >= start && middle < start.saturating_add(length)
+    });
+    in_range
+        .filter(|(_, group)| group.num_rows() > 0 && evaluator.might_match(&Group::new(group, &leaves)))
+        .map(|(place, _)| place)
+        .collect()
+}
+
+fn begin(group: &RowGroupMetaData) -> u64 {
+    group.columns().first().map_or(0, |column| column.byte_range().0)
+}
+
+/// A filtered column of the file that has statistics the filter can use.
+struct Leaf {
+    id: i32,
+    place: usize,
+    ty: PrimitiveType,
+}
+
+/// Finds the leaves of filtered fields, outside of lists and maps, whose stored values compare as the table's do.
+fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Leaf> {
+    fn visit(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>, next: &mut usize, out: &mut Vec<Leaf>) {
+        for field in fields {
+            match field.data_type() {
+                DataType::Struct(children) => visit(children, schema, ids, next, out),
+                DataType::List(element) => skip(element.data_type(), next),
+                DataType::Map(entries, _) => skip(entries.data_type(), next),
+                stored => {
+                    let id = field_id(field).filter(|id| ids.contains(id));
+                    let ty = id.and_then(|id| schema.find_field(id)).and_then(|field| field.ty.as_primitive());
+                    if let (Some(id), Some(ty)) = (id, ty.filter(|ty| comparable(stored, ty))) {
+                        out.push(Leaf { id, place: *next, ty: ty.clone() });
+                    }
+                    *next += 1;
+                }
+            }
+        }
+    }
+
+    fn skip(ty: &DataType, next: &mut usize) {
+        match ty {
+            DataType::Struct(children) => children.iter().for_each(|child| skip(child.data_type(), next)),
+            DataType::List(element) => skip(element.data_type(), next),
+            DataType::Map(entries, _) => skip(entries.data_type(), next),
+            _ => *next += 1,
+        }
+    }
+
+    let mut out = Vec::new();
+    visit(fields, schema, ids, &mut 0, &mut out);
+    out
+}
+
+/// Whether the statistics of a stored type are bounds of a table's type as they stand.
+fn comparable(stored: &DataType, ty: &PrimitiveType) -> bool {
+    use PrimitiveType as P;
+    match (stored, ty) {
+        (DataType::Boolean, P::Boolean)
+        | (DataType::Int32, P::Int | P::Long)
+        | (DataType::Int64, P::Long)
+        | (DataType::Float32, P::Float | P::Double)
+        | (DataType::Float64, P::Double)
+        | (DataType::Date32, P::Date)
+        | (DataType::Time64(TimeUnit::Microsecond), P::Time)
+        | (DataType::Timestamp(TimeUnit::Microsecond, None), P::Timestamp)
+        | (DataType::Timestamp(TimeUnit::Microsecond, Some(_)), P::Timestamptz)
+        | (DataType::Timestamp(TimeUnit::Nanosecond, None), P::TimestampNs)
+        | (DataType::Timestamp(TimeUnit::Nanosecond, Some(_)), P::TimestamptzNs)
+        | (DataType::Utf8, P::String)
+        | (DataType::Binary, P::Binary)
+        | (DataType::FixedSizeBinary(_), P::Fixed(_) | P::Uuid) => true,
+        (DataType::Decimal128(_, stored), P::Decimal { scale, .. }) => i16::from(*stored) == i16::from(*scale),
+        _ => false,
+    }
+}
+
+/// The statistics of one row group, as the metrics evaluator takes them.
+struct Group {
+    rows: i64,
+    columns: HashMap<i32, Column>,
+}
+
+#[derive(Default)]
+struct Column {
+    nulls: Option<i64>,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Group {
+    fn new(group: &RowGroupMetaData, leaves: &[Leaf]) -> Self {
+        let column = |leaf: &Leaf| {
+            let statistics = group.columns().get(leaf.place)?.statistics()?;
+            let nulls = statistics.null_count_opt().and_then(|count| i64::try_from(count).ok());
+            let (lower, upper) = bounds(statistics, &leaf.ty).unwrap_or_default();
+            Some((leaf.id, Column { nulls, lower, upper }))
+        };
+        Self { rows: group.num_rows(), columns: leaves.iter().filter_map(column).collect() }
+    }
+}
+
+impl FileStatistics for Group {
+    fn record_count(&self) -> i64 {
+        self.rows
+    }
+
+    fn field(&self, id: i32) -> FieldStatistics<'_> {
+        let Some(column) = self.columns.get(&id) else { return FieldStatistics::default() };
+        FieldStatistics {
+            value_count: Some(self.rows),
+            null_count: column.nulls,
+            nan_count: None,
+            lower: column.lower.as_deref(),
+            upper: column.upper.as_deref(),
+        }
+    }
+}
+
+type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Bounds in single-value form; none where the statistics cannot be trusted (deprecated order, NaN).
+fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Bounds> {
+    use PrimitiveType as P;
+    let decimal = matches!(ty, P::Decimal { .. });
+    Some(match statistics {
+        Statistics::Boolean(found) => both(found.min_opt(), found.max_opt(), |value| vec![u8::from(*value)]),
+        Statistics::Int32(found) if decimal => {
+            both(found.min_opt(), found.max_opt(), |value| value.to_be_bytes().to_vec())
+        }
+        Statistics::Int64(found) if decimal => {
+            both(found.min_opt(), found.max_opt(), |value| value.to_be_bytes().to_vec())
+        }
+        Statistics::Int32(found) if *ty == P::Long => {
+            both(found.min_opt(), found.max_opt(), |value| i64::from(*value).to_le_bytes().to_vec())
+        }
+        Statistics::Int32(found) => both(found.min_opt(), found.max_opt(), |value| value.to_le_bytes().to_vec()),
+        Statistics::Int64(found) => both(found.min_opt(), found.max_opt(), |value| value.to_le_bytes().to_vec()),
+        Statistics::Float(found) => {
+            let (min, max) = (found.min_opt().map(|v| f64::from(*v)), found.max_opt().map(|v| f64::from(*v)));
+            let wide = *ty == P::Double;
+            #[expect(clippy::cast_possible_truncation, reason = "the values came from f32")]
+            let bytes =
+                |value: &f64| if wide { value.to_le_bytes().to_vec() } else { (*value as f32).to_le_bytes().to_vec() };
+            floats(min, max, bytes)?
+        }
+        Statistics::Double(found) => {
+            floats(found.min_opt().copied(), found.max_opt().copied(), |value| value.to_le_bytes().to_vec())?
+        }
+        Statistics::ByteArray(_) | Statistics::FixedLenByteArray(_) if statistics.is_min_max_deprecated() => {
+            return None;
+        }
+        Statistics::ByteArray(found) => both(found.min_opt(), found.max_opt(), |value| value.data().to_vec()),
+        Statistics::FixedLenByteArray(found) => both(found.min_opt(), found.max_opt(), |value| value.data().to_vec()),
+        Statistics::Int96(_) => return None,
+    })
+}
+
+fn both<T>(min: Option<&T>, max: Option<&T>, bytes: impl Fn(&T) -> Vec<u8>) -> Bounds {
+    (min.map(&bytes), max.map(&bytes))
+}
+
+/// Writers differ in which zero they note, so each bound takes the zero further out; NaN says nothing.
+fn floats(min: Option<f64>, max: Option<f64>, bytes: impl Fn(&f64) -> Vec<u8>) -> Option<Bounds> {
+    if min.is_some_and(f64::is_nan) || max.is_some_and(f64::is_nan) {
+        return None;
+    }
+    let zero =
+        |value: f64, instead: f64| if value.partial_cmp(&0.0) == Some(Ordering::Equal) { instead } else { value };
+    Some((min.map(|value| bytes(&zero(value, -0.0))), max.map(|value| bytes(&zero(value, 0.0)))))
+}

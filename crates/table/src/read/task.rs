@@ -1,0 +1,187 @@
+//! A task: parts of data files, and what is wanted of their rows. It reads on any machine: [`ReadTask::to_bytes`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Fields, Schema as ArrowSchema, SchemaRef};
+use icefield_format::expr::{BoundExpr, Expression};
+use icefield_format::manifest::DataFile;
+use icefield_format::spec::PartitionSpec;
+use icefield_format::transform::Transform;
+use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
+use icefield_format::types::{NameMapping, Schema};
+use icefield_format::value::Value;
+
+use super::columns::{Constants, Planned, Rules, leaves};
+use super::parquet::{Filter, ParquetFile, Request, projected};
+use super::reshape::Reshape;
+use super::row_groups;
+use super::stream::{BatchStream, OpenTask, TaskBatches};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::plan::split::Piece;
+use crate::storage::Storage;
+
+/// Rows of a batch, at the most.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// What is wanted of every file of a scan.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The scan's schema, that filters are bound to.
+    pub schema: Arc<Schema>,
+    /// The columns that rows have, a part of `schema`.
+    pub projection: Arc<Schema>,
+    /// Ids for the columns of files that carry none.
+    pub name_mapping: Option<Arc<NameMapping>>,
+}
+
+/// A part of a data file.
+#[derive(Debug, Clone)]
+pub struct FilePart {
+    /// Location.
+    pub path: String,
+    /// `parquet`, `orc` or `avro`, in lower case.
+    pub format: String,
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// First byte of the part.
+    pub start: u64,
+    /// Bytes of the part.
+    pub length: u64,
+    /// Rows of the whole file.
+    pub record_count: i64,
+    /// Partition values of identity fields, by the id of their source column.
+    pub identity: Vec<(i32, Option<Value>)>,
+    /// What rows are left to be tested for.
+    pub residual: BoundExpr,
+    /// How many delete files apply.
+    pub deletes: usize,
+}
+
+/// Parts of files that one worker reads.
+#[derive(Debug, Clone)]
+pub struct ReadTask {
+    /// What is wanted, the same for all tasks of a scan.
+    pub wanted: Arc<Wanted>,
+    /// The parts, in order.
+    pub parts: Vec<FilePart>,
+}
+
+impl Wanted {
+    /// The Arrow schema of the rows: types as documented in docs/types.md, field ids as metadata.
+    pub fn arrow(&self) -> Result<SchemaRef> {
+        Ok(Arc::new(self.projection.to_arrow(&ToArrow::default())?))
+    }
+}
+
+impl FilePart {
+    /// The part of a planned file.
+    pub fn of_plan(plan: &Plan, piece: &Piece, spec: &PartitionSpec) -> Result<Self> {
+        let lost = || Error::Internal("a piece of a file that the plan lacks".to_owned());
+        let manifest = plan.manifests.get(piece.manifest).ok_or_else(lost)?;
+        let file = manifest.entries.file(piece.row, manifest.spec_id)?;
+        let place = manifest.residual_places.get(piece.row).ok_or_else(lost)?;
+        let residual = manifest.residuals.get(*place as usize).ok_or_else(lost)?;
+        Ok(Self {
+            size: file
+                .file_size_in_bytes
+                .try_into()
+                .map_err(|_| Error::corrupt_file(&file.file_path, "negative size"))?,
+            start: piece.start.unsigned_abs(),
+            length: piece.length.unsigned_abs(),
+            record_count: file.record_count,
+            identity: identity(&file, spec),
+            format: file.file_format.to_lowercase(),
+            residual: residual.clone(),
+            deletes: manifest.deletes.as_ref().map_or(0, |links| links.of(piece.row).len()),
+            path: file.file_path,
+        })
+    }
+
+    fn open(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
+        if self.deletes > 0 {
+            return Err(Error::unsupported(format!(
+                "{}: {} delete files apply to it; reading files with deletes is not built yet",
+                self.path, self.deletes
+            )));
+        }
+        match self.format.as_str() {
+            "parquet" => self.open_parquet(storage, wanted, output),
+            other => Err(Error::unsupported(format!("{}: reading {other} data files is not built yet", self.path))),
+        }
+    }
+
+    fn open_parquet(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
+        let file = ParquetFile::open(storage, &self.path, Some(self.size))?;
+        let ids_in_file = has_ids(file.fields());
+        let fields = match &wanted.name_mapping {
+            _ if ids_in_file => file.fields().clone(),
+            Some(mapping) => with_mapped_ids(file.fields(), mapping),
+            None => with_positional_ids(file.fields()),
+        };
+        let rules = Rules { path: &self.path, constants: &self, ids_in_file };
+        let range = (self.start, self.length);
+        let groups = row_groups::wanted(file.metadata(), &fields, &wanted.schema, &self.residual, range);
+        let (marks, planned) = plan_columns(&rules, &wanted.projection, output, &fields)?;
+        let filter = match &self.residual {
+            Expression::True => None,
+            residual => Some(filter(&rules, wanted, residual, &fields)?),
+        };
+        let request = Request { leaves: marks, row_groups: groups, selection: None, filter, batch_rows: BATCH_ROWS };
+        let batches = file.batches(request)?;
+        let reshape = Reshape::new(&self.path, output.clone(), planned);
+        Ok(Box::new(batches.map(move |batch| reshape.apply(&batch?))))
+    }
+}
+
+impl Constants for FilePart {
+    fn identity(&self, source_id: i32) -> Option<Option<Value>> {
+        self.identity.iter().find(|(id, _)| *id == source_id).map(|(_, value)| value.clone())
+    }
+}
+
+fn identity(file: &DataFile, spec: &PartitionSpec) -> Vec<(i32, Option<Value>)> {
+    let fields = spec.fields.iter().zip(&file.partition);
+    let identities = fields.filter(|(field, _)| field.transform == Transform::Identity);
+    identities.filter_map(|(field, value)| Some((field.source_id()?, value.clone()))).collect()
+}
+
+/// The leaves to read for some columns, and the plan of those columns over batches of these leaves.
+fn plan_columns(
+    rules: &Rules<'_>,
+    columns: &Schema,
+    output: &ArrowSchema,
+    fields: &Fields,
+) -> Result<(Vec<usize>, Vec<Planned>)> {
+    let wanted: Vec<_> = columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect();
+    let marks = leaves(&rules.plan(&wanted, fields)?, fields);
+    let planned = rules.plan(&wanted, &projected(fields, &marks))?;
+    Ok((marks, planned))
+}
+
+/// The test of a residual over the columns that it names.
+fn filter(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fields) -> Result<Filter> {
+    let ids: HashSet<i32> = residual.predicates().map(|predicate| predicate.term.reference.id).collect();
+    let columns = wanted.schema.select_ids(&ids)?;
+    let arrow = Arc::new(columns.to_arrow(&ToArrow::default())?);
+    let (marks, planned) = plan_columns(rules, &columns, &arrow, fields)?;
+    let reshape = Reshape::new(rules.path, arrow, planned);
+    let residual = residual.rewrite_not();
+    let test = move |batch: &RecordBatch| Ok(residual.evaluate(&reshape.apply(batch)?)?);
+    Ok(Filter { leaves: marks, test: Box::new(test) })
+}
+
+impl ReadTask {
+    /// The rows of the task, part after part.
+    pub fn batches(self, storage: &Storage, limit: Option<usize>) -> Result<BatchStream> {
+        let output = self.wanted.arrow()?;
+        let open = |part: FilePart| -> OpenTask {
+            let (storage, wanted, output) = (storage.clone(), self.wanted.clone(), output.clone());
+            Box::new(move || part.open(&storage, &wanted, &output))
+        };
+        let parts = self.parts.into_iter().map(open).collect();
+        Ok(BatchStream::new(output, parts, limit))
+    }
+}
