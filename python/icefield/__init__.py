@@ -5,7 +5,7 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import catalog, errors, transforms, types, values
+from icefield import catalog, errors, expressions, transforms, types, values
 from icefield._core import __version__, murmur3_32
 from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import IcefieldError
@@ -32,6 +32,7 @@ __all__ = [
     "__version__",
     "catalog",
     "errors",
+    "expressions",
     "list_catalogs",
     "load_catalog",
     "murmur3_32",

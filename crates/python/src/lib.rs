@@ -7,6 +7,7 @@
 
 mod capsule;
 mod errors;
+mod expressions;
 mod json;
 mod metadata;
 mod partitioning;
@@ -30,6 +31,7 @@ const ROOMS: &[Room] = &[
     schema::register,
     values::register,
     transforms::register,
+    expressions::register,
     storage::register,
     table::register,
     partitioning::register,

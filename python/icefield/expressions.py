@@ -1,0 +1,220 @@
+"""Expressions: predicates on the rows of a table, as text, as JSON and as objects ("Scan Planning").
+
+An expression names columns. Bound to a schema it is about field ids, and its literals have the columns' types::
+
+    >>> import icefield as ice
+    >>> expr = ice.expressions.parse("id > 5 AND name IS NOT NULL")
+    >>> schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "name", "string"))
+    >>> expr.bind(schema).to_json()
+    '{"type":"and","left":{"type":"gt","term":"id","value":5},"right":{"type":"not-null","term":"name"}}'
+
+The classes of PyIceberg are here as constructors of the same objects, and ``&``, ``|``, ``~`` combine them::
+
+    >>> str(GreaterThan("id", 5) & ~StartsWith("name", "a"))
+    "id > 5 AND NOT (name LIKE 'a%')"
+
+On rows, null matches ``IS NULL``, ``!=``, ``NOT IN``, ``NOT LIKE`` and ``IS NOT NAN`` and nothing else; NaN matches no
+comparison but ``!=``; -0.0 lies below 0.0.
+"""
+
+# The names are PyIceberg's, where they are classes.
+# ruff: noqa: N802
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icefield._core import (
+    BoundExpression,
+    Expression,
+    Term,
+    constant_expression,
+    expression_from_json,
+    parse_expression,
+    predicate_expression,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from icefield._core import Json, Transform
+    from icefield.schema import Schema
+
+__all__ = [
+    "AlwaysFalse",
+    "AlwaysTrue",
+    "And",
+    "BoundExpression",
+    "EqualTo",
+    "Expression",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNaN",
+    "IsNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "Not",
+    "NotEqualTo",
+    "NotIn",
+    "NotNaN",
+    "NotNull",
+    "NotStartsWith",
+    "Or",
+    "Reference",
+    "StartsWith",
+    "Term",
+    "from_json",
+    "parse",
+    "transform",
+]
+
+
+def parse(text: str) -> Expression:
+    """Read SQL-like text.
+
+    Parameters
+    ----------
+    text
+        Comparisons, ``IS [NOT] NULL``, ``IS [NOT] NAN``, ``[NOT] IN``, ``[NOT] BETWEEN``, ``[NOT] LIKE 'prefix%'``, of
+        columns (``a.b``, ``"odd name"``) and transforms of columns (``bucket(16, id)``, ``day(ts)``), combined by
+        ``AND``, ``OR``, ``NOT`` and parentheses. Literals may name their type: ``DATE '2020-01-01'``,
+        ``TIMESTAMP '2020-01-01 10:00:00'``, ``X'00ff'``, ``UUID '…'``, ``CAST(1.5 AS FLOAT)``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the text is none; the message names the character.
+
+    """
+    return parse_expression(text)
+
+
+def from_json(json: Json | bool, schema: Schema | None = None) -> Expression:
+    """Read the JSON of the REST protocol.
+
+    Parameters
+    ----------
+    json
+        Text, bytes, or what ``json.loads`` makes of it.
+    schema
+        If given, literals are single values of the types of their columns; else they are numbers, strings and
+        booleans that binding converts.
+
+    """
+    return expression_from_json(json, schema)
+
+
+def Reference(name: str) -> Term:
+    """Name a column; dots lead into structs."""
+    return Term(name)
+
+
+def transform(transform: Transform | str, name: str) -> Term:
+    """Name a transform of a column: ``transform("bucket[16]", "id")``."""
+    return Term(name, transform)
+
+
+def AlwaysTrue() -> Expression:
+    """Match every row."""
+    return constant_expression(value=True)
+
+
+def AlwaysFalse() -> Expression:
+    """Match no row."""
+    return constant_expression(value=False)
+
+
+def And(left: Expression | str, right: Expression | str, *rest: Expression | str) -> Expression:
+    """Match rows that all match."""
+    expr = _expression(left) & right
+    for other in rest:
+        expr = expr & other
+    return expr
+
+
+def Or(left: Expression | str, right: Expression | str, *rest: Expression | str) -> Expression:
+    """Match rows that any matches."""
+    expr = _expression(left) | right
+    for other in rest:
+        expr = expr | other
+    return expr
+
+
+def Not(child: Expression | str) -> Expression:
+    """Match rows that the child does not match."""
+    return ~_expression(child)
+
+
+def IsNull(term: Term | str) -> Expression:
+    """Match null."""
+    return predicate_expression("is-null", term)
+
+
+def NotNull(term: Term | str) -> Expression:
+    """Match what is not null."""
+    return predicate_expression("not-null", term)
+
+
+def IsNaN(term: Term | str) -> Expression:
+    """Match NaN."""
+    return predicate_expression("is-nan", term)
+
+
+def NotNaN(term: Term | str) -> Expression:
+    """Match what is not NaN."""
+    return predicate_expression("not-nan", term)
+
+
+def EqualTo(term: Term | str, literal: Any) -> Expression:
+    """Match what equals the literal."""
+    return predicate_expression("eq", term, [literal])
+
+
+def NotEqualTo(term: Term | str, literal: Any) -> Expression:
+    """Match what does not equal the literal, null included."""
+    return predicate_expression("not-eq", term, [literal])
+
+
+def LessThan(term: Term | str, literal: Any) -> Expression:
+    """Match what is less than the literal."""
+    return predicate_expression("lt", term, [literal])
+
+
+def LessThanOrEqual(term: Term | str, literal: Any) -> Expression:
+    """Match what is at most the literal."""
+    return predicate_expression("lt-eq", term, [literal])
+
+
+def GreaterThan(term: Term | str, literal: Any) -> Expression:
+    """Match what is greater than the literal."""
+    return predicate_expression("gt", term, [literal])
+
+
+def GreaterThanOrEqual(term: Term | str, literal: Any) -> Expression:
+    """Match what is at least the literal."""
+    return predicate_expression("gt-eq", term, [literal])
+
+
+def In(term: Term | str, literals: Iterable[Any]) -> Expression:
+    """Match what is one of the literals."""
+    return predicate_expression("in", term, list(literals))
+
+
+def NotIn(term: Term | str, literals: Iterable[Any]) -> Expression:
+    """Match what is none of the literals, null included."""
+    return predicate_expression("not-in", term, list(literals))
+
+
+def StartsWith(term: Term | str, literal: str) -> Expression:
+    """Match text that begins with the literal."""
+    return predicate_expression("starts-with", term, [literal])
+
+
+def NotStartsWith(term: Term | str, literal: str) -> Expression:
+    """Match text that does not begin with the literal, and null."""
+    return predicate_expression("not-starts-with", term, [literal])
+
+
+def _expression(expr: Expression | str) -> Expression:
+    return parse_expression(expr) if isinstance(expr, str) else expr
