@@ -17,7 +17,6 @@ from side_by_side import Row, measure, report
 import icefield as ice
 
 YEARS = 50 * 365
-MICROS_PER_DAY = 86_400_000_000
 WORDS = "The quick brown fox jumps over the lazy dog and comes back to see what the dog makes of it in the end. "
 
 
@@ -36,7 +35,8 @@ def columns(count: int) -> dict[str, tuple[pa.Array, list[str]]]:
     longs = pa.array(rng.integers(-(2**62), 2**62, count))
     ints = pa.array(rng.integers(-(2**31), 2**31, count, dtype=np.int32))
     dates = pa.array(rng.integers(-YEARS, YEARS, count, dtype=np.int32)).view(pa.date32())
-    instants = pa.array(rng.integers(-YEARS * MICROS_PER_DAY, YEARS * MICROS_PER_DAY, count))
+    # Whole seconds: the peer's day is one too late for times before 1970 less than a second before midnight.
+    instants = pa.array(rng.integers(-YEARS * 86_400, YEARS * 86_400, count) * 1_000_000)
     micros = instants.view(pa.timestamp("us"))
     nanos = pa.array(instants.to_numpy() * 1000).view(pa.timestamp("ns"))
     wide = np.zeros((count, 2), np.int64)
