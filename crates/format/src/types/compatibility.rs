@@ -1,6 +1,6 @@
 //! Which schemas fit: a format version ("Schemas and Data Types"), and the schema of a reader or writer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::promotion::is_promotion_allowed;
 use super::{Field, PrimitiveType, Schema, StructType, Type};
@@ -102,22 +102,29 @@ impl Problems {
 
     fn structure(&mut self, wanted: &StructType, given: &StructType, path: &str) {
         let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let places: HashMap<_, _> = given.fields.iter().enumerate().map(|(at, field)| (field.id, at)).collect();
         for field in &wanted.fields {
-            match given.field(field.id) {
+            match places.get(&field.id).and_then(|at| given.fields.get(*at)) {
                 Some(found) => self.field(field, found, &inside(&field.name)),
                 None if field.required => self.add(&inside(&field.name), " is required, but is missing"),
                 None => {}
             }
         }
         if self.checks.ordering {
-            self.order(wanted, given, inside);
+            self.order(wanted, given, &places, inside);
         }
     }
 
-    fn order(&mut self, wanted: &StructType, given: &StructType, inside: impl Fn(&str) -> String) {
+    fn order(
+        &mut self,
+        wanted: &StructType,
+        given: &StructType,
+        places: &HashMap<i32, usize>,
+        inside: impl Fn(&str) -> String,
+    ) {
         let mut last: Option<usize> = None;
         for field in &wanted.fields {
-            let Some(position) = given.fields.iter().position(|other| other.id == field.id) else { continue };
+            let Some(position) = places.get(&field.id).copied() else { continue };
             if let Some(before) = last.filter(|last| *last >= position).and_then(|last| given.fields.get(last)) {
                 self.add(&inside(&field.name), format!(" is out of order, before {}", before.name));
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::nested::FieldsByName;
 use super::{Field, Schema, StructType, Type};
 use crate::error::{Error, Result};
 
@@ -95,8 +96,9 @@ impl Reassign {
     fn structure(&mut self, ty: &StructType, source: &StructType) -> Result<StructType> {
         let mut found = Vec::with_capacity(ty.fields.len());
         let mut types = Vec::with_capacity(ty.fields.len());
+        let by_name = FieldsByName::new(source, self.case_sensitive);
         for field in &ty.fields {
-            let twin = self.find(source, &field.name)?;
+            let twin = by_name.get(&field.name)?;
             types.push(match (twin, &mut self.last_id) {
                 (Some(twin), _) => self.ty(&field.ty, &twin.ty)?,
                 (None, Some(last_id)) => field.ty.with_fresh_ids(last_id)?,
@@ -116,20 +118,6 @@ impl Reassign {
             fields.push(Field { id, ty, ..field.clone() });
         }
         Ok(StructType { fields })
-    }
-
-    fn find<'a>(&self, source: &'a StructType, name: &str) -> Result<Option<&'a Field>> {
-        if self.case_sensitive {
-            return Ok(source.field_named(name));
-        }
-        let lower = name.to_lowercase();
-        let mut matches = source.fields.iter().filter(|field| field.name.to_lowercase() == lower);
-        match (matches.next(), matches.next()) {
-            (_, Some(_)) => {
-                Err(Error::invalid(format!("more than one field is named {name:?} without regard to case")))
-            }
-            (only, None) => Ok(only),
-        }
     }
 
     fn ty(&mut self, ty: &Type, source: &Type) -> Result<Type> {

@@ -79,12 +79,16 @@ impl NameMapping {
 
     /// The entry for a field, by its name and those of its ancestors joined by dots. A name may have dots itself.
     pub fn find(&self, path: &str) -> Option<MappedField> {
-        self.root.find(path).map(Entry::field)
+        self.entry(path).map(Entry::field)
     }
 
     /// The id for a field, by its name and those of its ancestors joined by dots.
     pub fn id(&self, path: &str) -> Option<i32> {
-        self.root.find(path)?.id
+        self.entry(path)?.id
+    }
+
+    fn entry(&self, path: &str) -> Option<&Entry> {
+        self.root.find(path, &mut HashSet::new())
     }
 
     /// The ids in the mapping and their entries.
@@ -143,14 +147,25 @@ impl Level {
         self.entries.iter().map(Entry::field).collect()
     }
 
-    fn find(&self, path: &str) -> Option<&Entry> {
+    /// The entry for a path. As names may have dots, there can be many ways to split it; `failed` are places, by level
+    /// and length of the rest, where none of them led anywhere.
+    fn find(&self, path: &str, failed: &mut HashSet<(usize, usize)>) -> Option<&Entry> {
         let entry = |name: &str| self.by_name.get(name).and_then(|at| self.entries.get(*at));
-        entry(path).or_else(|| {
-            path.match_indices('.').find_map(|(at, _)| {
-                let (name, rest) = path.split_at_checked(at)?;
-                entry(name)?.inside.as_ref()?.find(rest.get(1..)?)
-            })
-        })
+        if let Some(found) = entry(path) {
+            return Some(found);
+        }
+        let place = (std::ptr::from_ref(self).addr(), path.len());
+        if failed.contains(&place) {
+            return None;
+        }
+        let found = path.match_indices('.').find_map(|(at, _)| {
+            let (name, rest) = path.split_at_checked(at)?;
+            entry(name)?.inside.as_ref()?.find(rest.get(1..)?, failed)
+        });
+        if found.is_none() {
+            failed.insert(place);
+        }
+        found
     }
 
     fn collect(&self, found: &mut BTreeMap<i32, MappedField>) {

@@ -1,10 +1,12 @@
 //! Types of any kind and the fields that they are made of ("Nested Types", "Semi-structured Types").
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::primitive::PrimitiveType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::value::Value;
 
 /// Any type.
@@ -104,6 +106,38 @@ impl StructType {
     /// The direct field with exactly this name.
     pub fn field_named(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+/// The direct fields of a struct by name, for finding many of them.
+#[derive(Debug)]
+pub(crate) struct FieldsByName<'a> {
+    case_sensitive: bool,
+    /// `None` for names that more than one field has.
+    fields: HashMap<Cow<'a, str>, Option<&'a Field>>,
+}
+
+impl<'a> FieldsByName<'a> {
+    pub(crate) fn new(ty: &'a StructType, case_sensitive: bool) -> Self {
+        let mut by_name = Self { case_sensitive, fields: HashMap::with_capacity(ty.fields.len()) };
+        for field in &ty.fields {
+            let name = by_name.cased(&field.name);
+            by_name.fields.entry(name).and_modify(|one| *one = None).or_insert(Some(field));
+        }
+        by_name
+    }
+
+    /// The field of this name; an error if there is more than one.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<&'a Field>> {
+        match self.fields.get(&self.cased(name)) {
+            None => Ok(None),
+            Some(Some(field)) => Ok(Some(field)),
+            Some(None) => Err(Error::invalid(format!("more than one field is named {name:?}"))),
+        }
+    }
+
+    fn cased<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        if self.case_sensitive { Cow::Borrowed(name) } else { Cow::Owned(name.to_lowercase()) }
     }
 }
 

@@ -134,4 +134,21 @@ fn hostile_name_mappings_end() {
     let broad = (0..20).fold(json!([]), |fields, id| json!([{"field-id": id, "names": names, "fields": fields}]));
     let mapping = NameMapping::from_json(&broad).unwrap();
     assert_eq!(mapping.id("1.2.3.4.5"), Some(15));
+    // names with dots: a path can be split in very many ways, none of which leads anywhere
+    let dotted =
+        (0..60).fold(json!([]), |fields, id| json!([{"field-id": id, "names": ["n", "n.n"], "fields": fields}]));
+    let mapping = NameMapping::from_json(&dotted).unwrap();
+    assert!(mapping.id(&["n"; 60].join(".")).is_some());
+    assert_eq!(mapping.id(&(["n"; 100].join(".") + ".x")), None);
+}
+
+#[test]
+fn wide_schemas_take_no_square_of_time() {
+    let fields: Vec<_> = (1..=90_000).map(|id| Field::optional(id, format!("c{id}"), PrimitiveType::Int)).collect();
+    let schema = Schema::new(0, fields).unwrap();
+    assert_eq!(schema.compatibility_errors(&schema, super::Checks::WRITE).len(), 0);
+    assert!(schema.with_ids_of(&schema, false).unwrap().same_schema(&schema));
+    let mut update = super::evolution::UpdateSchema::new(&schema, 90_000, 3);
+    assert!(update.union_by_name(&schema).unwrap().apply().unwrap().same_schema(&schema));
+    assert_eq!(NameMapping::of_schema(&schema).unwrap().id("c90000"), Some(90_000));
 }

@@ -1,5 +1,6 @@
 //! Union by name: all that another schema has and this one lacks.
 
+use super::super::nested::FieldsByName;
 use super::super::promotion::is_promotion_allowed;
 use super::super::{Field, Schema, StructType, Type};
 use super::{NewColumn, UpdateSchema};
@@ -17,9 +18,10 @@ impl UpdateSchema {
     }
 
     fn union_structs(&mut self, parent: Option<i32>, existing: &StructType, other: &StructType) -> Result<()> {
+        let by_name = FieldsByName::new(existing, self.case_sensitive);
         let mut pairs = Vec::with_capacity(other.fields.len());
         for field in &other.fields {
-            let twin = self.twin(existing, &field.name)?;
+            let twin = by_name.get(&field.name)?;
             if let Some(twin) = twin {
                 self.union_types(twin, field)?;
             }
@@ -32,20 +34,6 @@ impl UpdateSchema {
             }
         }
         Ok(())
-    }
-
-    fn twin<'a>(&self, existing: &'a StructType, name: &str) -> Result<Option<&'a Field>> {
-        if self.case_sensitive {
-            return Ok(existing.field_named(name));
-        }
-        let lower = name.to_lowercase();
-        let mut found = existing.fields.iter().filter(|field| field.name.to_lowercase() == lower);
-        match (found.next(), found.next()) {
-            (_, Some(_)) => {
-                Err(Error::invalid(format!("more than one field is named {name:?} without regard to case")))
-            }
-            (only, None) => Ok(only),
-        }
     }
 
     /// What is inside of two fields of the same name.
