@@ -17,14 +17,18 @@ pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata>
 pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64) -> Result<String> {
     let properties = metadata.properties();
     let codec: MetadataCodec = METADATA_COMPRESSION.read(properties).parse()?;
-    let folder = match properties.get(WRITE_METADATA_LOCATION) {
-        Some(folder) => folder.trim_end_matches('/').to_owned(),
-        None => format!("{}/metadata", metadata.location().trim_end_matches('/')),
-    };
     let name = metadata_file_name(version, &uuid::Uuid::new_v4().to_string(), codec);
-    let location = format!("{folder}/{name}");
+    let location = format!("{}/{name}", metadata_folder(metadata));
     storage.put(&location, compress(&metadata.to_json(), codec)?, Existing::Refuse)?;
     Ok(location)
+}
+
+/// The folder of metadata files, manifest lists and manifests (`write.metadata.path`).
+pub fn metadata_folder(metadata: &TableMetadata) -> String {
+    match metadata.properties().get(WRITE_METADATA_LOCATION) {
+        Some(folder) => folder.trim_end_matches('/').to_owned(),
+        None => format!("{}/metadata", metadata.location().trim_end_matches('/')),
+    }
 }
 
 /// The version after that of a metadata file; names without one count as version 0.

@@ -4,12 +4,17 @@
 //! change to it, writes a metadata file of its own name, and swaps the pointer. What an attempt wrote is removed only
 //! when the swap has certainly failed.
 
+mod append;
+mod manifests;
 mod metadata_file;
+mod summary;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use icefield_format::metadata::properties::{
-    COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_TOTAL_RETRY_TIME_MS,
+    COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_NUM_STATUS_CHECKS,
+    COMMIT_STATUS_CHECKS_MAX_WAIT_MS, COMMIT_STATUS_CHECKS_MIN_WAIT_MS, COMMIT_TOTAL_RETRY_TIME_MS,
+    METADATA_DELETE_AFTER_COMMIT_ENABLED, Property,
 };
 use icefield_format::metadata::{
     MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, TableMetadata, UpdateRequirement,
@@ -18,7 +23,9 @@ use icefield_format::metadata::{
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
+pub use append::{Append, SnapshotOptions, append};
 pub use metadata_file::{read_metadata, write_metadata};
+pub use summary::SummaryBuilder;
 
 /// Where a catalog says that a table's metadata is.
 pub trait Pointer: Send + Sync {
@@ -73,46 +80,144 @@ pub fn commit_updates(
     })
 }
 
+/// A change of a table, made anew of the table as it is for each attempt.
+pub trait Change {
+    /// The updates that make the change of `base`; none: nothing is written.
+    fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>>;
+
+    /// The snapshot that shows in a table's history whether the change has landed.
+    fn snapshot_id(&self) -> Option<i64> {
+        None
+    }
+
+    /// The change is in the table; the argument says whether it is known to be the last attempt that made it.
+    fn landed(&mut self, _last_attempt: bool) {}
+
+    /// The change is certainly not in the table and will never be: what it wrote may go.
+    fn failed(&mut self) {}
+}
+
+impl<F: FnMut(&TableMetadata) -> Result<Vec<MetadataUpdate>>> Change for F {
+    fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        self(base)
+    }
+}
+
 /// Commits what `change` makes of the table as it is, anew for each attempt. No updates: nothing is written.
 pub fn commit(
     storage: &Storage,
     pointer: &dyn Pointer,
     mut change: impl FnMut(&TableMetadata) -> Result<Vec<MetadataUpdate>>,
 ) -> Result<Committed> {
+    commit_change(storage, pointer, &mut change)
+}
+
+/// Commits a change: read, apply, write, swap, until it lands, or is certainly lost, or nobody knows.
+pub fn commit_change(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) -> Result<Committed> {
     let mut retries: Option<Retries> = None;
     loop {
-        let base_location = pointer.load()?;
-        let base = read_metadata(storage, &base_location)?;
-        let updates = change(&base)?;
-        let builder = MetadataBuilder::from_base(&base, now_ms()).with_previous_file(base_location.as_str());
-        let builder = builder.apply_all(updates)?;
-        if builder.changes().is_empty() {
-            return Ok(Committed { location: base_location, metadata: base });
-        }
-        let metadata = builder.build()?;
-        let version = metadata_file::next_version(&base_location);
-        let location = write_metadata(storage, &metadata, version)?;
-        match pointer.swap(&base_location, &location) {
-            Ok(()) => return Ok(Committed { location, metadata }),
-            Err(Error::CommitFailed(reason)) => {
-                // Certainly not in use; that it stays if it cannot be deleted does no harm.
-                let _ = storage.delete(&location);
-                let retries = retries.get_or_insert_with(|| Retries::new(base.properties()));
-                if !retries.wait() {
+        match attempt(storage, pointer, change) {
+            Ok(Attempt::Landed(committed)) => {
+                change.landed(true);
+                return Ok(committed);
+            }
+            Ok(Attempt::Found(committed)) => {
+                change.landed(false);
+                return Ok(committed);
+            }
+            Ok(Attempt::Lost(reason, properties)) => {
+                if !retries.get_or_insert_with(|| Retries::new(&properties)).wait() {
+                    change.failed();
                     return Err(Error::CommitFailed(reason));
                 }
             }
+            Err(unknown @ Error::CommitStateUnknown { .. }) => return Err(unknown),
             Err(error) => {
-                // The answer may have been lost on its way; the pointer itself tells what happened, if it can be read.
-                if pointer.load().is_ok_and(|now| now == location) {
-                    return Ok(Committed { location, metadata });
-                }
-                return Err(match error {
-                    unknown @ (Error::CommitStateUnknown { .. } | Error::Callback(_)) => unknown,
-                    other => Error::CommitStateUnknown { snapshot_id: None, message: other.to_string() },
-                });
+                change.failed();
+                return Err(error);
             }
         }
+    }
+}
+
+/// How an attempt ended, unless in an error: then it has certainly not landed, but for the one that says otherwise.
+enum Attempt {
+    /// It landed.
+    Landed(Committed),
+    /// An attempt before had landed.
+    Found(Committed),
+    /// Another commit was first; with the properties of the table.
+    Lost(String, StringMap),
+}
+
+fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) -> Result<Attempt> {
+    let base_location = pointer.load()?;
+    let base = read_metadata(storage, &base_location)?;
+    if change.snapshot_id().is_some_and(|id| base.snapshot(id).is_some()) {
+        return Ok(Attempt::Found(Committed { location: base_location, metadata: base }));
+    }
+    let updates = change.updates(&base)?;
+    let builder = MetadataBuilder::from_base(&base, now_ms()).with_previous_file(base_location.as_str());
+    let builder = builder.apply_all(updates)?;
+    if builder.changes().is_empty() {
+        return Ok(Attempt::Found(Committed { location: base_location, metadata: base }));
+    }
+    let metadata = builder.build()?;
+    let version = metadata_file::next_version(&base_location);
+    let location = write_metadata(storage, &metadata, version)?;
+    match pointer.swap(&base_location, &location) {
+        Ok(()) => {
+            delete_old_metadata(storage, &base, &metadata);
+            Ok(Attempt::Landed(Committed { location, metadata }))
+        }
+        Err(Error::CommitFailed(reason)) => {
+            // Certainly not in use; that it stays if it cannot be deleted does no harm.
+            let _ = storage.delete(&location);
+            Ok(Attempt::Lost(reason, base.properties().clone()))
+        }
+        Err(error) => match has_landed(storage, pointer, &location, change.snapshot_id(), &metadata) {
+            true => Ok(Attempt::Landed(Committed { location, metadata })),
+            false => Err(Error::CommitStateUnknown { snapshot_id: change.snapshot_id(), message: error.to_string() }),
+        },
+    }
+}
+
+/// Whether a commit whose answer was lost is in the table's history (`commit.status-check.*`). `false` means that it was
+/// not found there: it may still be on its way.
+fn has_landed(
+    storage: &Storage,
+    pointer: &dyn Pointer,
+    location: &str,
+    snapshot_id: Option<i64>,
+    metadata: &TableMetadata,
+) -> bool {
+    let number = |property: &Property<i64>| property.read(metadata.properties()).unwrap_or(property.default).max(0);
+    let mut wait_ms = number(&COMMIT_STATUS_CHECKS_MIN_WAIT_MS).cast_unsigned();
+    for check in 0..=number(&COMMIT_NUM_STATUS_CHECKS) {
+        if check > 0 {
+            std::thread::sleep(Duration::from_millis(wait_ms));
+            wait_ms = (wait_ms * 2).min(number(&COMMIT_STATUS_CHECKS_MAX_WAIT_MS).cast_unsigned());
+        }
+        let Ok(now) = pointer.load() else { continue };
+        if now == location {
+            return true;
+        }
+        let Ok(found) = read_metadata(storage, &now) else { continue };
+        let in_log = found.metadata_log().iter().any(|entry| entry.metadata_file == location);
+        return in_log || snapshot_id.is_some_and(|id| found.snapshot(id).is_some());
+    }
+    false
+}
+
+/// Deletes the metadata files that have left the log, where the table wants that.
+fn delete_old_metadata(storage: &Storage, base: &TableMetadata, new: &TableMetadata) {
+    if !METADATA_DELETE_AFTER_COMMIT_ENABLED.read(new.properties()) {
+        return;
+    }
+    let kept = |file: &str| new.metadata_log().iter().any(|entry| entry.metadata_file == file);
+    for entry in base.metadata_log().iter().filter(|entry| !kept(&entry.metadata_file)) {
+        // The commit has landed; a file that stays is only an orphan.
+        let _ = storage.delete(&entry.metadata_file);
     }
 }
 
@@ -127,9 +232,7 @@ struct Retries {
 impl Retries {
     fn new(properties: &StringMap) -> Self {
         // A property that cannot be read is as good as none: it must not stop a commit.
-        let read = |property: &icefield_format::metadata::properties::Property<i64>| {
-            property.read(properties).unwrap_or(property.default).max(0)
-        };
+        let read = |property: &Property<i64>| property.read(properties).unwrap_or(property.default).max(0);
         let milliseconds = |property| u64::try_from(read(property)).unwrap_or_default();
         Self {
             left: read(&COMMIT_NUM_RETRIES),
