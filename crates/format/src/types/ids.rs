@@ -61,7 +61,8 @@ impl Type {
         self.with_ids(&mut |_| next_id(last_id))
     }
 
-    fn with_ids(&self, assign: &mut dyn FnMut(&Field) -> Result<i32>) -> Result<Self> {
+    /// The same type with other ids for the fields inside: all of one level before those inside of them.
+    pub(super) fn with_ids(&self, assign: &mut dyn FnMut(&Field) -> Result<i32>) -> Result<Self> {
         if !self.is_nested() {
             return Ok(self.clone());
         }

@@ -47,11 +47,13 @@ impl FromArrow {
         Self { format_version, nanoseconds: Nanoseconds::default(), unsigned_longs: UnsignedLongs::default() }
     }
 
-    /// The type of an Arrow field; fields inside without an id get one.
+    /// The type of an Arrow field; fields inside without an id get one above the highest there.
     pub fn type_of(&self, field: &ArrowField) -> Result<Type> {
         let mut reader = Reader { options: *self, faults: Vec::new(), limits: Limits::default() };
         let ty = reader.data_type(field, field.name(), 0);
-        reader.finish(ty)?.ok_or_else(no_type)?.with_fresh_ids(&mut 0)
+        let ty = reader.finish(ty)?.ok_or_else(|| Error::invalid("the Arrow field has no Iceberg type"))?;
+        let mut last_id = ty.children().into_iter().map(highest_id).max().unwrap_or(0);
+        ty.with_ids(&mut |field| given_or_next(field, &mut last_id))
     }
 }
 
@@ -62,11 +64,8 @@ impl Schema {
         let mut reader = Reader { options: *options, faults: Vec::new(), limits: Limits::default() };
         let fields = reader.fields(arrow.fields(), "", 0);
         let fields = reader.finish(fields)?;
-        let mut last_id = highest_id(&fields);
-        let numbered = with_ids(fields.iter(), &mut |field| match field.id {
-            NO_ID => next_id(&mut last_id),
-            id => Ok(id),
-        })?;
+        let mut last_id = fields.iter().map(highest_id).max().unwrap_or(0);
+        let numbered = with_ids(fields.iter(), &mut |field| given_or_next(field, &mut last_id))?;
         Self::new(0, numbered)
     }
 }
@@ -74,19 +73,13 @@ impl Schema {
 /// Stands for an id until all that are there are known; ids of fields are not negative.
 const NO_ID: i32 = -1;
 
-fn highest_id(fields: &[Field]) -> i32 {
-    let of_field = |field: &Field| {
-        field
-            .ty
-            .children()
-            .into_iter()
-            .fold(field.id, |highest, child| highest.max(highest_id(std::slice::from_ref(child))))
-    };
-    fields.iter().map(of_field).max().unwrap_or(0).max(0)
+/// The highest id of a field and those inside of it; 0 if none has one.
+fn highest_id(field: &Field) -> i32 {
+    field.ty.children().into_iter().map(highest_id).fold(field.id.max(0), i32::max)
 }
 
-fn no_type() -> Error {
-    Error::invalid("the Arrow field has no counterpart")
+fn given_or_next(field: &Field, last_id: &mut i32) -> Result<i32> {
+    if field.id == NO_ID { next_id(last_id) } else { Ok(field.id) }
 }
 
 struct Reader {

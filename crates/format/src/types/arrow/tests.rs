@@ -117,6 +117,9 @@ fn ids_are_kept_and_fresh_ones_lie_above() {
     let schema = Schema::from_arrow(&schema, &FromArrow::for_version(3)).unwrap();
     let names: Vec<_> = [1, 2, 3].map(|id| schema.column_name(id).unwrap()).into();
     assert_eq!(names, ["st", "b", "st.x"], "columns before what is inside of them");
+    let kept = ArrowField::new("st", DataType::Struct(vec![field("x", Some("5")), field("y", None)].into()), false);
+    let ty = FromArrow::for_version(3).type_of(&kept).unwrap();
+    assert_eq!(ty.to_string(), "struct<5: x: optional int, 6: y: optional int>");
     let twice = ArrowSchema::new(vec![field("a", Some("1")), field("b", Some("1"))]);
     assert!(Schema::from_arrow(&twice, &FromArrow::for_version(3)).is_err());
 }
