@@ -15,7 +15,7 @@ use super::bytes::INLINE;
 use super::remainder::{Remainder32, Remainder64};
 use super::{by_block, vectorized};
 use crate::error::{Error, Result};
-use crate::value::bounds::{truncate_bytes, truncate_text};
+use crate::value::bounds::truncate_bytes;
 
 /// The values of `array` cut to `width`, or none where `truncate` does not take its type.
 pub(super) fn kernel(array: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
@@ -74,8 +74,11 @@ fn text_end(text: &[u8], length: usize) -> usize {
     match text.get(..length) {
         // As many bytes as code points.
         Some(head) if head.is_ascii() => length,
-        // Arrays of texts hold UTF-8, so the other side is never taken.
-        _ => str::from_utf8(text).map_or(0, |text| truncate_text(text, length).len()),
+        // The code point after the last one that stays begins with the first byte that continues none.
+        _ => {
+            let starts = text.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
+            starts.map(|(start, _)| start).nth(length).unwrap_or(text.len())
+        }
     }
 }
 
