@@ -72,17 +72,22 @@ impl Words {
         Ok(nodes)
     }
 
-    fn node(&mut self) -> Result<Node, Failed> {
-        let (repetition, primitive, name) = (self.next()?, self.next()?, self.next()?);
-        let mut annotation = String::new();
-        if self.is("(") {
-            self.next()?;
-            annotation = self.next()?;
-            while !self.is(")") {
-                annotation.push_str(&self.next()?);
-            }
-            self.next()?;
+    /// The words in parentheses, if there are some.
+    fn parenthesis(&mut self) -> Result<String, Failed> {
+        let (mut inside, mut depth) = (String::new(), 0);
+        while depth > 0 || self.is("(") {
+            let word = self.next()?;
+            depth += i32::from(word == "(") - i32::from(word == ")");
+            inside.push_str(&word);
         }
+        Ok(inside.trim_start_matches('(').trim_end_matches(')').to_owned())
+    }
+
+    fn node(&mut self) -> Result<Node, Failed> {
+        let (repetition, primitive) = (self.next()?, self.next()?);
+        self.parenthesis()?; // the length of a fixed_len_byte_array
+        let name = self.next()?;
+        let annotation = self.parenthesis()?;
         let mut id = None;
         if self.is("=") {
             self.next()?;
@@ -119,9 +124,10 @@ impl Node {
             ("group", _) => {
                 DataType::Struct(self.children.iter().map(|child| child.field(path)).collect::<Result<_, _>>()?)
             }
-            ("binary", "UTF8") => DataType::Utf8,
-            ("binary", _) => DataType::Binary,
+            ("binary", "UTF8" | "STRING" | "ENUM" | "JSON") => DataType::Utf8,
+            ("binary" | "fixed_len_byte_array", _) => DataType::Binary,
             ("boolean", _) => DataType::Boolean,
+            ("int32", "DATE") => DataType::Date32,
             ("int32", _) => DataType::Int32,
             ("int64", _) => DataType::Int64,
             ("float", _) => DataType::Float32,
@@ -176,7 +182,8 @@ fn orc_type(text: &str, path: &str) -> Result<DataType, Failed> {
     }
     Ok(match text {
         "bigint" => DataType::Int64,
-        "int" => DataType::Int32,
+        "int" | "smallint" | "tinyint" => DataType::Int32,
+        "date" => DataType::Date32,
         "float" => DataType::Float32,
         "double" => DataType::Float64,
         "string" => DataType::Utf8,
