@@ -162,10 +162,13 @@ impl StripeReader {
             if found.len() as u64 != span.end - span.start {
                 return Err(Error::invalid("a filter gave another number of answers than rows"));
             }
-            let found = arrow_select::filter::prep_null_mask_filter(&found);
-            let both = match &mask {
+            let yes = match found.nulls() {
+                Some(nulls) => found.values() & nulls.inner(),
                 None => found.values().clone(),
-                Some(mask) => found.values() & mask.values(),
+            };
+            let both = match &mask {
+                None => yes,
+                Some(mask) => &yes & mask.values(),
             };
             mask = Some(BooleanArray::new(both, None));
         }

@@ -43,11 +43,14 @@ impl IntReader {
     pub fn read_vec(&mut self, count: usize, out: &mut Vec<i64>, context: &mut Context) -> Result<()> {
         /// Values that are taken on trust.
         const STEP: usize = 1 << 16;
-        out.clear();
-        while out.len() < count {
-            let have = out.len();
-            out.resize(have + STEP.min(count - have).max(have.min(count - have)), 0);
-            self.read(out.get_mut(have..).unwrap_or_default(), context)?;
+        out.truncate(count);
+        let mut filled = 0;
+        while filled < count {
+            // What is there already need not be zeroed again.
+            let until = out.len().max(filled + STEP.max(filled)).min(count);
+            out.resize(until, 0);
+            self.read(out.get_mut(filled..).unwrap_or_default(), context)?;
+            filled = until;
         }
         Ok(())
     }

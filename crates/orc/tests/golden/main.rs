@@ -26,8 +26,11 @@ use serde_json::Value as Json;
 #[global_allocator]
 static ALLOCATOR: corrupt::Counting = corrupt::Counting;
 
-/// Every module, and what makes trials of a set.
-const MODULES: &[fn(&Arc<Golden>) -> Vec<Trial>] =
+/// Makes the trials of a module from a set.
+type Module = fn(&Arc<Golden>) -> Vec<Trial>;
+
+/// Every module.
+const MODULES: &[Module] =
     &[vectors::trials, rows::trials, metadata::trials, predicates::trials, corrupt::trials, examples::trials];
 
 /// A set of golden data.

@@ -1,14 +1,16 @@
 //! Rows of every file: with all keys, without, with some; in microseconds and nanoseconds; whole and in parts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
 use bytes::Bytes;
 use icefield_orc::proto::StripeInformation;
 use icefield_orc::stripe::{StripeDirectory, sections};
 use icefield_orc::zone::Zone;
 use icefield_orc::{
-    ArrowOptions, Error, FileMetadata, KeyProvider, Kind, Limits, ReadOptions, Reader, StringForm, TimeUnit,
+    ArrowOptions, Error, FileMetadata, KeyProvider, Kind, Limits, Projection, ReadOptions, Reader, RowFilter,
+    StringForm, TimeUnit,
 };
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
@@ -116,6 +118,53 @@ fn check_selections(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -
         let batches = read(reader, options)?;
         let numbers: Vec<u64> = wanted.into_iter().flatten().collect();
         compare(reader.metadata(), &batches, rows, numbers)?;
+    }
+    check_filter(reader, rows, base)
+}
+
+/// Wants some rows here and there, far and near, of which it learns by decoding one field.
+#[derive(Debug)]
+struct SomeRows {
+    column: u32,
+    seen: AtomicUsize,
+}
+
+impl SomeRows {
+    fn wants(row: usize) -> bool {
+        row % 611 < 2 || row % 97 == 5 || (1500..1600).contains(&row)
+    }
+}
+
+impl RowFilter for SomeRows {
+    fn columns(&self) -> Vec<u32> {
+        vec![self.column]
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> icefield_orc::Result<BooleanArray> {
+        let first = self.seen.fetch_add(batch.num_rows(), Ordering::Relaxed);
+        Ok((first..first + batch.num_rows()).map(|row| Some(Self::wants(row))).collect())
+    }
+}
+
+/// A filter's field is decoded first, the others follow to the rows that it wants; each top-level field alone, too.
+fn check_filter(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
+    let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow };
+    let file = reader.metadata();
+    let last = file.schema.children.last().filter(|_| file.schema.kind == Kind::Struct);
+    let column = last.map_or(0, |child| child.column);
+    let filter = Arc::new(SomeRows { column, seen: AtomicUsize::new(0) });
+    let options = ReadOptions { filter: Some(filter), arrow, batch_size: 250, ..base.clone() };
+    let wanted = (0..rows.len()).filter(|row| SomeRows::wants(*row)).map(|row| row as u64);
+    if last.is_some() {
+        compare(file, &read(reader, options)?, rows, wanted)?;
+    }
+    for child in &file.schema.children {
+        let projection = Projection::Columns(vec![child.column]);
+        let options = ReadOptions { projection, arrow, batch_size: 4000, ..base.clone() };
+        let count: usize = read(reader, options)?.iter().map(RecordBatch::num_rows).sum();
+        if count != rows.len() {
+            return Err(format!("column {} alone: {count} of {} rows", child.column, rows.len()).into());
+        }
     }
     Ok(())
 }
