@@ -4,10 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icefield_orc::{ReadOptions, Reader};
+use icefield_orc::proto::{Type, TypeKind};
+use icefield_orc::{Kind, ReadOptions, Reader, TypeDescription};
 use libtest_mimic::{Failed, Trial};
+use serde_json::{Value as Json, json};
 
-use super::{Golden, gunzip, trial};
+use super::expected::{SEVEN_DIGITS, timestamp};
+use super::rows::{check_rows, parse};
+use super::{Golden, gunzip, hex, trial};
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
     // They stay out of the repository's own copy of the set.
@@ -33,14 +37,56 @@ pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
 fn check(path: &Path, lines: Option<String>, refused: bool) -> Result<(), Failed> {
     let bytes = Bytes::from(std::fs::read(path)?);
     let version = future_version(&bytes);
-    match (read(bytes), refused || version) {
+    match (read(bytes.clone()), refused || version) {
         (Ok(_), true) => Err("was not refused".into()),
         (Err(_), true) => Ok(()),
         (Err(error), false) => Err(error.into()),
-        (Ok(rows), false) => {
-            let expected = lines.map_or(rows, |lines| lines.lines().count());
-            if rows == expected { Ok(()) } else { Err(format!("{expected} rows expected, {rows}").into()) }
+        (Ok(_), false) => lines.map_or(Ok(()), |lines| check_values(&bytes, &lines)),
+    }
+}
+
+/// The expected rows are those of Java's reader in Los Angeles.
+fn check_values(bytes: &Bytes, lines: &str) -> Result<(), Failed> {
+    let reader = Reader::open(bytes.clone())?;
+    let (file, schema) = (reader.metadata(), &reader.metadata().schema);
+    SEVEN_DIGITS.set(true);
+    // Decimals of Hive 0.11 have no scale in their type: those rows were made by a reader that cuts them at six digits.
+    let typeless = |node: &Type| node.kind == Some(TypeKind::Decimal) && node.precision.is_none();
+    if file.footer.types.iter().any(typeless) {
+        return Ok(());
+    }
+    let rows: Vec<Json> = parse(lines)?.iter().map(|row| adapt(row, schema)).collect();
+    check_rows(bytes, &rows, None, Some("America/Los_Angeles"))
+}
+
+/// A value of Apache's form in that of the fixtures: bytes are lists of signed numbers, decimals numbers, maps lists of
+/// objects, dates text.
+fn adapt(value: &Json, node: &TypeDescription) -> Json {
+    let child = |value: &Json, index: usize| node.children.get(index).map_or(Json::Null, |node| adapt(value, node));
+    match (&node.kind, value) {
+        (_, Json::Null) => Json::Null,
+        (Kind::Binary, Json::Array(list)) => {
+            json!(hex(&list.iter().map(|byte| byte.as_i64().unwrap_or_default() as u8).collect::<Vec<u8>>()))
         }
+        (Kind::Decimal { scale, .. }, Json::Number(number)) => {
+            // The shortest text of the number has the digits that were written; the type's scale wants more zeros.
+            let text = number.to_string();
+            let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+            let point = if *scale > 0 { "." } else { "" };
+            json!(format!("{whole}{point}{fraction:0<scale$}", scale = usize::from(*scale)))
+        }
+        (Kind::Date, Json::String(day)) => {
+            json!(timestamp(&format!("{day} 00:00:00")).map(|(seconds, _)| seconds / 86_400))
+        }
+        (Kind::List, Json::Array(list)) => list.iter().map(|item| child(item, 0)).collect(),
+        (Kind::Map, Json::Array(list)) => {
+            list.iter().map(|pair| json!([child(&pair["key"], 0), child(&pair["value"], 1)])).collect()
+        }
+        (Kind::Struct, Json::Object(fields)) => {
+            let names = node.names.iter().enumerate();
+            names.map(|(index, name)| (name.clone(), child(fields.get(name).unwrap_or(&Json::Null), index))).collect()
+        }
+        (_, other) => other.clone(),
     }
 }
 
