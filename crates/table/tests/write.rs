@@ -20,7 +20,7 @@ use icefield_format::value::Value;
 use icefield_table::Error;
 use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
-use icefield_table::write::{Distribution, TableWriter, WriterConfig};
+use icefield_table::write::{Distribution, TableWriter, WriterConfig, wire};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 const ROOT: &str = "memory://write";
@@ -271,4 +271,14 @@ fn large_texts_and_missing_columns() {
     assert_eq!(rows[0].column_by_name("at").unwrap().null_count(), 2);
     assert_eq!(get(&files[0].null_value_counts, 4), Some(2));
     assert_eq!(get(&files[0].lower_bounds, 4), None);
+}
+
+#[test]
+fn descriptions_of_files_travel_as_bytes() {
+    let partition = spec(&[(3, Transform::Identity), (1, Transform::Bucket(3)), (2, Transform::Truncate(6))]);
+    let files = write(config("wire", partition.clone()), &[batch(0, 100)]);
+    let bytes = wire::to_bytes(&files, &schema(), &partition).unwrap();
+    assert_eq!(wire::from_bytes(&bytes, &schema(), &partition).unwrap(), files);
+    let cut = wire::from_bytes(&bytes[..bytes.len() - 9], &schema(), &partition);
+    assert!(matches!(cut, Err(Error::Format(_))), "{cut:?}");
 }

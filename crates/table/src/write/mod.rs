@@ -14,6 +14,7 @@ pub mod options;
 mod parquet_schema;
 pub mod route;
 pub mod sort;
+pub mod wire;
 mod writer;
 
 pub use conform::Matching;

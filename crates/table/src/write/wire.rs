@@ -1,0 +1,50 @@
+//! Descriptions of written files as bytes, for the way from executors to the driver.
+//!
+//! The bytes are a manifest ("Manifests"): its codec exists, is exact for every type, and bounds what it reads.
+
+use icefield_format::Limits;
+use icefield_format::avro::{Codec, Compression};
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
+use icefield_format::manifest::{DataFile, ManifestContent, Metrics};
+use icefield_format::spec::PartitionSpec;
+use icefield_format::types::Schema;
+
+use crate::error::{Error, Result};
+
+/// The newest form, which has a place for every fact about a file.
+const VERSION: u8 = 3;
+/// A snapshot that is not there yet.
+const NO_SNAPSHOT: i64 = 1;
+
+/// Data files of one partition spec as bytes.
+pub fn to_bytes(files: &[DataFile], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<u8>> {
+    let mut writer = ManifestWriter::new(ManifestOptions {
+        format_version: VERSION,
+        content: ManifestContent::Data,
+        schema,
+        spec,
+        snapshot_id: NO_SNAPSHOT,
+        first_row_id: None,
+        compression: Compression { codec: Codec::Zstandard, level: None },
+        sync: *uuid::Uuid::new_v4().as_bytes(),
+    })?;
+    for file in files {
+        if file.partition_spec_id != spec.spec_id {
+            let message = format!("{}: of spec {}, not {}", file.file_path, file.partition_spec_id, spec.spec_id);
+            return Err(Error::invalid(message));
+        }
+        writer.add_file(file.clone())?;
+    }
+    Ok(writer.finish("written files")?.0)
+}
+
+/// The data files that [`to_bytes`] described.
+pub fn from_bytes(bytes: &[u8], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<DataFile>> {
+    let partition_type = spec.partition_type(schema);
+    let options =
+        ReadOptions { partition_type: Some(&partition_type), metrics: Metrics::all(), ..ReadOptions::default() };
+    let entries = entries::read(bytes, &options, &Limits::default())?;
+    let files = (0..entries.len()).map(|row| entries.file(row, spec.spec_id));
+    Ok(files.collect::<std::result::Result<_, _>>()?)
+}
