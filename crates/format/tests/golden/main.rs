@@ -20,6 +20,7 @@ mod file_schemas;
 mod manifests;
 mod metadata;
 mod name_mapping;
+mod plans;
 mod row_lineage;
 mod schemas;
 mod specs;
@@ -51,6 +52,7 @@ const MODULES: &[(&str, Module)] = &[
     ("name_mapping.json", name_mapping::trials),
     ("orders.json", specs::orders),
     ("paths.json", transforms::paths),
+    ("plans.json.gz", plans::filters),
     ("promotion.json", types::promotions),
     ("properties.json", updates::property_names),
     ("requirements.json", updates::requirements),
