@@ -98,6 +98,8 @@ def test_constructors_are_the_text(text):
 
 def test_operators():
     assert parse("id = 1") & "x IS NAN" == parse("id = 1 AND x IS NAN")
+    assert "id = 1" & parse("x IS NAN") == parse("id = 1 AND x IS NAN")
+    assert "id = 1" | parse("x IS NAN") == parse("id = 1 OR x IS NAN")
     assert parse("id = 1") | parse("x IS NAN") == parse("id = 1 OR x IS NAN")
     assert ~parse("id = 1") == parse("NOT id = 1")
     assert ~~parse("id = 1") == parse("id = 1")

@@ -175,7 +175,7 @@ fn to_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
         match object.get_type().name()?.to_str()? {
             "UUID" => P::Uuid,
             "Decimal" => return decimal_literal(&object.str()?.to_string()),
-            _ => return integer_literal(object),
+            _ => return number_literal(object),
         }
     };
     Ok(Literal::new(ty.clone(), to_value(object, &Type::Primitive(ty))?)?)
@@ -189,16 +189,19 @@ fn decimal_literal(text: &str) -> Result<Literal> {
     Ok(Literal::decimal(parsed.rescaled(scale).ok_or_else(refused)?, scale))
 }
 
-/// An integer, of NumPy too; beyond 64 bits it is a decimal.
-fn integer_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
+/// A number, of NumPy too; an integer beyond 64 bits is a decimal.
+fn number_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
     if let Ok(number) = object.extract::<i64>() {
         return Ok(Literal::long(number));
     }
     if object.is_instance_of::<PyInt>() {
         return decimal_literal(&object.str()?.to_string());
     }
+    if let Ok(number) = object.extract::<f64>() {
+        return Ok(Literal::double(number)?);
+    }
     let found = object.get_type().name()?;
-    Err(InvalidArgumentError::new_err(format!("{found} is not a literal; for None use is_null")).into())
+    Err(InvalidArgumentError::new_err(format!("{found} is not a literal; for None there is IsNull")).into())
 }
 
 #[pymethods]
@@ -297,8 +300,16 @@ impl PyExpression {
         Self(flat(Expr::and(self.0.clone(), other.0)))
     }
 
+    fn __rand__(&self, other: ExpressionInput) -> Self {
+        Self(flat(Expr::and(other.0, self.0.clone())))
+    }
+
     fn __or__(&self, other: ExpressionInput) -> Self {
         Self(flat(Expr::or(self.0.clone(), other.0)))
+    }
+
+    fn __ror__(&self, other: ExpressionInput) -> Self {
+        Self(flat(Expr::or(other.0, self.0.clone())))
     }
 
     fn __invert__(&self) -> Self {

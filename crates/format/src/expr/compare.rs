@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, BooleanArray, Decimal128Array, PrimitiveArray};
+use arrow_array::{
+    Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, BooleanArray, Decimal128Array, PrimitiveArray, UInt64Array,
+};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
+use arrow_select::take::take;
 use hashbrown::HashSet;
 
 use crate::error::{Error, Result};
@@ -219,6 +222,11 @@ fn evaluate_moments(test: &BoundTest, ty: &Type, array: &dyn Array, layout: &Dat
     let per_second: i64 = if nanos { 1_000_000_000 } else { 1_000_000 };
     let larger = |units_per_second: i64| move |value: i64| value.saturating_mul(per_second / units_per_second);
     match layout {
+        // no `long` is above i64::MAX, so that what is meets no literal from below
+        DataType::UInt64 => {
+            let widen = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+            evaluate_primitives(test, array.as_primitive::<UInt64Type>(), widen)
+        }
         DataType::Date64 => {
             evaluate_primitives(test, array.as_primitive::<Date64Type>(), |ms| ms.div_euclid(86_400_000))
         }
@@ -368,13 +376,18 @@ fn evaluate_wide(
     }
 }
 
-/// A column in the layout that transforms are defined on: days for dates, and decimals at the table's scale, where what has more
+/// A column in the layout that transforms are defined on: a value a row, days for dates, and decimals at the table's scale, where what has more
 /// digits is rounded down.
 pub(super) fn canonical(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         return Ok(dictionary.with_values(canonical(dictionary.values(), ty)?));
     }
     match (ty, array.data_type()) {
+        (_, DataType::RunEndEncoded(ends, _)) => match ends.data_type() {
+            DataType::Int16 => canonical(&expanded::<Int16Type>(array)?, ty),
+            DataType::Int32 => canonical(&expanded::<Int32Type>(array)?, ty),
+            _ => canonical(&expanded::<Int64Type>(array)?, ty),
+        },
         (PrimitiveType::Date, DataType::Date64) => {
             let days = |ms: i64| i32::try_from(ms.div_euclid(86_400_000)).unwrap_or(i32::MAX);
             Ok(Arc::new(array.as_primitive::<Date64Type>().unary::<_, Date32Type>(days)))
@@ -396,6 +409,13 @@ pub(super) fn canonical(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef
         }
         _ => Ok(Arc::clone(array)),
     }
+}
+
+/// A value a row for runs of them.
+fn expanded<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
+    let runs = array.as_run::<R>();
+    let rows = (0..runs.len()).map(|row| u64::try_from(runs.get_physical_index(row)).ok());
+    take(runs.values(), &rows.collect::<UInt64Array>(), None).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// Decimals with `by` more digits after the point, or fewer.

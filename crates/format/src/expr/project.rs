@@ -214,7 +214,7 @@ fn is_above(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Prefixes through `truncate`: shorter than the width they stay, as long as it they are the whole value.
+/// Prefixes through `truncate`: shorter than the width they stay, of its length they are the whole result.
 fn project_prefix(prefix: &str, starts: bool, transform: &Transform, mode: Mode) -> Option<Projected> {
     let Transform::Truncate(width) = transform else { return None };
     let width = usize::try_from(*width).ok()?;

@@ -101,6 +101,7 @@ fn array<'a>(values: impl Iterator<Item = Option<&'a Value>>, ty: &PrimitiveType
         (P::Int, _) => Arc::new(ints().collect::<Int32Array>()),
         (P::Date, 2) => Arc::new(longs().map(|days| days.map(|days| days * 86_400_000)).collect::<Date64Array>()),
         (P::Date, _) => Arc::new(ints().collect::<Date32Array>()),
+        (P::Long, 2) => runs(&longs().collect::<Int64Array>()),
         (P::Long, 3) => dictionary(Arc::new(longs().collect::<Int64Array>())),
         (P::Long, _) => Arc::new(longs().collect::<Int64Array>()),
         (P::Time, 2) => {
@@ -135,6 +136,12 @@ fn array<'a>(values: impl Iterator<Item = Option<&'a Value>>, ty: &PrimitiveType
         (_, 3) => dictionary(Arc::new(binary().collect::<BinaryArray>())),
         (_, _) => Arc::new(binary().collect::<BinaryArray>()),
     }
+}
+
+/// Runs of one row each.
+fn runs(values: &Int64Array) -> ArrayRef {
+    let ends = Int32Array::from_iter_values(1..=i32::try_from(values.len()).unwrap());
+    Arc::new(RunArray::<Int32Type>::try_new(&ends, values).unwrap())
 }
 
 /// A dictionary with a value for each row, and a null of the values where the row is null.
