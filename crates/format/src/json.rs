@@ -4,12 +4,14 @@
 //! [`Error::within`].
 
 mod fields;
+mod stream;
 mod writer;
 
 use serde_json::{Map, Value as Json};
 
 pub use fields::{StringMap, parse};
 pub(crate) use fields::{int, list, locate, long, map, step, string, string_map};
+pub(crate) use stream::{ListSink, parse_object};
 pub(crate) use writer::{Writer, write_strings};
 
 use crate::error::{Error, Result};

@@ -14,12 +14,15 @@ pub type StringMap = IndexMap<String, String>;
 
 /// Parses a whole document. Depth is bounded (128, by `serde_json`); memory by the length of `text`.
 pub fn parse(text: &[u8]) -> Result<Json> {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    serde_json::from_slice(text).map_err(syntax_error)
+    serde_json::from_slice(skip_byte_order_mark(text)).map_err(syntax_error)
+}
+
+pub(super) fn skip_byte_order_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 /// What `serde_json` has to say, as an error of this crate.
-pub(crate) fn syntax_error(error: serde_json::Error) -> Error {
+pub(super) fn syntax_error(error: serde_json::Error) -> Error {
     let place = format!("line {} column {}", error.line(), error.column());
     Error::corrupt(place, format!("not valid JSON: {error}"))
 }

@@ -9,7 +9,7 @@ use super::{
     Document, EncryptedKey, FormatVersion, MAIN_BRANCH, MetadataLogEntry, PartitionStatisticsFile, Snapshot,
     SnapshotLogEntry, SnapshotRef, StatisticsFile, TableMetadata,
 };
-use crate::json::{self, Object};
+use crate::json::{self, ListSink, Object};
 use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder, UNSORTED_ORDER_ID};
 use crate::types::Schema;
 use crate::{Error, Limits, Result};
@@ -47,12 +47,72 @@ impl TableMetadata {
     /// Reads a metadata file: JSON, gzipped or not.
     pub fn from_json(file: &[u8], limits: &Limits) -> Result<Self> {
         let text = super::decompress(file, limits)?;
-        Self::from_json_value(&json::parse(&text)?, limits)
+        let mut lists = LongLists::new(limits);
+        let document = json::parse_object(&text, &mut lists)?;
+        drop(text);
+        Reader::new(&document, limits)?.read(Some(lists))?.check()
     }
 
     /// Reads metadata that is part of another document, as in the answers of a REST catalog.
     pub fn from_json_value(value: &Json, limits: &Limits) -> Result<Self> {
-        Reader::new(value, limits)?.read()?.check()
+        Reader::new(value, limits)?.read(None)?.check()
+    }
+}
+
+/// The lists that make a document long: every schema there ever was, every snapshot. Read while the text is parsed, so
+/// that a document of many megabytes never stands in memory as a tree.
+struct LongLists<'a> {
+    limits: &'a Limits,
+    current: Option<LongList>,
+    schemas: Result<Vec<Arc<Schema>>>,
+    snapshots: Result<Vec<Arc<Snapshot>>>,
+}
+
+#[derive(Clone, Copy)]
+enum LongList {
+    Schemas,
+    Snapshots,
+}
+
+impl<'a> LongLists<'a> {
+    fn new(limits: &'a Limits) -> Self {
+        Self { limits, current: None, schemas: Ok(Vec::new()), snapshots: Ok(Vec::new()) }
+    }
+}
+
+impl ListSink for LongLists<'_> {
+    fn begins(&mut self, name: &str) -> bool {
+        self.current = match name {
+            "schemas" => Some(LongList::Schemas),
+            "snapshots" => Some(LongList::Snapshots),
+            _ => None,
+        };
+        match self.current {
+            Some(LongList::Schemas) => self.schemas = Ok(Vec::new()),
+            Some(LongList::Snapshots) => self.snapshots = Ok(Vec::new()),
+            None => {}
+        }
+        self.current.is_some()
+    }
+
+    fn element(&mut self, element: &Json) {
+        match self.current {
+            Some(LongList::Schemas) => {
+                push(&mut self.schemas, "/schemas", || Schema::from_metadata_json(element, self.limits));
+            }
+            Some(LongList::Snapshots) => push(&mut self.snapshots, "/snapshots", || Snapshot::from_json(element)),
+            None => {}
+        }
+    }
+}
+
+/// Adds an element, unless one before was wrong: the first error stays.
+fn push<T>(list: &mut Result<Vec<Arc<T>>>, name: &str, read: impl FnOnce() -> Result<T>) {
+    if let Ok(items) = list {
+        match read() {
+            Ok(item) => items.push(Arc::new(item)),
+            Err(error) => *list = Err(json::locate(error, &format!("{name}/{}", items.len()))),
+        }
     }
 }
 
@@ -69,9 +129,11 @@ impl<'a> Reader<'a> {
         Ok(Self { object, version, limits })
     }
 
-    fn read(&self) -> Result<Document> {
+    /// Reads the document; `lists` are there if they have been taken out of it.
+    fn read(&self, lists: Option<LongLists<'_>>) -> Result<Document> {
         let object = self.object;
-        let (schemas, current_schema_id) = self.schemas()?;
+        let (schemas, snapshots) = lists.map(|lists| (lists.schemas, lists.snapshots)).unzip();
+        let (schemas, current_schema_id) = self.schemas(schemas)?;
         let (partition_specs, default_spec_id) = self.partition_specs()?;
         let last_partition_id = self.last_partition_id(&partition_specs)?;
         let (sort_orders, default_sort_order_id) = self.sort_orders()?;
@@ -94,7 +156,7 @@ impl<'a> Reader<'a> {
             default_sort_order_id,
             properties: object.optional("properties", json::string_map)?.unwrap_or_default(),
             current_snapshot_id,
-            snapshots: self.list("snapshots", |value| Snapshot::from_json(value).map(Arc::new))?,
+            snapshots: self.long_list("snapshots", snapshots, Snapshot::from_json)?,
             refs,
             snapshot_log: self.log("snapshot-log", read_snapshot_log_entry)?,
             metadata_log: self.log("metadata-log", read_metadata_log_entry)?,
@@ -124,12 +186,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn schemas(&self) -> Result<(Vec<Arc<Schema>>, i32)> {
-        let read = |value: &Json| Schema::from_metadata_json(value, self.limits).map(Arc::new);
-        if self.has("schemas")? {
-            return Ok((self.list("schemas", read)?, self.object.field("current-schema-id", json::int)?));
+    /// A list that may have been read already: then its member is an empty array, or no array at all.
+    fn long_list<T>(
+        &self,
+        name: &str,
+        taken: Option<Result<Vec<Arc<T>>>>,
+        read: impl Fn(&Json) -> Result<T>,
+    ) -> Result<Vec<Arc<T>>> {
+        match (self.object.member(name), taken) {
+            (Some(Json::Array(_)), Some(taken)) => taken,
+            _ => self.list(name, |value| read(value).map(Arc::new)),
         }
-        let schema = self.object.field("schema", read)?;
+    }
+
+    fn schemas(&self, taken: Option<Result<Vec<Arc<Schema>>>>) -> Result<(Vec<Arc<Schema>>, i32)> {
+        let read = |value: &Json| Schema::from_metadata_json(value, self.limits);
+        if self.has("schemas")? {
+            let schemas = self.long_list("schemas", taken, read)?;
+            return Ok((schemas, self.object.field("current-schema-id", json::int)?));
+        }
+        let schema = Arc::new(self.object.field("schema", read)?);
         let schema_id = schema.schema_id();
         Ok((vec![schema], schema_id))
     }

@@ -36,7 +36,7 @@ impl MetadataBuilder {
     }
 
     /// Makes a new table at this time (milliseconds from the epoch). Its uuid, location, schema, partition spec and sort
-    /// order come from updates; the format version is 2 unless an update raises it.
+    /// order come from updates; the format version is 2 unless an update before the first schema says another.
     pub fn new_table(now_ms: i64) -> Self {
         let document = Document {
             format_version: FormatVersion::V2,
@@ -178,6 +178,11 @@ impl MetadataBuilder {
     fn upgrade(&mut self, format_version: i32) -> Result<()> {
         let version = FormatVersion::try_from(format_version)?;
         let current = self.document.format_version;
+        if self.is_unversioned() {
+            self.document.format_version = version;
+            self.changes.push(MetadataUpdate::UpgradeFormatVersion { format_version });
+            return Ok(());
+        }
         if version < current {
             return Err(Error::invalid(format!("a table of format version {current} cannot go back to {version}")));
         }
@@ -186,6 +191,12 @@ impl MetadataBuilder {
             self.changes.push(MetadataUpdate::UpgradeFormatVersion { format_version });
         }
         Ok(())
+    }
+
+    /// A new table takes the version that its first updates name, which may be below the default.
+    fn is_unversioned(&self) -> bool {
+        let versioned = |change: &MetadataUpdate| matches!(change, MetadataUpdate::UpgradeFormatVersion { .. });
+        self.base.is_none() && self.document.schemas.is_empty() && !self.changes.iter().any(versioned)
     }
 
     fn set_properties(&mut self, updates: StringMap) {
