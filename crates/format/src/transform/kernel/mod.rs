@@ -146,6 +146,10 @@ enum Vectors {
 /// Asks the machine (the standard library does so once and remembers).
 #[cfg(target_arch = "x86_64")]
 fn vectors() -> Vectors {
+    #[cfg(test)]
+    if let Some(forced) = tests::FORCED.get() {
+        return forced;
+    }
     let common =
         is_x86_feature_detected!("lzcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
     let avx512 = is_x86_feature_detected!("avx512f")
@@ -157,5 +161,58 @@ fn vectors() -> Vectors {
         (true, true, _) => Vectors::Avx512,
         (true, false, true) => Vectors::Avx2,
         _ => Vectors::Baseline,
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use std::cell::Cell;
+
+    use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
+    use arrow_array::{ArrowPrimitiveType, FixedSizeBinaryArray, PrimitiveArray};
+
+    use super::*;
+
+    thread_local! {
+        /// What the tests of this thread make of the machine.
+        pub(super) static FORCED: Cell<Option<Vectors>> = const { Cell::new(None) };
+    }
+
+    fn of<T: ArrowPrimitiveType>(values: &[i64], native: impl Fn(i64) -> T::Native) -> ArrayRef {
+        Arc::new(PrimitiveArray::<T>::from_iter_values(values.iter().map(|value| native(*value))))
+    }
+
+    /// What vectors a function is compiled for must not show in its results.
+    #[test]
+    fn all_vectors_give_the_same() {
+        let values: Vec<i64> =
+            (0..3000).map(|i: i64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15u64 as i64) >> (i % 60)).collect();
+        let bytes: Vec<u8> =
+            values.iter().flat_map(|value| [value.to_le_bytes(), value.to_be_bytes()].concat()).collect();
+        let arrays: [ArrayRef; 6] = [
+            of::<Int32Type>(&values, |value| value as i32),
+            of::<Date32Type>(&values, |value| value as i32),
+            of::<Int64Type>(&values, |value| value),
+            of::<TimestampMicrosecondType>(&values, |value| value),
+            of::<Decimal128Type>(&values, i128::from),
+            Arc::new(FixedSizeBinaryArray::new(16, bytes.into(), None)),
+        ];
+        let machine = vectors();
+        let names = ["bucket[7]", "bucket[1000]", "truncate[10]", "year", "month", "day"];
+        for transform in names.map(|name| Transform::parse(name).unwrap()) {
+            for array in &arrays {
+                let results = [Vectors::Baseline, Vectors::Avx2, machine].map(|vectors| {
+                    FORCED.set(Some(if vectors == Vectors::Avx2 && machine == Vectors::Baseline {
+                        machine
+                    } else {
+                        vectors
+                    }));
+                    transform.kernel(array).ok()
+                });
+                FORCED.set(None);
+                assert_eq!(results[0], results[1], "{transform} of {}", array.data_type());
+                assert_eq!(results[0], results[2], "{transform} of {}", array.data_type());
+            }
+        }
     }
 }
