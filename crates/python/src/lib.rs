@@ -9,8 +9,10 @@ mod capsule;
 mod errors;
 mod expressions;
 mod json;
+mod manifests;
 mod metadata;
 mod partitioning;
+mod puffin;
 mod schema;
 mod sorting;
 mod storage;
@@ -32,6 +34,8 @@ const ROOMS: &[Room] = &[
     values::register,
     transforms::register,
     expressions::register,
+    manifests::register,
+    puffin::register,
     storage::register,
     table::register,
     partitioning::register,

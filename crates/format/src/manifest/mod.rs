@@ -4,6 +4,7 @@
 //! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage"). Write: [`write::ManifestWriter`] and
 //! [`write::ListWriter`], for each format version.
 
+mod batch;
 mod columns;
 pub mod data_file;
 mod decode;

@@ -1,0 +1,136 @@
+//! Manifest lists and manifests as Arrow batches, with the names of the specification: what leaves the crate for Python.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, BooleanBuilder};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Fields, Schema};
+
+use crate::{Error, Result};
+
+use super::list::ManifestList;
+use super::{Entries, ManifestFile};
+
+/// A column and its name; required where it can hold no null.
+fn column(name: &str, required: bool, array: ArrayRef) -> (Field, ArrayRef) {
+    (Field::new(name, array.data_type().clone(), !required), array)
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::invalid(error.to_string())
+}
+
+impl Entries {
+    /// The entries in the form of the `entries` metadata table: status, snapshot and sequence numbers, and the file as a
+    /// struct. Metrics that were not read are left out.
+    pub fn to_record_batch(&self) -> Result<RecordBatch> {
+        let (fields, columns): (Vec<_>, Vec<_>) = self.file_columns().into_iter().unzip();
+        let files = StructArray::try_new(Fields::from(fields), columns, None).map_err(failed)?;
+        let columns = [
+            column("status", true, Arc::new(self.status.clone())),
+            column("snapshot_id", false, Arc::new(self.snapshot_id.clone())),
+            column("sequence_number", false, Arc::new(self.sequence_number.clone())),
+            column("file_sequence_number", false, Arc::new(self.file_sequence_number.clone())),
+            column("data_file", true, Arc::new(files)),
+        ];
+        let (fields, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(failed)
+    }
+
+    fn file_columns(&self) -> Vec<(Field, ArrayRef)> {
+        let mut columns = vec![
+            column("content", true, Arc::new(self.content.clone())),
+            column("file_path", true, Arc::new(self.file_path.clone())),
+            column("file_format", true, Arc::new(self.file_format.clone())),
+            column("partition", true, Arc::new(self.partition.clone())),
+            column("record_count", true, Arc::new(self.record_count.clone())),
+            column("file_size_in_bytes", true, Arc::new(self.file_size_in_bytes.clone())),
+        ];
+        let metrics = [
+            ("column_sizes", &self.column_sizes),
+            ("value_counts", &self.value_counts),
+            ("null_value_counts", &self.null_value_counts),
+            ("nan_value_counts", &self.nan_value_counts),
+            ("lower_bounds", &self.lower_bounds),
+            ("upper_bounds", &self.upper_bounds),
+        ];
+        let metric = |(name, map): (&str, &Option<super::MetricMap>)| {
+            map.as_ref().map(|map| column(name, false, Arc::new(map.as_array().clone())))
+        };
+        columns.extend(metrics.into_iter().filter_map(metric));
+        columns.extend([
+            column("key_metadata", false, Arc::new(self.key_metadata.clone())),
+            column("split_offsets", false, Arc::new(self.split_offsets.clone())),
+            column("equality_ids", false, Arc::new(self.equality_ids.clone())),
+            column("sort_order_id", false, Arc::new(self.sort_order_id.clone())),
+            column("first_row_id", false, Arc::new(self.first_row_id.clone())),
+            column("referenced_data_file", false, Arc::new(self.referenced_data_file.clone())),
+            column("content_offset", false, Arc::new(self.content_offset.clone())),
+            column("content_size_in_bytes", false, Arc::new(self.content_size_in_bytes.clone())),
+        ]);
+        columns
+    }
+}
+
+impl ManifestList {
+    /// The manifests, one a row, with the fields of the specification.
+    pub fn to_record_batch(&self) -> Result<RecordBatch> {
+        let all = &self.manifests;
+        let longs = |get: fn(&ManifestFile) -> Option<i64>| -> ArrayRef {
+            Arc::new(all.iter().map(get).collect::<Int64Array>())
+        };
+        let ints = |get: fn(&ManifestFile) -> Option<i32>| -> ArrayRef {
+            Arc::new(all.iter().map(get).collect::<Int32Array>())
+        };
+        let paths: StringArray = all.iter().map(|file| Some(file.manifest_path.as_str())).collect();
+        let keys: BinaryArray = all.iter().map(|file| file.key_metadata.as_deref()).collect();
+        let columns = [
+            column("manifest_path", true, Arc::new(paths)),
+            column("manifest_length", true, longs(|file| Some(file.manifest_length))),
+            column("partition_spec_id", true, ints(|file| Some(file.partition_spec_id))),
+            column("content", true, ints(|file| Some(file.content.id()))),
+            column("sequence_number", true, longs(|file| Some(file.sequence_number))),
+            column("min_sequence_number", true, longs(|file| Some(file.min_sequence_number))),
+            column("added_snapshot_id", true, longs(|file| Some(file.added_snapshot_id))),
+            column("added_files_count", false, ints(|file| file.added_files_count)),
+            column("existing_files_count", false, ints(|file| file.existing_files_count)),
+            column("deleted_files_count", false, ints(|file| file.deleted_files_count)),
+            column("added_rows_count", false, longs(|file| file.added_rows_count)),
+            column("existing_rows_count", false, longs(|file| file.existing_rows_count)),
+            column("deleted_rows_count", false, longs(|file| file.deleted_rows_count)),
+            column("partitions", false, Arc::new(summaries(all)?)),
+            column("key_metadata", false, Arc::new(keys)),
+            column("first_row_id", false, longs(|file| file.first_row_id)),
+        ];
+        let (fields, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(failed)
+    }
+}
+
+/// The summaries as lists of structs.
+fn summaries(manifests: &[ManifestFile]) -> Result<ListArray> {
+    let (mut nulls, mut nans) = (BooleanBuilder::new(), BooleanBuilder::new());
+    let (mut lower, mut upper) = (BinaryBuilder::new(), BinaryBuilder::new());
+    for summary in manifests.iter().flat_map(|manifest| manifest.partitions.iter().flatten()) {
+        nulls.append_value(summary.contains_null);
+        nans.append_option(summary.contains_nan);
+        lower.append_option(summary.lower_bound.as_deref());
+        upper.append_option(summary.upper_bound.as_deref());
+    }
+    let columns = [
+        column("contains_null", true, Arc::new(nulls.finish())),
+        column("contains_nan", false, Arc::new(nans.finish())),
+        column("lower_bound", false, Arc::new(lower.finish())),
+        column("upper_bound", false, Arc::new(upper.finish())),
+    ];
+    let (fields, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let fields = Fields::from(fields);
+    let rows = StructArray::try_new(fields.clone(), columns, None).map_err(failed)?;
+    let lengths = manifests.iter().map(|manifest| manifest.partitions.as_ref().map_or(0, Vec::len));
+    let valid: NullBuffer = manifests.iter().map(|manifest| manifest.partitions.is_some()).collect();
+    let item = Arc::new(Field::new("element", DataType::Struct(fields), false));
+    ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), Arc::new(rows), Some(valid)).map_err(failed)
+}

@@ -1,0 +1,83 @@
+//! Manifest lists and manifests as Arrow tables ("Manifests", "Manifest Lists").
+
+use arrow_array::RecordBatch;
+use icefield_format::Limits;
+use icefield_format::manifest::{FieldIds, ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
+use icefield_format::types::{StructType, Type};
+use pyo3::prelude::*;
+
+use crate::capsule::ArrowTable;
+use crate::errors::{InvalidArgumentError, Result};
+use crate::types::TypeInput;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(read_manifest_list, module)?)?;
+    module.add_function(wrap_pyfunction!(read_manifest, module)?)
+}
+
+/// A manifest list, one row a manifest.
+#[pyfunction]
+#[pyo3(signature = (data, /))]
+fn read_manifest_list(py: Python<'_>, data: &[u8]) -> Result<ArrowTable> {
+    Ok(py.detach(|| list::read(data, &Limits::default())?.to_record_batch()).map(RecordBatch::into)?)
+}
+
+/// What a manifest's list hands down to its entries.
+#[derive(Debug, FromPyObject)]
+struct Inherited {
+    #[pyo3(item)]
+    added_snapshot_id: i64,
+    #[pyo3(item)]
+    sequence_number: i64,
+    #[pyo3(item)]
+    content: i32,
+    #[pyo3(item)]
+    first_row_id: Option<i64>,
+}
+
+/// A manifest, one row an entry.
+#[pyfunction]
+#[pyo3(signature = (data, /, *, manifest=None, partition_type=None, metrics=true, metrics_of=None, live_only=false))]
+fn read_manifest(
+    py: Python<'_>,
+    data: &[u8],
+    manifest: Option<Inherited>,
+    partition_type: Option<TypeInput>,
+    metrics: bool,
+    metrics_of: Option<Vec<i32>>,
+    live_only: bool,
+) -> Result<ArrowTable> {
+    let inherit = manifest.map(inherited).transpose()?;
+    let partition_type = partition_type.map(structure).transpose()?;
+    let metrics = match metrics_of {
+        _ if !metrics => Metrics::none(),
+        None => Metrics::all(),
+        Some(ids) => Metrics { column_sizes: FieldIds::only(ids.iter().copied()), ..Metrics::for_filter(ids) },
+    };
+    let options = ReadOptions {
+        partition_type: partition_type.as_ref(),
+        metrics,
+        inherit: inherit.as_ref(),
+        live_only,
+        partition_filter: None,
+    };
+    Ok(py.detach(|| entries::read(data, &options, &Limits::default())?.to_record_batch()).map(RecordBatch::into)?)
+}
+
+fn inherited(row: Inherited) -> Result<ManifestFile> {
+    Ok(ManifestFile {
+        added_snapshot_id: row.added_snapshot_id,
+        sequence_number: row.sequence_number,
+        content: ManifestContent::from_id(row.content)?,
+        first_row_id: row.first_row_id,
+        ..ManifestFile::default()
+    })
+}
+
+fn structure(ty: TypeInput) -> Result<StructType> {
+    match ty.0 {
+        Type::Struct(ty) => Ok(ty.as_ref().clone()),
+        other => Err(InvalidArgumentError::new_err(format!("a partition type is a struct, not {other}")).into()),
+    }
+}

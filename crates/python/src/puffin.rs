@@ -1,0 +1,123 @@
+//! Puffin files and deletion vectors (Puffin spec; "Deletion Vectors").
+
+use std::sync::Arc;
+
+use arrow_array::UInt64Array;
+use icefield_format::Limits;
+use icefield_format::puffin::{BlobMetadata, DeletionVector, Footer, read_blob};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::capsule::ArrowArray;
+use crate::errors::Result;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDeletionVector>()?;
+    module.add_function(wrap_pyfunction!(read_puffin, module)?)
+}
+
+/// Properties and blobs of a Puffin file, the blobs with their decompressed bytes.
+#[pyfunction]
+#[pyo3(signature = (data, /))]
+fn read_puffin<'py>(py: Python<'py>, data: &[u8]) -> Result<(Bound<'py, PyDict>, Bound<'py, PyList>)> {
+    let limits = Limits::default();
+    let footer = Footer::read(data, &limits)?;
+    let blobs = PyList::empty(py);
+    for blob in &footer.blobs {
+        let bytes = py.detach(|| read_blob(data, blob, &limits))?;
+        let described = describe(py, blob)?;
+        described.set_item("data", PyBytes::new(py, &bytes))?;
+        blobs.append(described)?;
+    }
+    Ok((texts(py, &footer.properties)?, blobs))
+}
+
+fn describe<'py>(py: Python<'py>, blob: &BlobMetadata) -> PyResult<Bound<'py, PyDict>> {
+    let described = PyDict::new(py);
+    described.set_item("type", &blob.ty)?;
+    described.set_item("fields", &blob.fields)?;
+    described.set_item("snapshot_id", blob.snapshot_id)?;
+    described.set_item("sequence_number", blob.sequence_number)?;
+    described.set_item("offset", blob.offset)?;
+    described.set_item("length", blob.length)?;
+    described.set_item("compression_codec", blob.compression_codec.as_deref())?;
+    described.set_item("properties", texts(py, &blob.properties)?)?;
+    Ok(described)
+}
+
+fn texts<'py>(py: Python<'py>, pairs: &[(String, String)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    pairs.iter().try_for_each(|(key, value)| dict.set_item(key, value))?;
+    Ok(dict)
+}
+
+/// The deleted rows of a data file.
+#[pyclass(frozen, eq, name = "DeletionVector", module = "icefield._core")]
+#[derive(Debug, PartialEq)]
+pub struct PyDeletionVector(DeletionVector);
+
+#[pymethods]
+impl PyDeletionVector {
+    #[new]
+    #[pyo3(signature = (positions=Vec::new(), /))]
+    fn py_new(positions: Vec<u64>) -> Result<Self> {
+        Ok(Self(DeletionVector::from_positions(positions)?))
+    }
+
+    /// Reads a blob of type ``deletion-vector-v1``.
+    #[staticmethod]
+    #[pyo3(signature = (blob, /, *, record_count=None))]
+    fn from_bytes(py: Python<'_>, blob: &[u8], record_count: Option<i64>) -> Result<Self> {
+        let vector = py.detach(|| DeletionVector::from_bytes(blob, &Limits::default()))?;
+        record_count.map_or(Ok(()), |count| vector.check_cardinality(count))?;
+        Ok(Self(vector))
+    }
+
+    /// The blob.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &py.detach(|| self.0.to_bytes())?))
+    }
+
+    /// How many rows are deleted.
+    #[getter]
+    fn cardinality(&self) -> u64 {
+        self.0.cardinality()
+    }
+
+    /// The deleted positions, ascending, as ``uint64``.
+    fn positions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let positions = py.detach(|| self.0.positions().collect::<Vec<_>>());
+        to_pyarrow(py, ArrowArray::new(Arc::new(UInt64Array::from(positions))))
+    }
+
+    /// Which rows of a window of the data file are live.
+    #[pyo3(signature = (*, first_row, row_count))]
+    fn live_mask<'py>(&self, py: Python<'py>, first_row: u64, row_count: usize) -> Result<Bound<'py, PyAny>> {
+        let mask = py.detach(|| self.0.live_mask(first_row, row_count));
+        to_pyarrow(py, ArrowArray::new(Arc::new(mask)))
+    }
+
+    /// The rows of both.
+    fn union(&self, other: &Self) -> Self {
+        let mut rows = self.0.clone();
+        rows.union_with(&other.0);
+        Self(rows)
+    }
+
+    fn __contains__(&self, position: u64) -> bool {
+        self.0.contains(position)
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.0.cardinality()).unwrap_or(usize::MAX)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("DeletionVector(cardinality={})", self.0.cardinality())
+    }
+}
+
+fn to_pyarrow<'py>(py: Python<'py>, array: ArrowArray) -> Result<Bound<'py, PyAny>> {
+    Ok(Bound::new(py, array)?.call_method0("to_pyarrow")?)
+}
