@@ -5,12 +5,13 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import catalog, errors, expressions, transforms, types, values
+from icefield import catalog, errors, expressions, manifests, puffin, transforms, types, values
 from icefield._core import __version__, murmur3_32
 from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import IcefieldError
 from icefield.metadata import Snapshot, SnapshotRef, TableMetadata
 from icefield.partitioning import PartitionField, PartitionSpec
+from icefield.puffin import DeletionVector
 from icefield.schema import Schema
 from icefield.sorting import SortField, SortOrder
 from icefield.table import Table
@@ -18,6 +19,7 @@ from icefield.types import NestedField
 
 __all__ = [
     "Catalog",
+    "DeletionVector",
     "IcefieldError",
     "NestedField",
     "PartitionField",
@@ -35,7 +37,9 @@ __all__ = [
     "expressions",
     "list_catalogs",
     "load_catalog",
+    "manifests",
     "murmur3_32",
+    "puffin",
     "transforms",
     "types",
     "values",

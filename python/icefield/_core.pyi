@@ -216,6 +216,59 @@ def expression_from_json(json: Json | bool, schema: Schema | None = None) -> Exp
 def constant_expression(value: bool) -> Expression: ...
 def predicate_expression(operation: str, term: Term | str, literals: Sequence[Any] = ...) -> Expression: ...
 
+# manifests
+
+def read_manifest_list(data: bytes, /) -> ArrowTable: ...
+def read_manifest(
+    data: bytes,
+    /,
+    *,
+    manifest: Mapping[str, Any] | None = None,
+    partition_type: Any | None = None,
+    metrics: bool = True,
+    metrics_of: list[int] | None = None,
+    live_only: bool = False,
+) -> ArrowTable: ...
+
+# Puffin files and deletion vectors
+
+@final
+class DeletionVector:
+    """The deleted rows of one data file (table specification v3, "Deletion Vectors")."""
+
+    def __new__(cls, positions: Sequence[int] = (), /) -> DeletionVector:
+        """Take row positions, in any order, repeated or not."""
+
+    @staticmethod
+    def from_bytes(blob: bytes, /, *, record_count: int | None = None) -> DeletionVector:
+        """Read a blob of type ``deletion-vector-v1``.
+
+        Length, magic, checksum and bitmap are checked, and the number of rows where ``record_count`` is given; anything
+        else than what the specification says raises ``CorruptDataError``.
+        """
+
+    def to_bytes(self) -> bytes:
+        """Write the blob."""
+
+    @property
+    def cardinality(self) -> int:
+        """How many rows are deleted."""
+
+    def positions(self) -> pa.UInt64Array:
+        """Give the deleted positions, ascending."""
+
+    def live_mask(self, *, first_row: int, row_count: int) -> pa.BooleanArray:
+        """Say which rows of a window of the data file are live: ``row_count`` values, ``True`` keeps the row."""
+
+    def union(self, other: DeletionVector) -> DeletionVector:
+        """Give the rows of both."""
+
+    def __contains__(self, position: int) -> bool: ...
+    def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+def read_puffin(data: bytes, /) -> tuple[dict[str, str], list[dict[str, Any]]]: ...
+
 # storage
 
 @final

@@ -1,0 +1,101 @@
+"""Manifest lists and manifests as Arrow tables ("Manifests", "Manifest Lists" of the table specification).
+
+The bytes of a file go in, a ``pyarrow.Table`` comes out; nothing is opened here::
+
+    >>> import icefield as ice
+    >>> manifests = ice.manifests.read_list(Path("snap-1.avro").read_bytes())  # doctest: +SKIP
+    >>> ice.manifests.read(Path("m0.avro").read_bytes(), manifest=manifests.to_pylist()[0])  # doctest: +SKIP
+
+The interpreter is free for other threads while a file is decoded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icefield._core import read_manifest, read_manifest_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+
+__all__ = ["read", "read_list"]
+
+
+def read_list(data: bytes, /) -> pa.Table:
+    """Read a manifest list of any format version.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row a manifest, with the field names of the specification. Counts that a list of version 1 lacks are null,
+        its sequence numbers 0.
+
+    Raises
+    ------
+    CorruptDataError
+        If the bytes are no manifest list; it names block, manifest, field and offset.
+    UnsupportedFeatureError
+        If the codec is one that is not built in (``bzip2``, ``xz``).
+
+    """
+    return read_manifest_list(data).to_pyarrow()
+
+
+def read(
+    data: bytes,
+    /,
+    *,
+    manifest: Mapping[str, Any] | None = None,
+    partition_type: object | None = None,
+    metrics: bool | Iterable[int] = True,
+    live_only: bool = False,
+) -> pa.Table:
+    """Read a manifest of any format version.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+    manifest
+        The manifest's row of its list (:func:`read_list`). Null snapshot ids, sequence numbers and row ids are filled in
+        from its ``added_snapshot_id``, ``sequence_number``, ``content`` and ``first_row_id``; without it they stay as
+        written.
+    partition_type
+        Struct type of the partition tuple over the table's current schema; without it, the manifest's own.
+    metrics
+        ``True`` for sizes, counts and bounds of all columns, ``False`` for none (their columns are then left out), or
+        the field ids that they are wanted for.
+    live_only
+        Leave out entries of deleted files.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row an entry: ``status``, ``snapshot_id``, ``sequence_number``, ``file_sequence_number`` and the struct
+        ``data_file``, as in the ``entries`` metadata table.
+
+    Raises
+    ------
+    CorruptDataError
+        If the bytes are no manifest; it names block, entry, field and offset.
+    UnsupportedFeatureError
+        If the codec is one that is not built in (``bzip2``, ``xz``).
+
+    """
+    ids = None if isinstance(metrics, bool) else list(metrics)
+    table = read_manifest(
+        data,
+        manifest=None if manifest is None else dict(manifest),
+        partition_type=partition_type,
+        metrics=metrics is not False,
+        metrics_of=ids,
+        live_only=live_only,
+    )
+    return table.to_pyarrow()
