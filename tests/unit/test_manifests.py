@@ -54,7 +54,8 @@ def test_entries_inherit_from_their_row_of_the_list(table):
         assert live.num_rows == row["added_files_count"] + row["existing_files_count"]
         if row["content"] == 0:
             starts = [file["first_row_id"] for file in live["data_file"].to_pylist()]
-            assert min(starts) >= 0 and len(set(starts)) == len(starts)
+            assert min(starts) >= 0
+            assert len(set(starts)) == len(starts)
 
 
 def test_metrics_are_read_for_whom_they_are_wanted(table):
@@ -76,7 +77,8 @@ def test_metrics_are_read_for_whom_they_are_wanted(table):
 def test_what_is_none_of_it_names_the_place(read, data):
     with pytest.raises(errors.CorruptDataError) as caught:
         read(data)
-    assert caught.value.place and caught.value.offset is not None
+    assert caught.value.place
+    assert caught.value.offset is not None
 
 
 def test_puffin_files_hold_the_deletion_vectors_of_the_manifests():
@@ -99,6 +101,7 @@ def test_a_deletion_vector_is_a_set_of_positions():
     assert (3 in vector, 4 in vector, len(vector)) == (True, False, 3)
     assert vector.live_mask(first_row=2, row_count=3).to_pylist() == [True, False, True]
     assert vector.union(DeletionVector([4])) == DeletionVector([3, 4, 7, 1 << 40])
-    assert vector != DeletionVector() and DeletionVector().to_bytes() != vector.to_bytes()
+    assert vector != DeletionVector()
+    assert DeletionVector().to_bytes() != vector.to_bytes()
     with pytest.raises(errors.InvalidArgumentError, match="position"):
         DeletionVector([1 << 63])
