@@ -7,6 +7,7 @@
 // A test without the harness: clippy does not see that it is one, and a malformed set may end it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod metrics;
 mod plans;
 mod tables;
 
@@ -18,6 +19,8 @@ fn main() {
         eprintln!("no golden data: set ICEFIELD_GOLDEN");
         std::process::exit(1);
     };
-    let trials = golden.tables().iter().flat_map(plans::trials).collect();
+    let tables = golden.tables();
+    let trials =
+        tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table))).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
