@@ -61,8 +61,10 @@ fn new_table(version: FormatVersion) -> TableMetadata {
         location: "s3://bucket/table".to_owned(),
         properties,
     };
-    let builder = MetadataBuilder::new_table(START_MS).with_format_version(version);
-    builder.apply_all(definition.create_updates("a-uuid").unwrap()).unwrap().build().unwrap()
+    let builder = MetadataBuilder::new_table(START_MS);
+    let table = builder.apply_all(definition.create_updates("a-uuid").unwrap()).unwrap().build().unwrap();
+    assert_eq!(table.format_version(), version);
+    table
 }
 
 /// The updates of a change, for this table.
