@@ -12,3 +12,4 @@ pub mod reshape;
 pub mod row_groups;
 pub mod stream;
 pub mod task;
+mod wire;
