@@ -273,4 +273,18 @@ impl Scan {
         let parts = self.tasks(plan, wanted, &options)?.into_iter().flat_map(|task| task.parts).collect();
         ReadTask { wanted: wanted.clone(), parts }.batches(&self.storage, limit)
     }
+
+    /// The number of rows: from metadata alone where they tell, else by reading no more than the filter needs.
+    pub fn count(&self, limit: Option<usize>) -> Result<i64> {
+        let most = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
+        let plan = self.plan()?;
+        if let Some(rows) = plan.exact_row_count() {
+            return Ok(rows.min(most));
+        }
+        let mut rows = 0i64;
+        for batch in self.rows(&plan, &self.wanted(Some(&[]))?, limit)? {
+            rows = rows.saturating_add(i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX));
+        }
+        Ok(rows)
+    }
 }

@@ -1,6 +1,7 @@
 //! What a plan looked at and what it could skip, as Java's scan metrics report counts it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use icefield_format::manifest::FileContent;
 
@@ -81,5 +82,58 @@ impl ScanReport {
         }
         let sizes = manifests.iter().flat_map(|manifest| manifest.entries.file_size_in_bytes.values());
         self.total_file_size_in_bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(*size));
+    }
+}
+
+impl ScanReport {
+    /// Every count by its name.
+    pub fn counts(&self) -> [(&'static str, i64); 14] {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        [
+            ("total_data_manifests", count(self.total_data_manifests)),
+            ("total_delete_manifests", count(self.total_delete_manifests)),
+            ("scanned_data_manifests", count(self.scanned_data_manifests)),
+            ("skipped_data_manifests", count(self.skipped_data_manifests)),
+            ("scanned_delete_manifests", count(self.scanned_delete_manifests)),
+            ("skipped_delete_manifests", count(self.skipped_delete_manifests)),
+            ("result_data_files", count(self.result_data_files)),
+            ("skipped_data_files", count(self.skipped_data_files)),
+            ("result_delete_files", count(self.result_delete_files)),
+            ("indexed_delete_files", count(self.indexed_delete_files)),
+            ("equality_delete_files", count(self.equality_delete_files)),
+            ("positional_delete_files", count(self.positional_delete_files)),
+            ("deletion_vectors", count(self.deletion_vectors)),
+            ("total_file_size_in_bytes", self.total_file_size_in_bytes),
+        ]
+    }
+}
+
+/// The report as a person reads it.
+impl fmt::Display for ScanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |part: usize, other: usize, what: &str| format!("{part} of {} {what}", part + other);
+        writeln!(
+            f,
+            "manifests read: {}",
+            of(self.scanned_data_manifests, self.skipped_data_manifests, "of data files")
+        )?;
+        if self.total_delete_manifests > 0 {
+            let deletes = of(self.scanned_delete_manifests, self.skipped_delete_manifests, "of delete files");
+            writeln!(f, "                {deletes}")?;
+        }
+        let files = of(self.result_data_files, self.skipped_data_files, "in these manifests");
+        write!(f, "data files:     {files}, {} bytes to read at the most", self.total_file_size_in_bytes)?;
+        if self.indexed_delete_files > 0 {
+            write!(
+                f,
+                "\ndelete files:   {} of {} apply: {} deletion vectors, {} by position, {} by equality",
+                self.result_delete_files,
+                self.indexed_delete_files,
+                self.deletion_vectors,
+                self.positional_delete_files,
+                self.equality_delete_files
+            )?;
+        }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod columns;
 pub mod constant;
+pub mod engine;
 pub mod parquet;
 pub mod promote;
 pub mod reshape;

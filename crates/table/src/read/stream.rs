@@ -11,6 +11,7 @@ use std::thread;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::engine::Engine;
 use crate::error::{Error, Result};
 use crate::runtime;
 
@@ -31,6 +32,7 @@ pub struct BatchStream {
     width: usize,
     rows_left: Option<usize>,
     failed: bool,
+    engine: Option<Engine>,
 }
 
 impl BatchStream {
@@ -38,12 +40,28 @@ impl BatchStream {
     pub fn new(schema: SchemaRef, tasks: Vec<OpenTask>, limit: Option<usize>) -> Self {
         // A limit is mostly small: reading ahead would be wasted.
         let width = if limit.is_some() { 1 } else { runtime::threads() };
-        Self { schema, tasks: tasks.into(), under_way: VecDeque::new(), width, rows_left: limit, failed: false }
+        Self {
+            schema,
+            tasks: tasks.into(),
+            under_way: VecDeque::new(),
+            width,
+            rows_left: limit,
+            failed: false,
+            engine: None,
+        }
     }
 
     /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The same rows in the types of an engine that has no others: strings for uuids, microseconds for nanoseconds, …
+    pub fn as_schema(mut self, target: SchemaRef) -> Result<Self> {
+        let engine = Engine::new(&self.schema, target.clone())?;
+        self.schema = target;
+        self.engine = Some(engine);
+        Ok(self)
     }
 
     fn start_tasks(&mut self) -> Result<()> {
@@ -70,7 +88,8 @@ impl BatchStream {
                 Ok(batch) => {
                     let batch = batch?;
                     if batch.num_rows() > 0 {
-                        return Ok(Some(self.limited(batch)));
+                        let batch = self.limited(batch);
+                        return self.engine.as_ref().map_or(Ok(batch.clone()), |engine| engine.apply(&batch)).map(Some);
                     }
                 }
                 // The thread is done: on to the next task.

@@ -111,7 +111,8 @@ fn identity_out(schema: &Schema, identity: &[(i32, Option<Value>)]) -> Result<Ve
 fn part_in(part: PartForm, schema: &Schema, residuals: &[BoundExpr]) -> Result<FilePart> {
     let identity = part.identity.into_iter().map(|(id, value)| {
         let field = schema.find_field(id);
-        let field = field.ok_or_else(|| Error::invalid(format!("a scan task with a value of field {id}, which it lacks")))?;
+        let field =
+            field.ok_or_else(|| Error::invalid(format!("a scan task with a value of field {id}, which it lacks")))?;
         Ok((id, value.map(|value| single::from_json(&value, &field.ty)).transpose()?))
     });
     let residual = residuals.get(part.residual).ok_or_else(|| Error::invalid("a scan task without its residual"))?;
