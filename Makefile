@@ -135,7 +135,7 @@ lint-python: $(STAMPS)/lint $(STAMPS)/extension
 	$(call say,mypy)
 	@$(BIN)/mypy
 	$(call say,stubtest)
-	@MYPYPATH=python $(BIN)/stubtest icefield._core
+	@MYPYPATH=python $(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist icefield._core
 
 format: $(STAMPS)/lint
 	@cargo fmt --all

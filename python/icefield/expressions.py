@@ -37,7 +37,7 @@ from icefield._core import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from icefield._core import Json, Transform
+    from icefield._core import _Json, Transform
     from icefield.schema import Schema
 
 __all__ = [
@@ -90,7 +90,7 @@ def parse(text: str) -> Expression:
     return parse_expression(text)
 
 
-def from_json(json: Json | bool, schema: Schema | None = None) -> Expression:
+def from_json(json: _Json | bool, schema: Schema | None = None) -> Expression:
     """Read the JSON of the REST protocol.
 
     Parameters

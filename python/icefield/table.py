@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.scan import DataScan, fields_of
 
 if TYPE_CHECKING:
     from icefield.catalog.identifier import Identifier
@@ -195,7 +197,96 @@ class Table:
         """Give the highest sequence number of any snapshot; 0 in version 1."""
         return int(self._document.get("last-sequence-number", 0))
 
+    def scan(
+        self,
+        row_filter: Any = None,
+        selected_fields: Iterable[str] | str = ("*",),
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        options: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        *,
+        as_of: datetime | int | None = None,
+        ref: str | None = None,
+    ) -> DataScan:
+        """Read the table.
+
+        Parameters
+        ----------
+        row_filter
+            Rows to read, as text (``"id > 5 AND name IS NOT NULL"``) or as an expression.
+        selected_fields
+            Columns to read.
+        case_sensitive
+            Whether names of columns are.
+        snapshot_id, as_of, ref
+            The snapshot to read: by id, by time (a datetime, or milliseconds), or by branch or tag.
+        options
+            For PyIceberg's sake; ignored.
+        limit
+            Rows to read at the most.
+
+        """
+        del options
+        return DataScan(
+            self._state,
+            row_filter=row_filter,
+            selected_fields=fields_of(selected_fields),
+            case_sensitive=case_sensitive,
+            snapshot_id=snapshot_id,
+            as_of_ms=_milliseconds(as_of),
+            ref=ref,
+            limit=limit,
+        )
+
     # How it changes
+
+    def append(
+        self,
+        data: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset"] = "subset",
+    ) -> Table:
+        """Append rows, in one snapshot.
+
+        Parameters
+        ----------
+        data
+            Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
+            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written as it comes,
+            in bounded memory.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        branch
+            The branch that the snapshot goes to.
+        schema_mode
+            ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
+            get their write default or null.
+
+        Raises
+        ------
+        ValidationError
+            If a column does not fit; it names the column and what to do.
+        CommitFailedException
+            If other commits won every race; the files written are gone.
+        CommitStateUnknownException
+            If nobody knows whether it was committed; nothing was deleted.
+
+        """
+        if schema_mode not in {"strict", "subset"}:
+            raise InvalidArgumentError(f"schema_mode is 'strict' or 'subset', not {schema_mode!r}")
+        state, _, _ = self._state.append(
+            self._require_catalog(),
+            self._identifier,
+            data,
+            branch=branch,
+            snapshot_properties={key: str(value) for key, value in (snapshot_properties or {}).items()},
+            allow_missing=schema_mode == "subset",
+        )
+        self._become(state)
+        return self
 
     def refresh(self) -> Table:
         """Take this table to its newest metadata.
@@ -271,6 +362,14 @@ class Table:
 
     def __hash__(self) -> int:
         return hash((self._identifier, self.metadata_location))
+
+
+def _milliseconds(moment: datetime | int | None) -> int | None:
+    """Give a moment in milliseconds from the epoch; a datetime without a zone is UTC."""
+    if not isinstance(moment, datetime):
+        return moment
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return round(aware.timestamp() * 1000)
 
 
 def _snapshot(entry: Mapping[str, Any]) -> Snapshot:

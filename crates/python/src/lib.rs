@@ -13,6 +13,7 @@ mod manifests;
 mod metadata;
 mod partitioning;
 mod puffin;
+mod scan;
 mod schema;
 mod sorting;
 mod storage;
@@ -41,6 +42,7 @@ const ROOMS: &[Room] = &[
     partitioning::register,
     sorting::register,
     metadata::register,
+    scan::register,
 ];
 
 #[pymodule(gil_used = false)]

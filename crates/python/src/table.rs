@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
 use icefield_format::spec::{PartitionSpec, SortOrder};
-use icefield_table::commit::{self, Committed, Pointer};
+use icefield_table::commit::{self, Committed, Pointer, SnapshotOptions};
+use icefield_table::settings::Settings;
+use icefield_table::write::conform::Matching;
+use icefield_table::write::{TableWriter, WriterConfig};
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 
+use crate::capsule::StreamInput;
 use crate::errors::{InvalidArgumentError, Result, from_callback};
 use crate::json::JsonInput;
 use crate::schema::{IcebergSchemaInput, PySchema};
@@ -57,6 +61,48 @@ impl Pointer for CatalogPointer {
 }
 
 impl PyTableState {
+    fn append_rows(
+        &self,
+        pointer: &CatalogPointer,
+        rows: StreamInput,
+        matching: Matching,
+        options: SnapshotOptions,
+    ) -> icefield_table::Result<(Committed, Option<i64>, i64)> {
+        let metadata = &self.committed.metadata;
+        let schema = metadata.current_schema().clone();
+        let spec = metadata.default_spec().clone();
+        let mut config = WriterConfig::new(self.storage.0.clone(), metadata.location(), schema, spec);
+        config.settings =
+            Settings::new(metadata.properties().iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        config.order = Some(metadata.default_sort_order().clone());
+        config.matching = matching;
+        let mut writer = TableWriter::new(config, &rows.0.schema())?;
+        for batch in rows.0 {
+            let written = batch
+                .map_err(|error| icefield_table::Error::invalid(format!("the rows given: {error}")))
+                .and_then(|batch| writer.write(&batch));
+            if let Err(error) = written {
+                writer.abort();
+                return Err(error);
+            }
+        }
+        let files = writer.finish()?;
+        let count = files.iter().map(|file| file.record_count).sum();
+        let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
+        match commit::append(&self.storage.0, pointer, files, options) {
+            Ok((committed, snapshot_id)) => Ok((committed, Some(snapshot_id), count)),
+            Err(error) => {
+                // Unknown means that the files may be in the table already.
+                if !matches!(error, icefield_table::Error::CommitStateUnknown { .. }) {
+                    for path in paths {
+                        let _ = self.storage.0.delete(&path);
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
     fn with(&self, committed: Committed) -> Self {
         Self { storage: self.storage.clone(), committed: Arc::new(committed) }
     }
@@ -120,6 +166,36 @@ impl PyTableState {
         let pointer = CatalogPointer { catalog, identifier };
         let committed = py.detach(|| commit::commit_updates(&self.storage.0, &pointer, &requirements, &updates))?;
         Ok(self.with(committed))
+    }
+
+    /// Write rows to data files and append them in one snapshot: the new state, the snapshot's id and the number of rows.
+    ///
+    /// `allow_missing` and `ignore_extra` say how the columns of the rows may differ from the table's.
+    #[pyo3(signature = (
+        catalog, identifier, rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true,
+        ignore_extra=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the append")]
+    fn append(
+        &self,
+        py: Python<'_>,
+        catalog: Py<PyAny>,
+        identifier: Py<PyAny>,
+        rows: StreamInput,
+        branch: String,
+        snapshot_properties: BTreeMap<String, String>,
+        allow_missing: bool,
+        ignore_extra: bool,
+    ) -> Result<(Self, Option<i64>, i64)> {
+        let pointer = CatalogPointer { catalog, identifier };
+        let matching = Matching { allow_missing, ignore_extra };
+        let options = SnapshotOptions {
+            branch,
+            properties: snapshot_properties.into_iter().collect(),
+            ..SnapshotOptions::default()
+        };
+        let (committed, snapshot_id, rows) = py.detach(|| self.append_rows(&pointer, rows, matching, options))?;
+        Ok((self.with(committed), snapshot_id, rows))
     }
 
     /// Files of the table.

@@ -9,8 +9,8 @@ current folder; the first that is found is read::
         uri: sqlite:///warehouse/catalog.db
         warehouse: warehouse
 
-Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` stands for ``-`` and ``__`` for ``.`` in the
-names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
+Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` stands for ``-`` and ``__`` for ``.`` in
+the names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
 """
 
 from __future__ import annotations

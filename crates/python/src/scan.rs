@@ -1,0 +1,239 @@
+//! Scans: what is read of a table, planned and given out as Arrow.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
+use arrow_schema::{ArrowError, SchemaRef};
+use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
+use icefield_table::plan::split::{Piece, SplitOptions};
+use icefield_table::plan::{At, Plan, Scan};
+use icefield_table::read::stream::BatchStream;
+use icefield_table::read::task::{FilePart, ReadTask, Wanted};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::capsule::{ArrowStream, ArrowTable};
+use crate::errors::Result;
+use crate::expressions::ExpressionInput;
+use crate::schema::PySchema;
+use crate::table::PyTableState;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyScan>()?;
+    module.add_class::<PyPlan>()
+}
+
+/// What is read of a table: a snapshot, some of its columns, some of its rows.
+#[pyclass(frozen, name = "Scan", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyScan {
+    scan: Scan,
+    wanted: Arc<Wanted>,
+    limit: Option<usize>,
+}
+
+/// The files that a scan reads.
+#[pyclass(frozen, name = "Plan", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyPlan {
+    plan: Plan,
+    split: SplitOptions,
+}
+
+/// A stream of batches as Arrow's readers are.
+struct Reader(BatchStream);
+
+impl Iterator for Reader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema().clone()
+    }
+}
+
+impl PyScan {
+    fn open(&self) -> icefield_table::Result<BatchStream> {
+        self.read(&self.scan.plan()?, self.wanted.clone())
+    }
+
+    /// The rows of a plan, file after file.
+    fn read(&self, plan: &Plan, wanted: Arc<Wanted>) -> icefield_table::Result<BatchStream> {
+        let mut parts = Vec::with_capacity(plan.len());
+        for (place, manifest) in plan.manifests.iter().enumerate() {
+            let spec = self.scan.metadata.partition_spec(manifest.spec_id);
+            let spec = spec.ok_or_else(|| icefield_table::Error::Internal("a file of no known spec".to_owned()))?;
+            for row in 0..manifest.entries.len() {
+                let length = manifest.entries.file_size_in_bytes.value(row);
+                parts.push(FilePart::of_plan(plan, &Piece { manifest: place, row, start: 0, length }, spec)?);
+            }
+        }
+        ReadTask { wanted, parts }.batches(&self.scan.storage, self.limit)
+    }
+
+    /// Counts rows: from metadata where they suffice, else by reading the columns of the filter.
+    fn count_rows(&self) -> icefield_table::Result<u64> {
+        let plan = self.scan.plan()?;
+        if let Some(count) = plan.exact_row_count().and_then(|count| u64::try_from(count).ok()) {
+            return Ok(self.limit.map_or(count, |limit| count.min(limit as u64)));
+        }
+        let nothing = Wanted { projection: Arc::new(Schema::new(0, Vec::new())?), ..self.wanted.as_ref().clone() };
+        let batches = self.read(&plan, Arc::new(nothing))?;
+        batches.map(|batch| Ok(batch?.num_rows() as u64)).sum()
+    }
+}
+
+#[pymethods]
+impl PyScan {
+    #[new]
+    #[pyo3(signature = (
+        table, *, row_filter=None, selected_fields=None, case_sensitive=true, snapshot_id=None, as_of_ms=None,
+        reference=None, limit=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
+    fn py_new(
+        table: &Bound<'_, PyTableState>,
+        row_filter: Option<ExpressionInput>,
+        selected_fields: Option<Vec<String>>,
+        case_sensitive: bool,
+        snapshot_id: Option<i64>,
+        as_of_ms: Option<i64>,
+        reference: Option<String>,
+        limit: Option<usize>,
+    ) -> Result<Self> {
+        let state = table.get();
+        let metadata = Arc::new(state.committed.metadata.clone());
+        let mut scan = Scan::new(state.storage.0.clone(), metadata, &At { snapshot_id, as_of_ms, reference })?;
+        scan.case_sensitive = case_sensitive;
+        if let Some(filter) = row_filter {
+            // A column that is not there is told now, not when the rows are read.
+            filter.0.bind(&scan.schema, case_sensitive)?;
+            scan.filter = filter.0;
+        }
+        let projection = match selected_fields {
+            None => scan.schema.clone(),
+            Some(names) => Arc::new(scan.schema.select(&names, case_sensitive)?),
+        };
+        let mapping = scan.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;
+        let wanted = Wanted { schema: scan.schema.clone(), projection, name_mapping: mapping.map(Arc::new) };
+        Ok(Self { scan, wanted: Arc::new(wanted), limit })
+    }
+
+    /// The columns that are read.
+    #[getter]
+    fn schema(&self) -> PySchema {
+        PySchema(self.wanted.projection.as_ref().clone())
+    }
+
+    /// The snapshot that is read, if the table has one.
+    #[getter]
+    fn snapshot_id(&self) -> Option<i64> {
+        self.scan.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id)
+    }
+
+    /// The rows as they come.
+    fn stream(&self, py: Python<'_>) -> Result<ArrowStream> {
+        let stream = py.detach(|| self.open())?;
+        Ok(ArrowStream::new(Box::new(Reader(stream))))
+    }
+
+    /// All rows.
+    fn collect(&self, py: Python<'_>) -> Result<ArrowTable> {
+        let batches = py.detach(|| self.open()?.collect::<icefield_table::Result<Vec<_>>>())?;
+        Ok(ArrowTable { schema: self.wanted.arrow()?, batches })
+    }
+
+    /// How many rows there are.
+    fn count(&self, py: Python<'_>) -> Result<u64> {
+        Ok(py.detach(|| self.count_rows())?)
+    }
+
+    /// Which files are read.
+    fn plan(&self, py: Python<'_>) -> Result<PyPlan> {
+        let plan = py.detach(|| self.scan.plan())?;
+        Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata) })
+    }
+}
+
+#[pymethods]
+impl PyPlan {
+    /// A row a data file.
+    fn files(&self, py: Python<'_>) -> Result<ArrowTable> {
+        Ok(py.detach(|| self.plan.to_batch())?.into())
+    }
+
+    /// A row a piece of a data file: the task it belongs to, the place of its file in `files`, the bytes.
+    #[pyo3(signature = (split_size=None))]
+    fn tasks(&self, py: Python<'_>, split_size: Option<i64>) -> Result<ArrowTable> {
+        let options = SplitOptions { split_size: split_size.unwrap_or(self.split.split_size), ..self.split };
+        Ok(py.detach(|| self.pieces(&options))?.into())
+    }
+
+    /// What was looked at and what could be skipped.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = &self.plan.report;
+        let counts = PyDict::new(py);
+        for (name, count) in [
+            ("total_data_manifests", report.total_data_manifests),
+            ("scanned_data_manifests", report.scanned_data_manifests),
+            ("skipped_data_manifests", report.skipped_data_manifests),
+            ("total_delete_manifests", report.total_delete_manifests),
+            ("scanned_delete_manifests", report.scanned_delete_manifests),
+            ("skipped_delete_manifests", report.skipped_delete_manifests),
+            ("result_data_files", report.result_data_files),
+            ("skipped_data_files", report.skipped_data_files),
+            ("result_delete_files", report.result_delete_files),
+        ] {
+            counts.set_item(name, count)?;
+        }
+        counts.set_item("total_file_size_in_bytes", report.total_file_size_in_bytes)?;
+        Ok(counts)
+    }
+
+    fn __len__(&self) -> usize {
+        self.plan.len()
+    }
+}
+
+impl PyPlan {
+    fn pieces(&self, options: &SplitOptions) -> Result<RecordBatch> {
+        let tasks = self.plan.tasks(options)?;
+        // Places of files count on over the manifests, as in `files`.
+        let firsts: Vec<usize> = self
+            .plan
+            .manifests
+            .iter()
+            .scan(0, |next, manifest| Some(std::mem::replace(next, *next + manifest.entries.len())))
+            .collect();
+        let (mut numbers, mut files, mut paths, mut starts, mut lengths) = (vec![], vec![], vec![], vec![], vec![]);
+        for (number, pieces) in (0i32..).zip(&tasks) {
+            for piece in pieces {
+                let (Some(manifest), Some(first)) =
+                    (self.plan.manifests.get(piece.manifest), firsts.get(piece.manifest))
+                else {
+                    continue;
+                };
+                numbers.push(number);
+                files.push(i64::try_from(first + piece.row).unwrap_or(i64::MAX));
+                paths.push(manifest.entries.file_path.value(piece.row));
+                starts.push(piece.start);
+                lengths.push(piece.length);
+            }
+        }
+        let columns: [(&str, ArrayRef); 5] = [
+            ("task", Arc::new(Int32Array::from(numbers))),
+            ("file", Arc::new(Int64Array::from(files))),
+            ("file_path", Arc::new(StringArray::from(paths))),
+            ("start", Arc::new(Int64Array::from(starts))),
+            ("length", Arc::new(Int64Array::from(lengths))),
+        ];
+        Ok(RecordBatch::try_from_iter(columns)?)
+    }
+}

@@ -1,0 +1,5 @@
+"""``python -m icefield.cli``."""
+
+from icefield.cli import main
+
+main()

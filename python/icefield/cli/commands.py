@@ -1,0 +1,209 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icefield._secrets import redacted
+from icefield.catalog import load_catalog
+from icefield.catalog.configuration import catalog_names, catalog_properties
+from icefield.cli.output import instant, print_grid, print_json, print_text, wants_json
+from icefield.errors import InvalidArgumentError
+from icefield.table import Snapshot, Table
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="icefield")
+@click.option("--catalog", "catalog_name", help="Name of the catalog; the configured default without it.")
+@click.option("--uri", help="Where the catalog is, for example sqlite:///warehouse/catalog.db")
+@click.option("--warehouse", help="Where new tables lie.")
+@click.option("--property", "-p", "more", multiple=True, metavar="KEY=VALUE", help="Any other property; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def icefield(
+    context: click.Context,
+    catalog_name: str | None,
+    uri: str | None,
+    warehouse: str | None,
+    more: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Look at Apache Iceberg tables.
+
+    TABLE is NAMESPACE.NAME in the catalog, or the path of a metadata file.
+    """
+    del as_json  # read where something is printed
+    given = {"uri": uri, "warehouse": warehouse, **dict(_pair(text) for text in more)}
+    context.obj = (catalog_name, {key: value for key, value in given.items() if value is not None})
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        msg = f"a property is given as KEY=VALUE, not {text!r}"
+        raise InvalidArgumentError(msg)
+    return key, value
+
+
+def _table(context: click.Context, name: str) -> Table:
+    catalog_name, properties = context.obj
+    if name.endswith((".json", ".json.gz")):
+        return Table.from_metadata(name, **properties)
+    return load_catalog(catalog_name, **properties).load_table(name)
+
+
+# --- catalog
+
+
+@icefield.group()
+def catalog() -> None:
+    """Catalogs and what they hold."""
+
+
+@catalog.command("list")
+@click.argument("namespace", required=False)
+@click.pass_context
+def catalog_list(context: click.Context, namespace: str | None) -> None:
+    """List the tables of a catalog, of one namespace or of all."""
+    name, properties = context.obj
+    opened = load_catalog(name, **properties)
+    todo = [tuple(namespace.split("."))] if namespace else opened.list_namespaces()
+    rows = []
+    while todo:
+        here = todo.pop(0)
+        todo[:0] = opened.list_namespaces(here)
+        rows += [(".".join(here), table[-1]) for table in opened.list_tables(here)]
+    print_grid(["namespace", "table"], rows)
+
+
+@catalog.command("show")
+def catalog_show() -> None:
+    """Show which catalogs are configured, and how; secrets are left out."""
+    rows = [(name, key, value) for name in catalog_names() for key, value in redacted(catalog_properties(name)).items()]
+    print_grid(["catalog", "property", "value"], rows)
+
+
+# --- table
+
+
+@icefield.group()
+def table() -> None:
+    """One table."""
+
+
+@table.command("show")
+@click.argument("name", metavar="TABLE")
+@click.pass_context
+def table_show(context: click.Context, name: str) -> None:
+    """Show what a table is: columns, partitioning, order, properties, state."""
+    opened = _table(context, name)
+    document = json.loads(opened.metadata_json())
+    if wants_json():
+        print_json({"name": ".".join(opened.name()), "metadata-location": opened.metadata_location, **document})
+        return
+    current = opened.current_snapshot()
+    facts = [
+        ("location", opened.location()),
+        ("metadata", opened.metadata_location),
+        ("format version", opened.format_version),
+        ("uuid", opened.table_uuid),
+        ("partitioned by", _fields(document, "partition-specs", "spec-id", document.get("default-spec-id", 0))),
+        ("sorted by", _fields(document, "sort-orders", "order-id", document.get("default-sort-order-id", 0))),
+        ("snapshots", len(opened.snapshots())),
+        ("current snapshot", _line(current) if current else "none"),
+    ]
+    print_grid(["", ".".join(opened.name()) or "table"], facts)
+    _print_schema(opened)
+    if opened.properties:
+        print_grid(["property", "value"], sorted(opened.properties.items()))
+
+
+@table.command("schema")
+@click.argument("name", metavar="TABLE")
+@click.pass_context
+def table_schema(context: click.Context, name: str) -> None:
+    """Show the columns of a table."""
+    opened = _table(context, name)
+    if wants_json():
+        print_json(json.loads(opened.schema().to_json()))
+    else:
+        _print_schema(opened)
+
+
+@table.command("snapshots")
+@click.argument("name", metavar="TABLE")
+@click.pass_context
+def table_snapshots(context: click.Context, name: str) -> None:
+    """List the snapshots of a table, oldest first, with the branches and tags that name them."""
+    opened = _table(context, name)
+    names: dict[int, list[str]] = {}
+    for ref, target in opened.refs().items():
+        names.setdefault(target.snapshot_id, []).append(ref)
+    wanted = ("added-records", "deleted-records", "total-records", "total-data-files")
+    rows = [
+        (
+            snapshot.snapshot_id,
+            instant(snapshot.timestamp_ms),
+            snapshot.operation,
+            *(snapshot.summary.get(key) for key in wanted),
+            ", ".join(sorted(names.get(snapshot.snapshot_id, []))),
+        )
+        for snapshot in opened.snapshots()
+    ]
+    print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows)
+
+
+# --- metadata
+
+
+@icefield.group()
+def metadata() -> None:
+    """Metadata files."""
+
+
+@metadata.command("show")
+@click.argument("path", metavar="FILE.json")
+@click.pass_context
+def metadata_show(context: click.Context, path: str) -> None:
+    """Check a metadata file and print it as JSON."""
+    _, properties = context.obj
+    local = Path(path)
+    opened = Table.from_metadata(str(local.absolute()) if local.exists() else path, **properties)
+    print_text(json.dumps(json.loads(opened.metadata_json()), indent=2, ensure_ascii=False))
+
+
+def _print_schema(opened: Table) -> None:
+    rows = [
+        (field.field_id, field.name, str(field.field_type), "required" if field.required else "", field.doc)
+        for field in opened.schema().fields
+    ]
+    print_grid(["id", "column", "type", "", "doc"], rows)
+
+
+def _fields(document: dict[str, Any], part: str, key: str, current: int) -> str:
+    """Give partition or sort fields in the text form that `create_table` takes."""
+    columns = {
+        field["id"]: field["name"]
+        for schema in document.get("schemas", [document.get("schema", {})])
+        for field in schema.get("fields", [])
+    }
+    chosen: dict[str, Any] = next((entry for entry in document.get(part, []) if entry.get(key) == current), {})
+    texts = []
+    for field in chosen.get("fields", []):
+        sources = field.get("source-ids", [field.get("source-id")])
+        names = ", ".join(str(columns.get(source, source)) for source in sources)
+        transform, bracket, width = str(field["transform"]).partition("[")
+        call = f"{transform}({width.rstrip(']')}, {names})" if bracket else f"{transform}({names})"
+        direction = " ".join(
+            str(field[word]).replace("-", " ") for word in ("direction", "null-order") if word in field
+        )
+        texts.append(f"{names if transform == 'identity' else call} {direction}".strip())
+    return ", ".join(texts) or "nothing"
+
+
+def _line(snapshot: Snapshot) -> str:
+    return f"{snapshot.snapshot_id}, {snapshot.operation}, {instant(snapshot.timestamp_ms)}"

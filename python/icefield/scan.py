@@ -1,0 +1,174 @@
+"""Scans: reading a table, some of its columns, some of its rows, as it was at some moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from icefield._core import Plan, Scan, TableState
+from icefield._optional import require
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from icefield.schema import Schema
+
+__all__ = ["DataScan", "ScanPlan"]
+
+
+@dataclass(frozen=True)
+class DataScan:
+    """What is to be read of a table; nothing is read before one of the ``to_`` methods is called.
+
+    Any library that takes ``__arrow_c_stream__`` reads a scan as it is: ``polars.DataFrame(scan)``.
+    """
+
+    _state: TableState
+    row_filter: Any = None
+    selected_fields: tuple[str, ...] = ("*",)
+    case_sensitive: bool = True
+    snapshot_id: int | None = None
+    as_of_ms: int | None = None
+    ref: str | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        # A wrong column, filter or snapshot is told where the scan is made.
+        _ = self._scan
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return Scan(
+            self._state,
+            row_filter=self.row_filter,
+            selected_fields=list(self.selected_fields),
+            case_sensitive=self.case_sensitive,
+            snapshot_id=self.snapshot_id,
+            as_of_ms=self.as_of_ms,
+            reference=self.ref,
+            limit=self.limit,
+        )
+
+    # What is read
+
+    def filter(self, row_filter: Any) -> DataScan:
+        """Read only rows that match this filter as well; both filters as text."""
+        if self.row_filter is None:
+            return replace(self, row_filter=row_filter)
+        return replace(self, row_filter=f"({self.row_filter}) AND ({row_filter})")
+
+    def select(self, *selected_fields: str) -> DataScan:
+        """Read only these columns; ``"a.b"`` names a nested one."""
+        return replace(self, selected_fields=selected_fields)
+
+    def use_ref(self, name: str) -> DataScan:
+        """Read the snapshot that a branch or tag names."""
+        return replace(self, ref=name, snapshot_id=None, as_of_ms=None)
+
+    def projection(self) -> Schema:
+        """Give the columns that are read."""
+        return self._scan.schema
+
+    # Reading
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Read as a stream of batches, in bounded memory."""
+        return self._scan.stream().to_pyarrow()
+
+    def to_arrow(self) -> pa.Table:
+        """Read all rows."""
+        return self._scan.collect().to_pyarrow()
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Read all rows; options are those of ``pyarrow.Table.to_pandas``."""
+        require("pandas")
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Read all rows."""
+        frame: pl.DataFrame = require("polars").DataFrame(self._scan.collect())
+        return frame
+
+    def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:
+        """Give DuckDB the rows as a table of this name, in a connection of its own unless one is given."""
+        opened: Any = require("duckdb").connect() if connection is None else connection
+        opened.register(table_name, self.to_arrow())
+        return opened  # type: ignore[no-any-return]
+
+    def count(self) -> int:
+        """Count the rows; without reading files where metadata suffice."""
+        return self._scan.count()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Read as a stream of batches."""
+        return self._scan.stream().__arrow_c_stream__(requested_schema)
+
+    # Planning
+
+    def plan_files(self) -> ScanPlan:
+        """Find out which files hold the rows."""
+        return ScanPlan(self._scan.plan())
+
+    def plan_tasks(self, split_size: int | None = None) -> pa.Table:
+        """Cut and pack the files into tasks of about ``split_size`` bytes: a row a piece of a file."""
+        return self._scan.plan().tasks(split_size).to_pyarrow()
+
+    def explain(self) -> str:
+        """Say what is read and what is skipped."""
+        report = self._scan.plan().report
+        where = "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
+        return "\n".join(
+            (
+                f"Scan of {self._state.location}, {where}",
+                f"  columns:   {', '.join(field.name for field in self.projection().fields)}",
+                f"  filter:    {'none' if self.row_filter is None else self.row_filter}",
+                f"  manifests: {report['scanned_data_manifests']} of {report['total_data_manifests']} read",
+                f"  files:     {report['result_data_files']} to read, {report['skipped_data_files']} skipped",
+                f"  deletes:   {report['result_delete_files']} files",
+                f"  bytes:     {report['total_file_size_in_bytes']:,}",
+            )
+        )
+
+
+class ScanPlan:
+    """The files that a scan reads, as columns; `files` makes one pyarrow Table of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def to_arrow(self) -> pa.Table:
+        """Give a row a data file: path, partition, counts, deletes, what is left to test."""
+        return self._plan.files().to_pyarrow()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give a row a data file."""
+        return self._plan.files().__arrow_c_stream__(requested_schema)
+
+    @property
+    def report(self) -> dict[str, int]:
+        """What was looked at and what could be skipped."""
+        return self._plan.report
+
+    @cached_property
+    def files(self) -> list[dict[str, Any]]:
+        """The files one by one, for looking at some."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    def __repr__(self) -> str:
+        report = self.report
+        return f"ScanPlan({len(self)} files, {report['skipped_data_files']} skipped)"
+
+
+def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:
+    """Give selected columns as a tuple; one name stands for itself."""
+    return (selected,) if isinstance(selected, str) else tuple(selected)
