@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Decimal128Array};
 use super::ColumnReader;
 use super::presence::{Head, Slots, Validity};
 use crate::error::{Error, Result};
-use crate::rle::{IntReader, read_varint128, unzigzag128};
+use crate::rle::{IntReader, read_short_varint, read_varint128, unzigzag, unzigzag128};
 use crate::stream::{ByteStream, Context};
 
 /// Bytes of the longest varint of 128 bits.
@@ -18,6 +18,17 @@ const POWERS: [i128; 39] = {
     let mut powers = [1i128; 39];
     let mut index = 1;
     while index < 39 {
+        powers[index] = powers[index - 1] * 10;
+        index += 1;
+    }
+    powers
+};
+
+/// Those that 60 bits hold.
+const SHORT_POWERS: [i64; 18] = {
+    let mut powers = [1i64; 18];
+    let mut index = 1;
+    while index < 18 {
         powers[index] = powers[index - 1] * 10;
         index += 1;
     }
@@ -55,19 +66,23 @@ impl DecimalColumn {
         Self { head, data, scales, precision, scale, scratch: Vec::new() }
     }
 
-    fn varints(&mut self, count: usize, context: &mut Context) -> Result<Vec<i128>> {
-        let mut values = Vec::with_capacity(count);
-        while values.len() < count {
+    /// The next values, at the type's scale; their own scales are in the scratch.
+    fn values(&mut self, context: &mut Context) -> Result<Vec<i128>> {
+        let mut values = Vec::with_capacity(self.scratch.len());
+        while values.len() < self.scratch.len() {
             self.data.fill(MAX_VARINT, context)?;
             let window = self.data.window();
-            let mut rest = window;
-            // All but the last few bytes of a window are read without asking whether a varint is cut off.
-            while values.len() < count {
-                let Some((value, length)) = read_varint128(rest) else { break };
-                values.push(unzigzag128(value));
-                rest = rest.get(length..).unwrap_or_default();
+            let scales = self.scratch.get(values.len()..).unwrap_or_default();
+            let mut used = decode_short(window, scales, self.scale, &mut values);
+            // Where the short way stops, one value is read in the long one: it is long, or near the window's end, or
+            // of a scale that wants care.
+            if let Some(stored) = self.scratch.get(values.len()) {
+                let rest = window.get(used..).unwrap_or_default();
+                if let Some((value, length)) = read_varint128(rest) {
+                    values.push(self.rescale(unzigzag128(value), *stored)?);
+                    used += length;
+                }
             }
-            let used = window.len() - rest.len();
             if used == 0 {
                 return Err(self.data.corrupt("a decimal is cut off, or longer than 128 bits"));
             }
@@ -94,22 +109,27 @@ impl DecimalColumn {
     }
 }
 
+/// Appends values of at most eight bytes whose scale is not above the type's; says how many bytes they took.
+fn decode_short(window: &[u8], scales: &[i64], wanted: u8, values: &mut Vec<i128>) -> usize {
+    let mut rest = window;
+    for stored in scales {
+        let Some(power) = SHORT_POWERS.get(i64::from(wanted).wrapping_sub(*stored) as usize) else { break };
+        if *stored < 0 {
+            break;
+        }
+        let Some((value, length)) = read_short_varint(rest) else { break };
+        // 56 bits times 60 bits fit 128.
+        values.push(i128::from(unzigzag(value)) * i128::from(*power));
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    window.len() - rest.len()
+}
+
 impl ColumnReader for DecimalColumn {
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
         let validity = self.head.validity(slots, context)?;
         self.scales.read_vec(validity.present, &mut self.scratch, context)?;
-        let mut values = self.varints(validity.present, context)?;
-        let wanted = i64::from(self.scale);
-        for (value, stored) in values.iter_mut().zip(&self.scratch) {
-            let short = i64::try_from(*value).ok();
-            let power =
-                usize::try_from(wanted.wrapping_sub(*stored)).ok().filter(|step| *step <= 9).and_then(power_of_ten);
-            *value = match (short, power) {
-                // A value of 64 bits times a power below 2^30 fits 128.
-                (Some(short), Some(power)) if *stored >= 0 => i128::from(short) * power,
-                _ => self.rescale(*value, *stored)?,
-            };
-        }
+        let values = self.values(context)?;
         array(&self.head, values, &validity, self.precision, self.scale)
     }
 

@@ -245,7 +245,10 @@ fn short_repeat(body: &[u8], bytes: usize, signed: bool, out: &mut [i64]) -> Use
 
 fn direct(body: &[u8], width: usize, signed: bool, out: &mut [i64]) -> Used {
     let used = (width * out.len()).div_ceil(8);
-    unpack(body.get(..used).ok_or(CUT)?, width, out);
+    if body.len() < used {
+        return Err(CUT);
+    }
+    unpack(body, width, out);
     if signed {
         out.iter_mut().for_each(|value| *value = unzigzag(*value as u64));
     }
@@ -314,7 +317,8 @@ fn delta(body: &[u8], width: usize, signed: bool, out: &mut [i64]) -> Used {
     value = value.wrapping_add(step);
     *second = value;
     let used = (width * more.len()).div_ceil(8);
-    unpack(body.get(head..head + used).ok_or(CUT)?, width, more);
+    let packed = body.get(head..).filter(|packed| packed.len() >= used).ok_or(CUT)?;
+    unpack(packed, width, more);
     if step < 0 {
         more.iter_mut().for_each(|slot| {
             value = value.wrapping_sub(*slot);

@@ -11,7 +11,7 @@ pub use boolean::BooleanReader;
 pub use byte::ByteReader;
 pub use int1::{IntReader1, Run1};
 pub use int2::{IntReader2, Run2, WIDTHS};
-pub use varint::{read_varint64, read_varint128, unzigzag, unzigzag128};
+pub use varint::{read_short_varint, read_varint64, read_varint128, unzigzag, unzigzag128};
 
 use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};

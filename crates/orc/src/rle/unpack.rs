@@ -1,7 +1,7 @@
 //! Unpacking of big-endian bit fields, one routine a width, so that every shift is a constant.
 
 /// Fills `out` with fields of `width` bits (1 to 64) from the top of `packed`, which must hold them all; what it does
-/// not hold reads as zero.
+/// not hold reads as zero. More bytes behind the fields are welcome: loads may then go past the last one.
 pub fn unpack(packed: &[u8], width: usize, out: &mut [i64]) {
     macro_rules! widths {
         ($($width:literal)*) => {
@@ -33,22 +33,22 @@ fn whole<const N: usize>(packed: &[u8], out: &mut [i64], read: impl Fn([u8; N]) 
 
 /// Eight fields are exactly `W` bytes. Each is read by one load of eight bytes where it fits 57 bits, else by two.
 fn fields<const W: usize>(packed: &[u8], out: &mut [i64]) {
-    let (groups, tail) = out.as_chunks_mut::<8>();
     let mut at = 0;
-    let mut done = 0;
-    for group in groups.iter_mut() {
-        // One group, and the seven bytes that the last load reads too far.
-        let Some(block) = packed.get(at..at + W + 8) else { break };
-        for (index, slot) in group.iter_mut().enumerate() {
-            *slot = field::<W>(block, index * W) as i64;
+    for group in out.chunks_mut(8) {
+        // One group, and the eight bytes that the last load reads too far; near the end they are made up.
+        if let (Some(block), 8) = (packed.get(at..at + W + 8), group.len()) {
+            for (index, slot) in group.iter_mut().enumerate() {
+                *slot = field::<W>(block, index * W) as i64;
+            }
+        } else {
+            let mut block = [0u8; 72];
+            let rest = packed.get(at..).unwrap_or_default();
+            block.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            for (index, slot) in group.iter_mut().enumerate() {
+                *slot = field::<W>(&block, index * W) as i64;
+            }
         }
         at += W;
-        done += 1;
-    }
-    let ends = groups.iter_mut().skip(done).flatten().chain(tail);
-    let rest = packed.get(at..).unwrap_or_default();
-    for (index, slot) in ends.enumerate() {
-        *slot = field_at_end(rest, index * W, W) as i64;
     }
 }
 
@@ -64,16 +64,6 @@ fn field<const W: usize>(block: &[u8], bit: usize) -> u64 {
     }
     let missing = shift + W - 64;
     high | u64::from(block.get(at + 8).copied().unwrap_or_default()) >> (8 - missing)
-}
-
-/// A field near the end, where no eight bytes can be loaded.
-fn field_at_end(packed: &[u8], bit: usize, width: usize) -> u64 {
-    let mut word = 0u128;
-    for index in 0..9 {
-        word = word << 8 | u128::from(packed.get(bit / 8 + index).copied().unwrap_or_default());
-    }
-    let shift = 72 - bit % 8 - width;
-    (word >> shift) as u64 & (u64::MAX >> (64 - width))
 }
 
 #[cfg(test)]

@@ -28,17 +28,24 @@ pub fn read_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
+/// A varint of at most eight bytes, read by one load; `None` where it is longer, or fewer than eight bytes are there.
+#[inline]
+pub fn read_short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let word = u64::from_le_bytes(*bytes.first_chunk::<8>()?);
+    let ends = !word & 0x8080_8080_8080_8080;
+    if ends == 0 {
+        return None;
+    }
+    // All bits up to the first byte that ends a varint.
+    let kept = word & (ends ^ (ends - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+    Some((join_sevens(kept), (ends.trailing_zeros() / 8 + 1) as usize))
+}
+
 /// A varint of up to 128 bits; `None` where it is cut off or longer than 19 bytes.
 #[inline]
 pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
-    if let Some(word) = bytes.first_chunk::<8>() {
-        let word = u64::from_le_bytes(*word);
-        let ends = !word & 0x8080_8080_8080_8080;
-        if ends != 0 {
-            let length = ends.trailing_zeros() / 8 + 1;
-            let kept = word & (u64::MAX >> (64 - 8 * length)) & 0x7f7f_7f7f_7f7f_7f7f;
-            return Some((u128::from(join_sevens(kept)), length as usize));
-        }
+    if let Some((value, length)) = read_short_varint(bytes) {
+        return Some((u128::from(value), length));
     }
     let mut value = 0u128;
     for (index, &byte) in bytes.iter().take(MAX_BYTES_128).enumerate() {
