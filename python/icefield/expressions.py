@@ -37,7 +37,7 @@ from icefield._core import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from icefield._core import _Json, Transform
+    from icefield._core import Transform, _Json
     from icefield.schema import Schema
 
 __all__ = [

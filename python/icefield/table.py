@@ -255,8 +255,8 @@ class Table:
         ----------
         data
             Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
-            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written as it comes,
-            in bounded memory.
+            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written as it
+            comes, in bounded memory.
         snapshot_properties
             Entries of the snapshot's summary.
         branch

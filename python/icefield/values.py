@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["from_bytes", "from_json", "to_bytes", "to_json", "truncate_bound"]
 
 
-def to_bytes(value: object, type: Type | str) -> bytes:  # noqa: A002
+def to_bytes(value: object, type: Type | str) -> bytes:
     """Give the binary form of a value, as it stands in the bounds of manifests.
 
     Parameters
@@ -53,7 +53,7 @@ def to_bytes(value: object, type: Type | str) -> bytes:  # noqa: A002
     return _core.value_to_bytes(value, type)
 
 
-def from_bytes(data: bytes, type: Type | str) -> Any:  # noqa: A002
+def from_bytes(data: bytes, type: Type | str) -> Any:
     """Read the binary form of a value.
 
     Four bytes of a ``long`` or ``double`` are those of an ``int`` or ``float``: the column was promoted since.
@@ -67,7 +67,7 @@ def from_bytes(data: bytes, type: Type | str) -> Any:  # noqa: A002
     return _core.value_from_bytes(data, type)
 
 
-def to_json(value: object, type: Type | str) -> str:  # noqa: A002
+def to_json(value: object, type: Type | str) -> str:
     """Give the JSON form of a value as text: that of default values in schemas.
 
     Raises
@@ -81,7 +81,7 @@ def to_json(value: object, type: Type | str) -> str:  # noqa: A002
     return _core.value_to_json(value, type)
 
 
-def from_json(text: str | bytes, type: Type | str) -> Any:  # noqa: A002
+def from_json(text: str | bytes, type: Type | str) -> Any:
     """Read the JSON form of a value; ``null`` gives ``None``.
 
     Raises
@@ -93,7 +93,7 @@ def from_json(text: str | bytes, type: Type | str) -> Any:  # noqa: A002
     return _core.value_from_json(text, type)
 
 
-def truncate_bound(value: object, type: Type | str, length: int, upper: bool = False) -> Any:  # noqa: A002
+def truncate_bound(value: object, type: Type | str, length: int, upper: bool = False) -> Any:
     """Shorten a bound of a column.
 
     Parameters

@@ -48,6 +48,21 @@ def test_for_machines(uri):
     assert json.loads(run(uri, "--json", "table", "schema", location)) == schema
 
 
+def test_rows_and_files(uri):
+    with ice.load_catalog("c", uri=uri) as catalog:
+        catalog.load_table("a.b.t").append(pa.table({"id": [1, 2, 3], "[red]": ["x", "[bold]", None]}))
+    rows = json.loads(run(uri, "--json", "table", "head", "a.b.t", "id > 1"))
+    assert sorted(rows, key=lambda row: row["id"]) == [{"id": 2, "[red]": "[bold]"}, {"id": 3, "[red]": None}]
+    assert "[bold]" in run(uri, "table", "head", "a.b.t", "-c", "[red]")
+    files = json.loads(run(uri, "--json", "table", "files", "a.b.t"))
+    assert sum(file["rows"] for file in files) == 3
+    plan = json.loads(run(uri, "--json", "table", "plan", "a.b.t", "id = 1"))
+    assert plan["report"]["result_data_files"] == len(plan["files"]) == 1
+    assert "to read" in run(uri, "table", "plan", "a.b.t", "id = 1")
+    (snapshot,) = json.loads(run(uri, "--json", "table", "snapshots", "a.b.t"))
+    assert (snapshot["operation"], snapshot["rows"], snapshot["refs"]) == ("append", "3", "main")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["table", "show", "a.b.none"], ["table", "show", "/no/such.metadata.json"], ["-p", "novalue", "catalog", "list"]],

@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from typing_extensions import Self
-
 from icefield._secrets import redacted
 from icefield.catalog.identifier import Identifier, IdentifierLike
 from icefield.errors import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
@@ -195,7 +193,7 @@ class Catalog(ABC):
     def close(self) -> None:  # noqa: B027
         """Let go of connections; the catalog opens new ones if it is used again."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: _Self) -> _Self:  # noqa: PYI019  (typing.Self is of Python 3.11)
         return self
 
     def __exit__(self, *_: object) -> None:

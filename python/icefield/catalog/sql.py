@@ -2,8 +2,8 @@
 
 Two tables: ``iceberg_tables`` (where each table's metadata is now) and ``iceberg_namespace_properties``. Any of the
 three libraries may open a database that another wrote; the catalog's name is part of every key. A database of the
-layout V0 lacks the column ``iceberg_type``: it is used as it is, and upgraded where the property ``schema_version`` (or, as Java
-spells it, ``jdbc.schema-version``) says ``v1``.
+layout V0 lacks the column ``iceberg_type``: it is used as it is, and upgraded where the property ``schema_version``
+(or, as Java spells it, ``jdbc.schema-version``) says ``v1``.
 """
 
 from __future__ import annotations

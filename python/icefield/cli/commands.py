@@ -13,6 +13,7 @@ from icefield.catalog import load_catalog
 from icefield.catalog.configuration import catalog_names, catalog_properties
 from icefield.cli.output import instant, print_grid, print_json, print_text, wants_json
 from icefield.errors import InvalidArgumentError
+from icefield.scan import DataScan
 from icefield.table import Snapshot, Table
 
 
@@ -157,6 +158,43 @@ def table_snapshots(context: click.Context, name: str) -> None:
     print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows)
 
 
+@table.command("files")
+@click.argument("name", metavar="TABLE")
+@click.pass_context
+def table_files(context: click.Context, name: str) -> None:
+    """List the data files of the current snapshot."""
+    _print_files(_table(context, name).scan())
+
+
+@table.command("plan")
+@click.argument("name", metavar="TABLE")
+@click.argument("row_filter", metavar="FILTER", required=False)
+@click.option("--snapshot-id", type=int, help="Plan for this snapshot.")
+@click.pass_context
+def table_plan(context: click.Context, name: str, row_filter: str | None, snapshot_id: int | None) -> None:
+    """Show which files a scan with this filter reads, and what it skips."""
+    scan = _table(context, name).scan(row_filter, snapshot_id=snapshot_id)
+    if wants_json():
+        plan = scan.plan_files()
+        print_json({"report": plan.report, "files": plan.files})
+        return
+    print_text(scan.explain())
+    _print_files(scan)
+
+
+@table.command("head")
+@click.argument("name", metavar="TABLE")
+@click.argument("row_filter", metavar="FILTER", required=False)
+@click.option("--rows", "-n", type=int, default=10, show_default=True, help="Rows to print at the most.")
+@click.option("--columns", "-c", multiple=True, help="A column to print; repeatable.")
+@click.pass_context
+def table_head(context: click.Context, name: str, row_filter: str | None, rows: int, columns: tuple[str, ...]) -> None:
+    """Print some rows of a table."""
+    scan = _table(context, name).scan(row_filter, selected_fields=columns or ("*",), limit=rows)
+    found = scan.to_arrow()
+    print_grid(found.column_names, (list(row.values()) for row in found.to_pylist()))
+
+
 # --- metadata
 
 
@@ -174,6 +212,15 @@ def metadata_show(context: click.Context, path: str) -> None:
     local = Path(path)
     opened = Table.from_metadata(str(local.absolute()) if local.exists() else path, **properties)
     print_text(json.dumps(json.loads(opened.metadata_json()), indent=2, ensure_ascii=False))
+
+
+def _print_files(scan: DataScan) -> None:
+    columns = ["file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes", "deletes"]
+    rows = [
+        [len(file[column] or ()) if column == "deletes" else file[column] for column in columns]
+        for file in scan.plan_files().files
+    ]
+    print_grid(["file", "format", "spec", "partition", "rows", "bytes", "deletes"], rows)
 
 
 def _print_schema(opened: Table) -> None:
