@@ -55,10 +55,11 @@ vectorized! {
     }
 }
 
-/// A multiplication of 64 by 64 bits has no vector form: the plain loop is the quickest.
-fn longs(values: &[i64], out: &mut [i64], width: Remainder64) {
-    for (out, value) in out.iter_mut().zip(values) {
-        *out = value.wrapping_sub(width.of_signed(*value));
+vectorized! {
+    fn longs(values: &[i64], out: &mut [i64], width: Remainder64) {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = value.wrapping_sub(width.of_signed(*value));
+        }
     }
 }
 
