@@ -64,9 +64,9 @@ def read(
     data
         The whole file.
     manifest
-        The manifest's row of its list (:func:`read_list`). Null snapshot ids, sequence numbers and row ids are filled in
-        from its ``added_snapshot_id``, ``sequence_number``, ``content`` and ``first_row_id``; without it they stay as
-        written.
+        The manifest's row of its list (:func:`read_list`). Null snapshot ids, sequence numbers and row ids are filled
+        in from its ``added_snapshot_id``, ``sequence_number``, ``content`` and ``first_row_id``; without it they stay
+        as written.
     partition_type
         Struct type of the partition tuple over the table's current schema; without it, the manifest's own.
     metrics
