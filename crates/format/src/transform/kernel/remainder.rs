@@ -89,7 +89,7 @@ impl Remainder64 {
         let value = value as u64 ^ 1 << 63;
         let (low, high) = (value & LOW, value >> 32);
         let (reciprocal_low, reciprocal_high) = (self.reciprocal & LOW, self.reciprocal >> 32);
-        let quotient = high * reciprocal_high + (high * reciprocal_low >> 32) + (low * reciprocal_high >> 32);
+        let quotient = high * reciprocal_high + ((high * reciprocal_low) >> 32) + ((low * reciprocal_high) >> 32);
         let remainder = value.wrapping_sub(quotient.wrapping_mul(self.divisor)) + self.bias;
         let remainder = remainder.min(remainder.wrapping_sub(4 * self.divisor));
         let remainder = remainder.min(remainder.wrapping_sub(2 * self.divisor));
