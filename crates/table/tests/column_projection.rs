@@ -95,7 +95,7 @@ fn wanted(field: Field, ty: DataType) -> (Field, FieldRef) {
 const NO_PARTITION: Partition = Partition(Vec::new());
 
 fn rules(constants: &Partition) -> Rules<'_> {
-    Rules { path: "memory://b/f.parquet", constants, ids_in_file: true }
+    Rules { path: "memory://b/f.parquet", constants }
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn absent_columns_follow_the_rules_in_order() {
     assert_eq!(ints(0), [Some(7); 3]);
     assert_eq!(ints(1), [Some(5); 3]);
     assert_eq!(ints(2), [None; 3]);
-    assert_eq!(ints(3), [Some(1), Some(2), Some(3)], "a column whose id stands in the file is read from it");
+    assert_eq!(ints(3), [Some(99); 3], "what planning has pruned by is what rows show");
 
     let missing = [wanted(Field::required(30, "must", PrimitiveType::Int), DataType::Int32)];
     let error = read(&file, &missing, &rules(&NO_PARTITION), file.fields()).unwrap_err();
@@ -180,14 +180,14 @@ fn absent_columns_follow_the_rules_in_order() {
 }
 
 #[test]
-fn ids_by_name_leave_the_identity_partition_first() {
+fn columns_without_ids_are_found_by_name() {
     let storage = Storage::default();
     let file = file(&storage, "memory://projection/names.parquet", false);
     assert!(field_id(&file.fields()[0]).is_none());
     let mapping = r#"[{"field-id": 1, "names": ["a"]}, {"field-id": 5, "names": ["l"]}]"#;
     let named = with_mapped_ids(file.fields(), &NameMapping::parse(mapping).unwrap());
     let partition = Partition(vec![(1, Some(Value::Int(42)))]);
-    let rules = Rules { ids_in_file: false, ..rules(&partition) };
+    let rules = rules(&partition);
     let planned = rules.plan(&[wanted(Field::optional(1, "a", PrimitiveType::Int), DataType::Int32)], &named).unwrap();
     assert!(matches!(&planned[0].source, Source::Constant(Some(Value::Int(42)))));
     let rules = Rules { constants: &NO_PARTITION, ..rules };

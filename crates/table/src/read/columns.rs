@@ -64,9 +64,6 @@ pub struct Rules<'a> {
     pub path: &'a str,
     /// Partition values of the file.
     pub constants: &'a dyn Constants,
-    /// Whether the ids of the columns stand in the file; else they were given by a name mapping or by position, and
-    /// the identity partition value goes first, as the specification orders the rules.
-    pub ids_in_file: bool,
 }
 
 impl Rules<'_> {
@@ -77,7 +74,9 @@ impl Rules<'_> {
 
     fn field(&self, field: &Field, target: &FieldRef, siblings: &Fields, path: &str) -> Result<Planned> {
         let position = siblings.iter().position(|sibling| field_id(sibling) == Some(field.id));
-        let partition = if self.ids_in_file && position.is_some() { None } else { self.constants.identity(field.id) };
+        // The value of an identity field goes before a stored column: planning has pruned by it and dropped its predicates
+        // from the residual, so rows with another value would contradict the filter that found them.
+        let partition = self.constants.identity(field.id);
         let source = match (partition, position.and_then(|at| siblings.get(at).map(|found| (at, found)))) {
             (Some(value), _) => Source::Constant(value),
             (None, Some((position, found))) => {

@@ -115,13 +115,12 @@ impl FilePart {
 
     fn open_parquet(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
         let file = ParquetFile::open(storage, &self.path, Some(self.size))?;
-        let ids_in_file = has_ids(file.fields());
         let fields = match &wanted.name_mapping {
-            _ if ids_in_file => file.fields().clone(),
+            _ if has_ids(file.fields()) => file.fields().clone(),
             Some(mapping) => with_mapped_ids(file.fields(), mapping),
             None => with_positional_ids(file.fields()),
         };
-        let rules = Rules { path: &self.path, constants: &self, ids_in_file };
+        let rules = Rules { path: &self.path, constants: &self };
         let range = (self.start, self.length);
         let groups = row_groups::wanted(file.metadata(), &fields, &wanted.schema, &self.residual, range);
         let (marks, planned) = plan_columns(&rules, &wanted.projection, output, &fields)?;
