@@ -204,12 +204,23 @@ struct Entries {
     spans: Vec<(u32, u32)>,
     /// Their bytes, and [`SHORT`] more.
     bytes: Vec<u8>,
+    /// Where no entry is longer than [`SHORT`]: each as a whole block, with its length.
+    blocks: Option<Blocks>,
     /// As Arrow's values, for the dictionary form.
     array: Option<ArrayRef>,
 }
 
+/// Short entries, as blocks.
+#[derive(Debug)]
+struct Blocks {
+    entries: Vec<([u8; SHORT], u32)>,
+    longest: usize,
+}
+
+/// Dictionaries of more entries are not held as blocks: they would not stay in the cache.
+const MAX_BLOCKS: usize = 1 << 14;
 /// Entries up to this length are copied as a whole block.
-const SHORT: usize = 16;
+const SHORT: usize = 32;
 
 /// `string`, `char`, `varchar`, written as indices into a dictionary, which is loaded when first needed.
 #[derive(Debug)]
@@ -264,7 +275,8 @@ impl DictionaryColumn {
         };
         let mut bytes = values.bytes;
         bytes.resize(bytes.len() + SHORT, 0);
-        Ok(Entries { spans, bytes, array })
+        let blocks = blocks(&spans, &bytes);
+        Ok(Entries { spans, bytes, blocks, array })
     }
 }
 
@@ -312,8 +324,41 @@ impl ColumnReader for DictionaryColumn {
     }
 }
 
+/// All entries as blocks, where they are short; `bytes` ends with room for a last block.
+fn blocks(spans: &[(u32, u32)], bytes: &[u8]) -> Option<Blocks> {
+    let longest = spans.iter().map(|(_, length)| *length as usize).max().unwrap_or(0);
+    if longest > SHORT || spans.len() > MAX_BLOCKS {
+        return None;
+    }
+    let block = |(start, length): &(u32, u32)| Some((*bytes.get(*start as usize..)?.first_chunk::<SHORT>()?, *length));
+    Some(Blocks { entries: spans.iter().map(block).collect::<Option<_>>()?, longest })
+}
+
+/// The same as [`gather`] for short entries: every copy is a whole block, of which the next one covers the rest.
+fn gather_blocks(indices: &[i64], blocks: &Blocks) -> Option<Values> {
+    let most = indices.len().checked_mul(blocks.longest).filter(|most| *most <= i32::MAX as usize)?;
+    let mut offsets = Vec::with_capacity(indices.len() + 1);
+    offsets.push(0);
+    let mut bytes = vec![0u8; most + SHORT];
+    let mut rest = bytes.as_mut_slice();
+    let mut total = 0u32;
+    for index in indices {
+        let (block, length) = blocks.entries.get(*index as usize)?;
+        *rest.first_chunk_mut::<SHORT>()? = *block;
+        rest = std::mem::take(&mut rest).get_mut(*length as usize..)?;
+        total += *length;
+        offsets.push(total as i32);
+    }
+    bytes.truncate(total as usize);
+    bytes.shrink_to_fit();
+    Some(Values { offsets, bytes })
+}
+
 /// The entries at these indices, one behind the other.
 fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
+    if let Some(values) = entries.blocks.as_ref().and_then(|blocks| gather_blocks(indices, blocks)) {
+        return Ok(values);
+    }
     let span = |index: &i64| entries.spans.get(*index as usize).copied().unwrap_or_default();
     let mut offsets = Vec::with_capacity(indices.len() + 1);
     offsets.push(0);
