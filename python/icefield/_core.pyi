@@ -236,7 +236,7 @@ def read_manifest(
 class DeletionVector:
     """The deleted rows of one data file (table specification v3, "Deletion Vectors")."""
 
-    def __new__(cls, positions: Sequence[int] = (), /) -> DeletionVector:
+    def __new__(cls, positions: Sequence[int] = ..., /) -> DeletionVector:
         """Take row positions, in any order, repeated or not."""
 
     @staticmethod
@@ -263,7 +263,7 @@ class DeletionVector:
     def union(self, other: DeletionVector) -> DeletionVector:
         """Give the rows of both."""
 
-    def __contains__(self, position: int) -> bool: ...
+    def __contains__(self, position: int, /) -> bool: ...
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -302,7 +302,7 @@ class TableState:
         identifier: object,
         rows: object,
         *,
-        branch: str = "main",
+        branch: str = ...,
         snapshot_properties: Mapping[str, str] = ...,
         allow_missing: bool = True,
         ignore_extra: bool = False,
