@@ -9,6 +9,7 @@
 
 mod metrics;
 mod plans;
+mod row_lineage;
 mod tables;
 
 use libtest_mimic::Arguments;
@@ -20,7 +21,7 @@ fn main() {
         std::process::exit(1);
     };
     let tables = golden.tables();
-    let trials =
-        tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table))).collect();
+    let of_tables = tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table)));
+    let trials = of_tables.chain(row_lineage::trials(golden.vectors("row_lineage.json"))).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -39,6 +39,12 @@ impl Golden {
         Some(Self { folder, scratch })
     }
 
+    /// The cases of `vectors/NAME`, or none where the set lacks the file.
+    pub fn vectors(&self, name: &str) -> Vec<Json> {
+        let Ok(text) = fs::read(self.folder.join("vectors").join(name)) else { return Vec::new() };
+        serde_json::from_slice(&text).unwrap()
+    }
+
     /// The tables that the set expects something of; one that cannot be opened is a failure of the whole run.
     pub fn tables(&self) -> Vec<Table> {
         let Ok(expected) = fs::read_dir(self.folder.join("expected")) else { return Vec::new() };
