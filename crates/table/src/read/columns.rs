@@ -134,7 +134,7 @@ impl Rules<'_> {
                 Ok(Shape::Keep)
             }
             (Type::Primitive(_), wanted, found_type) if wanted == found_type => Ok(Shape::Keep),
-            (Type::Primitive(_), wanted, found_type) => match promote::rule(found_type, wanted) {
+            (Type::Primitive(_), wanted, _) => match promote::of_field(found, wanted) {
                 Some(promotion) => Ok(Shape::Promote(promotion)),
                 None => Err(self.mismatch(path, field, found)),
             },

@@ -1,12 +1,13 @@
 //! Tasks to Arrow batches ("Column Projection", "Scan Planning").
 //!
-//! A format gives a file's columns and the batches of some of them ([`parquet`]); [`columns`] decides where every wanted
+//! A format gives a file's columns and the batches of some of them ([`parquet`], [`orc`]); [`columns`] decides where every wanted
 //! value comes from, [`reshape`] applies that, [`task`] puts them together for the files of one task, and [`stream`] runs many. A new rule is a line in
-//! [`columns::Rules`], a new format a file beside [`parquet`].
+//! [`columns::Rules`], a new format a file beside these.
 
 pub mod columns;
 pub mod constant;
 pub mod engine;
+pub mod orc;
 pub mod parquet;
 pub mod promote;
 pub mod reshape;

@@ -2,7 +2,7 @@
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Date32Type};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::error::{Error, Result};
 
@@ -15,6 +15,23 @@ pub enum Promotion {
     DateToTimestamp(DataType),
     /// A column without values under any type: a file column of Arrow type null.
     Nulls(DataType),
+}
+
+/// The rule for a file's column and a wanted Arrow type. ORC has no type for some of Iceberg's and says so in attributes
+/// ("Appendix A: ORC").
+pub fn of_field(field: &Field, wanted: &DataType) -> Option<Promotion> {
+    let is = |key: &str, value: &str| field.metadata().get(key).is_some_and(|found| found == value);
+    match (field.data_type(), wanted) {
+        (DataType::Int64, DataType::Time64(TimeUnit::Microsecond)) if is("iceberg.long-type", "TIME") => {
+            Some(Promotion::Cast(wanted.clone()))
+        }
+        (DataType::Binary, DataType::FixedSizeBinary(_))
+            if is("iceberg.binary-type", "UUID") || is("iceberg.binary-type", "FIXED") =>
+        {
+            Some(Promotion::Cast(wanted.clone()))
+        }
+        (stored, wanted) => rule(stored, wanted),
+    }
 }
 
 /// The rule for a stored and a wanted Arrow type; `None` where the one cannot be read as the other.

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Fields, Schema as ArrowSchema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::manifest::DataFile;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
 use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::{NameMapping, Schema};
+use icefield_format::types::{NameMapping, PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
+use super::orc::{OrcFile, mixes_units};
 use super::parquet::{Filter, ParquetFile, Request, projected};
 use super::reshape::Reshape;
 use super::row_groups;
@@ -109,17 +111,14 @@ impl FilePart {
         }
         match self.format.as_str() {
             "parquet" => self.open_parquet(storage, wanted, output),
+            "orc" => self.open_orc(storage, wanted, output),
             other => Err(Error::unsupported(format!("{}: reading {other} data files is not built yet", self.path))),
         }
     }
 
     fn open_parquet(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
         let file = ParquetFile::open(storage, &self.path, Some(self.size))?;
-        let fields = match &wanted.name_mapping {
-            _ if has_ids(file.fields()) => file.fields().clone(),
-            Some(mapping) => with_mapped_ids(file.fields(), mapping),
-            None => with_positional_ids(file.fields()),
-        };
+        let fields = wanted.with_ids(file.fields());
         let rules = Rules { path: &self.path, constants: &self };
         let range = (self.start, self.length);
         let groups = row_groups::wanted(file.metadata(), &fields, &wanted.schema, &self.residual, range);
@@ -132,6 +131,70 @@ impl FilePart {
         let batches = file.batches(request)?;
         let reshape = Reshape::new(&self.path, output.clone(), planned);
         Ok(Box::new(batches.map(move |batch| reshape.apply(&batch?))))
+    }
+}
+
+impl FilePart {
+    /// Reads an ORC part: rows are tested after they are decoded, on the columns of the filter beside those wanted.
+    fn open_orc(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
+        let tested = wanted.with_filtered(&self.residual)?;
+        let arrow = Arc::new(tested.to_arrow(&ToArrow::default())?);
+        let nanoseconds = has_nanoseconds(&tested);
+        let file = OrcFile::open(storage, &self.path, self.size, nanoseconds)?;
+        let rules = Rules { path: &self.path, constants: &self };
+        let (marks, planned) = plan_columns(&rules, &tested, &arrow, &wanted.with_ids(file.fields()))?;
+        if mixes_units(&planned) {
+            return Err(Error::unsupported(format!(
+                "{}: microsecond and nanosecond timestamps of one ORC file cannot be read together yet; select one kind",
+                self.path
+            )));
+        }
+        let batches = file.batches(&marks, (self.start, self.length), BATCH_ROWS)?;
+        let reshape = Reshape::new(&self.path, arrow.clone(), planned);
+        // From the columns that were read to those that are wanted: no column has another source than its like.
+        let (_, rest) =
+            plan_columns(&Rules { path: &self.path, constants: &() }, &wanted.projection, output, arrow.fields())?;
+        let rest = Reshape::new(&self.path, output.clone(), rest);
+        let residual = self.residual.rewrite_not();
+        Ok(Box::new(batches.map(move |batch| {
+            let batch = reshape.apply(&batch?)?;
+            let batch = match &residual {
+                Expression::True => batch,
+                residual => filter_record_batch(&batch, &residual.evaluate(&batch)?)
+                    .map_err(|error| Error::Internal(error.to_string()))?,
+            };
+            rest.apply(&batch)
+        })))
+    }
+}
+
+impl Wanted {
+    /// The columns of a file with the ids that they are read by: its own, else those of the name mapping, else positions.
+    fn with_ids(&self, fields: &Fields) -> Fields {
+        match &self.name_mapping {
+            _ if has_ids(fields) => fields.clone(),
+            Some(mapping) => with_mapped_ids(fields, mapping),
+            None => with_positional_ids(fields),
+        }
+    }
+
+    /// The columns of the projection and those that a filter tests.
+    fn with_filtered(&self, filter: &BoundExpr) -> Result<Schema> {
+        let mut ids = self.projection.projected_ids();
+        ids.extend(filter.predicates().map(|predicate| predicate.term.reference.id));
+        Ok(self.schema.project(&ids)?)
+    }
+}
+
+fn has_nanoseconds(schema: &Schema) -> bool {
+    let nanoseconds = [Type::from(PrimitiveType::TimestampNs), Type::from(PrimitiveType::TimestamptzNs)];
+    schema.ids().iter().any(|id| schema.find_type(*id).is_some_and(|ty| nanoseconds.contains(ty)))
+}
+
+/// No partition.
+impl Constants for () {
+    fn identity(&self, _: i32) -> Option<Option<Value>> {
+        None
     }
 }
 
