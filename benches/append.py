@@ -102,6 +102,7 @@ def main() -> None:
         table = peers.icefield(True)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         assert table.scan().count() == options.rows
+        size = peers.rows.nbytes >> 20
         for title, partitioned in (("plain", False), ("day and bucket(8): 80 files", True)):
             runs: dict[str, Callable[[], object]] = {
                 "icefield": lambda p=partitioned: peers.icefield(p),
@@ -111,7 +112,8 @@ def main() -> None:
             }
             answers.append(measure(title, runs, rounds=options.rounds))
     report(f"append of {options.rows:,} rows × 8", answers, floor="pyarrow")
-    print(f"\nicefield's peak memory grew by {grown / 1024:,.0f} MiB while it wrote 80 files from {peers.rows.nbytes >> 20} MiB of rows.")
+    grown_mib = grown / 1024
+    print(f"\nPeak memory grew by {grown_mib:,.0f} MiB while icefield wrote 80 files from {size} MiB of rows.")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ class Row:
     amount: float | None = None
 
 
-def measure(question: str, peers: dict[str, Callable[[], object]], *, rounds: int = 5, amount: float | None = None) -> Row:
+def measure(
+    question: str, peers: dict[str, Callable[[], object]], *, rounds: int = 5, amount: float | None = None
+) -> Row:
     """Time each peer ``rounds`` times, interleaved, and keep the best.
 
     Parameters
@@ -48,7 +50,9 @@ def measure(question: str, peers: dict[str, Callable[[], object]], *, rounds: in
     return Row(question, best, amount)
 
 
-def report(title: str, rows: Sequence[Row], *, ours: str = "icefield", floor: str | None = None, unit: str = "") -> None:
+def report(
+    title: str, rows: Sequence[Row], *, ours: str = "icefield", floor: str | None = None, unit: str = ""
+) -> None:
     """Print the table; ratios are peer's time over ours (above 1: we are faster), the floor's ours over its time.
 
     Parameters

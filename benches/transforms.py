@@ -1,6 +1,7 @@
 """Transforms of 5 million values beside ``pyiceberg_core.transform``, and beside a copy of the values.
 
-The floor is a plain copy of the input's buffers: no kernel that writes a value for each one it reads can beat it by much.
+The floor is a plain copy of the input's buffers: no kernel that writes a value for each one it reads can beat it
+by much.
 Answers are compared before anything is timed; a transform that the peer refuses is measured without it.
 """
 

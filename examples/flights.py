@@ -122,7 +122,9 @@ def plain_part(table: ice.Table) -> None:
 
     with step("DuckDB over the same scan"):
         reader = table.scan(selected_fields=("dest", "distance")).to_arrow_batch_reader()  # noqa: F841 - DuckDB finds it
-        best = duckdb.sql("SELECT dest, count(*) n, max(distance) miles FROM reader GROUP BY dest ORDER BY n DESC LIMIT 3")
+        best = duckdb.sql(
+            "SELECT dest, count(*) n, max(distance) miles FROM reader GROUP BY dest ORDER BY n DESC LIMIT 3"
+        )
         rows = best.fetchall()
     for dest, count, miles in rows:
         console.print(f"  {dest}: {count:,} flights, up to {miles:,} miles")
@@ -157,7 +159,12 @@ def main() -> None:
 
     console.print(f"\nDone in {time.perf_counter() - started:.0f} s. The table is yours to explore:\n")
     options = f"--uri sqlite:///{warehouse}/catalog.db"
-    for command in ("catalog list", f"table show {NAME}", f"table files {NAME}", f"table plan {NAME} --where \"carrier = 'UA'\""):
+    for command in (
+        "catalog list",
+        f"table show {NAME}",
+        f"table files {NAME}",
+        f"table plan {NAME} --where \"carrier = 'UA'\"",
+    ):
         console.print(f"  .venv/bin/icefield {options} {command}", soft_wrap=True)
 
 

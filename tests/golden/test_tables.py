@@ -1,4 +1,4 @@
-"""Golden tables through the public API: the rows of every snapshot, branch and tag, and the rows of every planned filter.
+"""Golden tables through the public API: the rows of every snapshot, branch and tag, and of every planned filter.
 
 What is not built yet must refuse by `UnsupportedFeatureError`, and never answer other rows.
 """
@@ -18,6 +18,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+
+pytestmark = pytest.mark.golden
 
 ROOT = Path(__file__).parents[2]
 PLACES = [os.environ.get("ICEFIELD_GOLDEN"), ROOT / "tests/data/golden", ROOT / "../shared/golden"]
@@ -89,13 +91,16 @@ def states() -> list[Any]:
         table = facts(name)
         if table.get("current") and "rows_file" in table["current"]:
             found.append(pytest.param(name, {}, table["current"], id=f"{name}-current"))
-        for snapshot in table.get("snapshots", []):
-            if "rows_file" in snapshot:
-                at = {"snapshot_id": snapshot["snapshot_id"]}
-                found.append(pytest.param(name, at, snapshot, id=f"{name}-{snapshot['snapshot_id']}"))
-        for ref in table.get("refs", []):
-            if "rows_file" in ref:
-                found.append(pytest.param(name, {"ref": ref["name"]}, ref, id=f"{name}-{ref['name']}"))
+        found.extend(
+            pytest.param(name, {"snapshot_id": item["snapshot_id"]}, item, id=f"{name}-{item['snapshot_id']}")
+            for item in table.get("snapshots", [])
+            if "rows_file" in item
+        )
+        found.extend(
+            pytest.param(name, {"ref": item["name"]}, item, id=f"{name}-{item['name']}")
+            for item in table.get("refs", [])
+            if "rows_file" in item
+        )
     return found
 
 
@@ -147,7 +152,9 @@ def plans() -> list[Any]:
 @pytest.mark.parametrize(("name", "case"), plans())
 def test_filtered_rows(name: str, case: dict[str, Any], scratch: Path) -> None:
     table = open_table(name, scratch)
-    schema_id = next((s["schema_id"] for s in facts(name)["snapshots"] if s["snapshot_id"] == case.get("snapshot_id")), None)
+    schema_id = next(
+        (s["schema_id"] for s in facts(name)["snapshots"] if s["snapshot_id"] == case.get("snapshot_id")), None
+    )
     schema = table.schema() if schema_id is None else table.schemas()[schema_id]
     expr = None if case["expr"] is None else filter_of(case["expr"], schema)
     scan = table.scan(expr, snapshot_id=case.get("snapshot_id"), case_sensitive=case.get("case_sensitive", True))

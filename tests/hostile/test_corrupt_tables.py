@@ -1,4 +1,4 @@
-"""Each damaged file of the golden data: a typed error that names the file, at the step that meets it, and never a panic."""
+"""Each damaged file of the golden data: a typed error that names the file, at the step that meets it; no panic."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import icefield as ice
+
+pytestmark = pytest.mark.golden
 
 ROOT = Path(__file__).parents[2]
 PLACES = [os.environ.get("ICEFIELD_GOLDEN"), ROOT / "tests/data/golden", ROOT / "../shared/golden"]

@@ -82,7 +82,12 @@ def test_a_wrong_key_is_an_error_without_the_secret(endpoint: str, tmp_path: Pat
         "cloud",
         uri=f"sqlite:///{tmp_path}/catalog.db",
         warehouse="s3://no-such-bucket/w",
-        **{"s3.endpoint": endpoint, "s3.secret-access-key": "not-to-be-seen", "s3.access-key-id": "a", "s3.region": "r"},
+        **{
+            "s3.endpoint": endpoint,
+            "s3.secret-access-key": "not-to-be-seen",
+            "s3.access-key-id": "a",
+            "s3.region": "r",
+        },
     )
     catalog.create_namespace("db")
     with pytest.raises(ice.IcefieldError) as caught:
