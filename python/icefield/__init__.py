@@ -8,7 +8,29 @@ from __future__ import annotations
 from icefield import catalog, errors, expressions, manifests, puffin, transforms, types, values
 from icefield._core import __version__, murmur3_32
 from icefield.catalog import Catalog, list_catalogs, load_catalog
-from icefield.errors import IcefieldError
+from icefield.errors import (
+    AlreadyExistsError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    CorruptDataError,
+    IcefieldError,
+    InvalidArgumentError,
+    MissingFileError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchCatalogError,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    NotFoundError,
+    NotInstalledError,
+    StorageError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+    ValidationError,
+    ValidationException,
+)
 from icefield.metadata import Snapshot, SnapshotRef, TableMetadata
 from icefield.partitioning import PartitionField, PartitionSpec
 from icefield.puffin import DeletionVector
@@ -18,10 +40,25 @@ from icefield.table import Table
 from icefield.types import NestedField
 
 __all__ = [
+    "AlreadyExistsError",
     "Catalog",
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "CorruptDataError",
     "DeletionVector",
     "IcefieldError",
+    "InvalidArgumentError",
+    "MissingFileError",
+    "NamespaceAlreadyExistsError",
+    "NamespaceNotEmptyError",
     "NestedField",
+    "NoSuchCatalogError",
+    "NoSuchIcebergTableError",
+    "NoSuchNamespaceError",
+    "NoSuchPropertyException",
+    "NoSuchTableError",
+    "NotFoundError",
+    "NotInstalledError",
     "PartitionField",
     "PartitionSpec",
     "Schema",
@@ -29,8 +66,13 @@ __all__ = [
     "SnapshotRef",
     "SortField",
     "SortOrder",
+    "StorageError",
     "Table",
+    "TableAlreadyExistsError",
     "TableMetadata",
+    "UnsupportedFeatureError",
+    "ValidationError",
+    "ValidationException",
     "__version__",
     "catalog",
     "errors",

@@ -52,23 +52,23 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_two_processes_append_and_lose_nothing(uri: str, tmp_path: Path) -> None:
-    catalog = ice.load_catalog("race", uri=uri, warehouse=str(tmp_path))
-    catalog.create_namespace("db")
-    schema = pa.schema([("writer", pa.int32()), ("n", pa.int32())])
-    # Retries are for strangers who meet by chance; two that do nothing but commit meet all the time.
-    catalog.create_table("db.t", schema=schema, properties={"commit.retry.num-retries": "100"})
+    with ice.load_catalog("race", uri=uri, warehouse=str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        schema = pa.schema([("writer", pa.int32()), ("n", pa.int32())])
+        # Retries are for strangers who meet by chance; two that do nothing but commit meet all the time.
+        catalog.create_table("db.t", schema=schema, properties={"commit.retry.num-retries": "100"})
 
-    arguments = [sys.executable, "-c", WRITER, uri, str(tmp_path)]
-    writers = [subprocess.Popen([*arguments, str(writer), str(APPENDS)]) for writer in (0, 1)]
-    assert [process.wait(300) for process in writers] == [0, 0]
+        arguments = [sys.executable, "-c", WRITER, uri, str(tmp_path)]
+        writers = [subprocess.Popen([*arguments, str(writer), str(APPENDS)]) for writer in (0, 1)]
+        assert [process.wait(300) for process in writers] == [0, 0]
 
-    table = catalog.load_table("db.t")
-    rows = table.scan().to_arrow().to_pylist()
-    wanted = [(writer, n) for writer in (0, 1) for n in range(APPENDS)]
-    assert sorted((row["writer"], row["n"]) for row in rows) == wanted
-    snapshots = table.snapshots()
-    assert len(snapshots) == 2 * APPENDS
-    in_order = sorted(snapshots, key=lambda snapshot: snapshot.sequence_number)
-    parents = [snapshot.parent_snapshot_id for snapshot in in_order]
-    assert parents == [None, *(snapshot.snapshot_id for snapshot in in_order[:-1])]
-    assert table.current_snapshot().snapshot_id == in_order[-1].snapshot_id
+        table = catalog.load_table("db.t")
+        rows = table.scan().to_arrow().to_pylist()
+        wanted = [(writer, n) for writer in (0, 1) for n in range(APPENDS)]
+        assert sorted((row["writer"], row["n"]) for row in rows) == wanted
+        snapshots = table.snapshots()
+        assert len(snapshots) == 2 * APPENDS
+        in_order = sorted(snapshots, key=lambda snapshot: snapshot.sequence_number)
+        parents = [snapshot.parent_snapshot_id for snapshot in in_order]
+        assert parents == [None, *(snapshot.snapshot_id for snapshot in in_order[:-1])]
+        assert table.current_snapshot().snapshot_id == in_order[-1].snapshot_id
