@@ -1,0 +1,80 @@
+"""The house itself: arrows between the rooms run one way, rooms are no larger than one sees into, data stay small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MOST_LINES = 700
+MOST_BYTES = 1_000_000
+MOST_DATA = 25_000_000
+
+#: What a crate may stand on, of our own crates.
+ARROWS = {
+    "icefield-format": set(),
+    "icefield-orc": set(),
+    "icefield-table": {"icefield-format", "icefield-orc"},
+    "icefield-python": {"icefield-format", "icefield-orc", "icefield-table"},
+}
+
+#: What does I/O, runs threads or knows Python: none of it enters the cores.
+NOT_IN_CORES = {"arrow-cast", "futures", "object_store", "parquet", "pyo3", "rayon", "reqwest", "tokio"}
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    """List the files of the repository, where it is one."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listing.stdout.split("\0") if name.endswith(suffixes)]
+    return [path for path in paths if path.is_file()]
+
+
+def test_crates_depend_downwards_and_the_cores_do_no_io() -> None:
+    if shutil.which("cargo") is None:
+        pytest.skip("no cargo")
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
+    packages = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)["packages"]
+    found = {
+        package["name"]: {item["name"] for item in package["dependencies"] if item["kind"] is None}
+        for package in packages
+    }
+    assert set(found) == set(ARROWS)
+    for name, dependencies in found.items():
+        assert dependencies & set(ARROWS) == ARROWS[name], name
+    for core in ("icefield-format", "icefield-orc"):
+        assert not found[core] & NOT_IN_CORES, core
+
+
+def test_nothing_imports_spark_or_the_command_line() -> None:
+    package = ROOT / "python" / "icefield"
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).parts[0]
+        if room in ("spark", "cli"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            top_level = not line.startswith((" ", "\t"))
+            assert not (top_level and "icefield.spark" in line and "import" in line), f"{path}:{number}"
+            assert "icefield.cli" not in line, f"{path}:{number}"
+
+
+def test_files_are_no_larger_than_one_sees_into() -> None:
+    sources = [path for path in tracked(".rs", ".py", ".pyi") if path.name != "_core.pyi"]
+    lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in sources}
+    assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_names_say_what_is_inside() -> None:
+    empty = {"utils", "util", "helpers", "misc", "common"}
+    assert [path for path in tracked(".rs", ".py") if path.stem in empty] == []
+
+
+def test_data_stay_small() -> None:
+    sizes = {path: path.stat().st_size for path in tracked("")}
+    assert {path: size for path, size in sizes.items() if size > MOST_BYTES} == {}
+    assert sum(size for path, size in sizes.items() if (ROOT / "tests/data") in path.parents) < MOST_DATA
