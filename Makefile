@@ -83,7 +83,7 @@ $(JAVA_VENV)/installed: requirements/java.txt | need-python
 # --- what people run ---
 
 demo: $(STAMPS)/extension $(STAMPS)/java
-	@$(SPARK_ENV) $(BIN)/python -m icefield.spark.demo
+	@$(SPARK_ENV) $(BIN)/python examples/flights.py
 
 test: test-rust test-python
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from icefield.schema import Schema
 
@@ -100,6 +101,13 @@ class DataScan:
         opened: Any = require("duckdb").connect() if connection is None else connection
         opened.register(table_name, self.to_arrow())
         return opened  # type: ignore[no-any-return]
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """Give the rows as a DataFrame of this session, read by its executors."""
+        require("pyspark")
+        from icefield.spark import of_scan
+
+        return of_scan(spark, self)
 
     def count(self) -> int:
         """Count the rows; without reading files where metadata suffice."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from icefield._core import Storage, TableState
+from icefield._core import Storage, TableState, WritePlan
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.partitioning import PartitionSpec
 from icefield.scan import DataScan, fields_of
 
 if TYPE_CHECKING:
@@ -156,6 +157,16 @@ class Table:
         ids = [schema["schema-id"] for schema in self._document.get("schemas", [])]
         return {schema_id: self._state.schema(schema_id) for schema_id in ids} or {0: self.schema()}
 
+    def spec(self) -> PartitionSpec:
+        """Give the partitioning of new files."""
+        default = self._document["default-spec-id"]
+        return self.specs()[default]
+
+    def specs(self) -> dict[int, PartitionSpec]:
+        """Give all partitionings by their ids."""
+        specs = self._document["partition-specs"]
+        return {spec["spec-id"]: PartitionSpec.from_json(spec) for spec in specs}
+
     @property
     def properties(self) -> dict[str, str]:
         """Table properties."""
@@ -287,6 +298,21 @@ class Table:
         )
         self._become(state)
         return self
+
+    def _commit_files(
+        self, plan: WritePlan, written: Sequence[bytes], snapshot_properties: Mapping[str, str], branch: str
+    ) -> None:
+        """Append what the tasks of a distributed write wrote, in one snapshot."""
+        properties = {key: str(value) for key, value in snapshot_properties.items()}
+        state, _, _ = plan.append(
+            self._state,
+            self._require_catalog(),
+            self._identifier,
+            written,
+            branch=branch,
+            snapshot_properties=properties,
+        )
+        self._become(state)
 
     def refresh(self) -> Table:
         """Take this table to its newest metadata.

@@ -21,6 +21,7 @@ mod table;
 mod transforms;
 mod types;
 mod values;
+mod write;
 
 use pyo3::prelude::*;
 
@@ -43,6 +44,7 @@ const ROOMS: &[Room] = &[
     sorting::register,
     metadata::register,
     scan::register,
+    write::register,
 ];
 
 #[pymodule(gil_used = false)]

@@ -1,5 +1,6 @@
 //! Scans: what is read of a table, planned and given out as Arrow.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
@@ -10,18 +11,21 @@ use icefield_table::plan::{At, Plan, Scan};
 use icefield_table::read::stream::BatchStream;
 use icefield_table::read::task::{FilePart, ReadTask, Wanted};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
 
-use crate::capsule::{ArrowStream, ArrowTable};
+use crate::capsule::{ArrowStream, ArrowTable, SchemaInput};
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
 use crate::schema::PySchema;
+use crate::storage::PyStorage;
 use crate::table::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyScan>()?;
-    module.add_class::<PyPlan>()
+    module.add_class::<PyPlan>()?;
+    module.add_class::<PyReadTask>()
 }
 
 /// What is read of a table: a snapshot, some of its columns, some of its rows.
@@ -40,6 +44,11 @@ pub struct PyPlan {
     plan: Plan,
     split: SplitOptions,
 }
+
+/// Parts of files that one worker reads, on this machine or another.
+#[pyclass(frozen, name = "ReadTask", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyReadTask(ReadTask);
 
 /// A stream of batches as Arrow's readers are.
 struct Reader(BatchStream);
@@ -159,6 +168,29 @@ impl PyScan {
         let plan = py.detach(|| self.scan.plan())?;
         Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata) })
     }
+
+    /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given.
+    #[pyo3(signature = (plan, *, places=None, split_size=None))]
+    fn tasks(
+        &self,
+        py: Python<'_>,
+        plan: &Bound<'_, PyPlan>,
+        places: Option<HashSet<usize>>,
+        split_size: Option<i64>,
+    ) -> Result<Vec<PyReadTask>> {
+        let PyPlan { plan, split } = plan.get();
+        let options = SplitOptions { split_size: split_size.unwrap_or(split.split_size), ..*split };
+        let mut tasks = py.detach(|| self.scan.tasks(plan, &self.wanted, &options))?;
+        if let Some(places) = places {
+            let entries = plan.manifests.iter().map(|manifest| &manifest.entries);
+            let paths = entries.flat_map(|entries| (0..entries.len()).map(|row| entries.file_path.value(row)));
+            let wanted: HashSet<&str> =
+                paths.enumerate().filter(|(at, _)| places.contains(at)).map(|at| at.1).collect();
+            tasks.iter_mut().for_each(|task| task.parts.retain(|part| wanted.contains(part.path.as_str())));
+            tasks.retain(|task| !task.parts.is_empty());
+        }
+        Ok(tasks.into_iter().map(PyReadTask).collect())
+    }
 }
 
 #[pymethods]
@@ -199,6 +231,41 @@ impl PyPlan {
 
     fn __len__(&self) -> usize {
         self.plan.len()
+    }
+}
+
+#[pymethods]
+impl PyReadTask {
+    /// The task that `to_bytes` made into bytes.
+    #[staticmethod]
+    fn from_bytes(data: PyBackedBytes) -> Result<Self> {
+        Ok(Self(ReadTask::from_bytes(&data)?))
+    }
+
+    /// All that another machine must know, but how to reach the storage.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.to_bytes()?))
+    }
+
+    /// Names of the columns of the rows, in their order.
+    #[getter]
+    fn column_names(&self) -> Vec<&str> {
+        self.0.wanted.projection.fields().iter().map(|field| field.name.as_str()).collect()
+    }
+
+    /// The rows; in the types of `schema` where an engine takes no others.
+    #[pyo3(signature = (storage, *, schema=None))]
+    fn rows(&self, storage: &Bound<'_, PyStorage>, schema: Option<SchemaInput>) -> Result<ArrowStream> {
+        let stream = self.0.clone().batches(&storage.get().0, None)?;
+        let stream = match schema {
+            Some(target) => stream.as_schema(target.0)?,
+            None => stream,
+        };
+        Ok(ArrowStream::new(Box::new(Reader(stream))))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.parts.len()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use icefield_table::storage::{Existing, Storage};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyType};
 
 use crate::errors::Result;
 
@@ -20,6 +20,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, name = "Storage", module = "icefield._core")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
+
+/// Arguments that make a storage: properties, and old prefixes of paths to new ones.
+type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>);
 
 #[pymethods]
 impl PyStorage {
@@ -41,6 +44,11 @@ impl PyStorage {
         Ok(py.detach(|| self.0.exists(path))?)
     }
 
+    /// Where a path of metadata really lies, as a URL.
+    fn resolve(&self, path: &str) -> Result<String> {
+        Ok(self.0.resolve(path)?.to_string())
+    }
+
     /// Write a file whole; without ``overwrite`` one that exists is an error.
     #[pyo3(signature = (path, data, *, overwrite=false))]
     fn write(&self, py: Python<'_>, path: &str, data: PyBackedBytes, overwrite: bool) -> Result<()> {
@@ -57,6 +65,12 @@ impl PyStorage {
     fn list(&self, py: Python<'_>, folder: &str) -> Result<Vec<(String, u64)>> {
         let entries = py.detach(|| self.0.list(folder))?;
         Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())
+    }
+
+    /// Pickles with its properties, secrets among them: executors must reach the same files.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, StorageParts) {
+        let storage = &slf.get().0;
+        (slf.get_type(), (storage.properties().clone(), storage.relocation().iter().cloned().collect()))
     }
 
     fn __repr__(&self) -> String {

@@ -39,9 +39,9 @@ enum Fields {
 }
 
 /// A catalog of Python, asked for one table's pointer.
-struct CatalogPointer {
-    catalog: Py<PyAny>,
-    identifier: Py<PyAny>,
+pub struct CatalogPointer {
+    pub catalog: Py<PyAny>,
+    pub identifier: Py<PyAny>,
 }
 
 impl Pointer for CatalogPointer {
@@ -103,7 +103,7 @@ impl PyTableState {
         }
     }
 
-    fn with(&self, committed: Committed) -> Self {
+    pub fn with(&self, committed: Committed) -> Self {
         Self { storage: self.storage.clone(), committed: Arc::new(committed) }
     }
 }

@@ -8,8 +8,9 @@ Iceberg's meaning of a row filter is kept when it becomes a column: null matches
 from __future__ import annotations
 
 import datetime as dt
+import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def pushed(spark_filter: Filter) -> Json | None:
     term = _term(spark_filter.attribute)  # type: ignore[attr-defined]
     if name in ("IsNull", "IsNotNull"):
         return {"type": "is-null" if name == "IsNull" else "not-null", "term": term}
-    value = getattr(spark_filter, "value", None)
+    value: Any = getattr(spark_filter, "value", None)
     if name == "EqualNullSafe":
         return {"type": "is-null", "term": term} if value is None else _predicate("eq", term, value)
     if name in _COMPARISONS:
@@ -64,7 +65,7 @@ def pushed(spark_filter: Filter) -> Json | None:
 def _negated(child: Filter) -> Json | None:
     """Negate a pushed filter. SQL's NOT drops nulls and Iceberg's negations keep them: more rows, never fewer."""
     name, term = type(child).__name__, _term(child.attribute)  # type: ignore[attr-defined]
-    value = getattr(child, "value", None)
+    value: Any = getattr(child, "value", None)
     if name == "EqualTo":
         return _predicate("not-eq", term, value)
     if name == "In":
@@ -98,7 +99,7 @@ def _literal(value: Any) -> Json | None:
         return value
     if isinstance(value, float):
         # NaN is a value for Spark and matches nothing in Iceberg; the two zeros are one for Spark.
-        return value if value == value and value != 0 and abs(value) != float("inf") else None
+        return value if math.isfinite(value) and value != 0 else None
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, dt.datetime):
@@ -170,24 +171,20 @@ def _column_predicate(kind: str, expression: Json, types: dict[str, str]) -> Col
     return F.coalesce(answer, F.lit(kind in ("not-eq", "not-starts-with")))
 
 
-def _comparison(kind: str, values: Column, literal: Any) -> Column:
-    if kind == "eq":
-        return values == literal
-    if kind == "not-eq":
-        return values != literal
-    if kind == "lt":
-        return values < literal
-    if kind == "lt-eq":
-        return values <= literal
-    if kind == "gt":
-        return values > literal
-    if kind == "gt-eq":
-        return values >= literal
-    if kind == "starts-with":
-        return values.startswith(literal)
-    if kind == "not-starts-with":
-        return ~values.startswith(literal)
-    raise NotInSpark
+def _comparison(kind: str, values: Any, literal: Any) -> Column:
+    compared: dict[str, Callable[[], Column]] = {
+        "eq": lambda: values == literal,
+        "not-eq": lambda: values != literal,
+        "lt": lambda: values < literal,
+        "lt-eq": lambda: values <= literal,
+        "gt": lambda: values > literal,
+        "gt-eq": lambda: values >= literal,
+        "starts-with": lambda: values.startswith(literal),
+        "not-starts-with": lambda: ~values.startswith(literal),
+    }
+    if kind not in compared:
+        raise NotInSpark
+    return compared[kind]()
 
 
 def _spark_literal(value: Json, type_name: str) -> Any:

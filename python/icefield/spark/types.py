@@ -7,6 +7,8 @@ expects, so the table of types is kept here and held by tests instead of being t
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from icefield.errors import UnsupportedFeatureError
@@ -109,6 +111,76 @@ def _primitive(kind: str, path: str) -> st.DataType:
         raise UnsupportedFeatureError(msg)
     found: st.DataType = getattr(st, name)()
     return found
+
+
+def iceberg_schema(schema: st.StructType) -> ice.Schema:
+    """Give the Iceberg schema of Spark columns, for a new table; ids are numbered through.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If Iceberg has no type for a column (intervals); the message names it.
+
+    """
+    from icefield.schema import Schema
+
+    numbers = count(1)
+    fields = _iceberg_fields(schema, numbers, "")
+    return Schema.from_json(json.dumps({"type": "struct", "schema-id": 0, "fields": fields}))
+
+
+def _iceberg_fields(schema: st.StructType, numbers: Iterator[int], path: str) -> list[dict[str, Any]]:
+    ids = [next(numbers) for _ in schema.fields]
+    fields = []
+    for field_id, field in zip(ids, schema.fields, strict=True):
+        kind = _iceberg_type(field.dataType, numbers, path + field.name)
+        made = {"id": field_id, "name": field.name, "required": not field.nullable, "type": kind}
+        comment = field.metadata.get("comment")
+        fields.append({**made, "doc": comment} if comment else made)
+    return fields
+
+
+_ICEBERG_NAMES = {
+    "tinyint": "int",
+    "smallint": "int",
+    "int": "int",
+    "bigint": "long",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+    "string": "string",
+    "binary": "binary",
+    "void": "unknown",
+    "variant": "variant",
+}
+
+
+def _iceberg_type(kind: st.DataType, numbers: Iterator[int], path: str) -> Any:
+    from pyspark.sql import types as st
+
+    if isinstance(kind, st.StructType):
+        return {"type": "struct", "fields": _iceberg_fields(kind, numbers, f"{path}.")}
+    if isinstance(kind, st.ArrayType):
+        made = {"type": "list", "element-id": next(numbers), "element-required": not kind.containsNull}
+        return {**made, "element": _iceberg_type(kind.elementType, numbers, f"{path}.element")}
+    if isinstance(kind, st.MapType):
+        made = {"type": "map", "key-id": next(numbers), "value-id": next(numbers)}
+        made["value-required"] = not kind.valueContainsNull
+        made["key"] = _iceberg_type(kind.keyType, numbers, f"{path}.key")
+        return {**made, "value": _iceberg_type(kind.valueType, numbers, f"{path}.value")}
+    if isinstance(kind, st.DecimalType):
+        return f"decimal({kind.precision}, {kind.scale})"
+    name = kind.simpleString()
+    if name.startswith("time("):
+        return "time"
+    if name.startswith(("char(", "varchar(", "string ")):
+        return "string"
+    if name not in _ICEBERG_NAMES:
+        raise UnsupportedFeatureError(f"column {path!r}: Iceberg has no type for Spark's {name}")
+    return _ICEBERG_NAMES[name]
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:

@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod modes;
 pub mod options;
 mod parquet_schema;
+pub mod plan;
 pub mod route;
 pub mod sort;
 pub mod wire;
@@ -19,4 +20,5 @@ mod writer;
 
 pub use conform::Matching;
 pub use options::WriteOptions;
+pub use plan::WritePlan;
 pub use writer::{Distribution, TableWriter, WriterConfig};

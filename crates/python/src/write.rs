@@ -1,0 +1,173 @@
+//! Distributed writes: a plan made by the driver, writers in the executors, one commit of what they wrote.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::Schema as ArrowSchema;
+use icefield_format::manifest::DataFile;
+use icefield_table::commit::{self, SnapshotOptions};
+use icefield_table::write::conform::Matching;
+use icefield_table::write::{Distribution, TableWriter, WritePlan};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use crate::capsule::{SchemaInput, StreamInput};
+use crate::errors::Result;
+use crate::storage::PyStorage;
+use crate::table::{CatalogPointer, PyTableState};
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyWritePlan>()?;
+    module.add_class::<PyTaskWriter>()
+}
+
+/// One write into a table, as all its tasks must know it.
+#[pyclass(frozen, name = "WritePlan", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyWritePlan(WritePlan);
+
+/// Writes the data files of one task.
+#[pyclass(frozen, name = "TaskWriter", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyTaskWriter {
+    plan: WritePlan,
+    /// None when it is closed.
+    writer: Mutex<Option<TableWriter>>,
+}
+
+#[pymethods]
+impl PyWritePlan {
+    /// A new write into a table as it is now.
+    #[new]
+    #[pyo3(signature = (table, /))]
+    fn py_new(table: &Bound<'_, PyTableState>) -> Self {
+        Self(WritePlan::new(&table.get().committed.metadata))
+    }
+
+    /// The plan that `to_bytes` made into bytes.
+    #[staticmethod]
+    fn from_bytes(data: PyBackedBytes) -> Result<Self> {
+        Ok(Self(WritePlan::from_bytes(&data)?))
+    }
+
+    /// All that an executor must know, but how to reach the storage.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.to_bytes()?))
+    }
+
+    /// Id of the write, a part of the name of every file that it makes.
+    #[getter]
+    fn write_id(&self) -> String {
+        self.0.operation.to_string()
+    }
+
+    /// Whether rows of these columns can be written, without writing any.
+    #[pyo3(signature = (storage, schema, *, allow_missing=true))]
+    fn check(&self, storage: &Bound<'_, PyStorage>, schema: SchemaInput, allow_missing: bool) -> Result<()> {
+        let mut config = self.0.config(storage.get().0.clone(), 0, 0);
+        config.matching = Matching { allow_missing, ignore_extra: false };
+        Ok(TableWriter::new(config, &schema.0).map(drop)?)
+    }
+
+    /// Append what the tasks have written, in one snapshot: the new state, the snapshot's id, the number of rows.
+    #[pyo3(signature = (table, catalog, identifier, written, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new()))]
+    #[expect(clippy::too_many_arguments, reason = "the table, its place in the catalog, and the keywords of a commit")]
+    fn append(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyTableState>,
+        catalog: Py<PyAny>,
+        identifier: Py<PyAny>,
+        written: Vec<PyBackedBytes>,
+        branch: String,
+        snapshot_properties: BTreeMap<String, String>,
+    ) -> Result<(PyTableState, i64, i64)> {
+        let state = table.get();
+        let pointer = CatalogPointer { catalog, identifier };
+        let properties = snapshot_properties.into_iter().collect();
+        let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
+        let (committed, snapshot_id, rows) = py.detach(|| {
+            let files = written.iter().map(|bytes| self.0.files_from_bytes(bytes));
+            let files: Vec<DataFile> =
+                files.collect::<icefield_table::Result<Vec<_>>>()?.into_iter().flatten().collect();
+            let rows = files.iter().map(|file| file.record_count).sum::<i64>();
+            let (committed, snapshot_id) = commit::append(&state.storage.0, &pointer, files, options)?;
+            Ok::<_, icefield_table::Error>((committed, snapshot_id, rows))
+        })?;
+        Ok((state.with(committed), snapshot_id, rows))
+    }
+}
+
+#[pymethods]
+impl PyTaskWriter {
+    /// A writer for one attempt at one task, of rows with the columns of `schema`.
+    ///
+    /// With `clustered`, rows come partition after partition, and one file is open at a time.
+    #[new]
+    #[pyo3(signature = (plan, storage, schema, *, task=0, attempt=0, allow_missing=true, clustered=false))]
+    fn py_new(
+        plan: &Bound<'_, PyWritePlan>,
+        storage: &Bound<'_, PyStorage>,
+        schema: SchemaInput,
+        task: u32,
+        attempt: u64,
+        allow_missing: bool,
+        clustered: bool,
+    ) -> Result<Self> {
+        let plan = plan.get().0.clone();
+        let mut config = plan.config(storage.get().0.clone(), task, attempt);
+        config.matching = Matching { allow_missing, ignore_extra: false };
+        if clustered {
+            config.distribution = Distribution::Clustered;
+        }
+        let schema: Arc<ArrowSchema> = schema.0;
+        Ok(Self { writer: Mutex::new(Some(TableWriter::new(config, &schema)?)), plan })
+    }
+
+    /// Write rows. After an error nothing more can be written: call `abort`.
+    fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
+        Ok(py.detach(|| {
+            let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let writer = guard.as_mut().ok_or_else(closed)?;
+            for batch in rows.0 {
+                writer.write(
+                    &batch.map_err(|error| icefield_table::Error::invalid(format!("the rows given: {error}")))?,
+                )?;
+            }
+            Ok::<_, icefield_table::Error>(())
+        })?)
+    }
+
+    /// Close all files: their descriptions as bytes, for the commit, then their number, rows and bytes.
+    fn close<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyBytes>, usize, i64, i64)> {
+        let (bytes, files) = py.detach(|| {
+            let writer = self.take().ok_or_else(closed)?;
+            let files = writer.finish()?;
+            Ok::<_, icefield_table::Error>((self.plan.files_to_bytes(&files)?, files))
+        })?;
+        let rows = files.iter().map(|file| file.record_count).sum();
+        let size = files.iter().map(|file| file.file_size_in_bytes).sum();
+        Ok((PyBytes::new(py, &bytes), files.len(), rows, size))
+    }
+
+    /// Delete what was written; of no effect after `close`.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| {
+            if let Some(writer) = self.take() {
+                writer.abort();
+            }
+        });
+    }
+}
+
+impl PyTaskWriter {
+    fn take(&self) -> Option<TableWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn closed() -> icefield_table::Error {
+    icefield_table::Error::invalid("this writer is closed")
+}

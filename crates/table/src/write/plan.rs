@@ -1,0 +1,109 @@
+//! What every task of a distributed write must know of the table, as bytes: made once by the driver, sent to all executors.
+
+use std::sync::Arc;
+
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::TableMetadata;
+use icefield_format::spec::{PartitionSpec, SortOrder};
+use icefield_format::types::Schema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use super::wire;
+use super::writer::WriterConfig;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use crate::storage::Storage;
+
+/// Version of the form; a reader refuses others.
+const FORM: u32 = 1;
+
+/// One write, the same for all its tasks.
+#[derive(Debug, Clone)]
+pub struct WritePlan {
+    location: String,
+    settings: Settings,
+    schema: Arc<Schema>,
+    spec: Arc<PartitionSpec>,
+    order: Arc<SortOrder>,
+    /// The write: part of the name of each of its files.
+    pub operation: Uuid,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PlanForm {
+    form: u32,
+    location: String,
+    properties: std::collections::BTreeMap<String, String>,
+    schema: Json,
+    spec: Json,
+    order: Json,
+    operation: Uuid,
+}
+
+impl WritePlan {
+    /// A new write into a table as it is now.
+    pub fn new(metadata: &TableMetadata) -> Self {
+        Self {
+            location: metadata.location().to_owned(),
+            settings: Settings::new(metadata.properties().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
+            schema: metadata.current_schema().clone(),
+            spec: metadata.default_spec().clone(),
+            order: metadata.default_sort_order().clone(),
+            operation: Uuid::new_v4(),
+        }
+    }
+
+    /// How a task writes.
+    pub fn config(&self, storage: Storage, task: u32, attempt: u64) -> WriterConfig {
+        let mut config = WriterConfig::new(storage, self.location.as_str(), self.schema.clone(), self.spec.clone());
+        config.settings = self.settings.clone();
+        config.order = Some(self.order.clone());
+        config.operation = self.operation;
+        (config.task, config.attempt) = (task, attempt);
+        config
+    }
+
+    /// What a task has written, for the driver.
+    pub fn files_to_bytes(&self, files: &[DataFile]) -> Result<Vec<u8>> {
+        wire::to_bytes(files, &self.schema, &self.spec)
+    }
+
+    /// What a task has written, from the executor.
+    pub fn files_from_bytes(&self, bytes: &[u8]) -> Result<Vec<DataFile>> {
+        wire::from_bytes(bytes, &self.schema, &self.spec)
+    }
+
+    /// The plan as bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let form = PlanForm {
+            form: FORM,
+            location: self.location.clone(),
+            properties: self.settings.below("").map(own).collect(),
+            schema: self.schema.to_json(),
+            spec: self.spec.to_json(),
+            order: self.order.to_json(),
+            operation: self.operation,
+        };
+        serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// The plan that [`WritePlan::to_bytes`] made into bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let form: PlanForm =
+            serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("not a write plan: {error}")))?;
+        if form.form != FORM {
+            return Err(Error::invalid(format!("a write plan of form {}, but this icefield reads {FORM}", form.form)));
+        }
+        Ok(Self {
+            location: form.location,
+            settings: Settings::new(form.properties),
+            schema: Arc::new(Schema::from_json(&form.schema)?),
+            spec: Arc::new(PartitionSpec::from_json(&form.spec)?),
+            order: Arc::new(SortOrder::from_json(&form.order)?),
+            operation: form.operation,
+        })
+    }
+}

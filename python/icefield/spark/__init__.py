@@ -1,0 +1,63 @@
+"""Iceberg tables in PySpark, without a jar.
+
+::
+
+    import icefield as ice, icefield.spark as ice_spark
+
+    catalog = ice.load_catalog("local", uri="sqlite:///wh/catalog.db", warehouse="wh")
+    table = catalog.load_table("nyc.flights")
+    df = ice_spark.read(spark, table, filter="distance > 500", columns=["carrier", "distance"])
+    ice_spark.append(df, table)
+
+`read` and `append` plan and commit in the driver: they know the filter and the columns, and use Spark's own Parquet
+reader where it is right. The data source ``spark.read.format("icefield")`` is the same code behind Spark's own face
+(`icefield.spark.source`). `register` makes it and the transforms (``icefield_bucket(16, id)``) known to a session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icefield._optional import require
+
+require("pyspark")
+require("pyarrow")
+
+from icefield.spark import functions  # noqa: E402
+from icefield.spark.reading import of_scan, read  # noqa: E402
+from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
+from icefield.spark.writing import append  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from icefield.schema import Schema
+
+__all__ = [
+    "append",
+    "arrow_schema",
+    "functions",
+    "iceberg_schema",
+    "of_scan",
+    "read",
+    "register",
+    "schema_of",
+    "spark_schema",
+]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the data source ``icefield`` and the SQL functions ``icefield_*`` known to a session.
+
+    The functions need PySpark 4.1; on 4.0 only the data source is registered.
+    """
+    from icefield.spark.source import Source
+
+    spark.dataSource.register(Source)
+    if functions.AVAILABLE:
+        functions.register(spark)
+
+
+def schema_of(df: DataFrame) -> Schema:
+    """Give the Iceberg schema of a DataFrame's columns, for ``create_table``."""
+    return iceberg_schema(df.schema)

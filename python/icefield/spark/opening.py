@@ -1,0 +1,136 @@
+"""Tables by name, moments of their history, and both as the options of a data source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from icefield.catalog import load_catalog
+from icefield.errors import InvalidArgumentError
+from icefield.table import Table
+
+__all__ = ["Moment", "SourceOptions", "moment_of", "opened"]
+
+#: Arguments of ``Table.scan`` that choose a snapshot.
+Moment = dict[str, Any]
+
+
+def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str]) -> Table:
+    """Give a table, or open the one of this name.
+
+    Parameters
+    ----------
+    table
+        A table, or ``"namespace.name"``.
+    catalog, properties
+        The catalog of a name, as `icefield.load_catalog` takes it.
+
+    """
+    if isinstance(table, Table):
+        if catalog is not None or properties:
+            raise InvalidArgumentError("a catalog is for the name of a table; this is an open table")
+        return table
+    return load_catalog(catalog, **properties).load_table(table)
+
+
+def moment_of(as_of: int | str | datetime | None) -> Moment:
+    """Give the snapshot that is meant: an id, a moment (without a zone: UTC), or the name of a branch or tag."""
+    if as_of is None:
+        return {}
+    if isinstance(as_of, datetime):
+        return {"as_of": as_of}
+    return {"ref": as_of} if isinstance(as_of, str) else {"snapshot_id": as_of}
+
+
+# Names of options that are not properties of the catalog, in lower case.
+_OWN = frozenset(
+    {
+        "path",
+        "catalog",
+        "snapshot-id",
+        "versionasof",
+        "as-of-timestamp",
+        "timestampasof",
+        "branch",
+        "tag",
+        "split-size",
+    }
+)
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options of ``format("icefield")``.
+
+    ``path`` (what ``load`` and ``save`` are given) names the table and ``catalog`` the catalog. ``snapshot-id`` or
+    ``versionAsOf``, ``as-of-timestamp`` (milliseconds) or ``timestampAsOf``, ``branch``, ``tag`` choose a snapshot,
+    ``split-size`` the bytes of a task. Every other option is a property of the catalog: ``uri``, ``warehouse``,
+    ``s3.*``.
+    """
+
+    table: str
+    catalog: str | None
+    own: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
+        """Read the options that Spark hands over."""
+        lowered = {name.lower(): value for name, value in options.items()}
+        table = lowered.get("path")
+        if not table:
+            raise InvalidArgumentError('format("icefield") needs the name of a table: load("namespace.name")')
+        own = {name: value for name, value in lowered.items() if name in _OWN}
+        return cls(table, lowered.get("catalog"), own, {k: v for k, v in lowered.items() if k not in _OWN})
+
+    def open(self) -> Table:
+        """Open the table."""
+        return opened(self.table, self.catalog, self.properties)
+
+    @property
+    def branch(self) -> str:
+        """The branch that is written to."""
+        return self.own.get("branch", "main")
+
+    @property
+    def split_size(self) -> int | None:
+        """Bytes of a task."""
+        text = self.own.get("split-size")
+        return None if text is None else _number("split-size", text)
+
+    def moment(self) -> Moment:
+        """Give the snapshot that is to be read."""
+        given = [name for name in self.own if name not in {"path", "catalog", "split-size"}]
+        if len(given) > 1:
+            raise InvalidArgumentError(f"choose a snapshot by one option, not by {', '.join(sorted(given))}")
+        if not given:
+            return {}
+        name, text = given[0], self.own[given[0]]
+        if name in {"branch", "tag"}:
+            return {"ref": text}
+        if name == "as-of-timestamp":
+            return {"as_of": _number(name, text)}
+        if name == "timestampasof":
+            return {"as_of": _moment(text)}
+        if name == "versionasof" and not text.lstrip("-").isdecimal():
+            return {"ref": text}
+        return {"snapshot_id": _number(name, text)}
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgumentError(f"option {name}: {text!r} is no whole number") from None
+
+
+def _moment(text: str) -> datetime:
+    """Read a time as Spark's ``TIMESTAMP AS OF`` does: text, or seconds from the epoch."""
+    if text.isdecimal():
+        return datetime.fromtimestamp(int(text), timezone.utc)
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise InvalidArgumentError(f"option timestampAsOf: {text!r} is no time; give 2026-01-31 12:00:00") from None

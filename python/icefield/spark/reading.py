@@ -1,0 +1,243 @@
+"""Scans as DataFrames: Spark's own Parquet reader for the files where it is right, the Rust reader for the rest.
+
+Spark's reader is as fast as any, so it reads what needs no help: Parquet files without deletes, of columns whose types
+it knows. It finds columns by field id, but pushes filters down to the file by name; `icefield.spark.history` says which
+columns may keep their names. All else is read by one Python task a group of files, through `mapInArrow`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from icefield._core import ReadTask, Storage
+from icefield.expressions import parse
+from icefield.scan import DataScan, fields_of
+from icefield.spark import filters
+from icefield.spark.history import History
+from icefield.spark.opening import moment_of, opened
+from icefield.spark.session import adopted, is_classic, reader_session, reads_scheme
+from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import types as st
+
+    from icefield.table import Table
+
+__all__ = ["of_scan", "read", "task_rows"]
+
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+def read(
+    spark: SparkSession,
+    table: Table | str,
+    *,
+    filter: Any = None,
+    columns: Iterable[str] | str | None = None,
+    as_of: int | str | datetime | None = None,
+    limit: int | None = None,
+    native: bool = True,
+    catalog: str | None = None,
+    **properties: str,
+) -> DataFrame:
+    """Read a table as a DataFrame.
+
+    The snapshot is chosen now; later commits do not change what the DataFrame gives.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    table
+        A table, or ``"namespace.name"`` in ``catalog``.
+    filter
+        Rows to read, as text (``"distance > 500 AND carrier = 'UA'"``) or as an expression; with Iceberg's meaning of
+        null: ``!=`` and ``NOT IN`` match it. Files that hold no such rows are skipped.
+    columns
+        Columns to read, all by default.
+    as_of
+        Id of a snapshot, a moment (UTC without a zone), or the name of a branch or tag.
+    limit
+        Rows to give at the most.
+    native
+        Whether Spark's own reader may be used.
+    catalog, **properties
+        The catalog of a name, as `icefield.load_catalog` takes it.
+
+    """
+    chosen = ("*",) if columns is None else fields_of(columns)
+    scan = opened(table, catalog, properties).scan(filter, chosen, limit=limit, **moment_of(as_of))
+    return of_scan(spark, scan, native=native)
+
+
+def of_scan(spark: SparkSession, scan: DataScan, *, native: bool = True) -> DataFrame:
+    """Give a scan as a DataFrame."""
+    # Pinned: plans are made again by Spark, and must find the same snapshot.
+    schema = spark_schema(scan.projection())
+    plan = replace(scan, limit=None).plan_files()
+    files = plan.to_arrow()
+    reader = _NativeReader.of(spark, scan, schema) if native and is_classic(spark) else None
+    places = reader.readable(files) if reader else []
+    rest = sorted(set(range(files.num_rows)) - set(places))
+    parts: list[DataFrame] = []
+    if reader and places:
+        parts.append(reader.frame(files["file_path"].take(places).to_pylist()))
+    if rest or not parts:
+        tasks = scan._scan.tasks(plan._plan, places=set(rest))  # noqa: SLF001
+        parts.append(_decoded(spark, tasks, scan._state.storage, schema))  # noqa: SLF001
+    frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+    return frame if scan.limit is None else frame.limit(scan.limit)
+
+
+def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType) -> DataFrame:
+    """Read tasks in Rust, one a Spark task."""
+    if not tasks:
+        return spark.createDataFrame([], schema)
+    sent = [task.to_bytes() for task in tasks]
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield from task_rows(sent[place], storage, schema)
+
+    return spark.range(0, len(sent), 1, len(sent)).mapInArrow(rows, schema)
+
+
+def task_rows(task: bytes, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
+    """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
+    import pyarrow as pa
+
+    # Spark runs a worker a core; threads of our own would only fight with the other workers.
+    os.environ.setdefault("ICEFIELD_THREADS", "1")
+    read = ReadTask.from_bytes(task)
+    wanted = arrow_schema(schema)
+    # The task has the table's order of columns, Spark asks for its own.
+    ordered = pa.schema([wanted.field(name) for name in read.column_names])
+    for batch in read.rows(storage, schema=ordered).to_pyarrow():
+        yield batch if ordered.names == wanted.names else batch.select(wanted.names)
+
+
+class _NativeReader:
+    """Spark's Parquet reader, for one scan."""
+
+    def __init__(
+        self, spark: SparkSession, scan: DataScan, schema: st.StructType, history: History, names: list[str]
+    ) -> None:
+        self._spark = spark
+        self._scan = scan
+        self._schema = schema
+        self._history = history
+        self._names = names
+        self._condition: Callable[[], Column] | None = None
+        self._schemes: dict[str, bool] = {"": True, "file": True}
+
+    @classmethod
+    def of(cls, spark: SparkSession, scan: DataScan, schema: st.StructType) -> _NativeReader | None:
+        """Give the reader of a scan; None if Spark's cannot read its columns or test its filter as Iceberg does."""
+        document = json.loads(scan._state.metadata_json())  # noqa: SLF001
+        history = History.of(document)
+        # Files that came from elsewhere have no ids; Spark would not find their columns.
+        if history is None or _NAME_MAPPING in document.get("properties", {}):
+            return None
+        table_schema = replace(scan, selected_fields=("*",), row_filter=None).projection()
+        condition = _condition(scan, table_schema)
+        if condition is None:
+            return None
+        make, used = condition
+        names = [name for name in table_schema.column_names if name in schema.names or name in used]
+        ids = [field.field_id for field in table_schema.fields if field.name in names]
+        if not names or not all(history.is_plain(field_id) for field_id in ids):
+            return None
+        reader = cls(spark, scan, schema, history, names)
+        reader._condition = make
+        return reader
+
+    def readable(self, files: pa.Table) -> list[int]:
+        """Give the places of the files that need no help."""
+        paths, formats = files["file_path"].to_pylist(), files["file_format"].to_pylist()
+        deletes = files["deletes"].combine_chunks().value_lengths().to_pylist()
+        found = zip(paths, formats, deletes, strict=True)
+        return [
+            place
+            for place, (path, kind, count) in enumerate(found)
+            if kind == "parquet" and not count and self._reachable(path)
+        ]
+
+    def _reachable(self, path: str) -> bool:
+        resolved = self._scan._state.storage.resolve(path)  # noqa: SLF001
+        scheme = urlsplit(resolved).scheme if "://" in resolved else ""
+        if scheme not in self._schemes:
+            self._schemes[scheme] = reads_scheme(self._spark, scheme)
+        # Spark takes paths for patterns, and does not see files whose names begin so.
+        hidden = resolved.rpartition("/")[2].startswith(("_", "."))
+        return self._schemes[scheme] and not hidden and not any(char in resolved for char in "{}[]*?\\")
+
+    def frame(self, paths: list[str]) -> DataFrame:
+        """Read the files."""
+        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql import types as st
+
+        storage = self._scan._state.storage  # noqa: SLF001
+        resolved = [storage.resolve(path) for path in paths]
+        urls = [path if "://" in path else f"file://{path}" for path in resolved]
+        whole = spark_schema(replace(self._scan, selected_fields=tuple(self._names)).projection())
+        asked, columns = [], []
+        for field in whole.fields:
+            field_id = field.metadata[FIELD_ID]
+            name = field.name if self._history.keeps_name(field_id) else self._history.alias(field_id)
+            # Every column is nullable to the reader: a file may be older than a column.
+            asked.append(st.StructField(name, field.dataType, True, field.metadata))
+            columns.append(F.col(_quoted(name)).alias(field.name, metadata=field.metadata))
+        frame = reader_session(self._spark).read.schema(st.StructType(asked)).parquet(*urls).select(*columns)
+        if self._condition is not None:
+            frame = frame.where(self._condition())
+        return adopted(self._spark, frame.select(*(F.col(_quoted(name)) for name in self._schema.names)))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _condition(scan: DataScan, schema: Any) -> tuple[Callable[[], Column] | None, set[str]] | None:
+    """Give the filter as a column and the top-level columns that it names; None if Spark cannot answer it exactly."""
+    if scan.row_filter is None:
+        return None, set()
+    expression = parse(scan.row_filter) if isinstance(scan.row_filter, str) else scan.row_filter
+    bound = expression.bind(schema, scan.case_sensitive).rewrite_not()
+    document = json.loads(bound.to_json())
+    types = dict(_leaves(json.loads(schema.to_json())["fields"], ""))
+    try:
+        filters.column(document, types)
+    except filters.NotInSpark:
+        return None
+    used = {name.partition(".")[0] for name in _terms(document)}
+    return (lambda: filters.column(document, types)), used
+
+
+def _leaves(fields: Iterable[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
+    """Give full names and types of primitive columns; names with a dot cannot be told from paths and are left out."""
+    for field in fields:
+        if "." in field["name"]:
+            continue
+        name, kind = path + field["name"], field["type"]
+        if isinstance(kind, str):
+            yield name, kind
+        elif kind["type"] == "struct":
+            yield from _leaves(kind["fields"], f"{name}.")
+
+
+def _terms(expression: Any) -> Iterator[str]:
+    if isinstance(expression, Mapping):
+        if "term" in expression:
+            yield expression["term"]
+        for part in ("left", "right", "child"):
+            if part in expression:
+                yield from _terms(expression[part])

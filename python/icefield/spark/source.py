@@ -1,0 +1,173 @@
+"""The data source ``icefield``: ``spark.read.format("icefield").load("db.t")``, ``df.write.format("icefield")``, SQL.
+
+The same code as `icefield.spark.read` and `icefield.spark.append`, behind Spark's own face, which gives it less to
+know: columns are not pruned (give ``.schema("id bigint")`` to read some), filters are pushed only from PySpark 4.1 on
+and with ``spark.sql.python.filterPushdown.enabled``, and rows are not brought together by partition. Options:
+`icefield.spark.opening.SourceOptions`.
+
+Every step runs in a process of its own; only what can be pickled goes from one to the next, so the committer opens the
+catalog again from the options.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from icefield.errors import UnsupportedFeatureError
+from icefield.spark.opening import SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import types as st
+    from pyspark.sql.datasource import Filter
+
+    from icefield._core import Storage
+
+__all__ = ["Source"]
+
+# The process that asks for filters; it exists only where pushing them down is enabled.
+_FILTER_PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class Source(DataSource):
+    """Iceberg tables for Spark; a class for Spark, not for people."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the name of the format."""
+        return "icefield"
+
+    def schema(self) -> st.StructType:
+        """Give the columns of the table, field ids in their metadata."""
+        from icefield.spark.types import spark_schema
+
+        options = SourceOptions.of(self.options)
+        return spark_schema(options.open().scan(**options.moment()).projection())
+
+    def reader(self, schema: st.StructType) -> Reader:
+        """Give a reader of some columns."""
+        # A reader that could take filters is refused by Spark where pushing down is disabled, and the setting itself
+        # cannot be seen here.
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        pushing = _FILTER_PLANNER in sys.modules or (spec is not None and spec.name == _FILTER_PLANNER)
+        return (FilteringReader if pushing else Reader)(SourceOptions.of(self.options), schema)
+
+    def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
+        """Give a writer of rows with these columns."""
+        if overwrite:
+            raise UnsupportedFeatureError('overwriting a table is not supported: use mode("append")')
+        from icefield.spark.types import arrow_schema
+        from icefield.spark.writing import Write
+
+        options = SourceOptions.of(self.options)
+        write = Write.of_schema(options.open(), arrow_schema(schema))
+        return Writer(options, write.plan, write.write_id, write.storage)
+
+
+@dataclass(frozen=True)
+class Part(InputPartition):
+    """One task: pieces of data files, and the storage that they lie in."""
+
+    task: bytes
+    storage: Storage
+
+
+class Reader(DataSourceReader):
+    """Reads some columns of a table."""
+
+    def __init__(self, options: SourceOptions, schema: st.StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._filter: Any = None
+
+    def partitions(self) -> list[InputPartition]:
+        """Plan the scan: a partition a group of files."""
+        options, table = self._options, self._options.open()
+        scan = table.scan(self._filter, tuple(self._schema.names), **options.moment())
+        tasks = scan._scan.tasks(scan.plan_files()._plan, split_size=options.split_size)  # noqa: SLF001
+        return [Part(task.to_bytes(), table.storage) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task."""
+        # For a table without rows Spark calls this all the same, with no partition of ours.
+        if isinstance(partition, Part):
+            from icefield.spark.reading import task_rows
+
+            yield from task_rows(partition.task, partition.storage, self._schema)
+
+
+class FilteringReader(Reader):
+    """Reads some columns of a table and skips files by the filters of the query."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take what Iceberg knows for skipping files; Spark still applies every filter itself."""
+        from icefield.errors import InvalidArgumentError
+        from icefield.expressions import from_json
+        from icefield.spark.filters import pushed
+
+        schema = self._options.open().scan(**self._options.moment()).projection()
+        for one in filters:
+            document = pushed(one)
+            try:
+                expression = None if document is None else from_json(document, schema)
+                if expression is None:
+                    continue
+                expression.bind(schema)
+            except InvalidArgumentError:
+                continue  # a literal that the column's type has no value for: the filter stays Spark's alone
+            self._filter = expression if self._filter is None else self._filter & expression
+        return filters
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What a task wrote; None if it had no rows."""
+
+    files: bytes | None
+
+
+class Writer(DataSourceArrowWriter):
+    """Appends to a table."""
+
+    def __init__(self, options: SourceOptions, plan: bytes, write_id: str, storage: Storage) -> None:
+        self._source = options
+        self._plan = plan
+        self._write_id = write_id
+        self._storage = storage
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        from icefield.spark.writing import write_task
+
+        files = write_task(self._plan, self._storage, iterator, clustered=False)
+        return Written(None if files is None else files[0])
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote, in one snapshot."""
+        written = [m.files for m in messages if isinstance(m, Written) and m.files is not None]
+        self._write().commit(self._source.open(), written, self._source.branch, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete the files of a job that failed before its commit was tried.
+
+        Spark calls this also when the commit itself raised. It may have been published all the same, so then nothing is
+        deleted here: a commit that certainly failed has deleted its files itself.
+        """
+        if not messages or None in messages:
+            self._write().clean_up(self._source.open())
+
+    def _write(self) -> Any:
+        from icefield.spark.writing import Write
+
+        return Write(self._plan, self._write_id, self._storage)

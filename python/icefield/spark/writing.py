@@ -1,0 +1,206 @@
+"""Appends from the executors: one Rust writer a task, one commit in the driver.
+
+Rows of a partitioned table are brought together by the table's own transforms first, so that a task writes few files.
+The names of all files of a write hold its id, with the numbers of task and attempt, so that retries never collide, and
+what a failed write has left behind can be found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from icefield._core import Storage, TaskWriter, WritePlan
+from icefield.errors import CommitStateUnknownException, InvalidArgumentError
+from icefield.spark import functions
+from icefield.spark.opening import opened
+from icefield.spark.types import arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from icefield.table import Table
+
+__all__ = ["WRITE_ID", "Write", "append", "write_task"]
+
+#: Entry of the snapshot's summary that tells which write it is.
+WRITE_ID = "icefield.write-id"
+_KEY = "_icefield_key_"
+_RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
+
+
+def append(
+    df: DataFrame,
+    table: Table | str,
+    *,
+    branch: str = "main",
+    snapshot_properties: Mapping[str, str] | None = None,
+    distribution: Literal["hash", "none"] | None = None,
+    catalog: str | None = None,
+    **properties: str,
+) -> Table:
+    """Append the rows of a DataFrame to a table, in one snapshot.
+
+    Parameters
+    ----------
+    df
+        The rows. Columns are found by name, in any order; optional columns may be missing.
+    table
+        A table, which becomes its newest self, or ``"namespace.name"`` in ``catalog``.
+    branch
+        The branch that the snapshot goes to.
+    snapshot_properties
+        Entries of the snapshot's summary.
+    distribution
+        ``"hash"`` brings the rows of a partition together in one task, ``"none"`` leaves them where they are, and each
+        task writes a file a partition. By default the table property ``write.distribution-mode`` says, else ``hash``.
+    catalog, **properties
+        The catalog of a name, as `icefield.load_catalog` takes it.
+
+    Raises
+    ------
+    ValidationError
+        If a column does not fit; it names the column. No job was started.
+    CommitFailedException
+        If other commits won every race; the files written are gone.
+    CommitStateUnknownException
+        If nobody knows whether it was committed; nothing was deleted.
+
+    """
+    target = opened(table, catalog, properties).refresh()
+    write = Write.into(target, df)
+    rows, clustered = _distributed(df, target, distribution)
+    payload = rows.mapInArrow(_tasks_of(write.plan, write.storage, clustered=clustered), _RESULT)
+    try:
+        # Collected once: a second action would write everything again.
+        written = [row["files"] for row in payload.collect()]
+    except BaseException:
+        write.clean_up(target)
+        raise
+    write.commit(target, written, branch, snapshot_properties)
+    return target
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write into a table, as it can be sent to executors."""
+
+    plan: bytes
+    write_id: str
+    storage: Storage
+
+    @classmethod
+    def into(cls, table: Table, df: DataFrame) -> Write:
+        """Begin a write of a DataFrame; columns that do not fit are told here."""
+        return cls.of_schema(table, arrow_schema(df.schema))
+
+    @classmethod
+    def of_schema(cls, table: Table, schema: pa.Schema) -> Write:
+        """Begin a write of rows with these columns."""
+        plan = WritePlan(table._state)  # noqa: SLF001
+        plan.check(table.storage, schema)
+        return cls(plan.to_bytes(), plan.write_id, table.storage)
+
+    def commit(
+        self, table: Table, written: Iterable[bytes], branch: str, snapshot_properties: Mapping[str, str] | None
+    ) -> None:
+        """Commit what the tasks wrote; if that certainly failed, their files are deleted."""
+        properties = {**(snapshot_properties or {}), WRITE_ID: self.write_id}
+        try:
+            table._commit_files(WritePlan.from_bytes(self.plan), list(written), properties, branch)  # noqa: SLF001
+        except CommitStateUnknownException:
+            raise
+        except Exception:
+            self.clean_up(table)
+            raise
+
+    def clean_up(self, table: Table) -> None:
+        """Delete the files of this write, which was certainly not committed; as far as the store lets us."""
+        root = table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
+        with suppress(Exception):
+            for path, _ in self.storage.list(root):
+                if self.write_id in path.rpartition("/")[2]:
+                    self.storage.delete(path)
+
+
+def _tasks_of(plan: bytes, storage: Storage, *, clustered: bool) -> Any:
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        files = write_task(plan, storage, batches, clustered=clustered)
+        if files is not None:
+            types = (pa.binary(), pa.int32(), pa.int64(), pa.int64())
+            arrays = [pa.array([value], kind) for value, kind in zip(files, types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, ["files", "file_count", "row_count", "byte_count"])
+
+    return write
+
+
+def write_task(
+    plan: bytes, storage: Storage, batches: Iterator[pa.RecordBatch], *, clustered: bool
+) -> tuple[bytes, int, int, int] | None:
+    """Write the rows of one Spark task.
+
+    Returns
+    -------
+    tuple or None
+        The files for the commit, their number, their rows and their bytes; None if there were no rows.
+
+    """
+    from pyspark import TaskContext
+
+    os.environ.setdefault("ICEFIELD_THREADS", "1")
+    context = TaskContext.get()
+    task, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+    writer: TaskWriter | None = None
+    try:
+        for batch in batches:
+            if writer is None:
+                opened_plan = WritePlan.from_bytes(plan)
+                writer = TaskWriter(opened_plan, storage, batch.schema, task=task, attempt=attempt, clustered=clustered)
+            writer.write(batch)
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
+    return None if writer is None else writer.close()
+
+
+def _distributed(df: DataFrame, table: Table, distribution: str | None) -> tuple[DataFrame, bool]:
+    """Bring the rows of each partition together; say whether they are."""
+    mode = distribution or table.properties.get("write.distribution-mode", "hash")
+    if mode not in {"hash", "range", "none"}:
+        raise InvalidArgumentError(f"distribution is 'hash' or 'none', not {mode!r}")
+    keys = _keys(df, table) if mode != "none" and functions.AVAILABLE else []
+    if not keys:
+        return df, False
+    names = [f"{_KEY}{place}" for place in range(len(keys))]
+    keyed = df.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
+    # No number of partitions: Spark then joins small ones to what is worth a task.
+    return keyed.repartition(*names).sortWithinPartitions(*names).drop(*names), True
+
+
+def _keys(df: DataFrame, table: Table) -> list[Any]:
+    """Give the partition values as columns; none where a source column is nested, missing or of another type."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    schema = table.schema()
+    types = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
+    given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    keys = []
+    for field in table.spec().fields:
+        transform = str(field.transform)
+        name = None if field.source_id is None else schema.find_column_name(field.source_id)
+        if transform == "void" or name is None or name not in given:
+            continue
+        column = F.col(f"`{name.replace('`', '``')}`")
+        if transform == "identity":
+            keys.append(column)
+        elif given[name] == types.get(name):
+            kind = transform.partition("[")[0]
+            keys.append(functions.apply(transform, column, functions.RESULTS.get(kind, types[name])))
+    return keys

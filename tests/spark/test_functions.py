@@ -1,0 +1,83 @@
+"""The transforms as Spark functions give what `icefield.transforms` gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import icefield as ice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ice_spark = pytest.importorskip("icefield.spark")
+functions = ice_spark.functions
+pytestmark = pytest.mark.skipif(not functions.AVAILABLE, reason="Arrow functions need PySpark 4.1")
+
+SOURCE = """
+    SELECT id AS l, cast(id AS INT) AS i, concat('ä', id) AS s, cast(concat('x', id) AS BINARY) AS b,
+        cast(id / 7 AS DECIMAL(9, 2)) AS dec, date_add(DATE'1969-12-25', cast(id AS INT)) AS day,
+        timestamp_micros(id * 3600000000 - 1) AS tz, TIMESTAMP_NTZ'1969-12-31 23:00:00' + make_interval(0, id) AS ts
+    FROM range(-5, 20) UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+"""
+
+CASES = [
+    *(
+        (f"bucket[{n}]", column, f"icefield_bucket({n}, {column})")
+        for n in (1, 16)
+        for column in ["l", "i", "s", "b", "dec", "day", "tz", "ts"]
+    ),
+    *(
+        (name, column, f"icefield_{name}({column})")
+        for name in ("year", "month", "day")
+        for column in ("day", "tz", "ts")
+    ),
+    *(
+        (name, column, f"icefield_{name}s({column})")
+        for name in ("year", "month", "day", "hour")
+        for column in ("tz", "ts")
+    ),
+    ("truncate[2]", "s", "icefield_truncate(2, s)"),
+    ("truncate[10]", "i", "icefield_truncate_int(10, i)"),
+    ("truncate[10]", "l", "icefield_truncate_long(10, l)"),
+    ("truncate[1]", "b", "icefield_truncate_binary(1, b)"),
+]
+
+
+def test_sql_functions_equal_the_transforms(spark: SparkSession) -> None:
+    source = spark.sql(SOURCE)
+    answers = source.selectExpr("*", *(f"{sql} AS f{n}" for n, (_, _, sql) in enumerate(CASES))).toArrow()
+    for n, (transform, column, sql) in enumerate(CASES):
+        expected = ice.transforms.parse(transform)(answers[column].combine_chunks()).to_pylist()
+        assert answers[f"f{n}"].to_pylist() == expected, sql
+
+
+def test_columns_equal_the_transforms(spark: SparkSession) -> None:
+    f = functions
+    made = [
+        ("bucket[8]", "s", f.bucket(8, "s")),
+        ("truncate[50]", "dec", f.truncate(50, "dec", "decimal(9,2)")),
+        ("truncate[3]", "l", f.truncate(3, "l", "bigint")),
+        ("year", "day", f.year("day")),
+        ("month", "tz", f.month("tz")),
+        ("day", "ts", f.day("ts")),
+        ("hour", "tz", f.hour("tz")),
+    ]
+    answers = (
+        spark.sql(SOURCE).select("*", *(made_of.alias(f"f{n}") for n, (_, _, made_of) in enumerate(made))).toArrow()
+    )
+    for n, (transform, column, _) in enumerate(made):
+        expected = ice.transforms.parse(transform)(answers[column].combine_chunks()).to_pylist()
+        assert answers[f"f{n}"].to_pylist() == expected, transform
+
+
+@pytest.mark.parametrize("call", ["icefield_bucket(l, l)", "icefield_bucket(0, l)", "icefield_truncate(-1, s)"])
+def test_numbers_must_be_one_positive_constant(spark: SparkSession, call: str) -> None:
+    with pytest.raises(Exception, match="must be one positive constant"):
+        spark.sql(SOURCE).selectExpr(call).collect()
+
+
+def test_numbers_of_columns() -> None:
+    with pytest.raises(ice.errors.InvalidArgumentError):
+        functions.bucket(0, "l")

@@ -1,0 +1,151 @@
+"""What is read: pruned files, earlier snapshots, columns that were renamed, dropped and added again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ice_spark = pytest.importorskip("icefield.spark")
+
+
+def numbered(catalog: ice.Catalog, files: int = 4) -> ice.Table:
+    """Make a table of files of ten rows each: ids 0-9, 10-19, …"""
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("s", pa.string())]))
+    for first in range(0, files * 10, 10):
+        ids = list(range(first, first + 10))
+        table.append(pa.table({"id": ids, "s": [None if n % 5 == 0 else f"n{n % 3}" for n in ids]}))
+    return table
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    "row_filter",
+    ["id = 25", "id > 7 AND id < 12", "s != 'n1'", "s IS NULL", "s LIKE 'n2%'", "NOT (s = 'n1')"]
+    + ["id IN (1, 39)", "s NOT IN ('n0', 'n1')", "id < 0", "truncate(10, id) = 20"],
+)
+def test_filters_are_exact(spark: SparkSession, catalog: ice.Catalog, native: bool, row_filter: str) -> None:
+    table = numbered(catalog)
+    expected = sorted(table.scan(row_filter).to_arrow()["id"].to_pylist())
+    df = ice_spark.read(spark, table, filter=row_filter, columns="id", native=native)
+    assert df.columns == ["id"]
+    assert sorted(row.id for row in df.collect()) == expected
+
+
+def test_native_and_rust_read_the_same_files(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = numbered(catalog)
+    native = ice_spark.read(spark, table, filter="id >= 30")
+    assert {path.rpartition("/")[2] for path in native.inputFiles()} == {
+        file["file_path"].rpartition("/")[2] for file in table.scan("id >= 30").plan_files().files
+    }
+    assert len(native.inputFiles()) == 1
+    plain = ice_spark.read(spark, table, filter="id >= 30", native=False)
+    assert plain.inputFiles() == []
+    assert native.schema["id"].metadata["parquet.field.id"] == 1
+
+
+def test_frames_belong_to_the_users_session(spark: SparkSession, catalog: ice.Catalog) -> None:
+    df = ice_spark.read(spark, numbered(catalog))
+    df.createOrReplaceTempView("numbers")
+    assert spark.sql("SELECT count(*) AS n FROM numbers JOIN numbers AS other USING (id)").first().n == 40
+    assert spark.sql("SELECT max(id) AS n FROM {t}", t=df).first().n == 39
+    assert df.limit(3).count() == 3
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_pushed_filters_skip_files(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], enabled: str
+) -> None:
+    from icefield.spark import functions
+
+    if enabled == "true" and not functions.AVAILABLE:
+        pytest.skip("PySpark 4.0 pushes no filters to Python sources")
+    table = numbered(catalog)
+    # Only files that survive pruning are there: a read of any other would fail.
+    for file in table.scan("id < 30").plan_files().files if enabled == "true" else []:
+        table.storage.delete(file["file_path"])
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", enabled)
+    try:
+        df = spark.read.format("icefield").options(**options).load("db.t")
+        assert [row.id for row in df.where("id >= 35 AND s = 'n1'").collect()] == [37]
+        assert df.where("id > 30 AND (s IS NULL OR length(s) = 9)").count() == 1
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_time_travel(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
+    table = numbered(catalog, 1)
+    first = table.current_snapshot()
+    between = dt.datetime.fromtimestamp(first.timestamp_ms / 1000 + 0.002, dt.timezone.utc)
+    time.sleep(0.01)
+    table.append(pa.table({"id": pa.array([100], pa.int64()), "s": ["new"]}))
+    snapshot = {"ref-name": "old", "type": "tag", "snapshot-id": first.snapshot_id}
+    table.commit([], [{"action": "set-snapshot-ref", **snapshot}])
+
+    for as_of in (first.snapshot_id, between, "old"):
+        assert ice_spark.read(spark, table, as_of=as_of).count() == 10
+    assert ice_spark.read(spark, table, as_of="main").count() == 11
+    for name, value in (
+        ("snapshot-id", str(first.snapshot_id)),
+        ("versionAsOf", str(first.snapshot_id)),
+        ("versionAsOf", "old"),
+        ("tag", "old"),
+        ("as-of-timestamp", str(first.timestamp_ms)),
+        ("timestampAsOf", between.isoformat()),
+    ):
+        assert spark.read.format("icefield").options(**options).option(name, value).load("db.t").count() == 10, name
+
+
+def test_a_frame_keeps_its_snapshot(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = numbered(catalog, 1)
+    df = ice_spark.read(spark, table)
+    table.append(pa.table({"id": pa.array([100], pa.int64()), "s": ["new"]}))
+    assert df.count() == 10
+    assert df.where("id > 5").count() == 4
+
+
+def change_schema(table: ice.Table, *fields: tuple[int, str, str]) -> None:
+    """Give a table new columns, as (id, name, type)."""
+    listed = [{"id": n, "name": name, "type": kind, "required": False} for n, name, kind in fields]
+    last = max(json.loads(table.metadata_json())["last-column-id"], *(n for n, _, _ in fields))
+    schema = {"type": "struct", "schema-id": 0, "fields": listed}
+    added = {"action": "add-schema", "schema": schema, "last-column-id": last}
+    table.commit([], [added, {"action": "set-current-schema", "schema-id": -1}])
+
+
+def evolved(catalog: ice.Catalog, *fields: tuple[int, str, str]) -> ice.Table:
+    table = catalog.create_table("db.t", pa.schema([("a", pa.int64()), ("b", pa.int64()), ("n", pa.int32())]))
+    table.append(pa.table({"a": [1, 2], "b": [10, 20], "n": pa.array([7, None], pa.int32())}))
+    change_schema(table, *fields)
+    return table
+
+
+EVOLUTIONS: dict[str, tuple[list[tuple[int, str, str]], str, list[Any]]] = {
+    "renamed": ([(1, "x", "long"), (2, "b", "long"), (3, "n", "int")], "x = 1", [(1, 10, 7)]),
+    "swapped": ([(2, "a", "long"), (1, "b", "long"), (3, "n", "int")], "b = 1", [(10, 1, 7)]),
+    "added again": ([(1, "a", "long"), (4, "b", "long"), (3, "n", "int")], "b IS NULL AND a = 1", [(1, None, 7)]),
+    "other type": ([(1, "a", "long"), (4, "b", "string"), (3, "n", "int")], "b IS NULL AND a = 2", [(2, None, None)]),
+    "widened": ([(1, "a", "long"), (2, "b", "long"), (3, "n", "long")], "n < 3000000000", [(1, 10, 7)]),
+    "dropped": ([(1, "a", "long"), (3, "n", "int")], "n = 7", [(1, 7)]),
+}
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("case", EVOLUTIONS)
+def test_columns_are_their_ids(spark: SparkSession, catalog: ice.Catalog, case: str, native: bool) -> None:
+    fields, condition, expected = EVOLUTIONS[case]
+    table = evolved(catalog, *fields)
+    df = ice_spark.read(spark, table, native=native)
+    # By Spark's own filter, which it may push to the file, and by ours.
+    assert [tuple(row) for row in df.where(condition).collect()] == expected
+    filtered = ice_spark.read(spark, table, filter=condition, native=native)
+    assert [tuple(row) for row in filtered.collect()] == expected

@@ -1,0 +1,183 @@
+"""Writes that fail leave the table as it was; tasks that are tried again leave one copy of their rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ice_spark = pytest.importorskip("icefield.spark")
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string())])
+
+
+def data_files(table: ice.Table) -> list[str]:
+    return sorted(path for path, _ in table.storage.list(f"{table.location()}/data"))
+
+
+def planned(table: ice.Table) -> list[str]:
+    return sorted(file["file_path"].removeprefix("file://") for file in table.scan().plan_files().files)
+
+
+def test_partitions_come_together_and_files_are_named_for_their_task(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA, partition_by=["bucket(4, id)"])
+    df = spark.range(0, 1000, 1, 8).selectExpr("id", "cast(id AS STRING) AS s")
+    ice_spark.append(df, table, snapshot_properties={"made-by": "test"})
+    files = table.scan().plan_files().files
+    assert len(files) == 4, "one file a partition, although eight tasks made the rows"
+    assert sum(file["record_count"] for file in files) == 1000
+    for file in files:
+        bucket = file["partition"]["id_bucket"]
+        ids = pa.array(row.id for row in spark.read.parquet(file["file_path"]).select("id").collect())
+        assert set(ice.transforms.bucket(4)(ids).to_pylist()) == {bucket}
+    summary = table.current_snapshot().summary
+    assert summary["made-by"] == "test"
+    assert all(summary["icefield.write-id"] in file["file_path"] for file in files)
+
+    ice_spark.append(df, table, distribution="none")
+    assert len(table.scan().plan_files()) > 8
+
+
+@pytest.mark.parametrize("way", ["append", "source"])
+def test_a_failing_task_changes_nothing(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], way: str
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(pa.table({"id": [1], "s": ["x"]}, schema=SCHEMA))
+    before, location = data_files(table), table.metadata_location
+
+    def fail_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            if batch.column(0)[0].as_py() >= 500:
+                raise RuntimeError("this task fails")
+
+    df = spark.range(0, 1000, 1, 2).selectExpr("id", "'y' AS s").mapInArrow(fail_late, "id BIGINT, s STRING")
+    with pytest.raises(Exception, match="this task fails"):
+        if way == "append":
+            ice_spark.append(df, table)
+        else:
+            df.write.format("icefield").options(**options).mode("append").save("db.t")
+    assert catalog.load_table("db.t").metadata_location == location
+    assert data_files(table) == before
+
+
+@pytest.mark.parametrize("way", ["append", "source"])
+def test_retried_tasks_write_once(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], way: str, tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    marks = str(tmp_path)
+
+    def fail_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        yield from batches
+        mark = Path(marks) / f"tried-{TaskContext.get().partitionId()}"
+        if not mark.exists():
+            mark.touch()
+            raise RuntimeError("the first attempt fails after its rows")
+
+    df = spark.range(0, 100, 1, 2).selectExpr("id", "'y' AS s").mapInArrow(fail_first, "id BIGINT, s STRING")
+    if way == "append":
+        ice_spark.append(df, table)
+    else:
+        df.write.format("icefield").options(**options).mode("append").save("db.t")
+    table.refresh()
+    assert len(list(tmp_path.glob("tried-*"))) == 2
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(100))
+    assert data_files(table) == planned(table), "failed attempts delete their files"
+
+
+@pytest.mark.parametrize(
+    ("ddl", "row", "message"),
+    [
+        ("id BIGINT, other STRING", (1, "x"), "other"),
+        ("id STRING", ("1",), "id"),
+        ("s STRING", ("1",), "id"),
+    ],
+)
+def test_columns_that_do_not_fit_are_told_before_any_job(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], ddl: str, row: Any, message: str
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    df = spark.createDataFrame([row], ddl)
+    with pytest.raises(ice.errors.ValidationError, match=message):
+        ice_spark.append(df, table)
+    with pytest.raises(Exception, match=message):
+        df.write.format("icefield").options(**options).mode("append").save("db.t")
+    assert data_files(table) == []
+
+
+def test_null_in_a_required_column(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    with pytest.raises(Exception, match="id"):
+        ice_spark.append(spark.createDataFrame([(1, "x"), (None, "y")], "id BIGINT, s STRING"), table)
+    assert data_files(table) == []
+    assert table.current_snapshot() is None
+
+
+def test_overwriting_is_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    df = spark.createDataFrame([(1, "x")], "id BIGINT NOT NULL, s STRING")
+    with pytest.raises(Exception, match="overwriting a table is not supported"):
+        df.write.format("icefield").options(**options).mode("overwrite").save("db.t")
+    assert table.refresh().current_snapshot() is None
+
+
+def test_abort_deletes_nothing_once_a_commit_was_tried(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
+) -> None:
+    from icefield.spark.opening import SourceOptions
+    from icefield.spark.source import Writer, Written
+    from icefield.spark.writing import Write, write_task
+
+    del spark
+    table = catalog.create_table("db.t", SCHEMA)
+    batch = pa.record_batch({"id": [1, 2], "s": ["a", "b"]}, schema=SCHEMA)
+    write = Write.of_schema(table, SCHEMA)
+    files = write_task(write.plan, write.storage, iter([batch]), clustered=False)
+    assert files is not None
+    writer = Writer(SourceOptions.of({**options, "path": "db.t"}), write.plan, write.write_id, write.storage)
+    message = Written(files[0])
+    # Spark calls `abort` with all messages when `commit` raised, even if the snapshot was published.
+    writer.commit([message])
+    writer.abort([message])
+    assert data_files(table.refresh()) == planned(table) != []
+    assert table.scan().count() == 2
+
+    other = Write.of_schema(table, SCHEMA)
+    lost = write_task(other.plan, other.storage, iter([batch]), clustered=False)
+    assert lost is not None
+    assert len(data_files(table)) == 2
+    failed = Writer(SourceOptions.of({**options, "path": "db.t"}), other.plan, other.write_id, other.storage)
+    failed.abort([Written(lost[0]), None])
+    assert data_files(table) == planned(table)
+
+
+def test_two_sessions_append_to_one_table(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    stale = catalog.load_table("db.t")
+    ice_spark.append(spark.createDataFrame([(1, "x")], "id BIGINT, s STRING"), table)
+    ice_spark.append(spark.createDataFrame([(2, "y")], "id BIGINT, s STRING"), stale)
+    assert stale.scan().count() == 2
+    parents = [snapshot.parent_snapshot_id for snapshot in stale.snapshots()]
+    assert parents == [None, stale.snapshots()[0].snapshot_id]
+
+
+def test_a_sorted_table_stays_sorted(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA, sort_by=["s desc nulls last"])
+    ice_spark.append(spark.range(100).selectExpr("id", "cast(id % 7 AS STRING) AS s").coalesce(1), table)
+    found = table.scan().to_arrow()["s"].to_pylist()
+    assert found == sorted(found, reverse=True)
+    assert json.loads(table.metadata_json())["default-sort-order-id"] == 1
