@@ -2,6 +2,8 @@
 //!
 //! `make fuzz` goes on from the same corpus with coverage; this runs wherever the tests run.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
 use std::path::Path;
 
 use proptest::prelude::Rng;

@@ -1,6 +1,8 @@
 //! The kernels of the transforms against their definition for one value, over random arrays of every type: with nulls and
 //! garbage under them, sliced, as views, as dictionaries.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};

@@ -1,5 +1,7 @@
 //! Single values: the tables of the specification, laws of both serializations, the order, bounds and texts.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 
