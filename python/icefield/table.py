@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState, WritePlan
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.partitioning import PartitionSpec
+from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.scan import DataScan, fields_of
+from icefield.transaction import Transaction
 
 if TYPE_CHECKING:
     from icefield.catalog.identifier import Identifier
     from icefield.catalog.pointer import PointerCatalog
+    from icefield.metadata import TableMetadata
+    from icefield.partitioning import PartitionSpec
     from icefield.schema import Schema
+    from icefield.sorting import SortOrder
 
 __all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 
@@ -139,6 +143,11 @@ class Table:
         """The table's uuid; old tables of version 1 may have none."""
         return self._state.table_uuid
 
+    @cached_property
+    def metadata(self) -> TableMetadata:
+        """The whole metadata."""
+        return self._state.metadata
+
     def metadata_json(self) -> str:
         """Give the whole metadata as JSON (Appendix C)."""
         return self._state.metadata_json()
@@ -158,14 +167,20 @@ class Table:
         return {schema_id: self._state.schema(schema_id) for schema_id in ids} or {0: self.schema()}
 
     def spec(self) -> PartitionSpec:
-        """Give the partitioning of new files."""
-        default = self._document["default-spec-id"]
-        return self.specs()[default]
+        """Give the partition spec that new files are written with."""
+        return self.metadata.spec()
 
     def specs(self) -> dict[int, PartitionSpec]:
-        """Give all partitionings by their ids."""
-        specs = self._document["partition-specs"]
-        return {spec["spec-id"]: PartitionSpec.from_json(spec) for spec in specs}
+        """Give all partition specs by their ids."""
+        return self.metadata.specs()
+
+    def sort_order(self) -> SortOrder:
+        """Give the order that new files are sorted in."""
+        return self.metadata.sort_order()
+
+    def sort_orders(self) -> dict[int, SortOrder]:
+        """Give all sort orders by their ids."""
+        return {order.order_id: order for order in self.metadata.sort_orders}
 
     @property
     def properties(self) -> dict[str, str]:
@@ -258,7 +273,7 @@ class Table:
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         *,
-        schema_mode: Literal["strict", "subset"] = "subset",
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
     ) -> Table:
         """Append rows, in one snapshot.
 
@@ -274,7 +289,8 @@ class Table:
             The branch that the snapshot goes to.
         schema_mode
             ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
-            get their write default or null.
+            get their write default or null. ``"evolve"``: as that, and columns that the table has not, at any depth,
+            are added as optional ones, and types widened where they must be, in the same commit.
 
         Raises
         ------
@@ -286,15 +302,16 @@ class Table:
             If nobody knows whether it was committed; nothing was deleted.
 
         """
-        if schema_mode not in {"strict", "subset"}:
-            raise InvalidArgumentError(f"schema_mode is 'strict' or 'subset', not {schema_mode!r}")
+        if schema_mode not in {"strict", "subset", "evolve"}:
+            raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
         state, _, _ = self._state.append(
             self._require_catalog(),
             self._identifier,
             data,
             branch=branch,
             snapshot_properties={key: str(value) for key, value in (snapshot_properties or {}).items()},
-            allow_missing=schema_mode == "subset",
+            allow_missing=schema_mode != "strict",
+            evolve=schema_mode == "evolve",
         )
         self._become(state)
         return self
@@ -354,9 +371,80 @@ class Table:
             changes.append({"action": "remove-properties", "removals": removals})
         return self.commit([], changes)
 
+    def transaction(self) -> Transaction:
+        """Begin changes that are made in one commit.
+
+        Examples
+        --------
+        >>> with table.transaction() as tx:  # doctest: +SKIP
+        ...     with tx.update_schema() as schema:
+        ...         schema.add_column("region", "string")
+        ...     with tx.update_spec() as spec:
+        ...         spec.add_field("region", "identity")
+        ...     tx.set_properties({"owner": "me"})
+
+        """
+        self._require_catalog()
+        return Transaction(self)
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Change the schema, in a ``with`` block or up to `Change.commit`.
+
+        Parameters
+        ----------
+        allow_incompatible_changes
+            Allow what old rows may not fit: required columns without a default, optional columns made required.
+        case_sensitive
+            Whether names of columns are.
+
+        Examples
+        --------
+        >>> with table.update_schema() as update:  # doctest: +SKIP
+        ...     update.add_column("place.country", "string", doc="ISO 3166")
+        ...     update.rename_column("time", "departure").move_first("departure")
+
+        """
+        return UpdateSchema(
+            self.transaction(),
+            alone=True,
+            allow_incompatible_changes=allow_incompatible_changes,
+            case_sensitive=case_sensitive,
+        )
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Change the partition spec, in a ``with`` block or up to `Change.commit`.
+
+        Parameters
+        ----------
+        case_sensitive
+            Whether names of columns are.
+
+        Examples
+        --------
+        >>> with table.update_spec() as update:  # doctest: +SKIP
+        ...     update.add_field("bucket(16, id)").remove_field("day")
+
+        """
+        return UpdateSpec(self.transaction(), alone=True, case_sensitive=case_sensitive)
+
+    def update_sort_order(self) -> UpdateSortOrder:
+        """Replace the sort order, in a ``with`` block or up to `Change.commit`."""
+        return UpdateSortOrder(self.transaction(), alone=True)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches, tags and the current snapshot, in a ``with`` block or up to `Change.commit`.
+
+        Examples
+        --------
+        >>> table.manage_snapshots().create_tag(snapshot_id, "audited").commit()  # doctest: +SKIP
+
+        """
+        return ManageSnapshots(self.transaction(), alone=True)
+
     def _become(self, state: TableState) -> None:
         self._state = state
         self.__dict__.pop("_document", None)
+        self.__dict__.pop("metadata", None)
 
     def _require_catalog(self) -> PointerCatalog:
         if self._catalog is None:

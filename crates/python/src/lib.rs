@@ -7,6 +7,7 @@
 
 mod capsule;
 mod errors;
+mod evolution;
 mod expressions;
 mod json;
 mod manifests;
@@ -43,6 +44,7 @@ const ROOMS: &[Room] = &[
     partitioning::register,
     sorting::register,
     metadata::register,
+    evolution::register,
     scan::register,
     write::register,
 ];

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
+use icefield_format::metadata::{
+    MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, UpdateRequirement, requirements_for_update,
+};
 use icefield_format::spec::{PartitionSpec, SortOrder};
-use icefield_table::commit::{self, Committed, Pointer, SnapshotOptions};
+use icefield_table::commit::{self, Append, Change as _, Committed, Pointer, Prepared, SnapshotOptions};
 use icefield_table::settings::Settings;
 use icefield_table::write::conform::Matching;
 use icefield_table::write::{TableWriter, WriterConfig};
@@ -14,7 +16,9 @@ use serde_json::Value as Json;
 
 use crate::capsule::StreamInput;
 use crate::errors::{InvalidArgumentError, Result, from_callback};
+use crate::evolution;
 use crate::json::JsonInput;
+use crate::metadata::PyTableMetadata;
 use crate::schema::{IcebergSchemaInput, PySchema};
 use crate::storage::PyStorage;
 
@@ -66,9 +70,16 @@ impl PyTableState {
         pointer: &CatalogPointer,
         rows: StreamInput,
         matching: Matching,
+        evolve: bool,
         options: SnapshotOptions,
     ) -> icefield_table::Result<(Committed, Option<i64>, i64)> {
-        let metadata = &self.committed.metadata;
+        let base = &self.committed.metadata;
+        let widening = if evolve { evolution::widening(base, &rows.0.schema())? } else { Vec::new() };
+        let requirements = match widening.as_slice() {
+            [] => Vec::new(),
+            updates => requirements_for_update(base, updates),
+        };
+        let metadata = MetadataBuilder::from_base(base, base.last_updated_ms()).apply_all(widening.clone())?.build()?;
         let schema = metadata.current_schema().clone();
         let spec = metadata.default_spec().clone();
         let mut config = WriterConfig::new(self.storage.0.clone(), metadata.location(), schema, spec);
@@ -89,8 +100,13 @@ impl PyTableState {
         let files = writer.finish()?;
         let count = files.iter().map(|file| file.record_count).sum();
         let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
-        match commit::append(&self.storage.0, pointer, files, options) {
-            Ok((committed, snapshot_id)) => Ok((committed, Some(snapshot_id), count)),
+        let committed = Append::new(self.storage.0.clone(), files, options).and_then(|change| {
+            let mut change = Prepared { requirements, updates: widening, change };
+            let committed = commit::commit_change(&self.storage.0, pointer, &mut change)?;
+            Ok((committed, change.snapshot_id(), count))
+        });
+        match committed {
+            Ok(committed) => Ok(committed),
             Err(error) => {
                 // Unknown means that the files may be in the table already.
                 if !matches!(error, icefield_table::Error::CommitStateUnknown { .. }) {
@@ -170,10 +186,11 @@ impl PyTableState {
 
     /// Write rows to data files and append them in one snapshot: the new state, the snapshot's id and the number of rows.
     ///
-    /// `allow_missing` and `ignore_extra` say how the columns of the rows may differ from the table's.
+    /// `allow_missing` and `ignore_extra` say how the columns of the rows may differ from the table's;
+    /// `evolve` first adds those that the table has not, in the same commit.
     #[pyo3(signature = (
         catalog, identifier, rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true,
-        ignore_extra=false
+        ignore_extra=false, evolve=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the append")]
     fn append(
@@ -186,6 +203,7 @@ impl PyTableState {
         snapshot_properties: BTreeMap<String, String>,
         allow_missing: bool,
         ignore_extra: bool,
+        evolve: bool,
     ) -> Result<(Self, Option<i64>, i64)> {
         let pointer = CatalogPointer { catalog, identifier };
         let matching = Matching { allow_missing, ignore_extra };
@@ -194,7 +212,8 @@ impl PyTableState {
             properties: snapshot_properties.into_iter().collect(),
             ..SnapshotOptions::default()
         };
-        let (committed, snapshot_id, rows) = py.detach(|| self.append_rows(&pointer, rows, matching, options))?;
+        let (committed, snapshot_id, rows) =
+            py.detach(|| self.append_rows(&pointer, rows, matching, evolve, options))?;
         Ok((self.with(committed), snapshot_id, rows))
     }
 
@@ -208,6 +227,12 @@ impl PyTableState {
     #[getter]
     fn metadata_location(&self) -> &str {
         &self.committed.location
+    }
+
+    /// The metadata.
+    #[getter]
+    fn metadata(&self) -> PyTableMetadata {
+        PyTableMetadata(Arc::new(self.committed.metadata.clone()))
     }
 
     /// The metadata as JSON.

@@ -4,6 +4,7 @@
 //! [`MetadataBuilder`], and both end in the same checks. It is never changed; a change makes another one.
 
 mod builder;
+mod change;
 mod compression;
 mod definition;
 mod display;

@@ -13,6 +13,7 @@ use crate::transform::Transform;
 pub use evolution::UpdatePartitionSpec;
 pub use partition::SpecUse;
 pub use sort::UNSORTED_ORDER_ID;
+pub use text::PartitionTerm;
 
 /// Ids of partition fields start here.
 pub const FIRST_PARTITION_FIELD_ID: i32 = 1000;

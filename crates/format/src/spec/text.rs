@@ -16,24 +16,39 @@ struct Term<'a> {
 }
 
 impl PartitionSpec {
-    /// A spec of texts, its fields named as the Java library names them (`time_month`, `carrier_bucket`); `name =
-    /// transform` or `transform as name` gives another name.
+    /// A spec of texts, its fields named as the Java library names them (`time_month`, `carrier_bucket`);
+    /// `transform as name` gives another name.
     pub fn from_text<S: AsRef<str>>(spec_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
         let fields = fields.iter().zip(FIRST_PARTITION_FIELD_ID..).map(|(text, field_id)| {
-            let term = term(text.as_ref())?;
-            let name = match words(term.rest).as_slice() {
-                [] => default_name(&term.transform, &term.column),
-                [word, name] if word.eq_ignore_ascii_case("as") => (*name).to_owned(),
-                _ => return Err(Error::invalid(format!("not a partition field: {:?}", text.as_ref()))),
-            };
-            Ok(PartitionField {
-                source_ids: vec![source_id(schema, &term.column)?],
-                field_id,
-                name,
-                transform: term.transform,
-            })
+            let PartitionTerm { transform, column, name } = PartitionTerm::parse(text.as_ref())?;
+            let name = name.unwrap_or_else(|| default_name(&transform, &column));
+            Ok(PartitionField { source_ids: vec![source_id(schema, &column)?], field_id, name, transform })
         });
         Ok(Self { spec_id, fields: fields.collect::<Result<_>>()? })
+    }
+}
+
+/// A partition field as it is written, of a column that need not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionTerm {
+    /// The transform.
+    pub transform: Transform,
+    /// Full name of the column.
+    pub column: String,
+    /// The name, where one is given.
+    pub name: Option<String>,
+}
+
+impl PartitionTerm {
+    /// Reads `transform` or `transform as name`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let Term { transform, column, rest } = term(text)?;
+        let name = match words(rest).as_slice() {
+            [] => None,
+            [word, name] if word.eq_ignore_ascii_case("as") => Some((*name).to_owned()),
+            _ => return Err(Error::invalid(format!("not a partition field: {text:?}"))),
+        };
+        Ok(Self { transform, column, name })
     }
 }
 

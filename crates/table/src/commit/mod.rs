@@ -7,6 +7,7 @@
 mod append;
 mod manifests;
 mod metadata_file;
+mod prepared;
 mod summary;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,6 +26,7 @@ use crate::storage::Storage;
 
 pub use append::{Append, SnapshotOptions, append};
 pub use metadata_file::{read_metadata, write_metadata};
+pub use prepared::Prepared;
 pub use summary::SummaryBuilder;
 
 /// Where a catalog says that a table's metadata is.

@@ -201,6 +201,11 @@ impl UpdateSchema {
         Ok(self)
     }
 
+    /// The type of a column as it is after the changes so far.
+    pub fn type_of(&self, name: &str) -> Result<Type> {
+        self.for_update(name).map(|field| field.ty.clone())
+    }
+
     /// Sets or takes away the default of a column for rows to come.
     pub fn update_default(&mut self, name: &str, default: Option<Value>) -> Result<&mut Self> {
         let field = self.for_update(name)?;

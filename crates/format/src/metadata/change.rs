@@ -1,0 +1,115 @@
+//! Changes in the terms of a user, as updates: of the schema ("Schema Evolution"), of branches and tags ("Snapshot
+//! References"), and of the snapshot that is current.
+
+use super::{MAIN_BRANCH, MetadataUpdate, SnapshotRef, StringMap, TableMetadata};
+use crate::types::Schema;
+use crate::types::evolution::UpdateSchema;
+use crate::{Error, Result};
+
+impl TableMetadata {
+    /// Starts a change of the current schema.
+    pub fn update_schema(&self) -> UpdateSchema {
+        let version = self.format_version().number();
+        let mut change = UpdateSchema::new(self.current_schema(), self.last_column_id(), version);
+        change.partitioned_by(self.partition_specs().iter().map(AsRef::as_ref));
+        change
+    }
+
+    /// The updates that make the result of a change the current schema, with those of the properties that name columns.
+    pub fn schema_updates(&self, change: &UpdateSchema) -> Result<Vec<MetadataUpdate>> {
+        let schema = change.apply()?;
+        if schema.same_schema(self.current_schema()) {
+            return Ok(Vec::new());
+        }
+        let mut updates = self.current_schema_updates(&schema);
+        let properties = self.properties().iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let changes = change.property_changes(&schema, properties);
+        if !changes.removed.is_empty() {
+            updates.push(MetadataUpdate::RemoveProperties { removals: changes.removed });
+        }
+        if !changes.set.is_empty() {
+            updates.push(MetadataUpdate::SetProperties { updates: changes.set.into_iter().collect::<StringMap>() });
+        }
+        Ok(updates)
+    }
+
+    /// The updates after which columns of `other`, the schema of rows to be written, have their place in the table.
+    /// Columns that are required stay so: whether rows fit is for the writer to say.
+    pub fn widened_by(&self, other: &Schema) -> Result<Vec<MetadataUpdate>> {
+        let mut change = self.update_schema();
+        change.union_by_name(other)?.allow_incompatible();
+        let schema = self.current_schema();
+        let required = schema.ids().iter().filter(|id| schema.find_field(**id).is_some_and(|field| field.required));
+        for name in required.filter_map(|id| schema.column_name(*id)) {
+            change.require(name)?;
+        }
+        self.schema_updates(&change)
+    }
+
+    /// The update that creates a branch or tag.
+    pub fn create_ref(&self, name: &str, reference: SnapshotRef) -> Result<MetadataUpdate> {
+        if let Some(known) = self.reference(name) {
+            return Err(Error::invalid(format!("cannot create {name:?}: there is a {} of this name", known.kind)));
+        }
+        self.check_snapshot(reference.snapshot_id)?;
+        reference.check()?;
+        Ok(MetadataUpdate::SetSnapshotRef { ref_name: name.to_owned(), reference })
+    }
+
+    /// The update that removes a branch, or a tag.
+    pub fn remove_ref(&self, name: &str, is_branch: bool) -> Result<MetadataUpdate> {
+        let what = if is_branch { "branch" } else { "tag" };
+        match self.reference(name) {
+            None => Err(Error::invalid(format!("cannot remove {what} {name:?}: there is none"))),
+            Some(found) if found.is_branch() != is_branch => {
+                Err(Error::invalid(format!("cannot remove {what} {name:?}: it is a {}", found.kind)))
+            }
+            Some(_) if name == MAIN_BRANCH => Err(Error::invalid("the branch \"main\" cannot be removed")),
+            Some(_) => Ok(MetadataUpdate::RemoveSnapshotRef { ref_name: name.to_owned() }),
+        }
+    }
+
+    /// The update that makes a snapshot the current one.
+    pub fn set_current(&self, snapshot_id: i64) -> Result<MetadataUpdate> {
+        self.check_snapshot(snapshot_id)?;
+        let reference = match self.reference(MAIN_BRANCH) {
+            Some(main) => SnapshotRef { snapshot_id, ..main.clone() },
+            None => SnapshotRef::branch(snapshot_id),
+        };
+        Ok(MetadataUpdate::SetSnapshotRef { ref_name: MAIN_BRANCH.to_owned(), reference })
+    }
+
+    /// The update that takes the table back to an ancestor of its current snapshot.
+    pub fn rollback_to(&self, snapshot_id: i64) -> Result<MetadataUpdate> {
+        self.check_snapshot(snapshot_id)?;
+        if !self.current_ancestors().any(|(id, _)| id == snapshot_id) {
+            return Err(Error::invalid(format!(
+                "cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one"
+            )));
+        }
+        self.set_current(snapshot_id)
+    }
+
+    /// The update that takes the table back to its last ancestor before a time, in milliseconds from the epoch.
+    pub fn rollback_to_before(&self, timestamp_ms: i64) -> Result<MetadataUpdate> {
+        let older = self.current_ancestors().filter(|(_, time)| *time < timestamp_ms);
+        // The newest by time, as Java takes it: clocks of writers may disagree with the order of commits.
+        match older.max_by_key(|(_, time)| *time) {
+            Some((snapshot_id, _)) => self.set_current(snapshot_id),
+            None => Err(Error::invalid(format!("cannot roll back: no snapshot is older than {timestamp_ms}"))),
+        }
+    }
+
+    /// Ids and times of the current snapshot and its ancestors.
+    fn current_ancestors(&self) -> impl Iterator<Item = (i64, i64)> {
+        let ancestors = self.current_snapshot_id().into_iter().flat_map(|id| self.ancestors(id));
+        ancestors.map(|snapshot| (snapshot.snapshot_id, snapshot.timestamp_ms))
+    }
+
+    fn check_snapshot(&self, snapshot_id: i64) -> Result<()> {
+        match self.snapshot(snapshot_id) {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid(format!("there is no snapshot {snapshot_id} in the table"))),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Changes of a table's schema, partition spec, sort order and references ("Schema Evolution", "Partition Evolution",
+//! "Sort Orders", "Snapshot References"), as updates of the REST protocol in JSON.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use icefield_format::metadata::{MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
+use icefield_format::spec::{PartitionTerm, SortOrder, UpdatePartitionSpec};
+use icefield_format::types::Schema;
+use icefield_format::types::arrow::FromArrow;
+use icefield_format::types::evolution::{NewColumn, UpdateSchema};
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::metadata::PyTableMetadata;
+use crate::partitioning::PyPartitionSpec;
+use crate::schema::{IcebergSchemaInput, PySchema};
+use crate::transforms::TransformInput;
+use crate::types::TypeInput;
+use crate::values::{primitive, to_value};
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySchemaChange>()?;
+    module.add_class::<PySpecChange>()?;
+    module.add_function(wrap_pyfunction!(sort_order_updates, module)?)?;
+    module.add_function(wrap_pyfunction!(create_ref, module)?)?;
+    module.add_function(wrap_pyfunction!(remove_ref, module)?)?;
+    module.add_function(wrap_pyfunction!(set_current_snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(rollback_to_snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(rollback_to_timestamp, module)?)
+}
+
+/// A change of the current schema; each operation is checked at once, and one that fails leaves the others.
+#[pyclass(frozen, name = "SchemaChange", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PySchemaChange {
+    metadata: Arc<TableMetadata>,
+    change: Mutex<UpdateSchema>,
+}
+
+/// A change of the default partition spec; each operation is checked at once, and one that fails leaves the others.
+#[pyclass(frozen, name = "SpecChange", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PySpecChange {
+    metadata: Arc<TableMetadata>,
+    change: Mutex<UpdatePartitionSpec>,
+}
+
+/// Makes one step of a change, or leaves the change as it was.
+fn step<T: Clone, R>(
+    change: &Mutex<T>,
+    operation: impl FnOnce(&mut T) -> icefield_format::Result<R>,
+) -> icefield_format::Result<()> {
+    // A change is replaced as a whole, so that a panic in between leaves it right.
+    let mut change = change.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut changed = change.clone();
+    operation(&mut changed)?;
+    *change = changed;
+    Ok(())
+}
+
+fn current<T: Clone>(change: &Mutex<T>) -> T {
+    change.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn texts(updates: &[MetadataUpdate]) -> Vec<String> {
+    updates.iter().map(|update| update.to_json().to_string()).collect()
+}
+
+#[pymethods]
+impl PySchemaChange {
+    #[new]
+    #[pyo3(signature = (metadata, *, case_sensitive=true, allow_incompatible=false))]
+    fn py_new(metadata: &Bound<'_, PyTableMetadata>, case_sensitive: bool, allow_incompatible: bool) -> Self {
+        let metadata = Arc::clone(&metadata.get().0);
+        let mut change = metadata.update_schema();
+        change.case_sensitive(case_sensitive);
+        if allow_incompatible {
+            change.allow_incompatible();
+        }
+        Self { metadata, change: Mutex::new(change) }
+    }
+
+    /// Add a column; ids in its type do not count.
+    #[pyo3(signature = (parent, name, field_type, *, doc=None, required=false, default_value=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+    fn add_column(
+        &self,
+        parent: Option<String>,
+        name: &str,
+        field_type: TypeInput,
+        doc: Option<String>,
+        required: bool,
+        default_value: Option<&Bound<'_, PyAny>>,
+    ) -> Result<()> {
+        let default = default_value.map(|value| to_value(value, &field_type.0)).transpose()?;
+        let column = NewColumn::inside(parent.as_deref(), name, field_type.0).with_doc(doc).with_default(default);
+        let column = if required { column.required() } else { column };
+        Ok(step(&self.change, |change| change.add(column).map(drop))?)
+    }
+
+    /// Delete a column.
+    fn delete_column(&self, path: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.delete(path).map(drop))?)
+    }
+
+    /// Give a column another name.
+    fn rename_column(&self, path: &str, new_name: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.rename(path, new_name).map(drop))?)
+    }
+
+    /// Make a column required.
+    fn require_column(&self, path: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.require(path).map(drop))?)
+    }
+
+    /// Make a column optional.
+    fn make_column_optional(&self, path: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.make_optional(path).map(drop))?)
+    }
+
+    /// Promote a column to another type.
+    #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+    fn update_type(&self, path: &str, field_type: TypeInput) -> Result<()> {
+        let ty = primitive(&field_type.0)?;
+        Ok(step(&self.change, |change| change.update_type(path, &ty).map(drop))?)
+    }
+
+    /// Set the comment of a column, or take it away.
+    #[pyo3(signature = (path, doc))]
+    fn update_doc(&self, path: &str, doc: Option<&str>) -> Result<()> {
+        Ok(step(&self.change, |change| change.update_doc(path, doc).map(drop))?)
+    }
+
+    /// Set the default of a column for rows to come, or take it away.
+    #[pyo3(signature = (path, value))]
+    fn update_default(&self, path: &str, value: Option<&Bound<'_, PyAny>>) -> Result<()> {
+        let value = match value {
+            Some(value) => Some(to_value(value, &current(&self.change).type_of(path)?)?),
+            None => None,
+        };
+        Ok(step(&self.change, |change| change.update_default(path, value).map(drop))?)
+    }
+
+    /// Move a column to the beginning of its struct.
+    fn move_first(&self, path: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.move_first(path).map(drop))?)
+    }
+
+    /// Move a column before another one.
+    fn move_before(&self, path: &str, before: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.move_before(path, before).map(drop))?)
+    }
+
+    /// Move a column behind another one.
+    fn move_after(&self, path: &str, after: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.move_after(path, after).map(drop))?)
+    }
+
+    /// Add what another schema has more, and widen what it has wider.
+    fn union_by_name(&self, schema: IcebergSchemaInput) -> Result<()> {
+        let other = schema.for_version(self.metadata.format_version().number())?;
+        Ok(step(&self.change, |change| change.union_by_name(&other).map(drop))?)
+    }
+
+    /// Set the fields that identify rows.
+    #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+    fn set_identifier_fields(&self, names: Vec<String>) -> Result<()> {
+        Ok(step(&self.change, |change| {
+            change.set_identifier_fields(&names);
+            Ok(())
+        })?)
+    }
+
+    /// The schema with all changes.
+    fn apply(&self) -> Result<PySchema> {
+        Ok(PySchema(current(&self.change).apply()?))
+    }
+
+    /// The updates, as JSON texts.
+    fn updates(&self) -> Result<Vec<String>> {
+        Ok(texts(&self.metadata.schema_updates(&current(&self.change))?))
+    }
+}
+
+#[pymethods]
+impl PySpecChange {
+    #[new]
+    #[pyo3(signature = (metadata, *, case_sensitive=true))]
+    fn py_new(metadata: &Bound<'_, PyTableMetadata>, case_sensitive: bool) -> Self {
+        let metadata = Arc::clone(&metadata.get().0);
+        let mut change = metadata.update_partition_spec();
+        change.case_sensitive(case_sensitive);
+        Self { metadata, change: Mutex::new(change) }
+    }
+
+    /// Add a field: a transform of a column.
+    #[pyo3(signature = (column, transform, name=None))]
+    fn add_field(&self, column: &str, transform: TransformInput, name: Option<&str>) -> Result<()> {
+        Ok(step(&self.change, |change| change.add_field(transform.0, column, name).map(drop))?)
+    }
+
+    /// Add a field of its text, such as ``bucket(16, id) as shard``.
+    #[pyo3(signature = (text, name=None))]
+    fn add_text(&self, text: &str, name: Option<&str>) -> Result<()> {
+        let term = PartitionTerm::parse(text)?;
+        let name = name.or(term.name.as_deref());
+        Ok(step(&self.change, |change| change.add_field(term.transform, &term.column, name).map(drop))?)
+    }
+
+    /// Remove the field of this name.
+    fn remove_field(&self, name: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.remove_field(name).map(drop))?)
+    }
+
+    /// Remove the field that is this text, such as ``bucket(16, id)``.
+    fn remove_text(&self, text: &str) -> Result<()> {
+        let term = PartitionTerm::parse(text)?;
+        Ok(step(&self.change, |change| change.remove_transform(&term.transform, &term.column).map(drop))?)
+    }
+
+    /// Give a field another name.
+    fn rename_field(&self, name: &str, new_name: &str) -> Result<()> {
+        Ok(step(&self.change, |change| change.rename_field(name, new_name).map(drop))?)
+    }
+
+    /// The spec with all changes; its id is the table's to give.
+    fn apply(&self) -> Result<PyPartitionSpec> {
+        Ok(PyPartitionSpec(Arc::new(current(&self.change).apply()?)))
+    }
+
+    /// The updates, as JSON texts.
+    fn updates(&self) -> Result<Vec<String>> {
+        Ok(texts(&self.metadata.default_spec_updates(&current(&self.change).apply()?)))
+    }
+}
+
+/// The updates that make an order of these fields the default one; of none: unsorted.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
+fn sort_order_updates(metadata: &Bound<'_, PyTableMetadata>, fields: Vec<String>) -> Result<Vec<String>> {
+    let metadata = &metadata.get().0;
+    let order = match fields.as_slice() {
+        [] => SortOrder::unsorted(),
+        fields => SortOrder::from_text(1, fields, metadata.current_schema())?,
+    };
+    Ok(texts(&metadata.default_sort_order_updates(&order)))
+}
+
+/// The update that creates a branch or tag.
+#[pyfunction]
+#[pyo3(signature = (
+    metadata, name, snapshot_id, *, is_branch, max_ref_age_ms=None, max_snapshot_age_ms=None, min_snapshots_to_keep=None
+))]
+fn create_ref(
+    metadata: &Bound<'_, PyTableMetadata>,
+    name: &str,
+    snapshot_id: i64,
+    is_branch: bool,
+    max_ref_age_ms: Option<i64>,
+    max_snapshot_age_ms: Option<i64>,
+    min_snapshots_to_keep: Option<i32>,
+) -> Result<String> {
+    let kind = match is_branch {
+        true => RefKind::Branch { min_snapshots_to_keep, max_snapshot_age_ms },
+        false => RefKind::Tag,
+    };
+    let reference = SnapshotRef { kind, max_ref_age_ms, ..SnapshotRef::tag(snapshot_id) };
+    Ok(metadata.get().0.create_ref(name, reference)?.to_json().to_string())
+}
+
+/// The update that removes a branch, or a tag.
+#[pyfunction]
+#[pyo3(signature = (metadata, name, *, is_branch))]
+fn remove_ref(metadata: &Bound<'_, PyTableMetadata>, name: &str, is_branch: bool) -> Result<String> {
+    Ok(metadata.get().0.remove_ref(name, is_branch)?.to_json().to_string())
+}
+
+/// The update that makes a snapshot the current one.
+#[pyfunction]
+fn set_current_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: i64) -> Result<String> {
+    Ok(metadata.get().0.set_current(snapshot_id)?.to_json().to_string())
+}
+
+/// The update that takes the table back to an ancestor of its current snapshot.
+#[pyfunction]
+fn rollback_to_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: i64) -> Result<String> {
+    Ok(metadata.get().0.rollback_to(snapshot_id)?.to_json().to_string())
+}
+
+/// The update that takes the table back to its last ancestor before a time.
+#[pyfunction]
+fn rollback_to_timestamp(metadata: &Bound<'_, PyTableMetadata>, timestamp_ms: i64) -> Result<String> {
+    Ok(metadata.get().0.rollback_to_before(timestamp_ms)?.to_json().to_string())
+}
+
+/// The updates after which a table has the columns of rows that are to be appended.
+pub fn widening(metadata: &TableMetadata, rows: &arrow_schema::Schema) -> icefield_format::Result<Vec<MetadataUpdate>> {
+    let rows = Schema::from_arrow(rows, &FromArrow::for_version(metadata.format_version().number()))?;
+    metadata.widened_by(&rows)
+}

@@ -1,0 +1,191 @@
+"""Changes of a table that become visible together, and what they are collected by."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from icefield.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
+    from icefield.metadata import TableMetadata
+    from icefield.table import Table
+
+__all__ = ["Change", "Transaction"]
+
+
+class Transaction:
+    """Changes of one table, made in one commit at the end of the ``with`` block.
+
+    A block that raises commits nothing. Changes are checked as they are made, each on top of those before it; the
+    commit requires that what they build on has not been changed by others since the table was read. A transaction is
+    used once.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._base = table.metadata
+        self._staged = self._base
+        self._updates: list[str] = []
+        self._finished = False
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata with the changes so far."""
+        return self._staged
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Change the schema; see `Table.update_schema`."""
+        from icefield.evolution import UpdateSchema
+
+        return UpdateSchema(self, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive)
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Change the partition spec; see `Table.update_spec`."""
+        from icefield.evolution import UpdateSpec
+
+        return UpdateSpec(self, case_sensitive=case_sensitive)
+
+    def update_sort_order(self) -> UpdateSortOrder:
+        """Replace the sort order; see `Table.update_sort_order`."""
+        from icefield.evolution import UpdateSortOrder
+
+        return UpdateSortOrder(self)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches and tags; see `Table.manage_snapshots`."""
+        from icefield.evolution import ManageSnapshots
+
+        return ManageSnapshots(self)
+
+    def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
+        """Set table properties."""
+        values = {key: str(value) for key, value in {**(properties or {}), **more}.items()}
+        return self._stage_objects({"action": "set-properties", "updates": values})
+
+    def remove_properties(self, *removals: str) -> Self:
+        """Remove table properties; those that are not there are passed over."""
+        return self._stage_objects({"action": "remove-properties", "removals": list(removals)})
+
+    def upgrade_table_version(self, format_version: int) -> Self:
+        """Raise the format version."""
+        return self._stage_objects({"action": "upgrade-format-version", "format-version": format_version})
+
+    def update_location(self, location: str) -> Self:
+        """Set the base location of files to come; those that are there stay where they are."""
+        return self._stage_objects({"action": "set-location", "location": location})
+
+    def commit_transaction(self) -> Table:
+        """Commit the changes.
+
+        Returns
+        -------
+        Table
+            The table, as it is then.
+
+        Raises
+        ------
+        CommitFailedException
+            If what the changes build on has been changed by others, or other commits won every race.
+        CommitStateUnknownException
+            If nobody knows whether it was committed.
+
+        """
+        self._check_open()
+        self._finished = True
+        if self._updates:
+            requirements = [json.loads(text) for text in self._base.requirements_for(self._updates)]
+            self._table.commit(requirements, [json.loads(text) for text in self._updates])
+        return self._table
+
+    def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
+        """Add updates of the REST protocol, as JSON texts, that were made of `metadata` as it was in ``on``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If others have been added since.
+
+        """
+        self._check_open()
+        if on is not self._staged:
+            raise InvalidArgumentError(
+                "another change of this transaction was made in the meantime: begin this one anew"
+            )
+        updates = list(updates)
+        self._staged = self._staged.apply(updates)
+        self._updates += updates
+
+    def _stage_objects(self, *updates: Mapping[str, Any]) -> Self:
+        self.stage([json.dumps(update) for update in updates], self._staged)
+        return self
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InvalidArgumentError("this transaction is over: begin a new one")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._finished = True
+        elif not self._finished:
+            self.commit_transaction()
+
+
+class Change(ABC):
+    """A change of one part of a table, made by `commit` or at the end of the ``with`` block.
+
+    Within a transaction it becomes part of that; by itself it is committed at once. A block that raises changes
+    nothing. A change is used once.
+    """
+
+    def __init__(self, transaction: Transaction, *, alone: bool = False) -> None:
+        self._transaction = transaction
+        self._alone = alone
+        self._base = transaction.metadata
+        self._finished = False
+
+    @abstractmethod
+    def updates(self) -> list[str]:
+        """Give the updates of the REST protocol, as JSON texts."""
+
+    def commit(self) -> None:
+        """Make the change.
+
+        Raises
+        ------
+        CommitFailedException
+            If what it builds on has been changed by others, or other commits won every race.
+
+        """
+        if self._finished:
+            raise InvalidArgumentError("this change was made already: begin a new one")
+        updates = self.updates()
+        self._finished = True
+        self._transaction.stage(updates, self._base)
+        if self._alone:
+            self._transaction.commit_transaction()
+
+    def __enter__(self) -> Self:
+        if self._finished:
+            raise InvalidArgumentError("this change was made already: begin a new one")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._finished = True
+        elif not self._finished:
+            self.commit()
