@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import shutil
 import time
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,12 +65,38 @@ def read_flights(spark: SparkSession, path: Path) -> DataFrame:
 
 def show(title: str, frame: DataFrame) -> None:
     """Print the few rows of a frame."""
-    grid = Grid(title=title, title_justify="left", header_style="bold")
+    console.print(f"\n[bold]{title}[/]")
+    grid = Grid(header_style="bold")
     for name in frame.columns:
         grid.add_column(name, justify="left")
     for row in frame.collect():
-        grid.add_row(*(f"{value:,.1f}" if isinstance(value, float) else str(value) for value in row))
+        grid.add_row(
+            *(
+                f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+                for value in row
+            )
+        )
     console.print(grid)
+
+
+def start_spark(log: Path) -> SparkSession:
+    """Start Spark with its log in a file: what the process writes to standard error goes there while it starts."""
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            return (
+                SparkSession.builder.master("local[2]")
+                .appName("icefield demo")
+                .config("spark.ui.enabled", "false")
+                .config("spark.sql.shuffle.partitions", "2")
+                .config("spark.sql.session.timeZone", "UTC")
+                .getOrCreate()
+            )
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
 
 
 def spark_part(catalog: ice.catalog.Catalog, spark: SparkSession, source: Path) -> ice.Table:
@@ -82,15 +110,15 @@ def spark_part(catalog: ice.catalog.Catalog, spark: SparkSession, source: Path) 
         sort_by=["time asc nulls first"],
         properties={"format-version": "3"},
     )
-    console.print(table)
+    console.print(table, "\n")
     for first, last in ((1, 4), (5, 8), (9, 12)):
         with step(f"append months {first}-{last} from the executors, one commit"):
             ice_spark.append(flights.where(F.month("time").between(first, last)), table)
     table = table.refresh()
 
-    wanted = "time >= '2013-07-01' AND time < '2013-08-01' AND carrier = 'UA'"
-    console.print(f"\n[bold]Pruning[/]: {wanted}")
-    console.print(table.scan(row_filter=wanted).explain())
+    wanted = "time >= '2013-07-01T00:00:00+00:00' AND time < '2013-08-01T00:00:00+00:00' AND carrier = 'UA'"
+    console.print("\n[bold]What a filter skips[/]")
+    console.print(table.scan(row_filter=wanted).explain(), soft_wrap=True)
     july = ice_spark.read(spark, table, filter=wanted, columns=["origin", "dep_delay", "distance"])
     with step("read those files with Spark"):
         rows = july.count()
@@ -140,15 +168,7 @@ def main() -> None:
     started = time.perf_counter()
 
     with step("start Spark"):
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .appName("icefield demo")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.session.timeZone", "UTC")
-            .getOrCreate()
-        )
-        spark.sparkContext.setLogLevel("ERROR")
+        spark = start_spark(warehouse / "spark.log")
     catalog = ice.load_catalog("local", uri=f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
     with step("unpack 336,776 flights"):
         source = flights_csv(warehouse)
@@ -158,12 +178,12 @@ def main() -> None:
     plain_part(table)
 
     console.print(f"\nDone in {time.perf_counter() - started:.0f} s. The table is yours to explore:\n")
-    options = f"--uri sqlite:///{warehouse}/catalog.db"
+    options = f"--catalog local --uri sqlite:///{warehouse}/catalog.db"
     for command in (
         "catalog list",
         f"table show {NAME}",
         f"table files {NAME}",
-        f"table plan {NAME} --where \"carrier = 'UA'\"",
+        f"table plan {NAME} \"carrier = 'UA'\"",
     ):
         console.print(f"  .venv/bin/icefield {options} {command}", soft_wrap=True)
 

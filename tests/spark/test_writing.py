@@ -26,7 +26,7 @@ def data_files(table: ice.Table) -> list[str]:
 
 
 def planned(table: ice.Table) -> list[str]:
-    return sorted(file["file_path"].removeprefix("file://") for file in table.scan().plan_files().files)
+    return sorted(file["file_path"] for file in table.scan().plan_files().files)
 
 
 def test_partitions_come_together_and_files_are_named_for_their_task(spark: SparkSession, catalog: ice.Catalog) -> None:

@@ -70,4 +70,4 @@ def adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
     fields = frame.schema.fields
     nulls = [F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata) for field in fields]
-    return spark.range(1).where(F.lit(False)).select(*nulls).union(frame)  # noqa: FBT003
+    return spark.range(1).where(F.lit(False)).select(*nulls).union(frame)
