@@ -5,7 +5,7 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import catalog, errors, expressions, manifests, puffin, transforms, types, values
+from icefield import catalog, errors, expressions, manifests, orc, puffin, transforms, types, values
 from icefield._core import __version__, murmur3_32
 from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import (
@@ -81,6 +81,7 @@ __all__ = [
     "load_catalog",
     "manifests",
     "murmur3_32",
+    "orc",
     "puffin",
     "transforms",
     "types",

@@ -55,6 +55,23 @@ impl From<icefield_format::Error> for BorderError {
     }
 }
 
+impl From<icefield_orc::Error> for BorderError {
+    fn from(error: icefield_orc::Error) -> Self {
+        use icefield_orc::Error;
+        let message = error.to_string();
+        Self(match error {
+            Error::Corrupt(corrupt) => {
+                CorruptDataError::new_err((message, corrupt.file, corrupt.place, corrupt.offset))
+            }
+            // A value that the wanted Arrow type cannot hold: another option would give it.
+            Error::Invalid(_) | Error::Value(_) => InvalidArgumentError::new_err(message),
+            Error::Unsupported(_) | Error::Limit(_) => UnsupportedFeatureError::new_err(message),
+            Error::Io(_) => StorageError::new_err(message),
+            _ => IcefieldError::new_err(message),
+        })
+    }
+}
+
 impl From<icefield_table::Error> for BorderError {
     fn from(error: icefield_table::Error) -> Self {
         use icefield_table::Error;

@@ -12,6 +12,7 @@ mod expressions;
 mod json;
 mod manifests;
 mod metadata;
+mod orc;
 mod partitioning;
 mod puffin;
 mod scan;
@@ -47,6 +48,7 @@ const ROOMS: &[Room] = &[
     evolution::register,
     scan::register,
     write::register,
+    orc::register,
 ];
 
 #[pymodule(gil_used = false)]

@@ -13,6 +13,7 @@ from icefield.catalog import load_catalog
 from icefield.catalog.configuration import catalog_names, catalog_properties
 from icefield.cli.output import instant, print_grid, print_json, print_text, wants_json
 from icefield.errors import InvalidArgumentError
+from icefield.orc import ORCFile
 from icefield.scan import DataScan
 from icefield.table import Snapshot, Table
 
@@ -212,6 +213,65 @@ def metadata_show(context: click.Context, path: str) -> None:
     local = Path(path)
     opened = Table.from_metadata(str(local.absolute()) if local.exists() else path, **properties)
     print_text(json.dumps(json.loads(opened.metadata_json()), indent=2, ensure_ascii=False))
+
+
+# --- orc
+
+
+@icefield.group()
+def orc() -> None:
+    """ORC files."""
+
+
+@orc.command("inspect")
+@click.argument("path", metavar="FILE.orc")
+@click.option("--runs", is_flag=True, help="Also read every stream, and count its chunks and runs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def orc_inspect(context: click.Context, path: str, runs: bool, as_json: bool) -> None:
+    """Show what an ORC file is made of: columns, statistics, stripes, streams."""
+    context.find_root().params["as_json"] |= as_json
+    _, properties = context.obj
+    opened = ORCFile(path, storage=properties)
+    document = opened.inspect(runs=runs)
+    if wants_json():
+        print_json(document)
+        return
+    facts = [
+        ("rows", document["rows"]),
+        ("bytes", document["length"]),
+        ("type", document["schema"]),
+        ("file version", document["fileVersion"]),
+        ("written by", f"{document['writer']}, {opened.writer_version}"),
+        ("compression", f"{opened.compression} in blocks of {opened.compression_size}"),
+        ("rows of an index entry", opened.row_index_stride or "no index"),
+        *((f"metadata {name}", value.decode(errors="replace")) for name, value in opened.metadata.items()),
+    ]
+    print_grid(["", path], facts)
+    columns = zip(document["footer"].get("types", []), document["statistics"], strict=False)
+    shown = [
+        (number, kind["kind"], document["attributes"].get(str(number)), *_statistics(statistics))
+        for number, (kind, statistics) in enumerate(columns)
+    ]
+    print_grid(["column", "type", "attributes", "values", "null", "statistics"], shown)
+    for number, stripe in enumerate(document["stripes"]):
+        _print_stripe(number, stripe, document["footer"]["stripes"][number])
+
+
+def _print_stripe(number: int, stripe: dict[str, Any], place: dict[str, Any]) -> None:
+    encodings = stripe["footer"].get("columns", [])
+    rows = []
+    for stream in stripe["streams"]:
+        column = stream["column"]
+        encoding = encodings[column].get("kind") if column < len(encodings) else None
+        rows.append((column, stream["kind"], encoding, stream["offset"], stream["length"], stream.get("runs")))
+    title = f"stripe {number}: {place.get('number_of_rows', 0)} rows from byte {place.get('offset', 0)}"
+    print_grid(["column", "stream", "encoding", "offset", "bytes", "runs"], rows, title)
+
+
+def _statistics(statistics: dict[str, Any]) -> tuple[Any, ...]:
+    own = {key: value for key, value in statistics.items() if key.endswith("_statistics")}
+    return statistics.get("number_of_values"), statistics.get("has_null"), next(iter(own.values()), None)
 
 
 def _print_files(scan: DataScan) -> None:

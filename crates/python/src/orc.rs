@@ -1,0 +1,614 @@
+//! ORC files: opened from any storage, read as Arrow, and shown message by message.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use bytes::Bytes;
+use icefield_orc::proto::{ColumnEncoding, CompressionKind, Message, Shown};
+use icefield_orc::stripe::{StreamPlace, StripeDirectory};
+use icefield_orc::{
+    ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Projection, ReadOptions, Reader,
+    Source, StringForm, StripeReader, TimeUnit, inspect,
+};
+use icefield_table::storage::Storage;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::{Map, Value as Json, json};
+
+use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
+use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::storage::PyStorage;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyOrcFile>()?;
+    module.add_class::<PyOrcBatches>()
+}
+
+/// The bytes of a file: in memory, or in a storage that gives ranges of them.
+#[derive(Debug)]
+enum OrcSource {
+    Memory(Bytes),
+    Stored { storage: Storage, path: String, length: u64 },
+}
+
+impl Source for OrcSource {
+    fn length(&self) -> icefield_orc::Result<u64> {
+        match self {
+            Self::Memory(bytes) => bytes.length(),
+            Self::Stored { length, .. } => Ok(*length),
+        }
+    }
+
+    fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
+        match self {
+            Self::Memory(bytes) => bytes.read_range(range),
+            Self::Stored { storage, path, .. } => {
+                storage.range(path, range).map_err(|error| icefield_orc::Error::Io(error.to_string()))
+            }
+        }
+    }
+}
+
+/// What Python gives to unwrap local keys: master keys by name, or a function.
+#[derive(Debug)]
+struct PyKeys {
+    keys: Py<PyAny>,
+    /// What the function raised: the caller shall see that very exception.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl PyKeys {
+    fn ask(&self, key: &KeyName, wrapped: &[u8]) -> PyResult<Option<Vec<u8>>> {
+        Python::attach(|py| {
+            let keys = self.keys.bind(py);
+            let found = match keys.is_callable() {
+                true => keys.call1((&key.name, key.version, key.algorithm.name(), PyBytes::new(py, wrapped)))?,
+                false => keys.call_method1("get", (&key.name,))?,
+            };
+            found.extract()
+        })
+    }
+}
+
+impl KeyProvider for PyKeys {
+    fn local_key(&self, key: &KeyName, wrapped: &[u8]) -> icefield_orc::Result<Option<Vec<u8>>> {
+        let found = self.ask(key, wrapped).map_err(|error| {
+            let message = error.to_string();
+            *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            icefield_orc::Error::Invalid(message)
+        })?;
+        let Some(material) = found else { return Ok(None) };
+        if Python::attach(|py| self.keys.bind(py).is_callable()) {
+            return Ok(Some(material));
+        }
+        let mut master = MemoryKeys::default();
+        master.add(key.clone(), &material)?;
+        master.local_key(key, wrapped)
+    }
+}
+
+/// An open file and how it is read.
+#[derive(Debug)]
+struct Opened {
+    reader: Reader<OrcSource>,
+    name: Option<String>,
+    keys: Option<Arc<PyKeys>>,
+    arrow: ArrowOptions,
+}
+
+impl Opened {
+    fn file(&self) -> &FileMetadata {
+        self.reader.metadata()
+    }
+
+    /// An error with the name of the file, or what a key function raised in its place.
+    fn named(&self, error: icefield_orc::Error) -> BorderError {
+        named(error, self.name.as_deref(), self.keys.as_deref())
+    }
+
+    fn options(&self, columns: Option<Vec<Column>>) -> icefield_orc::Result<ReadOptions> {
+        let Some(columns) = columns else { return Ok(ReadOptions { arrow: self.arrow, ..Default::default() }) };
+        let schema = &self.file().schema;
+        let find = |column: Column| match column {
+            Column::Index(index) => schema.children.get(index).map(|child| child.column).ok_or_else(|| {
+                let count = schema.children.len();
+                icefield_orc::Error::Invalid(format!("column {index} of {count}"))
+            }),
+            Column::Name(name) => match Projection::names(schema, [name])? {
+                Projection::Columns(ids) => Ok(ids.first().copied().unwrap_or_default()),
+                Projection::All => Ok(0),
+            },
+        };
+        let ids = columns.into_iter().map(find).collect::<icefield_orc::Result<_>>()?;
+        Ok(ReadOptions { projection: Projection::Columns(ids), arrow: self.arrow, ..Default::default() })
+    }
+
+    fn read_stripe(&self, stripe: usize, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {
+        let mut reader = self.reader.stripe(stripe, options)?;
+        let mut batches = Vec::new();
+        while let Some(batch) = reader.next_batch()? {
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    /// All rows; each thread takes the next stripe that nobody has.
+    fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
+        let schema = self.reader.schema(&options)?;
+        let stripes = self.reader.stripes(&options)?;
+        let options = Arc::new(options);
+        let threads = threads.clamp(1, stripes.len().max(1));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some(stripe) = stripes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let batches = self.read_stripe(*stripe, &options);
+                let failed = batches.is_err();
+                done.push((*stripe, batches));
+                if failed {
+                    // The others stop at their next stripe.
+                    next.store(stripes.len(), Ordering::Relaxed);
+                }
+            }
+            done
+        };
+        let mut done = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for other in others {
+                let theirs = other.join().map_err(|_| icefield_orc::Error::Io("a reading thread failed".to_owned()));
+                match theirs {
+                    Ok(theirs) => done.extend(theirs),
+                    Err(error) => done.push((0, Err(error))),
+                }
+            }
+            done
+        });
+        done.sort_by_key(|(stripe, _)| *stripe);
+        let batches = done.into_iter().map(|(_, batches)| batches).collect::<icefield_orc::Result<Vec<_>>>()?;
+        Ok((schema, batches.into_iter().flatten().collect()))
+    }
+}
+
+fn named(error: icefield_orc::Error, name: Option<&str>, keys: Option<&PyKeys>) -> BorderError {
+    let raised = keys.and_then(|keys| keys.raised.lock().unwrap_or_else(PoisonError::into_inner).take());
+    match (raised, name) {
+        (Some(raised), _) => raised.into(),
+        (None, Some(name)) => error.in_file(name).into(),
+        (None, None) => error.into(),
+    }
+}
+
+/// A column as it is asked for: by place among the top-level fields, or by dotted name.
+#[derive(Debug, FromPyObject)]
+enum Column {
+    Index(usize),
+    Name(String),
+}
+
+/// An ORC file, open for reading.
+#[pyclass(frozen, name = "OrcFile", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyOrcFile(Arc<Opened>);
+
+/// The batches of a file, one after the other.
+#[pyclass(frozen, name = "OrcBatches", module = "icefield._core")]
+pub struct PyOrcBatches(Mutex<Batches>);
+
+struct Batches {
+    file: Arc<Opened>,
+    options: Arc<ReadOptions>,
+    schema: SchemaRef,
+    stripes: std::vec::IntoIter<usize>,
+    current: Option<StripeReader>,
+}
+
+impl Batches {
+    fn open(file: &Arc<Opened>, options: ReadOptions) -> icefield_orc::Result<Self> {
+        let schema = file.reader.schema(&options)?;
+        let stripes = file.reader.stripes(&options)?.into_iter();
+        Ok(Self { file: Arc::clone(file), options: Arc::new(options), schema, stripes, current: None })
+    }
+
+    fn advance(&mut self) -> icefield_orc::Result<Option<RecordBatch>> {
+        loop {
+            if let Some(stripe) = &mut self.current
+                && let Some(batch) = stripe.next_batch()?
+            {
+                return Ok(Some(batch));
+            }
+            let Some(next) = self.stripes.next() else { return Ok(None) };
+            self.current = Some(self.file.reader.stripe(next, &self.options)?);
+        }
+    }
+
+    /// The next batch; after an error there is none.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let batch = self.advance();
+        if batch.is_err() {
+            (self.stripes, self.current) = (Vec::new().into_iter(), None);
+        }
+        batch.map_err(|error| self.file.named(error))
+    }
+}
+
+impl Iterator for Batches {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().map_err(|error| ArrowError::ExternalError(PyErr::from(error).into())).transpose()
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// A batch as the struct array that Arrow's interface for one batch is.
+fn as_array(batch: RecordBatch) -> ArrowArray {
+    let schema = batch.schema();
+    let field = Field::new("", DataType::Struct(schema.fields().clone()), false);
+    let field = field.with_metadata(schema.metadata().clone());
+    ArrowArray { field: Arc::new(field), array: Arc::new(StructArray::from(batch)) }
+}
+
+#[pymethods]
+impl PyOrcBatches {
+    /// The next batch, if there is one.
+    fn next_batch(&self, py: Python<'_>) -> Result<Option<ArrowArray>> {
+        let batch = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next_batch())?;
+        Ok(batch.map(as_array))
+    }
+}
+
+fn arrow_options(unit: &str, out_of_range: &str, strings: &str, trim_char: bool) -> Result<ArrowOptions> {
+    let refused = |what: &str, value: &str, known: &str| {
+        BorderError::from(InvalidArgumentError::new_err(format!("{what} is one of {known}, not {value:?}")))
+    };
+    let timestamp_unit = match unit {
+        "s" => TimeUnit::Second,
+        "ms" => TimeUnit::Millisecond,
+        "us" => TimeUnit::Microsecond,
+        "ns" => TimeUnit::Nanosecond,
+        other => return Err(refused("timestamp_unit", other, "s, ms, us, ns")),
+    };
+    let out_of_range = match out_of_range {
+        "null" => OutOfRange::Null,
+        "saturate" => OutOfRange::Saturate,
+        "error" => OutOfRange::Error,
+        other => return Err(refused("out_of_range", other, "null, saturate, error")),
+    };
+    let strings = match strings {
+        "utf8" => StringForm::Utf8,
+        "dictionary" => StringForm::Dictionary,
+        "binary" => StringForm::Binary,
+        other => return Err(refused("strings", other, "utf8, dictionary, binary")),
+    };
+    Ok(ArrowOptions { timestamp_unit, out_of_range, strings, trim_char, ..ArrowOptions::default() })
+}
+
+#[pymethods]
+impl PyOrcFile {
+    /// Opens a file of a storage, or one in memory where ``source`` is bytes.
+    #[new]
+    #[pyo3(signature = (
+        source, /, *, storage=None, keys=None, timestamp_unit="us", out_of_range="null", strings="utf8", trim_char=true
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the reader")]
+    fn py_new(
+        py: Python<'_>,
+        source: FileInput,
+        storage: Option<PyRef<'_, PyStorage>>,
+        keys: Option<Py<PyAny>>,
+        timestamp_unit: &str,
+        out_of_range: &str,
+        strings: &str,
+        trim_char: bool,
+    ) -> Result<Self> {
+        let arrow = arrow_options(timestamp_unit, out_of_range, strings, trim_char)?;
+        let keys = keys.map(|keys| Arc::new(PyKeys { keys, raised: Mutex::default() }));
+        let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
+        py.detach(|| {
+            let (source, name) = match source {
+                FileInput::Memory(bytes) => (OrcSource::Memory(Bytes::from_owner(bytes)), None),
+                FileInput::Path(path) => {
+                    let length = storage.size(&path)?;
+                    (OrcSource::Stored { storage, path: path.clone(), length }, Some(path))
+                }
+            };
+            let provider = keys.clone().map(|keys| keys as Arc<dyn KeyProvider>);
+            let reader = Reader::open_with(source, Limits::default(), provider)
+                .map_err(|error| named(error, name.as_deref(), keys.as_deref()))?;
+            Ok(Self(Arc::new(Opened { reader, name, keys, arrow })))
+        })
+    }
+
+    /// The schema of the columns.
+    #[pyo3(signature = (columns=None))]
+    fn schema(&self, columns: Option<Vec<Column>>) -> Result<ArrowSchema> {
+        let options = self.0.options(columns)?;
+        Ok(ArrowSchema(self.0.reader.schema(&options)?))
+    }
+
+    /// The type of the rows as ORC writes it.
+    #[getter]
+    fn type_description(&self) -> String {
+        self.0.file().schema.to_string()
+    }
+
+    #[getter]
+    fn nrows(&self) -> u64 {
+        self.0.file().rows()
+    }
+
+    #[getter]
+    fn nstripes(&self) -> usize {
+        self.0.file().footer.stripes.len()
+    }
+
+    #[getter]
+    fn nstripe_statistics(&self) -> Result<usize> {
+        Ok(self.0.file().stripe_statistics().map_err(|error| self.0.named(error))?.len())
+    }
+
+    #[getter]
+    fn file_version(&self) -> &'static str {
+        self.0.file().version.name()
+    }
+
+    /// The number of the implementation.
+    #[getter]
+    fn writer(&self) -> u32 {
+        self.0.file().footer.writer.unwrap_or_default()
+    }
+
+    /// The number that the implementation gives its version.
+    #[getter]
+    fn writer_version(&self) -> u32 {
+        self.0.file().postscript.writer_version.unwrap_or_default()
+    }
+
+    #[getter]
+    fn software_version(&self) -> String {
+        self.0.file().writer()
+    }
+
+    #[getter]
+    fn compression(&self) -> &'static str {
+        self.0.file().compression.name()
+    }
+
+    #[getter]
+    fn compression_size(&self) -> u64 {
+        self.0.file().postscript.compression_block_size.unwrap_or_default()
+    }
+
+    #[getter]
+    fn row_index_stride(&self) -> u64 {
+        self.0.file().row_index_stride().unwrap_or_default()
+    }
+
+    /// Lengths in bytes: file, content, stripe statistics, footer, postscript.
+    #[getter]
+    fn lengths(&self) -> (u64, u64, u64, u64, usize) {
+        let file = self.0.file();
+        let (footer, postscript) = (&file.footer, &file.postscript);
+        (
+            file.length,
+            footer.content_length.unwrap_or_default(),
+            postscript.metadata_length.unwrap_or_default(),
+            postscript.footer_length.unwrap_or_default(),
+            postscript.encode().len(),
+        )
+    }
+
+    /// The user's metadata.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let metadata = PyDict::new(py);
+        for item in &self.0.file().footer.metadata {
+            let value = PyBytes::new(py, item.value.as_deref().unwrap_or_default());
+            metadata.set_item(item.name.as_deref().unwrap_or_default(), value)?;
+        }
+        Ok(metadata)
+    }
+
+    /// All rows of some columns.
+    #[pyo3(signature = (columns=None, *, threads=1))]
+    fn read(&self, py: Python<'_>, columns: Option<Vec<Column>>, threads: usize) -> Result<ArrowTable> {
+        py.detach(|| {
+            let read = self.0.options(columns).and_then(|options| self.0.read(options, threads));
+            let (schema, batches) = read.map_err(|error| self.0.named(error))?;
+            Ok(ArrowTable { schema, batches })
+        })
+    }
+
+    /// The rows of one stripe.
+    #[pyo3(signature = (stripe, columns=None))]
+    fn read_stripe(&self, py: Python<'_>, stripe: usize, columns: Option<Vec<Column>>) -> Result<ArrowArray> {
+        py.detach(|| {
+            let read = || {
+                let options = Arc::new(self.0.options(columns)?);
+                let batches = self.0.read_stripe(stripe, &options)?;
+                let schema = self.0.reader.schema(&options)?;
+                match <[RecordBatch; 1]>::try_from(batches) {
+                    Ok([only]) => Ok(only),
+                    Err(batches) => Ok(arrow_select::concat::concat_batches(&schema, &batches)?),
+                }
+            };
+            read().map(as_array).map_err(|error| self.0.named(error))
+        })
+    }
+
+    /// The rows batch by batch; errors have their own classes.
+    #[pyo3(signature = (columns=None, *, batch_size=8192))]
+    fn batches(&self, py: Python<'_>, columns: Option<Vec<Column>>, batch_size: usize) -> Result<PyOrcBatches> {
+        Ok(PyOrcBatches(Mutex::new(py.detach(|| self.open_batches(columns, batch_size))?)))
+    }
+
+    /// The rows as a stream of Arrow's interface.
+    #[pyo3(signature = (columns=None, *, batch_size=8192))]
+    fn stream(&self, py: Python<'_>, columns: Option<Vec<Column>>, batch_size: usize) -> Result<ArrowStream> {
+        Ok(ArrowStream::new(Box::new(py.detach(|| self.open_batches(columns, batch_size))?)))
+    }
+
+    /// Everything that the file says of itself, as JSON; with ``runs`` also what each stream is made of.
+    #[pyo3(signature = (*, runs=false))]
+    fn inspect(&self, py: Python<'_>, runs: bool) -> Result<String> {
+        py.detach(|| Ok(describe(&self.0, runs).map_err(|error| self.0.named(error))?.to_string()))
+    }
+
+    /// The statistics of the file by column, as JSON.
+    fn file_statistics(&self, py: Python<'_>) -> Result<String> {
+        let statistics = py.detach(|| self.0.file().file_statistics()).map_err(|error| self.0.named(error))?;
+        Ok(messages(&statistics).to_string())
+    }
+
+    /// The statistics of each stripe by column, as JSON.
+    fn stripe_statistics(&self, py: Python<'_>) -> Result<String> {
+        let statistics = py.detach(|| stripe_statistics(self.0.file())).map_err(|error| self.0.named(error))?;
+        Ok(messages(&statistics).to_string())
+    }
+
+    fn __repr__(&self) -> String {
+        let file = self.0.file();
+        format!("OrcFile({:?}, {} rows: {})", self.0.name, file.rows(), file.schema)
+    }
+}
+
+impl PyOrcFile {
+    fn open_batches(&self, columns: Option<Vec<Column>>, batch_size: usize) -> Result<Batches> {
+        let open = || Batches::open(&self.0, ReadOptions { batch_size, ..self.0.options(columns)? });
+        open().map_err(|error| self.0.named(error))
+    }
+}
+
+/// A file as Python names it.
+#[derive(FromPyObject)]
+enum FileInput {
+    Memory(PyBackedBytes),
+    Path(String),
+}
+
+/// The largest number that every reader of JSON holds exactly; larger ones are written as text.
+const EXACT: u64 = 1 << 53;
+
+fn message(message: &dyn Message) -> Json {
+    Json::Object(message.fields().into_iter().map(|(name, value)| (name.to_owned(), shown(value))).collect())
+}
+
+fn messages<M: Message>(list: &[M]) -> Json {
+    list.iter().map(|one| message(one)).collect()
+}
+
+fn shown(value: Shown<'_>) -> Json {
+    match value {
+        Shown::Unsigned(number) if number > EXACT => json!(number.to_string()),
+        Shown::Unsigned(number) => json!(number),
+        Shown::Signed(number) if number.unsigned_abs() > EXACT => json!(number.to_string()),
+        Shown::Signed(number) => json!(number),
+        Shown::Double(number) if number.is_nan() => json!("NaN"),
+        Shown::Double(number) if number.is_infinite() => json!(if number > 0.0 { "Infinity" } else { "-Infinity" }),
+        Shown::Double(number) => json!(number),
+        Shown::Bool(flag) => json!(flag),
+        Shown::Text(text) => json!(text),
+        Shown::Bytes(bytes) => Json::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        Shown::Name(name) => json!(name),
+        Shown::Message(inner) => message(inner),
+        Shown::List(list) => list.into_iter().map(shown).collect(),
+    }
+}
+
+fn stripe_statistics(file: &FileMetadata) -> icefield_orc::Result<Vec<icefield_orc::proto::StripeStatistics>> {
+    let mut statistics = file.stripe_statistics()?;
+    file.decrypt_stripe_statistics(&mut statistics)?;
+    Ok(statistics)
+}
+
+fn describe(opened: &Opened, runs: bool) -> icefield_orc::Result<Json> {
+    let file = opened.file();
+    let stripes = (0..file.footer.stripes.len()).map(|stripe| describe_stripe(opened, stripe, runs));
+    let mut attributes = Map::new();
+    for node in file.schema.walk().into_iter().filter(|node| !node.attributes.is_empty()) {
+        let own = node.attributes.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+        attributes.insert(node.column.to_string(), Json::Object(own));
+    }
+    Ok(json!({
+        "schema": file.schema.to_string(),
+        "attributes": attributes,
+        "length": file.length,
+        "rows": file.rows(),
+        "fileVersion": file.version.name(),
+        "writer": file.writer(),
+        "postscript": message(&file.postscript),
+        "footer": message(&file.footer),
+        "statistics": messages(&file.file_statistics()?),
+        "stripeStatistics": messages(&stripe_statistics(file)?),
+        "stripes": stripes.collect::<icefield_orc::Result<Vec<_>>>()?,
+    }))
+}
+
+fn describe_stripe(opened: &Opened, stripe: usize, runs: bool) -> icefield_orc::Result<Json> {
+    let directory = opened.reader.directory(stripe)?;
+    let streams = directory.streams.iter().map(|place| describe_stream(opened, stripe, &directory, place, runs));
+    let indexes = opened.reader.row_indexes(stripe)?.into_iter();
+    let indexes: Map<_, _> = indexes.map(|(column, own)| (column.to_string(), messages(&own.entry))).collect();
+    Ok(json!({
+        "footer": message(&directory.footer),
+        "streams": streams.collect::<icefield_orc::Result<Vec<_>>>()?,
+        "rowIndex": indexes,
+    }))
+}
+
+fn describe_stream(
+    opened: &Opened,
+    stripe: usize,
+    directory: &StripeDirectory,
+    place: &StreamPlace,
+    runs: bool,
+) -> icefield_orc::Result<Json> {
+    let file = opened.file();
+    let mut described = json!({
+        "column": place.column,
+        "kind": place.kind.name(),
+        "offset": place.range.start,
+        "length": place.range.end - place.range.start,
+    });
+    let Some(fields) = described.as_object_mut() else { return Ok(described) };
+    if let Some(variant) = place.variant {
+        fields.insert("variant".to_owned(), json!(variant));
+    }
+    let Some(node) = file.schema.find(place.column).filter(|_| runs) else { return Ok(described) };
+    let Some(bytes) = opened.reader.stream(stripe, place)?.filter(|bytes| !bytes.is_empty()) else {
+        return Ok(described);
+    };
+    let encodings = match place.variant.and_then(|variant| directory.footer.encryption.get(variant)) {
+        Some(variant) => variant.encoding.get((place.column - first_column(file, place)) as usize),
+        None => directory.footer.columns.get(place.column as usize),
+    };
+    let encoding = encodings.cloned().unwrap_or_else(ColumnEncoding::default);
+    let report = inspect::report(file, node, &encoding, place.kind, &bytes)?;
+    fields.insert("plainLength".to_owned(), json!(report.plain_length));
+    if file.compression != CompressionKind::None {
+        fields.insert("chunks".to_owned(), json!(report.chunks));
+        fields.insert("original".to_owned(), json!(report.original));
+    }
+    if !report.runs.is_empty() {
+        fields.insert("runs".to_owned(), json!(report.runs));
+    }
+    Ok(described)
+}
+
+/// The root column of the variant that a stream belongs to.
+fn first_column(file: &FileMetadata, place: &StreamPlace) -> u32 {
+    let variants = file.footer.encryption.as_ref().map(|encryption| encryption.variants.as_slice());
+    let variant = variants.zip(place.variant).and_then(|(variants, index)| variants.get(index));
+    variant.and_then(|variant| variant.root).unwrap_or_default().min(place.column)
+}

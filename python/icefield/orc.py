@@ -1,0 +1,353 @@
+"""ORC files, read as Arrow, in the manner of ``pyarrow.orc``.
+
+::
+
+    >>> from icefield import orc  # doctest: +SKIP
+    >>> file = orc.ORCFile("s3://bucket/events.orc", storage={"s3.region": "eu-west-1"})  # doctest: +SKIP
+    >>> file.nrows, file.schema.names  # doctest: +SKIP
+    (450, ['id', 'name'])
+    >>> file.read(columns=["id"])  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+
+from icefield._core import OrcFile, Storage
+from icefield._optional import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ORCFile", "read_schema", "read_table"]
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
+Columns: TypeAlias = "Sequence[str | int] | None"
+Keys: TypeAlias = "Mapping[str, bytes] | Callable[[str, int, str, bytes], bytes | None] | None"
+
+_WRITERS = ("ORC_JAVA", "ORC_CPP", "PRESTO", "SCRITCHLEY_GO", "TRINO", "CUDF")
+_JAVA_VERSIONS = (
+    "ORIGINAL",
+    "HIVE_8732",
+    "HIVE_4243",
+    "HIVE_12055",
+    "HIVE_13083",
+    "ORC_101",
+    "ORC_135",
+    "ORC_517",
+    "ORC_203",
+    "ORC_14",
+)
+
+
+class ORCFile:
+    """An ORC file, open for reading.
+
+    Parameters
+    ----------
+    source
+        A path, a URL, the bytes of the file, or a binary file, which is read whole.
+    storage
+        Properties of the storage that a path or URL is read from, named as those of a catalog.
+    timestamp_unit
+        The unit of timestamps. Microseconds hold all of the years 1 to 9999, nanoseconds 1677 to 2262.
+    out_of_range
+        What becomes of timestamps beyond that unit: null, the nearest one that fits, or an error.
+    strings
+        How text leaves the reader: as text, as an Arrow dictionary, or as unchecked bytes.
+    trim_char
+        Cut the trailing spaces of ``char`` columns, which only pad them.
+    keys
+        Master keys of encrypted columns by name; or a function that is given name and version of the master key,
+        the cipher and the wrapped local key, and gives the local key, or ``None`` where it may not be used. Columns
+        without a key are read as their mask shows them.
+
+    Raises
+    ------
+    CorruptDataError
+        If the file is not what the specification says; it names file, place and offset.
+    UnsupportedFeatureError
+        If it is of a later version, or larger than the limits.
+    MissingFileError
+        If there is no such file.
+
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        storage: Mapping[str, str] | None = None,
+        timestamp_unit: Literal["s", "ms", "us", "ns"] = "us",
+        out_of_range: Literal["null", "saturate", "error"] = "null",
+        strings: Literal["utf8", "dictionary", "binary"] = "utf8",
+        trim_char: bool = True,
+        keys: Keys = None,
+    ) -> None:
+        self._file = OrcFile(
+            _opened(source),
+            storage=Storage(storage or {}),
+            keys=keys,
+            timestamp_unit=timestamp_unit,
+            out_of_range=out_of_range,
+            strings=strings,
+            trim_char=trim_char,
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return self._file.schema().to_pyarrow()
+
+    @property
+    def type_description(self) -> str:
+        """The type of the rows as ORC writes it, for example ``struct<id:bigint,name:string>``."""
+        return self._file.type_description
+
+    @property
+    def metadata(self) -> dict[str, bytes]:
+        """The user's metadata."""
+        return self._file.metadata
+
+    @property
+    def nrows(self) -> int:
+        """The number of rows."""
+        return self._file.nrows
+
+    @property
+    def nstripes(self) -> int:
+        """The number of stripes."""
+        return self._file.nstripes
+
+    @property
+    def nstripe_statistics(self) -> int:
+        """The number of stripes that have statistics."""
+        return self._file.nstripe_statistics
+
+    @property
+    def file_statistics(self) -> list[dict[str, Any]]:
+        """Statistics of the file by column id, with the field names of the specification."""
+        return _list(self._file.file_statistics())
+
+    @property
+    def stripe_statistics(self) -> list[dict[str, Any]]:
+        """Statistics of each stripe; below ``col_stats`` by column id."""
+        return _list(self._file.stripe_statistics())
+
+    @property
+    def file_version(self) -> str:
+        """The version of the format: ``0.11``, ``0.12`` or ``UNSTABLE-PRE-2.0``."""
+        return self._file.file_version
+
+    @property
+    def software_version(self) -> str:
+        """The software that wrote the file, and its version where it says so."""
+        return self._file.software_version
+
+    @property
+    def writer(self) -> str:
+        """The implementation that wrote the file, for example ``ORC_JAVA``."""
+        writer = self._file.writer
+        return _WRITERS[writer] if writer < len(_WRITERS) else str(writer)
+
+    @property
+    def writer_version(self) -> str:
+        """The version of the writer: the last fix it has, for example ``ORC_135``; a number for newer ones."""
+        version = self._file.writer_version
+        return _JAVA_VERSIONS[version] if version < len(_JAVA_VERSIONS) else str(version)
+
+    @property
+    def compression(self) -> str:
+        """The codec, for example ``ZSTD``; ``UNCOMPRESSED`` without one."""
+        compression = self._file.compression
+        return "UNCOMPRESSED" if compression == "NONE" else compression
+
+    @property
+    def compression_size(self) -> int:
+        """The largest number of bytes that are compressed as one."""
+        return self._file.compression_size
+
+    @property
+    def row_index_stride(self) -> int:
+        """Rows of an entry of the row index; 0 without one."""
+        return self._file.row_index_stride
+
+    @property
+    def file_length(self) -> int:
+        """Bytes of the file."""
+        return self._file.lengths[0]
+
+    @property
+    def content_length(self) -> int:
+        """Bytes of the stripes, with the header before them."""
+        return self._file.lengths[1]
+
+    @property
+    def stripe_statistics_length(self) -> int:
+        """Bytes of the statistics of stripes, as compressed as they stand."""
+        return self._file.lengths[2]
+
+    @property
+    def file_footer_length(self) -> int:
+        """Bytes of the footer, as compressed as it stands."""
+        return self._file.lengths[3]
+
+    @property
+    def file_postscript_length(self) -> int:
+        """Bytes of the postscript."""
+        return self._file.lengths[4]
+
+    def read(self, columns: Columns = None, *, use_threads: bool = True) -> pa.Table:
+        """Read the whole file.
+
+        Parameters
+        ----------
+        columns
+            The columns wanted, all without it: numbers of top-level columns, or dotted names (below lists, maps and
+            unions ``element``, ``key``, ``value`` and the variant's number). They come in the order of the file.
+        use_threads
+            Read several stripes at a time.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows.
+
+        """
+        threads = (os.cpu_count() or 1) if use_threads else 1
+        return self._file.read(_names(columns), threads=threads).to_pyarrow()
+
+    def read_stripe(self, n: int, columns: Columns = None) -> pa.RecordBatch:
+        """Read one stripe.
+
+        Parameters
+        ----------
+        n
+            Its number, from 0.
+        columns
+            The columns wanted, as in `read`.
+
+        Returns
+        -------
+        pyarrow.RecordBatch
+            The rows of the stripe.
+
+        """
+        batch: pa.RecordBatch = require("pyarrow").record_batch(self._file.read_stripe(n, _names(columns)))
+        return batch
+
+    def iter_batches(self, batch_size: int = 8192, columns: Columns = None) -> Iterator[pa.RecordBatch]:
+        """Read batch after batch; one stripe's bytes are in memory at a time.
+
+        Parameters
+        ----------
+        batch_size
+            Rows of a batch, at the most; a batch ends with its stripe.
+        columns
+            The columns wanted, as in `read`.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            The next rows.
+
+        """
+        pyarrow = require("pyarrow")
+        batches = self._file.batches(_names(columns), batch_size=batch_size)
+        while (batch := batches.next_batch()) is not None:
+            yield pyarrow.record_batch(batch)
+
+    def inspect(self, *, runs: bool = False) -> dict[str, Any]:
+        """Give everything that the file says of itself.
+
+        Parameters
+        ----------
+        runs
+            Also read every stream, and count its compression chunks and runs.
+
+        Returns
+        -------
+        dict
+            The messages of the file with the field names of the specification; bytes as hex, numbers beyond 2**53
+            as text.
+
+        """
+        described: dict[str, Any] = json.loads(self._file.inspect(runs=runs))
+        return described
+
+    def __arrow_c_schema__(self) -> object:
+        """Give the schema to any library that knows Arrow's C interface."""
+        return self._file.schema().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give the rows, as they are read, to any library that knows Arrow's C interface."""
+        return self._file.stream().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """Say what is open."""
+        return f"<ORCFile {self.nrows} rows in {self.nstripes} stripes: {self.type_description}>"
+
+
+def read_table(source: Source, columns: Columns = None, *, use_threads: bool = True, **options: Any) -> pa.Table:
+    """Read a whole ORC file.
+
+    Parameters
+    ----------
+    source
+        A path, a URL, the bytes of the file, or a binary file.
+    columns
+        The columns wanted, as in `ORCFile.read`.
+    use_threads
+        Read several stripes at a time.
+    **options
+        The options of `ORCFile`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows.
+
+    """
+    return ORCFile(source, **options).read(columns, use_threads=use_threads)
+
+
+def read_schema(source: Source, **options: Any) -> pa.Schema:
+    """Read the schema of an ORC file.
+
+    Parameters
+    ----------
+    source
+        A path, a URL, the bytes of the file, or a binary file.
+    **options
+        The options of `ORCFile`.
+
+    Returns
+    -------
+    pyarrow.Schema
+        The columns as `read_table` gives them with the same options.
+
+    """
+    return ORCFile(source, **options).schema
+
+
+def _opened(source: Source) -> str | bytes:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source)
+    if isinstance(source, str) and (":/" in source):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return str(Path(source).absolute())
+    return source.read()
+
+
+def _names(columns: Columns) -> list[str | int] | None:
+    return None if columns is None else list(columns)
+
+
+def _list(text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
