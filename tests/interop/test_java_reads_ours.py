@@ -56,7 +56,7 @@ def rows(first: int, count: int) -> pa.Table:
     """Make rows with extremes, with nulls in every third, and times on both sides of 1970."""
     values: list[dict[str, Any]] = []
     for n in range(first, first + count):
-        moment = dt.datetime(1969, 12, 30, 23, 59, 59, 999999) + dt.timedelta(days=n, hours=n % 5)
+        moment = dt.datetime(1969, 12, 30, 23, 59, 59, 999999) + dt.timedelta(days=n, hours=n % 5)  # noqa: DTZ001
         row = {
             "id": n,
             "b": n % 2 == 0,
