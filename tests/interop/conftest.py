@@ -83,6 +83,7 @@ class Java:
             self._process.wait(30)
         except subprocess.TimeoutExpired:
             self._process.kill()
+        self._answers.close()
         self._log.close()
 
 

@@ -19,7 +19,7 @@ import icefield as ice
 
 if TYPE_CHECKING:
     from conftest import Java
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 UTC = dt.timezone.utc
 CATALOG = "shared"
@@ -127,15 +127,19 @@ def way(request: pytest.FixtureRequest, catalog: ice.catalog.Catalog) -> Way:
 
     options = {"catalog": CATALOG, "uri": catalog.properties["uri"], "warehouse": catalog.properties["warehouse"]}
 
+    def frame(data: pa.Table) -> DataFrame:
+        # With the types given: Spark takes timestamps without a zone for local ones.
+        return session.createDataFrame(data, ice_spark.spark_schema(ice.Schema.from_arrow(SCHEMA)))
+
     def api(table: ice.Table, data: pa.Table) -> None:
-        ice_spark.append(session.createDataFrame(data), table)
+        ice_spark.append(frame(data), table)
 
     def source(table: ice.Table, data: pa.Table) -> None:
-        writer = session.createDataFrame(data).write.format("icefield").mode("append")
+        writer = frame(data).write.format("icefield").mode("append")
         writer.options(**options).save(".".join(table.name()[-2:]))
 
     def sql(table: ice.Table, data: pa.Table) -> None:
-        session.createDataFrame(data).createOrReplaceTempView("incoming")
+        frame(data).createOrReplaceTempView("incoming")
         given = ", ".join(f"{key} '{value}'" for key, value in {**options, "path": ".".join(table.name()[-2:])}.items())
         session.sql(f"CREATE OR REPLACE TEMPORARY VIEW target USING icefield OPTIONS ({given})")
         session.sql("INSERT INTO target SELECT * FROM incoming")
