@@ -642,7 +642,7 @@ class WritePlan:
         identifier: object,
         written: Sequence[bytes],
         *,
-        branch: str = "main",
+        branch: str = ...,
         snapshot_properties: Mapping[str, str] = ...,
     ) -> tuple[TableState, int, int]: ...
 
