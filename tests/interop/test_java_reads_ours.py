@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from conftest import Java
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.interop
+
 UTC = dt.timezone.utc
 CATALOG = "shared"
 
