@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};
 
 /// The longest run.
-const MAX_RUN: usize = 512;
+pub(super) const MAX_RUN: usize = 512;
 /// Bytes of the longest varint.
 const MAX_VARINT: usize = 10;
 
@@ -21,8 +21,15 @@ fn width_of(code: u8) -> usize {
 }
 
 /// The least width of the table that holds `bits`.
-fn closest_width(bits: usize) -> usize {
-    WIDTHS.iter().copied().map(usize::from).find(|width| *width >= bits).unwrap_or(64)
+#[inline]
+pub(super) fn closest_width(bits: usize) -> usize {
+    match bits {
+        0 => 1,
+        1..=24 => bits,
+        25..=32 => bits.next_multiple_of(2),
+        33..=64 => bits.next_multiple_of(8),
+        _ => 64,
+    }
 }
 
 /// The head of a run.

@@ -1,4 +1,4 @@
-//! Base 128 varints, zigzag ("Base 128 Varint").
+//! Base 128 varints, zigzag ("Base 128 Varint"), and the fractions of seconds in SECONDARY.
 
 /// Bytes of the longest varint of 128 bits.
 const MAX_BYTES_128: usize = 19;
@@ -13,6 +13,52 @@ pub fn unzigzag(value: u64) -> i64 {
 #[inline]
 pub fn unzigzag128(value: u128) -> i128 {
     (value >> 1) as i128 ^ -((value & 1) as i128)
+}
+
+/// Zigzag: small magnitudes of either sign become small numbers.
+#[inline]
+pub fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+/// Zigzag of 128 bits.
+#[inline]
+pub fn zigzag128(value: i128) -> u128 {
+    (value << 1 ^ value >> 127) as u128
+}
+
+/// Appends a varint.
+#[inline]
+pub fn write_varint64(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a varint of up to 128 bits.
+#[inline]
+pub fn write_varint128(mut value: u128, out: &mut Vec<u8>) {
+    while value > u128::from(u64::MAX) {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    write_varint64(value as u64, out);
+}
+
+/// The number that SECONDARY holds for a fraction of a second, below 10^9: trailing zeros, two to eight, are counted in
+/// the low three bits instead of written.
+pub fn nanos_to_secondary(nanos: u32) -> u64 {
+    if nanos == 0 || !nanos.is_multiple_of(100) {
+        return u64::from(nanos) << 3;
+    }
+    let (mut rest, mut zeros) = (nanos / 100, 1);
+    while rest.is_multiple_of(10) && zeros < 7 {
+        rest /= 10;
+        zeros += 1;
+    }
+    u64::from(rest) << 3 | zeros
 }
 
 /// A varint of 64 bits at the front of `bytes`, and its length; `None` where it is cut off or longer than ten bytes.

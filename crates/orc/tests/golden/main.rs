@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)] // the harness is a test of its own, which clippy does not see
 
 mod corrupt;
+mod encode;
 mod examples;
 mod expected;
 mod metadata;
@@ -30,8 +31,15 @@ static ALLOCATOR: corrupt::Counting = corrupt::Counting;
 type Module = fn(&Arc<Golden>) -> Vec<Trial>;
 
 /// Every module.
-const MODULES: &[Module] =
-    &[vectors::trials, rows::trials, metadata::trials, predicates::trials, corrupt::trials, examples::trials];
+const MODULES: &[Module] = &[
+    vectors::trials,
+    encode::trials,
+    rows::trials,
+    metadata::trials,
+    predicates::trials,
+    corrupt::trials,
+    examples::trials,
+];
 
 /// A set of golden data.
 #[derive(Debug)]

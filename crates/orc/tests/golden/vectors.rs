@@ -51,13 +51,13 @@ fn stream(case: &Json) -> ByteStream {
     ByteStream::new(0, StreamKind::Data, vec![Part { offset: 0, bytes }], 0)
 }
 
-fn list(case: &Json) -> Vec<i64> {
+pub fn list(case: &Json) -> Vec<i64> {
     // Unsigned values beyond 2^63 are the same 64 bits.
     let number = |value: &Json| int(value).or_else(|| Some(value.as_str()?.parse::<u64>().ok()? as i64));
     case["values"].as_array().unwrap().iter().map(|value| number(value).unwrap()).collect()
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(expected: &T, got: &T) -> Result<(), Failed> {
+pub fn same<T: PartialEq + std::fmt::Debug>(expected: &T, got: &T) -> Result<(), Failed> {
     if expected == got { Ok(()) } else { Err(format!("{expected:?} expected, {got:?}").into()) }
 }
 
