@@ -3,7 +3,10 @@
 //! A compressed stream is a sequence of chunks, each with a header of three bytes, little endian:
 //! `length * 2 + original`. Chunks stand alone. An "original" chunk holds the bytes themselves.
 
+mod compressor;
 mod lzo;
+
+pub use compressor::{Compressor, MAX_BLOCK};
 
 use crate::error::{Error, Result};
 use crate::proto::CompressionKind;

@@ -1,6 +1,7 @@
 //! Bloom filters ("Bloom Filter Index"; PITFALLS, "Bloom filters").
 
 use super::{Literal, Test};
+use crate::error::{Error, Result};
 use crate::proto::{BloomFilter, ColumnEncoding, StreamKind};
 use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, MAX_SHORT_PRECISION};
@@ -9,6 +10,8 @@ use crate::types::{Kind, MAX_SHORT_PRECISION};
 const SEED: u64 = 104_729;
 /// Java's writer version from which strings in the older filters are UTF-8.
 const HIVE_12055: u32 = 3;
+/// orc-core counts bits in 31 bits.
+const MAX_BITS: u32 = 1 << 30;
 
 /// Thomas Wang's hash of 64 bits, with arithmetic shifts.
 pub fn hash_long(key: i64) -> u64 {
@@ -68,13 +71,8 @@ impl<'a> BloomView<'a> {
         if bits == 0 {
             return true;
         }
-        let (first, second) = (hash as i32, (hash >> 32) as i32);
         // A filter with more probes than bits is full or a lie: ask at most once for each bit.
-        (1..=probes.min(1 << 10)).all(|probe| {
-            let combined = first.wrapping_add((probe as i32).wrapping_mul(second));
-            let combined = if combined < 0 { !combined } else { combined };
-            self.bit(combined as u64 % bits)
-        })
+        (1..=probes.min(1 << 10)).all(|probe| self.bit(u64::from(probed(hash, probe)) % bits))
     }
 
     fn bit(&self, bit: u64) -> bool {
@@ -83,6 +81,79 @@ impl<'a> BloomView<'a> {
             None => self.filter.bitset.get((bit / 64) as usize).is_none_or(|word| word >> (bit % 64) & 1 == 1),
         }
     }
+}
+
+/// A filter of one row group, to be filled.
+///
+/// Bits and probes follow orc-core: for `expected` values of which a share `fpp` of all others is wrongly taken for one.
+#[derive(Debug, Clone)]
+pub struct BloomBuilder {
+    words: Vec<u64>,
+    probes: u32,
+}
+
+impl BloomBuilder {
+    /// An empty filter; `fpp` is between 0 and 1, both excluded.
+    pub fn new(expected: u64, fpp: f64) -> Result<Self> {
+        if !(fpp > 0.0 && fpp < 1.0) {
+            return Err(Error::invalid(format!("a bloom filter's share of false positives of {fpp}")));
+        }
+        let expected = expected.max(1) as f64;
+        let ln2 = std::f64::consts::LN_2;
+        let optimal = -expected * fpp.ln() / (ln2 * ln2);
+        if optimal >= f64::from(MAX_BITS) {
+            return Err(Error::limit(format!("a bloom filter of {optimal:.0} bits")));
+        }
+        // Raised to the next multiple even where it is one.
+        let words = optimal as usize / 64 + 1;
+        let probes = ((words * 64) as f64 / expected * ln2).round().max(1.0) as u32;
+        Ok(Self { words: vec![0; words], probes })
+    }
+
+    /// How many bits it has.
+    pub fn bits(&self) -> usize {
+        self.words.len() * 64
+    }
+
+    /// How many bits a value sets, at most.
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// Adds a value by its hash.
+    #[inline]
+    pub fn add(&mut self, hash: u64) {
+        let bits = self.bits() as u32;
+        for probe in 1..=self.probes {
+            let bit = probed(hash, probe) % bits;
+            if let Some(word) = self.words.get_mut(bit as usize / 64) {
+                *word |= 1 << (bit % 64);
+            }
+        }
+    }
+
+    /// The filter as `BLOOM_FILTER_UTF8` has it.
+    pub fn to_utf8(&self) -> BloomFilter {
+        let bytes = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        BloomFilter { num_hash_functions: Some(self.probes), bitset: Vec::new(), utf8bitset: Some(bytes) }
+    }
+
+    /// The filter as `BLOOM_FILTER` has it.
+    pub fn to_original(&self) -> BloomFilter {
+        BloomFilter { num_hash_functions: Some(self.probes), bitset: self.words.clone(), utf8bitset: None }
+    }
+
+    /// Takes all values out.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+}
+
+/// The bit of a probe, counted from 1, before it is brought into the filter: arithmetic of 32 bits that wraps.
+#[inline]
+fn probed(hash: u64, probe: u32) -> u32 {
+    let combined = (hash as i32).wrapping_add((probe as i32).wrapping_mul((hash >> 32) as i32));
+    (if combined < 0 { !combined } else { combined }) as u32
 }
 
 /// Whether filters of this stream may be believed for a column of this kind.

@@ -6,7 +6,7 @@
 mod bloom;
 mod statistics;
 
-pub use bloom::{BloomView, hash_bytes, hash_long, hash_of};
+pub use bloom::{BloomBuilder, BloomView, hash_bytes, hash_long, hash_of};
 pub(crate) use bloom::{is_usable as bloom_is_usable, may_match as bloom_may_match};
 pub use statistics::{Trust, evaluate};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_buffer::BooleanBuffer;
+use icefield_orc::predicate::BloomBuilder;
 use icefield_orc::rle::{
     BooleanWriter, ByteWriter, IntWriter, Packing, nanos_to_secondary, write_varint64, write_varint128, zigzag,
     zigzag128,
@@ -11,7 +12,7 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
 use super::expected::int;
-use super::vectors::{list, same};
+use super::vectors::{bloom_hash, list, same};
 use super::{Golden, hex, json, trial};
 
 type Check = fn(&Json) -> Result<(), Failed>;
@@ -25,6 +26,8 @@ const SECTIONS: &[(&str, Check)] = &[
     ("varints", varints),
     ("decimalVarints", decimal_varints),
     ("timestampNanos", nanos),
+    ("bloomSizes", bloom_sizes),
+    ("bloomBits", bloom_bits),
 ];
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
@@ -111,4 +114,29 @@ fn decimal_varints(case: &Json) -> Result<(), Failed> {
 fn nanos(case: &Json) -> Result<(), Failed> {
     let nanos = case["nanos"].as_u64().ok_or("no value")? as u32;
     same(&case["stored"].as_u64().ok_or("no number")?, &nanos_to_secondary(nanos))
+}
+
+fn bloom(case: &Json) -> Result<BloomBuilder, Failed> {
+    let expected = case["expected"].as_u64().ok_or("no count")?;
+    Ok(BloomBuilder::new(expected, case["fpp"].as_f64().ok_or("no probability")?)?)
+}
+
+fn bloom_sizes(case: &Json) -> Result<(), Failed> {
+    let filter = bloom(case)?;
+    let (bits, probes) = (case["bits"].as_u64().ok_or("no bits")?, case["k"].as_u64().ok_or("no probes")?);
+    same(&(bits as usize, probes as u32), &(filter.bits(), filter.probes()))
+}
+
+fn bloom_bits(case: &Json) -> Result<(), Failed> {
+    let mut filter = bloom(case)?;
+    filter.add(bloom_hash(case)?);
+    let mut words = vec![0u64; filter.bits() / 64];
+    for bit in case["bitsSet"].as_array().ok_or("no bits")?.iter().filter_map(Json::as_u64) {
+        words[bit as usize / 64] |= 1 << (bit % 64);
+    }
+    same(&words, &filter.to_original().bitset)?;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    same(&Some(bytes), &filter.to_utf8().utf8bitset)?;
+    filter.clear();
+    same(&vec![0; words.len()], &filter.to_original().bitset)
 }

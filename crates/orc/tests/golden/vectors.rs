@@ -160,9 +160,10 @@ fn murmur(case: &Json) -> Result<(), Failed> {
     same(&int(&case["hash"]).ok_or("no hash")?, &(hash as i64))
 }
 
-fn bloom_bits(case: &Json) -> Result<(), Failed> {
+/// The hash of a value of `bloomBits`.
+pub fn bloom_hash(case: &Json) -> Result<u64, Failed> {
     let value = &case["value"];
-    let hash = match case["as"].as_str() {
+    Ok(match case["as"].as_str() {
         Some("long") => hash_long(int(value).ok_or("no number")?),
         Some("double") => {
             let number = value.as_str().and_then(|text| text.parse().ok()).or_else(|| super::expected::float(value));
@@ -171,7 +172,11 @@ fn bloom_bits(case: &Json) -> Result<(), Failed> {
         Some("string") => hash_bytes(value.as_str().ok_or("no text")?.as_bytes()),
         Some("bytes" | "binary") => hash_bytes(&unhex(value.as_str().ok_or("no bytes")?)),
         other => return Err(format!("a value as {other:?}").into()),
-    };
+    })
+}
+
+fn bloom_bits(case: &Json) -> Result<(), Failed> {
+    let hash = bloom_hash(case)?;
     let set: Vec<u64> = case["bitsSet"].as_array().ok_or("no bits")?.iter().filter_map(Json::as_u64).collect();
     let (bits, probes) = sizes(case);
     let mut words = vec![0u64; bits / 64];
