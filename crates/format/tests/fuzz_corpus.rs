@@ -1,60 +1,15 @@
-//! The fuzz targets over their stored corpus and over seeded mutations of it: no decoder panics.
+//! The fuzz targets of this crate over their stored corpus and over seeded mutations of it: no decoder panics.
 //!
 //! `make fuzz` goes on from the same corpus with coverage; this runs wherever the tests run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
-use std::path::Path;
-
-use proptest::prelude::Rng;
-use proptest::test_runner::{RngAlgorithm, TestRng};
-
+#[path = "../../../fuzz/mutation.rs"]
+mod mutation;
 #[path = "../../../fuzz/targets.rs"]
 mod targets;
 
-/// Mutations of each seed.
-const MUTATIONS: u64 = 60;
-
-/// Changes some bytes, cuts, repeats: what a fuzzer does.
-fn mutated(seed: &[u8], rng: &mut TestRng) -> Vec<u8> {
-    let mut data = seed.to_vec();
-    for _ in 0..=rng.next_u32() % 4 {
-        let at = rng.next_u32() as usize % data.len().max(1);
-        match rng.next_u32() % 5 {
-            _ if data.is_empty() => data.push(0),
-            0 => data[at] ^= 1 << (rng.next_u32() % 8),
-            1 => data[at] = [0, 1, 0x7f, 0x80, 0xff][rng.next_u32() as usize % 5],
-            2 => data.truncate(at),
-            3 => {
-                let from = rng.next_u32() as usize % data.len();
-                let piece = data[from..data.len().min(from + 16)].to_vec();
-                data.splice(at..at, piece);
-            }
-            _ => {
-                data.remove(at);
-            }
-        }
-    }
-    data
-}
-
 #[test]
 fn no_decoder_panics_on_the_corpus_or_its_mutations() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for (name, target) in targets::ALL {
-        let mut seeds: Vec<_> =
-            std::fs::read_dir(corpus.join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
-        seeds.sort();
-        assert!(!seeds.is_empty(), "{name} has no corpus");
-        for path in seeds {
-            let seed = std::fs::read(&path).unwrap();
-            target(&seed);
-            let mut rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-            for number in 0..MUTATIONS {
-                let data = mutated(&seed, &mut rng);
-                let outcome = std::panic::catch_unwind(|| target(&data));
-                assert!(outcome.is_ok(), "{name}: mutation {number} of {}", path.display());
-            }
-        }
-    }
+    mutation::run(targets::ALL);
 }
