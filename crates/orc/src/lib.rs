@@ -19,6 +19,7 @@ pub mod stream;
 pub mod stripe;
 pub mod tail;
 pub mod types;
+pub mod write;
 pub mod zone;
 
 pub use encrypt::{CallbackKeys, KeyName, KeyProvider, MemoryKeys};
@@ -29,3 +30,4 @@ pub use read::{CalendarRule, Projection, ReadOptions, Reader, RowFilter, StripeL
 pub use source::{Source, Step};
 pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};
+pub use write::{BloomVersion, LastSecond, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe};

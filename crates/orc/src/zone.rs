@@ -69,6 +69,11 @@ impl Zone {
         Cursor { zone: self, from: i64::MAX, until: i64::MIN, offset: 0 }
     }
 
+    /// Offsets of wall clocks, nearby ones found at once.
+    pub fn walls(&self) -> Walls<'_> {
+        Walls([self.cursor(), self.cursor(), self.cursor()])
+    }
+
     /// The offset at an instant.
     pub fn offset(&self, instant: i64) -> i64 {
         self.cursor().offset(instant)
@@ -82,8 +87,21 @@ impl Zone {
 
     /// The offset of a wall clock (the earlier one, where it is met twice).
     pub fn offset_of_wall(&self, wall: i64) -> i64 {
-        let first = self.offset(wall - self.offset(wall));
-        self.offset(wall - first)
+        self.walls().offset(wall)
+    }
+}
+
+/// Finds offsets of wall clocks.
+#[derive(Debug)]
+pub struct Walls<'a>([Cursor<'a>; 3]);
+
+impl Walls<'_> {
+    /// The offset of a wall clock (the earlier one, where it is met twice), in seconds.
+    #[inline]
+    pub fn offset(&mut self, wall: i64) -> i64 {
+        let [guess, first, last] = &mut self.0;
+        let near = first.offset(wall - guess.offset(wall));
+        last.offset(wall - near)
     }
 }
 

@@ -26,6 +26,7 @@ use crate::types::{ArrowOptions, Kind, MAX_SHORT_PRECISION, TypeDescription};
 use crate::zone::Zone;
 
 pub(crate) use decimal::power_of_ten;
+pub(crate) use timestamp::BASE as TIMESTAMP_BASE;
 pub use presence::{Head, Slots};
 
 /// Reads one column, and what is below it.

@@ -7,7 +7,7 @@ mod bloom;
 mod statistics;
 
 pub use bloom::{BloomBuilder, BloomView, hash_bytes, hash_long, hash_of};
-pub(crate) use bloom::{is_usable as bloom_is_usable, may_match as bloom_may_match};
+pub(crate) use bloom::{decimal_text, is_usable as bloom_is_usable, may_match as bloom_may_match};
 pub use statistics::{Trust, evaluate};
 
 use std::cmp::Ordering;

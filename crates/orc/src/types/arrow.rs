@@ -183,14 +183,14 @@ fn from_arrow_type(data_type: &DataType, exact: Option<&str>) -> Result<TypeDesc
         DataType::Int8 => Kind::Byte,
         DataType::Int16 | DataType::UInt8 => Kind::Short,
         DataType::Int32 | DataType::UInt16 => Kind::Int,
-        DataType::Int64 | DataType::UInt32 => Kind::Long,
-        DataType::Float32 => Kind::Float,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Kind::Long,
+        DataType::Float16 | DataType::Float32 => Kind::Float,
         DataType::Float64 => Kind::Double,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => text_kind(exact)?,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             binary_kind(exact)?
         }
-        DataType::Date32 => Kind::Date,
+        DataType::Date32 | DataType::Date64 => Kind::Date,
         DataType::Timestamp(_, None) => Kind::Timestamp,
         DataType::Timestamp(_, Some(_)) => Kind::TimestampInstant,
         DataType::Decimal32(precision, scale)

@@ -12,6 +12,7 @@ mod examples;
 mod expected;
 mod metadata;
 mod predicates;
+mod rewrite;
 mod rows;
 mod vectors;
 
@@ -37,6 +38,7 @@ const MODULES: &[Module] = &[
     rows::trials,
     metadata::trials,
     predicates::trials,
+    rewrite::trials,
     corrupt::trials,
     examples::trials,
 ];

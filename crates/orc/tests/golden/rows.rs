@@ -95,7 +95,7 @@ fn last_change(reader: &Reader<Bytes>) -> Option<i64> {
     file.footer.stripes.iter().filter_map(zone).min()
 }
 
-fn read(reader: &Reader<Bytes>, options: ReadOptions) -> icefield_orc::Result<Vec<RecordBatch>> {
+pub fn read(reader: &Reader<Bytes>, options: ReadOptions) -> icefield_orc::Result<Vec<RecordBatch>> {
     reader.batches(options)?.collect()
 }
 

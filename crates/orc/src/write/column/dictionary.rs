@@ -1,0 +1,102 @@
+//! The dictionary of a text column in one stripe, while it grows.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// The distinct values met so far, numbered as they came.
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    bytes: Vec<u8>,
+    /// Where each value ends; it begins where the one before it ends.
+    ends: Vec<usize>,
+    /// The upper half of a value's hash, and its number.
+    table: HashTable<(u32, u32)>,
+    hasher: DefaultHashBuilder,
+    /// The row group that met each value last, counted from 1.
+    met: Vec<u32>,
+}
+
+impl Dictionary {
+    /// Distinct values.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of them all.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes that are held.
+    pub fn memory(&self) -> usize {
+        self.bytes.len() + self.ends.len() * (size_of::<usize>() + 4) + self.table.capacity() * 9
+    }
+
+    /// One value.
+    pub fn value(&self, number: u32) -> &[u8] {
+        span(&self.bytes, &self.ends, number)
+    }
+
+    /// The number of a value.
+    #[inline]
+    pub fn number(&mut self, value: &[u8]) -> u32 {
+        let Self { bytes, ends, table, hasher, met } = self;
+        let hash = hasher.hash_one(value);
+        let upper = (hash >> 32) as u32;
+        let same = |entry: &(u32, u32)| entry.0 == upper && span(bytes, ends, entry.1) == value;
+        if let Some((_, number)) = table.find(rehash(upper), same) {
+            return *number;
+        }
+        let number = ends.len() as u32;
+        bytes.extend_from_slice(value);
+        ends.push(bytes.len());
+        met.push(0);
+        table.insert_unique(rehash(upper), (upper, number), |entry| rehash(entry.0));
+        number
+    }
+
+    /// Whether a row group (counted from 1) meets this value for the first time.
+    #[inline]
+    pub fn is_new_to(&mut self, number: u32, group: u32) -> bool {
+        match self.met.get_mut(number as usize) {
+            Some(met) => std::mem::replace(met, group) != group,
+            None => false,
+        }
+    }
+
+    /// The numbers in the order of their values, and the place of each number in that order.
+    pub fn sorted(&self) -> (Vec<u32>, Vec<u32>) {
+        // Most values differ in their first bytes.
+        let front = |value: &[u8]| {
+            let mut word = [0; 8];
+            word.iter_mut().zip(value).for_each(|(slot, byte)| *slot = *byte);
+            u64::from_be_bytes(word)
+        };
+        let mut order: Vec<(u64, u32)> =
+            (0..self.len() as u32).map(|number| (front(self.value(number)), number)).collect();
+        order.sort_unstable_by(|left, right| {
+            left.0.cmp(&right.0).then_with(|| self.value(left.1).cmp(self.value(right.1)))
+        });
+        let mut places = vec![0; order.len()];
+        for (place, (_, number)) in order.iter().enumerate() {
+            if let Some(slot) = places.get_mut(*number as usize) {
+                *slot = place as u32;
+            }
+        }
+        (order.into_iter().map(|(_, number)| number).collect(), places)
+    }
+}
+
+#[inline]
+fn span<'a>(bytes: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
+    let number = number as usize;
+    let start = number.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    bytes.get(start..ends.get(number).copied().unwrap_or(start)).unwrap_or_default()
+}
+
+/// The table takes its buckets from the low bits and its tags from the high ones.
+#[inline]
+fn rehash(upper: u32) -> u64 {
+    u64::from(upper) << 32 | u64::from(upper)
+}

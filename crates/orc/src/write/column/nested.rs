@@ -1,0 +1,308 @@
+//! Structs, lists and maps.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, PrimitiveArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+
+use super::head::encoding;
+use super::number::Fresh;
+use super::{ColumnWriter, Context, Head, Plan, unexpected};
+use crate::error::{Error, Result};
+use crate::proto::{ColumnStatistics, EncodingKind, StreamKind};
+use crate::rle::IntWriter;
+use crate::types::TypeDescription;
+use crate::write::statistics::{Lengths, Nothing};
+use crate::write::stream::Stream;
+use crate::write::stripe::StripeWriter;
+
+/// The slots of a child whose parent is there.
+fn of_present(child: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
+    match nulls.filter(|nulls| nulls.null_count() > 0) {
+        None => Ok(Arc::clone(child)),
+        Some(nulls) => {
+            let kept = BooleanArray::new(nulls.inner().clone(), None);
+            Ok(arrow_select::filter::filter(child, &kept)?)
+        }
+    }
+}
+
+/// `struct`
+#[derive(Debug)]
+pub struct StructColumn {
+    head: Head<Nothing>,
+    children: Vec<Box<dyn ColumnWriter>>,
+}
+
+impl StructColumn {
+    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
+        let children = node.children.iter().map(|child| plan.writer(child)).collect::<Result<_>>()?;
+        Ok(Self { head: Head::new(node.column, Nothing, plan), children })
+    }
+}
+
+impl ColumnWriter for StructColumn {
+    fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()> {
+        let own = array.as_struct_opt().filter(|own| own.num_columns() == self.children.len());
+        let own = own.ok_or_else(|| unexpected(self.head.column, array))?;
+        self.head.add(own.nulls(), own.len(), context)?;
+        for (child, column) in self.children.iter_mut().zip(own.columns()) {
+            child.write(&of_present(column, own.nulls())?, context)?;
+        }
+        Ok(())
+    }
+
+    fn begin_group(&mut self, context: &Context) {
+        self.head.begin_group(context);
+        self.children.iter_mut().for_each(|child| child.begin_group(context));
+    }
+
+    fn end_group(&mut self, context: &mut Context) -> Result<()> {
+        self.head.end_group();
+        self.children.iter_mut().try_for_each(|child| child.end_group(context))
+    }
+
+    fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
+        self.head.finish(encoding(EncodingKind::Direct), Vec::new(), Vec::new(), stripe)?;
+        self.children.iter_mut().try_for_each(|child| child.finish(stripe))
+    }
+
+    fn file_statistics(&self, out: &mut Vec<ColumnStatistics>) {
+        out.push(self.head.file_statistics());
+        self.children.iter().for_each(|child| child.file_statistics(out));
+    }
+
+    fn memory(&self) -> usize {
+        self.head.memory() + self.children.iter().map(|child| child.memory()).sum::<usize>()
+    }
+}
+
+/// Where the elements of every list stand in the array of all elements.
+#[derive(Debug)]
+struct Elements {
+    /// Of the lists that are there.
+    lengths: Vec<i64>,
+    values: ArrayRef,
+}
+
+impl Elements {
+    /// Of lists `start..start + length`, given for every slot.
+    fn gather(
+        values: &ArrayRef,
+        spans: impl Iterator<Item = (usize, usize)>,
+        nulls: Option<&NullBuffer>,
+    ) -> Result<Self> {
+        let mut lengths = Vec::new();
+        // Runs of elements that follow each other.
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for (slot, (start, length)) in spans.enumerate() {
+            if nulls.is_some_and(|nulls| nulls.is_null(slot)) {
+                continue;
+            }
+            lengths.push(length as i64);
+            match runs.last_mut() {
+                _ if length == 0 => {}
+                Some(last) if last.1 == start => last.1 = start + length,
+                _ => runs.push((start, start + length)),
+            }
+        }
+        let values = match runs.as_slice() {
+            [] => values.slice(0, 0),
+            [(start, end)] => values.slice(*start, end - start),
+            runs => {
+                let indices: Int64Array =
+                    runs.iter().flat_map(|(start, end)| *start as i64..*end as i64).collect::<Vec<_>>().into();
+                let indices: &PrimitiveArray<Int64Type> = &indices;
+                arrow_select::take::take(values, indices, None)?
+            }
+        };
+        Ok(Self { lengths, values })
+    }
+
+    fn of_lists(column: u32, array: &ArrayRef) -> Result<Self> {
+        fn offsets(offsets: &[i32]) -> impl Iterator<Item = (usize, usize)> {
+            offsets.iter().zip(offsets.iter().skip(1)).map(|(start, end)| (*start as usize, (end - start) as usize))
+        }
+        fn large(offsets: &[i64]) -> impl Iterator<Item = (usize, usize)> {
+            offsets.iter().zip(offsets.iter().skip(1)).map(|(start, end)| (*start as usize, (end - start) as usize))
+        }
+        let nulls = array.nulls();
+        match array.data_type() {
+            DataType::List(_) => {
+                let lists = array.as_list::<i32>();
+                Self::gather(lists.values(), offsets(lists.value_offsets()), nulls)
+            }
+            DataType::LargeList(_) => {
+                let lists = array.as_list::<i64>();
+                Self::gather(lists.values(), large(lists.value_offsets()), nulls)
+            }
+            DataType::ListView(_) => {
+                let lists = array.as_list_view::<i32>();
+                let spans = lists.value_offsets().iter().zip(lists.value_sizes());
+                Self::gather(lists.values(), spans.map(|(start, size)| (*start as usize, *size as usize)), nulls)
+            }
+            DataType::LargeListView(_) => {
+                let lists = array.as_list_view::<i64>();
+                let spans = lists.value_offsets().iter().zip(lists.value_sizes());
+                Self::gather(lists.values(), spans.map(|(start, size)| (*start as usize, *size as usize)), nulls)
+            }
+            DataType::FixedSizeList(_, size) => {
+                let lists = array.as_fixed_size_list();
+                let size = usize::try_from(*size).map_err(|_| unexpected(column, array))?;
+                Self::gather(lists.values(), (0..lists.len()).map(|slot| (slot * size, size)), nulls)
+            }
+            _ => Err(unexpected(column, array)),
+        }
+    }
+}
+
+/// The head and the LENGTH stream of lists and maps.
+#[derive(Debug)]
+struct Repeated {
+    head: Head<Lengths>,
+    lengths: Stream<IntWriter>,
+    fresh: Fresh,
+}
+
+impl Repeated {
+    fn new(column: u32, plan: &Plan<'_>) -> Self {
+        let fresh = Fresh::new(false, plan);
+        Self { head: Head::new(column, Lengths::default(), plan), lengths: fresh.stream(), fresh }
+    }
+
+    fn write(&mut self, array: &ArrayRef, lengths: &[i64], context: &mut Context) -> Result<()> {
+        self.head.add(array.nulls(), array.len(), context)?;
+        self.head.statistics().add(lengths);
+        self.lengths.coder.write(lengths, &mut self.lengths.open);
+        self.lengths.spill(&mut context.compressor)
+    }
+
+    fn begin_group(&mut self, context: &Context) {
+        self.head.begin_group(context);
+        self.lengths.mark(&context.compressor);
+    }
+
+    fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
+        let lengths = std::mem::replace(&mut self.lengths, self.fresh.stream());
+        let lengths = lengths.finish(&mut stripe.context.compressor)?;
+        let streams = vec![(StreamKind::Length, lengths)];
+        self.head.finish(encoding(self.fresh.encodings().0), streams, Vec::new(), stripe)
+    }
+
+    fn memory(&self) -> usize {
+        self.head.memory() + self.lengths.memory()
+    }
+}
+
+/// `array`
+#[derive(Debug)]
+pub struct ListColumn {
+    own: Repeated,
+    child: Box<dyn ColumnWriter>,
+}
+
+impl ListColumn {
+    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
+        let [child] = node.children.as_slice() else { return Err(Error::invalid("a list of no one element type")) };
+        Ok(Self { own: Repeated::new(node.column, plan), child: plan.writer(child)? })
+    }
+}
+
+impl ColumnWriter for ListColumn {
+    fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()> {
+        let elements = Elements::of_lists(self.own.head.column, array)?;
+        self.own.write(array, &elements.lengths, context)?;
+        self.child.write(&elements.values, context)
+    }
+
+    fn begin_group(&mut self, context: &Context) {
+        self.own.begin_group(context);
+        self.child.begin_group(context);
+    }
+
+    fn end_group(&mut self, context: &mut Context) -> Result<()> {
+        self.own.head.end_group();
+        self.child.end_group(context)
+    }
+
+    fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
+        self.own.finish(stripe)?;
+        self.child.finish(stripe)
+    }
+
+    fn file_statistics(&self, out: &mut Vec<ColumnStatistics>) {
+        out.push(self.own.head.file_statistics());
+        self.child.file_statistics(out);
+    }
+
+    fn memory(&self) -> usize {
+        self.own.memory() + self.child.memory()
+    }
+}
+
+/// `map`
+#[derive(Debug)]
+pub struct MapColumn {
+    own: Repeated,
+    key: Box<dyn ColumnWriter>,
+    value: Box<dyn ColumnWriter>,
+}
+
+impl MapColumn {
+    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
+        let [key, value] = node.children.as_slice() else {
+            return Err(Error::invalid("a map of no key and value types"));
+        };
+        Ok(Self { own: Repeated::new(node.column, plan), key: plan.writer(key)?, value: plan.writer(value)? })
+    }
+}
+
+impl ColumnWriter for MapColumn {
+    fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()> {
+        let maps = array.as_map_opt().ok_or_else(|| unexpected(self.own.head.column, array))?;
+        let entries: ArrayRef = Arc::new(maps.entries().clone());
+        let offsets = maps.value_offsets();
+        let spans =
+            offsets.iter().zip(offsets.iter().skip(1)).map(|(start, end)| (*start as usize, (end - start) as usize));
+        let elements = Elements::gather(&entries, spans, array.nulls())?;
+        self.own.write(array, &elements.lengths, context)?;
+        let entries = elements.values.as_struct();
+        let [keys, values] = entries.columns() else { return Err(unexpected(self.own.head.column, array)) };
+        if entries.null_count() > 0 {
+            return Err(Error::value(format!("column {}: a map's entry is null", self.own.head.column)));
+        }
+        self.key.write(keys, context)?;
+        self.value.write(values, context)
+    }
+
+    fn begin_group(&mut self, context: &Context) {
+        self.own.begin_group(context);
+        self.key.begin_group(context);
+        self.value.begin_group(context);
+    }
+
+    fn end_group(&mut self, context: &mut Context) -> Result<()> {
+        self.own.head.end_group();
+        self.key.end_group(context)?;
+        self.value.end_group(context)
+    }
+
+    fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
+        self.own.finish(stripe)?;
+        self.key.finish(stripe)?;
+        self.value.finish(stripe)
+    }
+
+    fn file_statistics(&self, out: &mut Vec<ColumnStatistics>) {
+        out.push(self.own.head.file_statistics());
+        self.key.file_statistics(out);
+        self.value.file_statistics(out);
+    }
+
+    fn memory(&self) -> usize {
+        self.own.memory() + self.key.memory() + self.value.memory()
+    }
+}

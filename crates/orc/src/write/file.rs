@@ -1,0 +1,358 @@
+//! The writer of a file.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Schema};
+
+use super::column::{ColumnWriter, Context, Plan, can_bloom};
+use super::options::WriterOptions;
+use super::sink::Sink;
+use super::stream::compress_all;
+use super::stripe::StripeWriter;
+use super::tail::{MAGIC, Tail};
+use crate::compress::Compressor;
+use crate::error::{Error, Result};
+use crate::predicate::BloomBuilder;
+use crate::proto::{ColumnStatistics, Message, Stream, StripeFooter, StripeInformation, StripeStatistics};
+use crate::types::{Kind, TypeDescription};
+use crate::zone::Zone;
+
+/// Rows that are encoded at a time, at the most.
+const MAX_STEP: usize = 10_000;
+/// And at the least.
+const MIN_STEP: usize = 64;
+
+/// Writes one file, batch by batch.
+///
+/// After an error the file is not to be used: every further call says so.
+///
+/// Source: "ORC Specification v2", all of it.
+#[derive(Debug)]
+pub struct Writer<S> {
+    sink: S,
+    options: WriterOptions,
+    arrow: Vec<DataType>,
+    schema: TypeDescription,
+    root: Box<dyn ColumnWriter>,
+    context: Context,
+    /// Bytes that went to the sink.
+    offset: u64,
+    /// Rows of the stripe and of its row group.
+    stripe_rows: u64,
+    group_rows: u64,
+    stripes: Vec<StripeInformation>,
+    stripe_statistics: Vec<StripeStatistics>,
+    user_metadata: Vec<(String, Vec<u8>)>,
+    writes_zone: bool,
+    /// At which size the next stripe is written: padding moves it.
+    stripe_limit: usize,
+    failed: bool,
+}
+
+/// What a finished file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenFile {
+    /// Bytes of the file.
+    pub length: u64,
+    /// Rows of the file.
+    pub rows: u64,
+    /// Where its stripes are.
+    pub stripes: Vec<WrittenStripe>,
+    /// The type tree, with column ids and attributes.
+    pub schema: TypeDescription,
+    /// Statistics of the whole file, by column id.
+    pub statistics: Vec<ColumnStatistics>,
+    /// Statistics of each stripe, by column id.
+    pub stripe_statistics: Vec<StripeStatistics>,
+}
+
+/// Where a stripe is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenStripe {
+    /// Its first byte.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// Its rows.
+    pub rows: u64,
+}
+
+impl<S: Sink> Writer<S> {
+    /// A writer of batches of this schema.
+    ///
+    /// Metadata of a field becomes the type's attributes (`iceberg.id` and others), but for [`crate::types::TYPE_KEY`],
+    /// which names an exact type: `char(7)`, `varchar(20)`, `geometry(OGC:CRS84)`.
+    ///
+    /// # Errors
+    ///
+    /// Arrow types that ORC has no type for, options that make no file, unknown zones and columns.
+    pub fn try_new(mut sink: S, schema: &Schema, options: WriterOptions) -> Result<Self> {
+        options.check()?;
+        let types = types(schema, options.bare_root)?;
+        let walk = types.walk();
+        let has = |kind: &Kind| walk.iter().any(|node| node.kind == *kind);
+        let writes_zone = has(&Kind::Timestamp) || has(&Kind::TimestampInstant);
+        let plan = Plan {
+            options: &options,
+            zone: Zone::named(&options.timezone)?,
+            bloom_columns: bloom_columns(&types, &options.bloom_filter_columns)?,
+            bloom: BloomBuilder::new(u64::from(options.row_index_stride), options.bloom_filter_fpp)?,
+        };
+        let root = plan.writer(&types)?;
+        let block = options.block(walk.len());
+        let compressor = Compressor::new(options.compression, options.compression_level, block)?;
+        sink.append(MAGIC)?;
+        Ok(Self {
+            sink,
+            arrow: schema.fields().iter().map(|field| field.data_type().clone()).collect(),
+            root,
+            context: Context { compressor },
+            offset: MAGIC.len() as u64,
+            stripe_rows: 0,
+            group_rows: 0,
+            stripes: Vec::new(),
+            stripe_statistics: Vec::new(),
+            user_metadata: options.user_metadata.clone(),
+            writes_zone,
+            stripe_limit: options.stripe_size,
+            schema: types,
+            options,
+            failed: false,
+        })
+    }
+
+    /// The type tree.
+    pub fn schema(&self) -> &TypeDescription {
+        &self.schema
+    }
+
+    /// Rows that were written.
+    pub fn rows(&self) -> u64 {
+        self.stripes.iter().filter_map(|stripe| stripe.number_of_rows).sum::<u64>() + self.stripe_rows
+    }
+
+    /// Bytes that went to the sink, and those that are held for the stripe: about what the file would have now.
+    pub fn estimated_length(&self) -> u64 {
+        self.offset + self.memory() as u64
+    }
+
+    /// Bytes that are held for the stripe.
+    pub fn memory(&self) -> usize {
+        self.root.memory()
+    }
+
+    /// Sets a pair of the user's metadata; an older value of this name goes.
+    pub fn set_user_metadata(&mut self, name: &str, value: impl Into<Vec<u8>>) {
+        self.user_metadata.retain(|(other, _)| other != name);
+        self.user_metadata.push((name.to_owned(), value.into()));
+    }
+
+    /// Takes the rows of a batch.
+    ///
+    /// # Errors
+    ///
+    /// A batch of other types than the schema's, values that ORC cannot hold, failures of the sink.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.guarded(|this| this.write_batch(batch))
+    }
+
+    /// Writes what is held as a stripe; the next rows begin another one.
+    pub fn flush(&mut self) -> Result<()> {
+        self.guarded(Self::write_stripe)
+    }
+
+    /// Writes the last stripe and the tail.
+    pub fn finish(mut self) -> Result<(S, WrittenFile)> {
+        self.guarded(Self::write_stripe)?;
+        let mut statistics = Vec::new();
+        self.root.file_statistics(&mut statistics);
+        let written = |stripe: &StripeInformation| {
+            let lengths = [stripe.index_length, stripe.data_length, stripe.footer_length];
+            WrittenStripe {
+                offset: stripe.offset.unwrap_or(0),
+                length: lengths.iter().flatten().sum(),
+                rows: stripe.number_of_rows.unwrap_or(0),
+            }
+        };
+        let stripes: Vec<_> = self.stripes.iter().map(written).collect();
+        let rows = self.rows();
+        let tail = Tail {
+            schema: &self.schema,
+            options: &self.options,
+            content_length: self.offset,
+            stripes: self.stripes,
+            stripe_statistics: self.stripe_statistics.clone(),
+            statistics: statistics.clone(),
+            user_metadata: &self.user_metadata,
+        };
+        let tail = tail.encode(&mut self.context.compressor)?;
+        self.sink.append(&tail)?;
+        let file = WrittenFile {
+            length: self.offset + tail.len() as u64,
+            rows,
+            stripes,
+            schema: self.schema,
+            statistics,
+            stripe_statistics: self.stripe_statistics,
+        };
+        Ok((self.sink, file))
+    }
+
+    fn guarded(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.failed {
+            return Err(Error::invalid("this writer has failed before: its file is not whole"));
+        }
+        self.failed = true;
+        work(self)?;
+        self.failed = false;
+        Ok(())
+    }
+
+    fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let schema = batch.schema_ref();
+        let same = |(own, field): (&DataType, &Arc<arrow_schema::Field>)| own.equals_datatype(field.data_type());
+        if self.arrow.len() != schema.fields().len() || !self.arrow.iter().zip(schema.fields()).all(same) {
+            return Err(Error::invalid(format!("a batch of {schema} for a file of {}", self.schema)));
+        }
+        let root: ArrayRef = match batch.columns() {
+            [only] if self.options.bare_root => Arc::clone(only),
+            columns => {
+                let (fields, columns) = (schema.fields().clone(), columns.to_vec());
+                Arc::new(StructArray::try_new_with_length(fields, columns, None, batch.num_rows())?)
+            }
+        };
+        let step = self.step(&root);
+        let mut at = 0;
+        while at < root.len() {
+            at += self.write_rows(&root, at, step)?;
+        }
+        Ok(())
+    }
+
+    /// Rows to be taken between two looks at the memory: few of them where they are wide.
+    fn step(&self, root: &ArrayRef) -> usize {
+        let data = root.to_data();
+        let bytes = data.get_slice_memory_size().unwrap_or_else(|_| root.get_array_memory_size());
+        let row = (bytes / root.len().max(1)).max(1);
+        (self.options.stripe_size / 8 / row).clamp(MIN_STEP, MAX_STEP)
+    }
+
+    /// Takes rows of one row group; says how many.
+    fn write_rows(&mut self, root: &ArrayRef, at: usize, step: usize) -> Result<usize> {
+        let stride = u64::from(self.options.row_index_stride);
+        let mut count = step.min(root.len() - at) as u64;
+        if stride > 0 {
+            count = count.min(stride - self.group_rows);
+        }
+        if let Some(most) = self.options.stripe_rows {
+            count = count.min(most - self.stripe_rows);
+        }
+        if self.group_rows == 0 {
+            self.root.begin_group(&self.context);
+        }
+        self.root.write(&root.slice(at, count as usize), &mut self.context)?;
+        self.group_rows += count;
+        self.stripe_rows += count;
+        if self.group_rows == stride {
+            self.root.end_group(&mut self.context)?;
+            self.group_rows = 0;
+        }
+        let full = self.options.stripe_rows.is_some_and(|most| self.stripe_rows >= most);
+        if full || self.memory() >= self.stripe_limit {
+            self.write_stripe()?;
+        }
+        Ok(count as usize)
+    }
+
+    fn write_stripe(&mut self) -> Result<()> {
+        if self.stripe_rows == 0 {
+            return Ok(());
+        }
+        if self.group_rows > 0 {
+            self.root.end_group(&mut self.context)?;
+        }
+        let mut stripe = StripeWriter::new(&mut self.context);
+        self.root.finish(&mut stripe)?;
+        let StripeWriter { index, data, encodings, statistics, .. } = stripe;
+        let streams = index.iter().chain(&data).map(|stream| Stream {
+            kind: Some(stream.kind),
+            column: Some(stream.column),
+            length: Some(stream.bytes.len() as u64),
+        });
+        let footer = StripeFooter {
+            streams: streams.collect(),
+            columns: encodings,
+            writer_timezone: self.writes_zone.then(|| self.options.timezone.clone()),
+            encryption: Vec::new(),
+        };
+        let footer = compress_all(footer.encode(), &mut self.context.compressor)?;
+        let length = |streams: &[super::stripe::StreamBytes]| -> u64 {
+            streams.iter().map(|stream| stream.bytes.len() as u64).sum()
+        };
+        let (index_length, data_length) = (length(&index), length(&data));
+        self.pad(index_length + data_length + footer.len() as u64)?;
+        self.stripes.push(StripeInformation {
+            offset: Some(self.offset),
+            index_length: Some(index_length),
+            data_length: Some(data_length),
+            footer_length: Some(footer.len() as u64),
+            number_of_rows: Some(self.stripe_rows),
+            ..StripeInformation::default()
+        });
+        self.stripe_statistics.push(StripeStatistics { col_stats: statistics });
+        for stream in index.iter().chain(&data) {
+            self.append(&stream.bytes)?;
+        }
+        self.append(&footer)?;
+        (self.stripe_rows, self.group_rows) = (0, 0);
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.sink.append(bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Keeps a stripe of so many bytes from crossing a block's border: where little of the block is left, it is filled
+    /// with zeros; where more is, the next stripe is made to fit what this one leaves.
+    fn pad(&mut self, stripe: u64) -> Result<()> {
+        let Some(block) = self.options.block_size else { return Ok(()) };
+        let wanted = self.options.stripe_size as u64;
+        let left = block - self.offset % block;
+        if left < stripe && left as f64 <= self.options.block_padding_tolerance * wanted as f64 {
+            let zeros = vec![0; left as usize];
+            self.append(&zeros)?;
+        }
+        let after = block - (self.offset + stripe) % block;
+        let little = after as f64 <= self.options.block_padding_tolerance * wanted as f64;
+        self.stripe_limit = if little { wanted } else { wanted.min(after) } as usize;
+        Ok(())
+    }
+}
+
+/// The type tree of a schema.
+fn types(schema: &Schema, bare_root: bool) -> Result<TypeDescription> {
+    if !bare_root {
+        return TypeDescription::from_arrow(schema);
+    }
+    let [only] = schema.fields().as_ref() else {
+        return Err(Error::invalid(format!("a root of {} fields that is no struct", schema.fields().len())));
+    };
+    let mut root = TypeDescription::from_arrow_field(only)?;
+    root.number();
+    Ok(root)
+}
+
+/// The columns that these paths stand for, with all below them that a filter can hold.
+fn bloom_columns(types: &TypeDescription, paths: &[String]) -> Result<HashSet<u32>> {
+    let mut found = HashSet::new();
+    for path in paths {
+        let node = types.find_path(path).filter(|_| !path.is_empty());
+        let node = node.ok_or_else(|| Error::invalid(format!("no column {path} for a bloom filter")))?;
+        found.extend(node.walk().into_iter().filter(|node| can_bloom(&node.kind)).map(|node| node.column));
+    }
+    Ok(found)
+}

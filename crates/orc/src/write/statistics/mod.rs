@@ -1,0 +1,136 @@
+//! Statistics of row groups, stripes and the file, gathered while values pass ("Column Statistics").
+//!
+//! Values go to those of a row group; a finished group is added to those of its stripe, a finished stripe to those of
+//! the file. Sums of doubles are therefore taken in the same order as orc-core takes them.
+
+mod geometry;
+mod number;
+mod text;
+
+use std::fmt::Debug;
+
+pub use geometry::Shapes;
+pub use number::{Days, Decimals, Doubles, Instants, Integers};
+pub use text::Texts;
+
+use crate::proto::{
+    BinaryStatistics, BucketStatistics, CollectionStatistics, ColumnStatistics as Message,
+};
+
+/// What is kept of values of one kind.
+pub trait Summary: Debug + Clone + Send {
+    /// Adds those of later values.
+    fn merge(&mut self, later: &Self);
+    /// Sets the part of the message that is of this kind.
+    fn put(&self, message: &mut Message);
+}
+
+/// What is kept of any values.
+#[derive(Debug, Clone, Default)]
+pub struct Counted<S> {
+    /// Values that are there.
+    pub count: u64,
+    /// Whether a null was met.
+    pub nulls: bool,
+    /// By kind.
+    pub values: S,
+}
+
+impl<S: Summary> Counted<S> {
+    /// Of no values; `values` is what is kept of none.
+    pub fn new(values: S) -> Self {
+        Self { count: 0, nulls: false, values }
+    }
+
+    /// Adds those of later values.
+    pub fn merge(&mut self, later: &Self) {
+        self.count += later.count;
+        self.nulls |= later.nulls;
+        self.values.merge(&later.values);
+    }
+
+    /// The message, with the bytes on disk where they are known.
+    pub fn message(&self, bytes_on_disk: Option<u64>) -> Message {
+        let mut message = Message {
+            number_of_values: Some(self.count),
+            has_null: Some(self.nulls),
+            bytes_on_disk,
+            ..Message::default()
+        };
+        self.values.put(&mut message);
+        message
+    }
+}
+
+/// Of structs and unions: nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Nothing;
+
+impl Summary for Nothing {
+    fn merge(&mut self, _: &Self) {}
+    fn put(&self, _: &mut Message) {}
+}
+
+/// Of booleans: how many are true.
+#[derive(Debug, Clone, Default)]
+pub struct Trues(pub u64);
+
+impl Summary for Trues {
+    fn merge(&mut self, later: &Self) {
+        self.0 += later.0;
+    }
+    fn put(&self, message: &mut Message) {
+        message.bucket_statistics = Some(Box::new(BucketStatistics { count: vec![self.0] }));
+    }
+}
+
+/// Of binary values: their bytes.
+#[derive(Debug, Clone, Default)]
+pub struct ByteCount(pub u64);
+
+impl Summary for ByteCount {
+    fn merge(&mut self, later: &Self) {
+        self.0 += later.0;
+    }
+    fn put(&self, message: &mut Message) {
+        message.binary_statistics = Some(Box::new(BinaryStatistics { sum: i64::try_from(self.0).ok() }));
+    }
+}
+
+/// Of lists and maps: their lengths.
+#[derive(Debug, Clone, Default)]
+pub struct Lengths {
+    range: Option<(u64, u64)>,
+    total: u64,
+}
+
+impl Lengths {
+    /// Adds lengths.
+    pub fn add(&mut self, lengths: &[i64]) {
+        for length in lengths {
+            let length = *length as u64;
+            let (least, most) = self.range.unwrap_or((length, length));
+            self.range = Some((least.min(length), most.max(length)));
+            self.total = self.total.saturating_add(length);
+        }
+    }
+}
+
+impl Summary for Lengths {
+    fn merge(&mut self, later: &Self) {
+        self.range = match (self.range, later.range) {
+            (Some(own), Some(later)) => Some((own.0.min(later.0), own.1.max(later.1))),
+            (own, later) => own.or(later),
+        };
+        self.total = self.total.saturating_add(later.total);
+    }
+
+    fn put(&self, message: &mut Message) {
+        let Some((least, most)) = self.range else { return };
+        message.collection_statistics = Some(Box::new(CollectionStatistics {
+            min_children: Some(least),
+            max_children: Some(most),
+            total_children: Some(self.total),
+        }));
+    }
+}

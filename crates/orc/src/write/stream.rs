@@ -1,0 +1,174 @@
+//! Streams in the making: run-length encoder, open chunk, finished chunks, and the places of row groups.
+//!
+//! All chunks of a stream but its last hold exactly the block size, so a place is kept as the plain offset alone and
+//! turned into chunk and offset when the stream is whole.
+
+use std::fmt::Debug;
+
+use crate::compress::Compressor;
+use crate::error::Result;
+use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
+
+/// What turns values into bytes, and may keep some of them until a run is whole.
+pub trait Coder: Debug + Send {
+    /// How many numbers of a position are the coder's own.
+    const NUMBERS: usize;
+    /// Appends those numbers: values that are kept.
+    fn pending(&self, position: &mut Vec<u64>);
+    /// Appends what is kept; the coder is then as new.
+    fn finish(&mut self, out: &mut Vec<u8>);
+}
+
+/// Bytes as they are.
+#[derive(Debug, Default)]
+pub struct Plain;
+
+impl Coder for Plain {
+    const NUMBERS: usize = 0;
+    fn pending(&self, _: &mut Vec<u64>) {}
+    fn finish(&mut self, _: &mut Vec<u8>) {}
+}
+
+impl Coder for IntWriter {
+    const NUMBERS: usize = 1;
+    fn pending(&self, position: &mut Vec<u64>) {
+        position.push(IntWriter::pending(self) as u64);
+    }
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        IntWriter::finish(self, out);
+    }
+}
+
+impl Coder for ByteWriter {
+    const NUMBERS: usize = 1;
+    fn pending(&self, position: &mut Vec<u64>) {
+        position.push(ByteWriter::pending(self) as u64);
+    }
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        ByteWriter::finish(self, out);
+    }
+}
+
+impl Coder for BooleanWriter {
+    const NUMBERS: usize = 2;
+    fn pending(&self, position: &mut Vec<u64>) {
+        let (bytes, bits) = BooleanWriter::pending(self);
+        position.extend([bytes as u64, bits as u64]);
+    }
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        BooleanWriter::finish(self, out);
+    }
+}
+
+/// A stream of one stripe.
+#[derive(Debug)]
+pub struct Stream<C> {
+    /// Takes the values.
+    pub coder: C,
+    /// The open chunk; without compression, everything.
+    pub open: Vec<u8>,
+    chunks: Chunks,
+    /// A position a row group: the plain offset, and the coder's numbers.
+    marks: Vec<u64>,
+}
+
+/// Chunks that are compressed.
+#[derive(Debug, Default)]
+struct Chunks {
+    bytes: Vec<u8>,
+    /// Where each begins.
+    starts: Vec<u64>,
+}
+
+impl<C: Coder> Stream<C> {
+    /// An empty stream.
+    pub fn new(coder: C) -> Self {
+        Self { coder, open: Vec::new(), chunks: Chunks::default(), marks: Vec::new() }
+    }
+
+    /// Keeps the place of a row group's first value.
+    pub fn mark(&mut self, compressor: &Compressor) {
+        self.marks.push(self.chunks.starts.len() as u64 * compressor.block() as u64 + self.open.len() as u64);
+        self.coder.pending(&mut self.marks);
+    }
+
+    /// Compresses what fills whole chunks.
+    pub fn spill(&mut self, compressor: &mut Compressor) -> Result<()> {
+        let block = compressor.block();
+        if block == 0 || self.open.len() < block {
+            return Ok(());
+        }
+        let mut rest = self.open.as_slice();
+        while let Some((chunk, later)) = rest.split_at_checked(block) {
+            self.chunks.add(chunk, compressor)?;
+            rest = later;
+        }
+        let whole = self.open.len() - rest.len();
+        self.open.drain(..whole);
+        Ok(())
+    }
+
+    /// Bytes that are held.
+    pub fn memory(&self) -> usize {
+        self.open.len() + self.chunks.bytes.len()
+    }
+
+    /// The whole stream.
+    pub fn finish(mut self, compressor: &mut Compressor) -> Result<Finished> {
+        self.coder.finish(&mut self.open);
+        self.spill(compressor)?;
+        if compressor.block() == 0 {
+            return Ok(Finished { bytes: self.open, marks: self.marks, numbers: 1 + C::NUMBERS, chunks: None });
+        }
+        if !self.open.is_empty() {
+            self.chunks.add(&self.open, compressor)?;
+        }
+        let Chunks { bytes, starts } = self.chunks;
+        let chunks = Some((compressor.block() as u64, starts));
+        Ok(Finished { bytes, marks: self.marks, numbers: 1 + C::NUMBERS, chunks })
+    }
+}
+
+impl Chunks {
+    fn add(&mut self, chunk: &[u8], compressor: &mut Compressor) -> Result<()> {
+        self.starts.push(self.bytes.len() as u64);
+        compressor.deflate(chunk, &mut self.bytes)
+    }
+}
+
+/// A stream as it stands in the file.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    marks: Vec<u64>,
+    /// Of a mark.
+    numbers: usize,
+    /// The block size and the chunks' starts, with compression.
+    chunks: Option<(u64, Vec<u64>)>,
+}
+
+impl Finished {
+    /// Appends to each row group's positions those of this stream.
+    pub fn put_positions(&self, groups: &mut [Vec<u64>]) {
+        for (group, mark) in groups.iter_mut().zip(self.marks.chunks(self.numbers)) {
+            let Some((offset, kept)) = mark.split_first() else { continue };
+            match &self.chunks {
+                None => group.push(*offset),
+                Some((block, starts)) => {
+                    // A place at the end of the last chunk is the start of one that does not follow.
+                    let start = starts.get((offset / block) as usize).copied();
+                    group.extend([start.unwrap_or(self.bytes.len() as u64), offset % block]);
+                }
+            }
+            group.extend_from_slice(kept);
+        }
+    }
+}
+
+/// Compresses a section of the tail.
+pub fn compress_all(bytes: Vec<u8>, compressor: &mut Compressor) -> Result<Vec<u8>> {
+    let mut stream = Stream::new(Plain);
+    stream.open = bytes;
+    Ok(stream.finish(compressor)?.bytes)
+}

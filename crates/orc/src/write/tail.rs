@@ -1,0 +1,87 @@
+//! The tail of a new file: metadata, footer, postscript ("File Tail").
+
+use super::options::WriterOptions;
+use super::stream::compress_all;
+use crate::compress::Compressor;
+use crate::error::{Error, Result};
+use crate::proto::{
+    CalendarKind, ColumnStatistics, CompressionKind, Footer, Message, Metadata, PostScript, StripeInformation,
+    StripeStatistics, UserMetadataItem,
+};
+use crate::tail::FileVersion;
+use crate::types::TypeDescription;
+
+/// What every file begins with.
+pub const MAGIC: &[u8] = b"ORC";
+/// The writer's code: the format's list has none for this library, and this is the number that orc-core and the C++
+/// library name "unknown"; both then count on every fix.
+pub const WRITER: u32 = i32::MAX as u32;
+/// The version of the writer, by orc-core's steps: as of ORC-14, all fixes are in.
+const WRITER_VERSION: u32 = 9;
+
+/// What the tail says.
+#[derive(Debug)]
+pub struct Tail<'a> {
+    pub schema: &'a TypeDescription,
+    pub options: &'a WriterOptions,
+    /// Bytes of header and stripes.
+    pub content_length: u64,
+    pub stripes: Vec<StripeInformation>,
+    pub stripe_statistics: Vec<StripeStatistics>,
+    pub statistics: Vec<ColumnStatistics>,
+    pub user_metadata: &'a [(String, Vec<u8>)],
+}
+
+impl Tail<'_> {
+    /// Its bytes.
+    pub fn encode(self, compressor: &mut Compressor) -> Result<Vec<u8>> {
+        let options = self.options;
+        let rows = self.stripes.iter().map(|stripe| stripe.number_of_rows.unwrap_or(0)).sum();
+        let metadata = compress_all(Metadata { stripe_stats: self.stripe_statistics }.encode(), compressor)?;
+        let item = |(name, value): &(String, Vec<u8>)| UserMetadataItem {
+            name: Some(name.clone()),
+            value: Some(value.clone()),
+        };
+        let footer = Footer {
+            header_length: Some(MAGIC.len() as u64),
+            content_length: Some(self.content_length),
+            stripes: self.stripes,
+            types: self.schema.to_proto(),
+            metadata: self.user_metadata.iter().map(item).collect(),
+            number_of_rows: Some(rows),
+            statistics: self.statistics,
+            row_index_stride: Some(options.row_index_stride),
+            writer: Some(WRITER),
+            encryption: None,
+            calendar: Some(CalendarKind::ProlepticGregorian),
+            software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
+        };
+        let footer = compress_all(footer.encode(), compressor)?;
+        let compressed = options.compression != CompressionKind::None;
+        let postscript = PostScript {
+            footer_length: Some(footer.len() as u64),
+            compression: Some(options.compression),
+            compression_block_size: compressed.then(|| compressor.block() as u64),
+            version: version(options.version),
+            metadata_length: Some(metadata.len() as u64),
+            writer_version: Some(WRITER_VERSION),
+            stripe_statistics_length: None,
+            magic: Some("ORC".to_owned()),
+        };
+        let postscript = postscript.encode();
+        let length = u8::try_from(postscript.len()).map_err(|_| Error::limit("a postscript beyond 255 bytes"))?;
+        let mut tail = metadata;
+        tail.extend_from_slice(&footer);
+        tail.extend_from_slice(&postscript);
+        tail.push(length);
+        Ok(tail)
+    }
+}
+
+fn version(version: FileVersion) -> Vec<u32> {
+    match version {
+        FileVersion::V0_11 => vec![0, 11],
+        FileVersion::V0_12 => vec![0, 12],
+        FileVersion::V2Draft => vec![1, 9999],
+    }
+}
