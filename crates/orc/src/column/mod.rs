@@ -26,8 +26,8 @@ use crate::types::{ArrowOptions, Kind, MAX_SHORT_PRECISION, TypeDescription};
 use crate::zone::Zone;
 
 pub(crate) use decimal::power_of_ten;
-pub(crate) use timestamp::BASE as TIMESTAMP_BASE;
 pub use presence::{Head, Slots};
+pub(crate) use timestamp::BASE as TIMESTAMP_BASE;
 
 /// Reads one column, and what is below it.
 pub trait ColumnReader: Debug + Send {

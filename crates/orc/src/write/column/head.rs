@@ -5,7 +5,10 @@ use arrow_buffer::NullBuffer;
 use super::{Context, Plan};
 use crate::error::Result;
 use crate::predicate::BloomBuilder;
-use crate::proto::{BloomFilter, BloomFilterIndex, ColumnEncoding, ColumnStatistics, EncodingKind, Message, RowIndex, RowIndexEntry, StreamKind};
+use crate::proto::{
+    BloomFilter, BloomFilterIndex, ColumnEncoding, ColumnStatistics, EncodingKind, Message, RowIndex, RowIndexEntry,
+    StreamKind,
+};
 use crate::rle::BooleanWriter;
 use crate::write::options::BloomVersion;
 use crate::write::statistics::{Counted, Summary};

@@ -223,9 +223,9 @@ fn first_form(threshold: f64, fresh: Fresh) -> Form {
 fn fit(value: &[u8], cut: Option<(usize, bool)>) -> Cow<'_, [u8]> {
     let Some((most, fill)) = cut else { return Cow::Borrowed(value) };
     // Bytes that begin a character.
-    let mut starts = value.iter().enumerate().filter(|(_, byte)| **byte & 0xC0 != 0x80).map(|(at, _)| at);
+    let starts = value.iter().enumerate().filter(|(_, byte)| **byte & 0xC0 != 0x80).map(|(at, _)| at);
     let mut characters = 0;
-    while let Some(start) = starts.next() {
+    for start in starts {
         if characters == most {
             return Cow::Borrowed(value.get(..start).unwrap_or_default());
         }
@@ -259,8 +259,8 @@ impl ColumnWriter for TextColumn {
         match &mut self.form {
             Form::Direct(direct) => direct.spill(context),
             Form::Dictionary(numbered) => {
-                if !numbered.judged && numbered.numbers.len() >= EARLY || numbered.dictionary.bytes().len() > self.limit
-                {
+                let early = !numbered.judged && numbered.numbers.len() >= EARLY;
+                if early || numbered.dictionary.bytes().len() > self.limit {
                     self.judge(context)?;
                 }
                 Ok(())
@@ -332,8 +332,9 @@ impl Numbered {
             for step in numbers.get(start..end).unwrap_or_default().chunks(STEP) {
                 scratch.clear();
                 match &order {
-                    Some((_, places)) => scratch
-                        .extend(step.iter().map(|number| i64::from(places.get(*number as usize).copied().unwrap_or(0)))),
+                    Some((_, places)) => scratch.extend(
+                        step.iter().map(|number| i64::from(places.get(*number as usize).copied().unwrap_or(0))),
+                    ),
                     None => scratch.extend(step.iter().map(|number| i64::from(*number))),
                 }
                 data.coder.write(&scratch, &mut data.open);

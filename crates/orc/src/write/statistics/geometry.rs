@@ -131,16 +131,8 @@ impl Summary for Shapes {
         let [x, y, z, m] = self.ranges.map(|range| (range.map(|range| range.0), range.map(|range| range.1)));
         if !self.unknown && self.planar {
             own.geospatial_types = self.kinds.iter().copied().collect();
-            let ranges = BoundingBox {
-                xmin: x.0,
-                xmax: x.1,
-                ymin: y.0,
-                ymax: y.1,
-                zmin: z.0,
-                zmax: z.1,
-                mmin: m.0,
-                mmax: m.1,
-            };
+            let ranges =
+                BoundingBox { xmin: x.0, xmax: x.1, ymin: y.0, ymax: y.1, zmin: z.0, zmax: z.1, mmin: m.0, mmax: m.1 };
             own.bbox = (x.0.is_some() && y.0.is_some()).then(|| Box::new(ranges));
         }
         message.geospatial_statistics = Some(Box::new(own));

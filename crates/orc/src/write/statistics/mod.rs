@@ -13,9 +13,7 @@ pub use geometry::Shapes;
 pub use number::{Days, Decimals, Doubles, Instants, Integers};
 pub use text::Texts;
 
-use crate::proto::{
-    BinaryStatistics, BucketStatistics, CollectionStatistics, ColumnStatistics as Message,
-};
+use crate::proto::{BinaryStatistics, BucketStatistics, CollectionStatistics, ColumnStatistics as Message};
 
 /// What is kept of values of one kind.
 pub trait Summary: Debug + Clone + Send {
