@@ -27,7 +27,7 @@ SPARK_ENV = JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(BIN)/python
 PYTEST = $(BIN)/python -m pytest
 say = @echo "==> $(1)"
 
-.PHONY: help demo test test-rust test-python test-golden test-spark-all lint lint-rust lint-python format bench fuzz clean
+.PHONY: help demo test test-rust test-python test-golden test-spark-all lint lint-rust lint-python format bench fuzz clean test-random
 .PHONY: need-rust need-python
 
 help:
@@ -37,7 +37,8 @@ help:
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(notdir $(basename $(wildcard benches/*.py)))"
-	@echo "make fuzz FUZZ_SECONDS=60  every fuzz target (needs nightly Rust and cargo-fuzz)"
+	@echo "make test-random      random tables and filters beside Java's planner and laws of scans (CASES=5000 SEED=today)"
+	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60, on stable Rust"
 
 # --- set-up ---
 
@@ -147,8 +148,15 @@ bench: $(STAMPS)/release $(STAMPS)/java
 
 FUZZ_SECONDS ?= 60
 fuzz: | need-rust
-	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 1; }
-	@for target in $$(cargo +nightly fuzz list); do echo "==> $$target"; cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); done
+	$(call say,fuzz targets: $(FUZZ_SECONDS) s each)
+	@fuzz/run $(FUZZ_SECONDS)
+
+CASES ?= 5000
+SEED ?= $(shell date +%Y%m%d)
+test-random: $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
+	$(call say,$(CASES) random plans and scans, seed $(SEED))
+	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
+		$(PYTEST) -q tests/interop/test_random_plans.py tests/laws
 
 clean:
 	rm -rf .venv .venv-java .venv-spark-* python/icefield/_core*.so

@@ -5,6 +5,9 @@ use std::path::Path;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
+/// Takes any bytes; it may refuse them, it may not panic.
+type Target = fn(&[u8]);
+
 /// Mutations of each seed.
 const MUTATIONS: u64 = 60;
 
@@ -32,7 +35,7 @@ fn mutated(seed: &[u8], rng: &mut TestRng) -> Vec<u8> {
 }
 
 /// Runs every target over its corpus and mutations of it; fails where one panics, or has no corpus.
-pub fn run(targets: &[(&str, fn(&[u8]))]) {
+pub fn run(targets: &[(&str, Target)]) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (name, target) in targets {
         let mut seeds: Vec<_> =
