@@ -68,31 +68,81 @@ class Peer:
             rows = pa.ipc.open_file(source).read_all()
         self.spark.createDataFrame(rows).writeTo(table).append()
 
-    def plan(self, table: str, expressions: list[str], case_sensitive: bool = True) -> list[Any]:
-        """Plan each REST expression with Java's own planner; give the data files with their deletes."""
-        jvm = self.spark.sparkContext._jvm
-        loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, table)
-        return [self._plan(jvm, loaded, text, case_sensitive) for text in expressions]
+    def write(self, table: str, how: str, **arguments: Any) -> int:
+        """Add files by one of the verbs of ``java_writes.Writes``; give how many."""
+        from java_writes import Writes
 
-    def _plan(self, jvm: Any, table: Any, text: str, case_sensitive: bool) -> Any:
+        context = self.spark.sparkContext
+        return int(getattr(Writes(context._jvm, context._gateway, self._load(table)), how)(**arguments))
+
+    def _load(self, table: str) -> Any:
+        jvm = self.spark.sparkContext._jvm
+        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, table)
+
+    def plan(self, table: str, cases: list[dict[str, Any]]) -> list[Any]:
+        """Plan scans with Java's own planner.
+
+        A case has ``filter`` (REST JSON), and may have ``typed`` (false: literals are read without the schema),
+        ``case_sensitive``, ``snapshot_id``, ``ref``, and ``split``: ``[size, lookback, open file cost]`` with
+        ``order``, the paths of the files in the order in which they are to be packed. The answer has ``files`` with
+        their deletes and residuals, and ``tasks``; or the ``error``.
+        """
+        loaded = self._load(table)
+        return [self._plan(loaded, **case) for case in cases]
+
+    def _plan(self, table: Any, filter: str, **case: Any) -> Any:
         try:
-            expression = jvm.org.apache.iceberg.expressions.ExpressionParser.fromJson(text, table.schema())
-            scan = table.newScan().caseSensitive(case_sensitive).filter(expression)
-            files, tasks = [], scan.planFiles().iterator()
-            while tasks.hasNext():
-                task = tasks.next()
-                deletes = sorted(str(delete.location()) for delete in task.deletes())
-                residual = jvm.org.apache.iceberg.expressions.ExpressionParser.toJson(task.residual())
-                files.append({"file": str(task.file().location()), "deletes": deletes, "residual": residual})
-            return sorted(files, key=lambda file: file["file"])
+            return self._planned(table, filter, **case)
         except Exception as error:  # noqa: BLE001 - any failure of the reference is an answer
-            return {"error": str(error).splitlines()[0]}
+            return {"error": str(getattr(error, "java_exception", error))[:500]}
+
+    def _planned(
+        self,
+        table: Any,
+        filter: str,
+        typed: bool = True,
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        split: list[int] | None = None,
+        order: list[str] | None = None,
+    ) -> Any:
+        parser = self.spark.sparkContext._jvm.org.apache.iceberg.expressions.ExpressionParser
+        scan = table.newScan().caseSensitive(case_sensitive)
+        scan = scan.useSnapshot(snapshot_id) if snapshot_id is not None else scan
+        scan = scan.useRef(ref) if ref is not None else scan
+        scan = scan.filter(parser.fromJson(filter, scan.schema()) if typed else parser.fromJson(filter))
+        files, by_path, tasks = [], {}, scan.planFiles().iterator()
+        while tasks.hasNext():
+            task = tasks.next()
+            path = str(task.file().location())
+            deletes = [[str(delete.location()), delete.contentOffset()] for delete in task.deletes()]
+            residual = parser.toJson(task.residual())
+            files.append({"file": path, "deletes": sorted(deletes, key=str), "residual": residual})
+            by_path[path] = task
+        answer: dict[str, Any] = {"files": sorted(files, key=lambda file: str(file["file"]))}
+        if split and set(order or []) == set(by_path):
+            answer["tasks"] = self._pack([by_path[path] for path in order or []], *split)
+        return answer
+
+    def _pack(self, tasks: list[Any], size: int, lookback: int, cost: int) -> list[Any]:
+        """Cut and pack tasks in this order."""
+        iceberg = self.spark.sparkContext._jvm.org.apache.iceberg
+        listed = self.spark.sparkContext._jvm.java.util.ArrayList()
+        for task in tasks:
+            listed.add(task)
+        every = iceberg.io.CloseableIterable.combine(listed, iceberg.io.CloseableIterable.empty())
+        split = iceberg.util.TableScanUtil.splitFiles(every, size)
+        packed = iceberg.util.TableScanUtil.planTasks(split, size, lookback, cost).iterator()
+        found = []
+        while packed.hasNext():
+            pieces = packed.next().files()
+            found.append([[str(piece.file().location()), piece.start(), piece.length()] for piece in pieces])
+        return found
 
     def metadata_location(self, table: str) -> str:
         """Give where the table's metadata is now."""
-        jvm = self.spark.sparkContext._jvm
-        loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, table)
-        return str(loaded.operations().current().metadataFileLocation())
+        return str(self._load(table).operations().current().metadataFileLocation())
 
 
 def main() -> None:

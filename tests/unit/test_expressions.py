@@ -45,6 +45,7 @@ SCHEMA = ice.Schema(
     ice.NestedField(3, "ts", "timestamptz"),
     ice.NestedField(4, "x", "double"),
     ice.NestedField(5, "price", "decimal(9, 2)"),
+    ice.NestedField(6, "local", "timestamp"),
 )
 SPEC = {
     "spec-id": 0,
@@ -139,10 +140,26 @@ def test_json_both_ways():
         ("price < DECIMAL '1.505'", '{"type":"lt-eq","term":"price","value":"1.50"}'),
         ("id IN (7, 7)", '{"type":"eq","term":"id","value":7}'),
         ("ts > TIMESTAMP '2020-01-01'", '{"type":"gt","term":"ts","value":"2020-01-01T00:00:00+00:00"}'),
+        ("ts > '2020-01-01'", '{"type":"gt","term":"ts","value":"2020-01-01T00:00:00+00:00"}'),
+        ("ts > DATE '2020-01-01'", '{"type":"gt","term":"ts","value":"2020-01-01T00:00:00+00:00"}'),
+        ("ts > '2020-01-01 01:00:00+02:00'", '{"type":"gt","term":"ts","value":"2019-12-31T23:00:00+00:00"}'),
+        ("local = '2020-01-01'", '{"type":"eq","term":"local","value":"2020-01-01T00:00:00"}'),
+        ("local = '2020-01-01 10:00:00'", '{"type":"eq","term":"local","value":"2020-01-01T10:00:00"}'),
+        ("local IN ('2020-01-01', '2020-01-01')", '{"type":"eq","term":"local","value":"2020-01-01T00:00:00"}'),
     ],
 )
 def test_binding(text, bound):
     assert json.loads(parse(text).bind(SCHEMA).to_json()) == json.loads(bound)
+
+
+@pytest.mark.parametrize("expr", [EqualTo("ts", "2020-01-01"), EqualTo("ts", dt.date(2020, 1, 1))])
+def test_dates_of_programs_are_midnights_in_utc(expr):
+    bound = pickle.loads(pickle.dumps(expr)).bind(SCHEMA)
+    assert json.loads(bound.to_json())["value"] == "2020-01-01T00:00:00+00:00"
+    # The protocol's JSON has no such dates, and no text without a zone is a moment.
+    for refused in (from_json({"type": "eq", "term": "ts", "value": "2020-01-01"}), EqualTo("ts", "2020-01-01 10:00")):
+        with pytest.raises(ice.errors.InvalidArgumentError, match="timestamptz"):
+            refused.bind(SCHEMA)
 
 
 @pytest.mark.parametrize("text", ["nope = 1", "id = 'x'", "name IS NAN", "hour(name) = 1", "ID = 1"])

@@ -32,11 +32,14 @@ impl Plan {
         concat_batches(&schema, &batches).map_err(internal)
     }
 
-    /// Fields of all specs, by id; of two with one id the later wins.
+    /// Fields of all specs, by id; of two with one id the later wins, unless it holds nothing: version 1 leaves `void`, of
+    /// the source's type, where a field was removed.
     fn partition_fields(&self) -> Fields {
         let mut found: Vec<FieldRef> = Vec::new();
-        for field in self.manifests.iter().flat_map(|manifest| manifest.entries.partition.fields()) {
+        let tuples = self.manifests.iter().map(|manifest| &manifest.entries.partition);
+        for (field, column) in tuples.flat_map(|tuple| tuple.fields().iter().zip(tuple.columns())) {
             match found.iter_mut().find(|known| field_id(known) == field_id(field)) {
+                Some(_) if column.null_count() == column.len() => {}
                 Some(known) => *known = field.clone(),
                 None => found.push(field.clone()),
             }
@@ -139,6 +142,9 @@ fn partition_column(tuple: &StructArray, wanted: &Fields, rows: usize) -> Result
         let place = tuple.fields().iter().position(|known| field_id(known) == field_id(field));
         match place.and_then(|place| tuple.columns().get(place)) {
             Some(found) if found.data_type() == field.data_type() => Ok(found.clone()),
+            Some(found) if found.null_count() == found.len() => {
+                Ok(arrow_array::new_null_array(field.data_type(), rows))
+            }
             Some(found) => arrow_cast::cast(found, field.data_type()).map_err(internal),
             None => Ok(arrow_array::new_null_array(field.data_type(), rows)),
         }
