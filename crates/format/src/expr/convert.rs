@@ -43,7 +43,7 @@ fn convert(literal: &Literal, to: &PrimitiveType) -> Option<Converted> {
         (P::Float, Value::Float(value)) => from_double(f64::from(*value), to),
         (P::Double, Value::Double(value)) => from_double(*value, to),
         (P::Decimal { scale, .. }, Value::Decimal(unscaled)) => from_decimal(*unscaled, *scale, to),
-        (P::String, Value::String(text)) => from_string(text, to),
+        (P::String, Value::String(text)) => from_string(text, literal.is_strict(), to),
         (P::Fixed(_) | P::Binary, Value::Binary(bytes)) => from_bytes(bytes, to),
         (from, value) => from_temporal(from, value, to),
     }
@@ -135,15 +135,15 @@ fn from_decimal(unscaled: i128, scale: u8, to: &PrimitiveType) -> Option<Convert
     }
 }
 
-fn from_string(text: &str, to: &PrimitiveType) -> Option<Converted> {
+fn from_string(text: &str, strict: bool, to: &PrimitiveType) -> Option<Converted> {
     use PrimitiveType as P;
     match to {
         P::Date => Some(narrow(calendar::parse_date(text)?)),
         P::Time => value(Value::Long(calendar::parse_time(text)? / 1000)),
-        P::Timestamp => value(Value::Long(calendar::to_micros(calendar::parse_timestamp(text)?)?)),
-        P::TimestampNs => value(Value::Long(calendar::to_nanos(calendar::parse_timestamp(text)?)?)),
-        P::Timestamptz => value(Value::Long(calendar::to_micros(parse_zoned(text)?)?)),
-        P::TimestamptzNs => value(Value::Long(calendar::to_nanos(parse_zoned(text)?)?)),
+        P::Timestamp => value(Value::Long(calendar::to_micros(moment(text, strict, calendar::parse_timestamp)?)?)),
+        P::TimestampNs => value(Value::Long(calendar::to_nanos(moment(text, strict, calendar::parse_timestamp)?)?)),
+        P::Timestamptz => value(Value::Long(calendar::to_micros(moment(text, strict, parse_zoned)?)?)),
+        P::TimestamptzNs => value(Value::Long(calendar::to_nanos(moment(text, strict, parse_zoned)?)?)),
         P::Uuid => value(Value::Uuid(parse_uuid(text)?)),
         P::Decimal { .. } => {
             let parsed = decimal::parse(text)?;
@@ -156,6 +156,16 @@ fn from_string(text: &str, to: &PrimitiveType) -> Option<Converted> {
         P::Fixed(_) | P::Binary => from_bytes(&parse_hex(text)?, to),
         P::Float | P::Double => value(infinity(text, to)?),
         _ => None,
+    }
+}
+
+/// A moment as people write it: a bare date is its midnight (in UTC beside a zone), and a blank may stand for the `T`. The
+/// library's JSON knows neither.
+fn moment(text: &str, strict: bool, parse: impl Fn(&str) -> Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (calendar::parse_date(text), text.split_once(' ')) {
+        (Some(days), _) if !strict => Some((days, 0)),
+        (_, Some((date, time))) if !strict => parse(&format!("{date}T{time}")),
+        _ => parse(text),
     }
 }
 

@@ -256,7 +256,7 @@ fn read_typed(json: &Json, ty: &PrimitiveType) -> Result<Literal> {
 
 fn read_untyped(json: &Json) -> Result<Literal> {
     match json {
-        Json::String(text) => Ok(Literal::string(text.as_str())),
+        Json::String(text) => Ok(Literal::json_string(text.as_str())),
         Json::Bool(value) => Ok(Literal::boolean(*value)),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(long), _) => Ok(Literal::long(long)),

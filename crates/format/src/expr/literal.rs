@@ -10,10 +10,19 @@ use crate::value::{Value, json};
 ///
 /// JSON without a schema and plain SQL text know only `long`, `double`, `string` and `boolean`; the other types come from a
 /// schema at hand (JSON), from typed literals (`DATE '2020-01-01'`) or from a program.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Literal {
     ty: PrimitiveType,
     value: Value,
+    /// Whether a text is of a protocol, and so means only what the protocol says.
+    strict: bool,
+}
+
+/// Where a literal was written is no part of what it is.
+impl PartialEq for Literal {
+    fn eq(&self, other: &Self) -> bool {
+        self.ty == other.ty && self.value == other.value
+    }
 }
 
 impl Literal {
@@ -27,19 +36,23 @@ impl Literal {
         if nan {
             return Err(Error::invalid("NaN cannot be a literal: use IS NAN or IS NOT NAN"));
         }
-        Ok(Self { ty, value })
+        Ok(Self { ty, value, strict: false })
+    }
+
+    fn of(ty: PrimitiveType, value: Value) -> Self {
+        Self { ty, value, strict: false }
     }
 
     /// A `boolean`.
     #[must_use]
     pub fn boolean(value: bool) -> Self {
-        Self { ty: PrimitiveType::Boolean, value: Value::Boolean(value) }
+        Self::of(PrimitiveType::Boolean, Value::Boolean(value))
     }
 
     /// A `long`, which is what every integer is until it meets a column.
     #[must_use]
     pub fn long(value: i64) -> Self {
-        Self { ty: PrimitiveType::Long, value: Value::Long(value) }
+        Self::of(PrimitiveType::Long, Value::Long(value))
     }
 
     /// A `double`; NaN is refused.
@@ -49,31 +62,41 @@ impl Literal {
 
     /// A `string`.
     pub fn string(value: impl Into<String>) -> Self {
-        Self { ty: PrimitiveType::String, value: Value::String(value.into()) }
+        Self::of(PrimitiveType::String, Value::String(value.into()))
+    }
+
+    /// A `string` of JSON, which meets dates and timestamps only as ISO 8601 writes them.
+    pub fn json_string(value: impl Into<String>) -> Self {
+        Self { strict: true, ..Self::string(value) }
     }
 
     /// A `decimal` of the largest precision.
     #[must_use]
     pub fn decimal(unscaled: i128, scale: u8) -> Self {
-        Self { ty: PrimitiveType::Decimal { precision: 38, scale }, value: Value::Decimal(unscaled) }
+        Self::of(PrimitiveType::Decimal { precision: 38, scale }, Value::Decimal(unscaled))
     }
 
     /// A `binary`, which also meets fixed columns of its length.
     #[must_use]
     pub fn binary(value: Vec<u8>) -> Self {
-        Self { ty: PrimitiveType::Binary, value: Value::Binary(value) }
+        Self::of(PrimitiveType::Binary, Value::Binary(value))
     }
 
     /// A `uuid`.
     #[must_use]
     pub fn uuid(value: [u8; 16]) -> Self {
-        Self { ty: PrimitiveType::Uuid, value: Value::Uuid(value) }
+        Self::of(PrimitiveType::Uuid, Value::Uuid(value))
     }
 
     /// The type it was written as.
     #[must_use]
     pub fn ty(&self) -> &PrimitiveType {
         &self.ty
+    }
+
+    /// Whether it is a `string` of JSON.
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict
     }
 
     /// The value.
