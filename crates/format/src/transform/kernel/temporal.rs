@@ -64,8 +64,11 @@ fn timestamps<const PER_SECOND: i64>(
 ) -> Result<Vec<i32>> {
     let mut failed = false;
     let results = by_block(values, |values, out| match transform {
-        Transform::Hour => failed |= !hours::<PER_SECOND>(values, out),
-        _ => failed |= !(days::<PER_SECOND>(values, out) && civil(transform, out)),
+        Transform::Hour => failed |= !passed(values, out, const { Span::new(PER_SECOND * 3_600) }),
+        _ => {
+            let exact = passed(values, out, const { Span::new(PER_SECOND * SECONDS_PER_DAY) });
+            failed |= !(exact && civil(transform, out));
+        }
     });
     if !failed {
         return Ok(results);
@@ -112,28 +115,46 @@ fn scalar<T: Copy>(
     values.iter().enumerate().map(result).collect()
 }
 
-/// Days of timestamps; whether all fit.
-#[inline]
-fn days<const PER_SECOND: i64>(values: &[i64], out: &mut [i32]) -> bool {
-    let mut lost = 0;
-    for (out, value) in out.iter_mut().zip(values) {
-        let days = value.div_euclid(PER_SECOND * SECONDS_PER_DAY);
-        *out = days as i32;
-        lost |= i64::from(*out) ^ days;
-    }
-    lost == 0
+/// A unit of time, in units of a timestamp: a power of two times an odd number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    shift: u32,
+    odd: f64,
+    reciprocal: f64,
 }
 
-/// Hours of timestamps; whether all fit.
-#[inline]
-fn hours<const PER_SECOND: i64>(values: &[i64], out: &mut [i32]) -> bool {
-    let mut lost = 0;
-    for (out, value) in out.iter_mut().zip(values) {
-        let hours = value.div_euclid(PER_SECOND * 3_600);
-        *out = hours as i32;
-        lost |= i64::from(*out) ^ hours;
+impl Span {
+    const fn new(units: i64) -> Self {
+        let shift = units.trailing_zeros();
+        let odd = (units >> shift) as f64;
+        Self { shift, odd, reciprocal: 1.0 / odd }
     }
-    lost == 0
+}
+
+/// Added to a number of less than 51 bits, this leaves the number as an integer in the low bits of the sum.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+const ROUND_BITS: i64 = 0x4338_0000_0000_0000;
+
+vectorized! {
+    /// How often a span has passed, rounded down; whether all are exact and fit.
+    ///
+    /// No vector divides integers, so the odd part of the division is one of doubles. A number of 51 bits is exact in
+    /// them; the nearest whole quotient leaves a remainder of at most half the divisor, which is exact too, and one that
+    /// is negative says that the quotient was rounded up.
+    fn passed(values: &[i64], out: &mut [i32], span: Span) -> bool {
+        let mut lost = 0;
+        for (out, value) in out.iter_mut().zip(values) {
+            let number = *value >> span.shift;
+            lost |= number.wrapping_add(1 << 50) >> 51;
+            let number = f64::from_bits(number.wrapping_add(ROUND_BITS) as u64) - ROUND;
+            let rounded = number * span.reciprocal + ROUND;
+            let above = number - (rounded - ROUND) * span.odd < 0.0;
+            let quotient = (rounded.to_bits() as i64).wrapping_sub(ROUND_BITS) - i64::from(above);
+            *out = quotient as i32;
+            lost |= i64::from(*out) ^ quotient;
+        }
+        lost == 0
+    }
 }
 
 /// Cycles of 400 years that are added so that the days of a million years before and after are positive.
@@ -221,6 +242,30 @@ mod tests {
         (first..first + 150_000).chain(last - 150_000..=last).for_each(check);
         for outside in [i32::MIN, first - 1, last + 1, i32::MAX] {
             assert!(!years(&mut [0, outside]) && !months(&mut [outside, 0]), "day {outside}");
+        }
+    }
+
+    #[test]
+    fn what_has_passed_is_rounded_down() {
+        let mut seed = 1_u64;
+        for units in [1, 1_000, 1_000_000, 1_000_000_000].into_iter().flat_map(|unit| [unit * 3_600, unit * 86_400]) {
+            let multiples = (0..2000).map(|i: i64| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (seed as i64 >> (i % 64)) / units * units
+            });
+            let mut values: Vec<i64> =
+                multiples.flat_map(|m| (-2..=2).map(move |near| m.wrapping_add(near))).collect();
+            let furthest = (1_i64 << 50).saturating_mul(1 << units.trailing_zeros());
+            values.extend([i64::MIN, i64::MAX, -furthest, furthest - 1, furthest, -furthest - 1, 0, -1]);
+            for value in values {
+                let mut out = [0];
+                if passed(&[value], &mut out, Span::new(units)) {
+                    assert_eq!(i64::from(out[0]), value.div_euclid(units), "{value} / {units}");
+                } else {
+                    let fits = i32::try_from(value.div_euclid(units)).is_ok();
+                    assert!(!fits || !(-furthest..furthest).contains(&value), "{value} / {units}");
+                }
+            }
         }
     }
 

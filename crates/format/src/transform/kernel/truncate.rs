@@ -13,7 +13,8 @@ use arrow_schema::DataType;
 
 use super::bytes::INLINE;
 use super::remainder::{Remainder32, Remainder64};
-use super::{by_block, vectorized};
+use super::bucket::narrowed;
+use super::{BLOCK, by_block, vectorized};
 use crate::error::{Error, Result};
 use crate::value::bounds::truncate_bytes;
 
@@ -29,10 +30,10 @@ pub(super) fn kernel(array: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
         DataType::Decimal32(_, _) => numbers::<Decimal32Type>(array, |values, out| ints(values, out, small)),
         DataType::Decimal64(_, _) => numbers::<Decimal64Type>(array, |values, out| longs(values, out, large)),
         DataType::Decimal128(_, _) => numbers::<Decimal128Type>(array, |values, out| wide(values, out, large)),
-        DataType::Utf8 => bytes(array, array.as_bytes::<Utf8Type>(), length, text_end),
-        DataType::LargeUtf8 => bytes(array, array.as_bytes::<LargeUtf8Type>(), length, text_end),
-        DataType::Binary => bytes(array, array.as_bytes::<BinaryType>(), length, bytes_end),
-        DataType::LargeBinary => bytes(array, array.as_bytes::<LargeBinaryType>(), length, bytes_end),
+        DataType::Utf8 => bytes(array, array.as_bytes::<Utf8Type>(), length, true, text_end),
+        DataType::LargeUtf8 => bytes(array, array.as_bytes::<LargeUtf8Type>(), length, true, text_end),
+        DataType::Binary => bytes(array, array.as_bytes::<BinaryType>(), length, false, bytes_end),
+        DataType::LargeBinary => bytes(array, array.as_bytes::<LargeBinaryType>(), length, false, bytes_end),
         DataType::Utf8View => views(array, array.as_byte_view::<StringViewType>(), length, text_end),
         DataType::BinaryView => views(array, array.as_byte_view::<BinaryViewType>(), length, bytes_end),
         _ => return Ok(None),
@@ -63,9 +64,27 @@ vectorized! {
     }
 }
 
+/// Decimals of 128 bits: a block whose values all fit 64 bits (nearly every one) takes the quick way.
 fn wide(values: &[i128], out: &mut [i128], width: Remainder64) {
-    for (out, value) in out.iter_mut().zip(values) {
-        *out = value.wrapping_sub(i128::from(width.of_wide(*value)));
+    let mut narrow = [0; BLOCK];
+    let (narrow, _) = narrow.split_at_mut(values.len());
+    if narrowed(values, narrow) {
+        remainders(narrow, width);
+        for ((out, value), remainder) in out.iter_mut().zip(values).zip(narrow) {
+            *out = value.wrapping_sub(i128::from(*remainder));
+        }
+    } else {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = value.wrapping_sub(i128::from(width.of_wide(*value)));
+        }
+    }
+}
+
+vectorized! {
+    fn remainders(values: &mut [i64], width: Remainder64) {
+        for value in values {
+            *value = width.of_signed(*value);
+        }
     }
 }
 
@@ -88,30 +107,40 @@ fn bytes_end(bytes: &[u8], length: usize) -> usize {
     truncate_bytes(bytes, length).len()
 }
 
-/// Texts and bytes one after the other: their first parts are moved together.
+/// Texts and bytes one after the other: their first parts are moved together. `ascii_only` says that only bytes of ASCII
+/// are code points of their own.
 fn bytes<T: ByteArrayType>(
     shared: &ArrayRef,
     array: &GenericByteArray<T>,
     length: usize,
+    ascii_only: bool,
     end_of: impl Fn(&[u8], usize) -> usize,
 ) -> ArrayRef {
     let (data, offsets) = (array.value_data(), array.value_offsets());
-    let lengths = || offsets.windows(2).map(|pair| span(pair).map_or(0, |(start, end)| end - start));
-    if lengths().max().unwrap_or(0) <= length {
+    let starts_and_ends = || offsets.iter().zip(offsets.iter().skip(1));
+    if starts_and_ends().all(|(start, end)| end.as_usize() - start.as_usize() <= length) {
         return shared.clone();
     }
-    let most: usize = lengths().map(|own| own.min(length.saturating_mul(4))).sum();
-    let mut out = Vec::with_capacity(most + STEP);
+    let mut out = Vec::with_capacity(data.len().min(array.len().saturating_mul(length)));
     let mut ends = Vec::with_capacity(offsets.len());
     ends.push(T::Offset::usize_as(0));
-    for pair in offsets.windows(2) {
-        let value = span(pair).and_then(|(start, end)| Some((start, data.get(start..end)?)));
-        if let Some((start, value)) = value {
-            let end = if value.len() <= length { value.len() } else { end_of(value, length) };
-            append(&mut out, data, start, end);
+    let mut few = [0; BLOCK];
+    let mut heads = [0; BLOCK * STEP];
+    for block in Blocks(offsets) {
+        let (few, _) = few.split_at_mut(block.len() - 1);
+        if length <= STEP && let Some(used) = short_heads(block, data, length, ascii_only, few, &mut heads) {
+            let before = out.len();
+            out.extend_from_slice(heads.get(..used).unwrap_or_default());
+            ends.extend(few.iter().map(|end| T::Offset::usize_as(before + *end as usize)));
+            continue;
         }
-        // At most the end of the input's offset, so it fits the type.
-        ends.push(T::Offset::usize_as(out.len()));
+        for (start, end) in block.iter().zip(block.iter().skip(1)) {
+            let value = data.get(start.as_usize()..end.as_usize()).unwrap_or_default();
+            let end = if value.len() <= length { value.len() } else { end_of(value, length) };
+            out.extend_from_slice(value.get(..end).unwrap_or_default());
+            // At most the end of the input's offset, so it fits the type.
+            ends.push(T::Offset::usize_as(out.len()));
+        }
     }
     // SAFETY: the ends rise from 0 to the number of bytes; texts were cut from valid UTF-8 at code points.
     let array = unsafe {
@@ -121,29 +150,51 @@ fn bytes<T: ByteArrayType>(
     Arc::new(array)
 }
 
-fn span<O: ArrowNativeType>(pair: &[O]) -> Option<(usize, usize)> {
-    match pair {
-        [start, end] => Some((start.as_usize(), end.as_usize())),
-        _ => None,
+/// Offsets block by block; each block begins with the end of the one before.
+struct Blocks<'a, O>(&'a [O]);
+
+impl<'a, O> Iterator for Blocks<'a, O> {
+    type Item = &'a [O];
+
+    fn next(&mut self) -> Option<&'a [O]> {
+        let values = self.0.len().saturating_sub(1).min(BLOCK);
+        let block = self.0.get(..=values).filter(|_| values > 0)?;
+        self.0 = self.0.get(values..).unwrap_or_default();
+        Some(block)
     }
 }
 
-/// Bytes that are moved at once.
+/// Bytes of a short head.
 const STEP: usize = 16;
 
-/// Appends `data[start..start + length]`. A short value is moved as a whole step and then cut: a copy of a length that is
-/// known needs no call and no loop.
-#[inline(always)]
-fn append(out: &mut Vec<u8>, data: &[u8], start: usize, length: usize) {
-    let from = data.get(start..).unwrap_or_default();
-    match from.first_chunk::<STEP>() {
-        Some(step) if length <= STEP => {
-            let filled = out.len() + length;
-            out.extend_from_slice(step);
-            out.truncate(filled);
-        }
-        _ => out.extend_from_slice(from.get(..length).unwrap_or_default()),
+/// Puts the first `length` bytes of each value of a block one after the other, and says how many these are together;
+/// none where a value is not as simple as that.
+///
+/// A head of any length is moved as a whole step, and the next one put over what is too much: there is no branch on the
+/// lengths, which nobody can predict.
+fn short_heads<O: ArrowNativeType>(
+    offsets: &[O],
+    data: &[u8],
+    length: usize,
+    ascii_only: bool,
+    ends: &mut [u32],
+    heads: &mut [u8; BLOCK * STEP],
+) -> Option<usize> {
+    const NOT_ASCII: u128 = u128::from_le_bytes([0x80; STEP]);
+    let checked = if ascii_only { NOT_ASCII } else { 0 };
+    let (mut used, mut odd) = (0, 0);
+    for ((start, end), out) in offsets.iter().zip(offsets.iter().skip(1)).zip(ends) {
+        let (start, end) = (start.as_usize(), end.as_usize());
+        let step: &[u8; STEP] = data.get(start..)?.first_chunk()?;
+        let head = end.checked_sub(start)?.min(length);
+        // What is behind the head is moved out of the number, in two halves as it may be all of it.
+        let beyond = (STEP - head.min(STEP)) as u32 * 4;
+        odd |= u128::from_le_bytes(*step) << beyond << beyond & checked;
+        heads.get_mut(used..)?.first_chunk_mut::<STEP>()?.copy_from_slice(step);
+        used += head;
+        *out = used as u32;
     }
+    (odd == 0).then_some(used)
 }
 
 /// Views: the buffers are shared; a view only gets shorter.
