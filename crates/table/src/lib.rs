@@ -5,11 +5,13 @@
 
 pub mod commit;
 pub mod error;
+mod memory;
 pub mod plan;
 pub mod read;
 pub mod runtime;
 pub mod settings;
 pub mod storage;
+pub mod transform;
 pub mod write;
 
 pub use error::{Error, Result};

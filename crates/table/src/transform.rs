@@ -1,0 +1,213 @@
+//! Transforms of whole columns: the kernels of `format`, on all processors where a column is long.
+//!
+//! A column is cut into chunks that fit a second-level cache. Chunks of numbers are put where they belong as soon as they
+//! are computed, so that new pages of the result are first touched on all processors; texts are put together at the end.
+//! The result does not depend on the number of threads.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{Array, ArrayRef, GenericByteArray, cast::AsArray, make_array};
+use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use icefield_format::transform::Transform;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::runtime;
+
+/// Values of a chunk.
+const CHUNK: usize = 1 << 15;
+/// Columns below this length are done at once.
+const LONG: usize = 4 * CHUNK;
+
+/// What [`Transform::kernel`] gives for `array`.
+pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
+    let cheap = matches!(transform, Transform::Identity | Transform::Void | Transform::Unknown(_))
+        || matches!(array.data_type(), DataType::Dictionary(..) | DataType::Utf8View | DataType::BinaryView);
+    if cheap || array.len() < LONG || runtime::threads() == 1 {
+        return Ok(transform.kernel(array)?);
+    }
+    // The first chunk tells the type of the result, and refuses what the transform does not take.
+    let first = transform.kernel(&array.slice(0, CHUNK))?;
+    if first.data_type() == array.data_type() && first.data_type() == &DataType::Date32 {
+        return Ok(transform.kernel(array)?); // the days of dates are the dates
+    }
+    match first.data_type() {
+        DataType::Utf8 => texts::<Utf8Type>(transform, array),
+        DataType::LargeUtf8 => texts::<LargeUtf8Type>(transform, array),
+        DataType::Binary => texts::<BinaryType>(transform, array),
+        DataType::LargeBinary => texts::<LargeBinaryType>(transform, array),
+        other => match other.primitive_width() {
+            Some(width) => numbers(transform, array, other, width),
+            None => Ok(transform.kernel(array)?),
+        },
+    }
+}
+
+fn numbers(transform: &Transform, array: &ArrayRef, ty: &DataType, width: usize) -> Result<ArrayRef> {
+    let mut out: Vec<u128> = memory::reserved((array.len() * width).div_ceil(size_of::<u128>()));
+    let bytes = bytes_of(out.spare_capacity_mut());
+    runtime::pool()?.install(|| {
+        bytes.par_chunks_mut(CHUNK * width).take(array.len().div_ceil(CHUNK)).enumerate().try_for_each(
+            |(number, place)| {
+                let chunk = chunk(array, number);
+                let results = transform.kernel(&chunk).map_err(|error| in_chunk(transform, array, error.into()))?;
+                let data = results.to_data();
+                let from = data.offset() * width;
+                let values = data.buffers().first().and_then(|values| values.get(from..from + chunk.len() * width));
+                let place = place.get_mut(..chunk.len() * width);
+                let (Some(values), Some(place)) = (values, place) else {
+                    return Err(Error::Internal(format!("transform {transform}: a chunk of another length")));
+                };
+                place.write_copy_of_slice(values);
+                Ok::<_, Error>(())
+            },
+        )
+    })?;
+    let words = array.len() * width / size_of::<u128>();
+    let tail = array.len() * width % size_of::<u128>();
+    if tail != 0
+        && let Some(rest) = out.spare_capacity_mut().get_mut(words)
+    {
+        let rest = bytes_of(std::slice::from_mut(rest));
+        rest.iter_mut().skip(tail).for_each(|byte| {
+            byte.write(0);
+        });
+    }
+    // SAFETY: every chunk has filled its place, and what is left of the last word was filled with zeros above.
+    unsafe { out.set_len(words + usize::from(tail != 0)) };
+    let data = ArrayData::builder(ty.clone()).len(array.len()).nulls(array.nulls().cloned());
+    let data = data.add_buffer(Buffer::from_vec(out)).build();
+    data.map(make_array).map_err(|error| Error::Internal(format!("transform {transform}: {error}")))
+}
+
+/// The whole column again, for an error that names the right row.
+fn in_chunk(transform: &Transform, array: &ArrayRef, error: Error) -> Error {
+    transform.kernel(array).err().map_or(error, Error::from)
+}
+
+fn chunk(array: &ArrayRef, number: usize) -> ArrayRef {
+    let start = number * CHUNK;
+    array.slice(start, CHUNK.min(array.len() - start))
+}
+
+fn bytes_of(words: &mut [MaybeUninit<u128>]) -> &mut [MaybeUninit<u8>] {
+    let length = std::mem::size_of_val(words);
+    // SAFETY: the same memory, of which nothing is said to be initialised.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), length) }
+}
+
+fn texts<T: ByteArrayType>(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
+    let pool = runtime::pool()?;
+    let parts: Vec<ArrayRef> = pool.install(|| {
+        let chunks = (0..array.len().div_ceil(CHUNK)).into_par_iter();
+        chunks.map(|number| transform.kernel(&chunk(array, number))).collect::<icefield_format::Result<_>>()
+    })?;
+    let spans: Vec<(&GenericByteArray<T>, usize, usize)> = (parts.iter().map(|part| part.as_bytes::<T>()))
+        .map(|part| {
+            let offsets = part.value_offsets();
+            let ends = offsets.first().zip(offsets.last());
+            ends.map_or((part, 0, 0), |(start, end)| (part, start.as_usize(), end.as_usize()))
+        })
+        .collect();
+    let total = spans.iter().map(|(_, start, end)| end - start).sum();
+    let mut data = memory::reserved::<u8>(total);
+    let mut offsets = memory::reserved::<T::Offset>(array.len() + 1);
+    offsets.push(T::Offset::usize_as(0));
+    let mut free_data = data.spare_capacity_mut();
+    let mut free_offsets = offsets.spare_capacity_mut();
+    let mut places = Vec::with_capacity(spans.len());
+    let mut base = 0;
+    for (part, start, end) in spans {
+        let split = free_data.split_at_mut_checked(end - start).zip(free_offsets.split_at_mut_checked(part.len()));
+        let Some(((bytes, more_data), (ends, more_offsets))) = split else {
+            return Err(Error::Internal(format!("transform {transform}: parts of another length")));
+        };
+        places.push((part, start, end, base, bytes, ends));
+        (free_data, free_offsets, base) = (more_data, more_offsets, base + end - start);
+    }
+    pool.install(|| {
+        places.into_par_iter().for_each(|(part, start, end, base, bytes, ends)| {
+            if let Some(values) = part.value_data().get(start..end) {
+                bytes.write_copy_of_slice(values);
+            }
+            for (place, end) in ends.iter_mut().zip(part.value_offsets().iter().skip(1)) {
+                place.write(T::Offset::usize_as(base + end.as_usize() - start));
+            }
+        });
+    });
+    // SAFETY: the parts have filled every byte and every offset: their lengths were summed up above, and together they
+    // have as many values as the column. Offsets rise, and each value is one of a part, so that texts are valid.
+    let whole = unsafe {
+        data.set_len(total);
+        offsets.set_len(array.len() + 1);
+        let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
+        GenericByteArray::<T>::new_unchecked(offsets, Buffer::from_vec(data), array.nulls().cloned())
+    };
+    Ok(Arc::new(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{
+        BinaryArray, Date32Array, Decimal128Array, Int32Array, Int64Array, LargeStringArray, StringArray,
+        StringViewArray, TimestampMicrosecondArray, TimestampSecondArray,
+    };
+
+    use super::*;
+
+    /// Rows of an array that is cut into chunks, the last one short.
+    const ROWS: i64 = LONG as i64 + 12_345;
+
+    fn mixed(row: i64) -> i64 {
+        row.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) >> 7
+    }
+
+    #[test]
+    fn long_columns_are_what_the_kernel_says() {
+        let text = |row: i64| ["", "plain ascii text", "é", "日本語テキスト", "a"][row as usize % 5].repeat(row as usize % 3);
+        let some = |row: i64| row % 7 != 0;
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values((0..ROWS).map(mixed))),
+            Arc::new((0..ROWS).map(|row| some(row).then(|| mixed(row) as i32)).collect::<Int32Array>()),
+            Arc::new((0..ROWS).map(|row| some(row).then(|| mixed(row) as i32)).collect::<Date32Array>()),
+            Arc::new(TimestampMicrosecondArray::from_iter_values((0..ROWS).map(mixed)).with_timezone("UTC")),
+            Arc::new(
+                Decimal128Array::from_iter_values((0..ROWS).map(|row| i128::from(mixed(row))))
+                    .with_precision_and_scale(20, 3)
+                    .unwrap(),
+            ),
+            Arc::new((0..ROWS).map(|row| some(row).then(|| text(row))).collect::<StringArray>()),
+            Arc::new(LargeStringArray::from_iter_values((0..ROWS).map(text))),
+            Arc::new(StringViewArray::from_iter_values((0..ROWS).map(text))),
+            Arc::new(BinaryArray::from_iter_values((0..ROWS).map(text))),
+        ];
+        let names = ["bucket[16]", "truncate[3]", "truncate[100]", "year", "month", "day", "hour", "identity", "void"];
+        for array in arrays.iter().flat_map(|array| [array.clone(), array.slice(5, array.len() - 7)]) {
+            for transform in names.map(|name| Transform::parse(name).unwrap()) {
+                let (expected, found) = (transform.kernel(&array), apply(&transform, &array));
+                match expected {
+                    Ok(expected) => {
+                        let found = found.unwrap();
+                        found.to_data().validate_full().unwrap();
+                        assert_eq!(&found, &expected, "{transform} of {}", array.data_type());
+                    }
+                    Err(error) => assert_eq!(found.unwrap_err().to_string(), Error::from(error).to_string()),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_row() {
+        let mut values = vec![0; ROWS as usize];
+        values[LONG + 3] = i64::MAX;
+        let array: ArrayRef = Arc::new(TimestampSecondArray::from(values));
+        let error = apply(&Transform::Hour, &array).unwrap_err().to_string();
+        assert!(error.contains(&format!("row {}", LONG + 3)), "{error}");
+    }
+}
