@@ -12,9 +12,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{SchemaDescriptor, TypePtr};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 use rayon::prelude::*;
 
+use super::dictionary;
 use super::options::WriteOptions;
 use super::parquet_schema::parquet_schema;
 use crate::error::{Error, Result};
@@ -34,6 +35,8 @@ pub struct FileLayout {
     row_group_rows: usize,
     /// Leaves of each column.
     leaves: Vec<usize>,
+    /// Paths in the file of the columns that are one leaf.
+    single: Vec<Option<ColumnPath>>,
 }
 
 impl FileLayout {
@@ -42,8 +45,12 @@ impl FileLayout {
         let root = parquet_schema(schema)?;
         let descriptor = SchemaDescriptor::new(root.clone());
         let mut leaves = vec![0; root.get_fields().len()];
+        let mut single = vec![None; root.get_fields().len()];
         for leaf in 0..descriptor.num_columns() {
-            if let Some(count) = leaves.get_mut(descriptor.get_column_root_idx(leaf)) {
+            let place = descriptor.get_column_root_idx(leaf);
+            if let (Some(count), Some(single)) = (leaves.get_mut(place), single.get_mut(place)) {
+                let path = descriptor.column(leaf).path().clone();
+                *single = (*count == 0 && path.parts().len() == 1).then_some(path);
                 *count += 1;
             }
         }
@@ -54,7 +61,25 @@ impl FileLayout {
             row_group_bytes: options.row_group_bytes,
             row_group_rows: options.row_group_rows,
             leaves,
+            single,
         })
+    }
+
+    /// Properties of a file that begins with these batches: columns for which a dictionary does not pay have none.
+    fn properties(&self, first: &[RecordBatch]) -> WriterPropertiesPtr {
+        let without = self.single.iter().enumerate().filter_map(|(position, path)| {
+            let path = path.as_ref()?;
+            let arrays = first.iter().filter_map(|batch| batch.columns().get(position));
+            (!dictionary::pays(arrays)).then_some(path)
+        });
+        let mut without = without.peekable();
+        if without.peek().is_none() {
+            return self.properties.clone();
+        }
+        let builder = without.fold(self.properties.as_ref().clone().into_builder(), |builder, path| {
+            builder.set_column_dictionary_enabled(path.clone(), false)
+        });
+        Arc::new(builder.build())
     }
 }
 
@@ -89,10 +114,10 @@ impl std::fmt::Debug for FileWriter {
 }
 
 impl FileWriter {
-    /// Starts a file.
-    pub fn create(storage: &Storage, path: String, layout: Arc<FileLayout>) -> Result<Self> {
+    /// Starts a file that will begin with the batches `first`, which are still to be written.
+    pub fn create(storage: &Storage, path: String, layout: Arc<FileLayout>, first: &[RecordBatch]) -> Result<Self> {
         let sink = Sink::new(storage.output(&path)?);
-        let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), layout.properties.clone())
+        let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), layout.properties(first))
             .map_err(|error| failed(&path, &sink, &error))?;
         let factory = ArrowRowGroupWriterFactory::new(&writer, layout.arrow.clone());
         Ok(Self { path, layout, writer, sink, factory, columns: Vec::new(), rows: 0, groups: 0 })
@@ -154,10 +179,14 @@ impl FileWriter {
             return Ok(());
         }
         let columns = std::mem::take(&mut self.columns);
+        let pool = runtime::pool()?;
         let written = (|| {
+            // Closing a column compresses its last page and its dictionary.
+            let close = || columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Vec<_>>();
+            let chunks: Vec<_> = pool.install(close).into_iter().collect::<std::result::Result<_, _>>()?;
             let mut group = self.writer.next_row_group()?;
-            for column in columns {
-                column.close()?.append_to_row_group(&mut group)?;
+            for chunk in chunks {
+                chunk.append_to_row_group(&mut group)?;
             }
             group.close().map(|_| ())
         })();

@@ -6,6 +6,7 @@
 mod cast;
 mod column;
 pub mod conform;
+mod dictionary;
 pub mod file;
 pub mod location;
 pub mod metrics;

@@ -345,7 +345,7 @@ impl Lane {
             Some(file) => file,
             none => {
                 let path = shared.locations.file(&self.path, &shared.names.next());
-                none.insert(FileWriter::create(&shared.config.storage, path, shared.layout.clone())?)
+                none.insert(FileWriter::create(&shared.config.storage, path, shared.layout.clone(), batches)?)
             }
         };
         file.write(batches, side_by_side)?;
