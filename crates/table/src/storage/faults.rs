@@ -18,6 +18,9 @@ pub enum Fault {
     LostReply,
     /// That step and all later ones fail without effect, as for a process that was killed.
     Killed,
+    /// The process is killed at that step, for good.
+    #[cfg(all(unix, debug_assertions))]
+    Death,
 }
 
 /// Counts every step that changes a store, and makes one of them fail.
@@ -50,10 +53,37 @@ impl FaultPlan {
         match self.fault {
             Fault::Killed if number >= self.at => Err(failure()),
             Fault::Error if number == self.at => Err(failure()),
+            #[cfg(all(unix, debug_assertions))]
+            Fault::Death if number == self.at => die(),
             Fault::LostReply if number == self.at => act().and_then(|()| Err(failure())),
             _ => act(),
         }
     }
+}
+
+/// The number of the step at which a process is to be killed, for tests.
+#[cfg(all(unix, debug_assertions))]
+const DEATH_VARIABLE: &str = "ICEFIELD_TEST_DIE_AT_STEP";
+
+/// The plan that the environment gives to all storage of this process. Builds that are published have no such hook.
+#[cfg(all(unix, debug_assertions))]
+pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
+    static PLAN: std::sync::OnceLock<Option<Arc<FaultPlan>>> = std::sync::OnceLock::new();
+    let planned = || Some(FaultPlan::new(std::env::var(DEATH_VARIABLE).ok()?.parse().ok()?, Fault::Death));
+    PLAN.get_or_init(planned).clone()
+}
+
+#[cfg(not(all(unix, debug_assertions)))]
+pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
+    None
+}
+
+/// Nothing of this process runs any more: no destructor, no handler, no buffer that is flushed.
+#[cfg(all(unix, debug_assertions))]
+fn die() -> Result<()> {
+    // SAFETY: a signal to the process itself.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    Err(Error::Internal("killed, and still here".into()))
 }
 
 /// The store, with faults.

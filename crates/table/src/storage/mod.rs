@@ -90,7 +90,7 @@ struct Inner {
 impl Storage {
     /// A door with properties named as PyIceberg names them (`s3.endpoint`, `gcs.oauth2.token`, …); others are ignored.
     pub fn new(properties: BTreeMap<String, String>) -> Self {
-        Self::build(properties, Vec::new(), None)
+        Self::build(properties, Vec::new(), faults::of_environment())
     }
 
     /// A door that sends every path below an old prefix to a new one: for tables that were moved or copied.
@@ -232,11 +232,7 @@ impl Storage {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self
-            .0
-            .properties
-            .iter()
-            .map(|(name, value)| (name.as_str(), if is_secret(name) { "********" } else { value.as_str() }));
+        let shown = self.0.properties.iter().map(|(name, value)| (name.as_str(), properties::shown(name, value)));
         f.debug_struct("Storage")
             .field("properties", &shown.collect::<BTreeMap<_, _>>())
             .field("relocate", &self.0.relocate)

@@ -49,9 +49,37 @@ const ADLS: &[Names<AzureConfigKey>] = &[
 /// Whether the value of a property is a secret: by what its name says.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let parts =
-        ["secret", "password", "token", "account-key", "account.key", "credential", "sas", "service-account-key"];
+    let parts = [
+        "secret",
+        "password",
+        "token",
+        "account-key",
+        "account.key",
+        "credential",
+        "sas",
+        "service-account-key",
+        "connection-string",
+    ];
     parts.iter().any(|part| name.contains(part)) && !name.ends_with("expires-at-ms") && !name.ends_with("expires-at")
+}
+
+/// The value of a property as it may be seen: stars for a secret, and for the password and the query of a URL.
+pub(super) fn shown(name: &str, value: &str) -> String {
+    const HIDDEN: &str = "********";
+    if is_secret(name) {
+        return HIDDEN.to_owned();
+    }
+    if !value.contains("://") || !value.contains(['@', '?']) {
+        return value.to_owned();
+    }
+    let Ok(mut url) = url::Url::parse(value) else { return HIDDEN.to_owned() };
+    if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
+        return HIDDEN.to_owned();
+    }
+    if url.query().is_some_and(is_secret) {
+        url.set_query(Some(HIDDEN));
+    }
+    url.into()
 }
 
 fn first<'a>(properties: &'a BTreeMap<String, String>, names: &[&str]) -> Option<&'a str> {
@@ -229,6 +257,16 @@ mod tests {
         }
         for name in ["s3.endpoint", "s3.region", "gcs.oauth2.token-expires-at", "warehouse"] {
             assert!(!is_secret(name), "{name}");
+        }
+        for (name, value, expected) in [
+            ("s3.region", "eu", "eu"),
+            ("s3.secret-access-key", "hush", "********"),
+            ("uri", "sqlite:///a/b.db", "sqlite:///a/b.db"),
+            ("uri", "postgresql://me:hush@host:5432/db", "postgresql://me:********@host:5432/db"),
+            ("s3.endpoint", "https://host/x?sas=hush", "https://host/x?********"),
+            ("warehouse", "abfss://files@acc.dfs.core.windows.net/w", "abfss://files@acc.dfs.core.windows.net/w"),
+        ] {
+            assert_eq!(shown(name, value), expected, "{name}");
         }
     }
 }
