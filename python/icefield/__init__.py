@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from icefield import catalog, errors, expressions, manifests, orc, puffin, transforms, types, values
 from icefield._core import __version__, murmur3_32
+from icefield._secrets import Secret
 from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import (
     AlreadyExistsError,
@@ -62,6 +63,7 @@ __all__ = [
     "PartitionField",
     "PartitionSpec",
     "Schema",
+    "Secret",
     "Snapshot",
     "SnapshotRef",
     "SortField",

@@ -4,25 +4,89 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["redacted", "redacted_url"]
+__all__ = ["Secret", "guarded", "redacted", "revealed"]
 
 _SECRET = re.compile(
-    r"secret|password|token|credential|private|account[-.]key|access[-.]key|sas|signature|auth", re.IGNORECASE
+    r"secret|password|token|credential|private|connection[-.]string|account[-.]key|access[-.]key(?![-.]id)"
+    r"|sas|signature|auth",
+    re.IGNORECASE,
 )
 _HIDDEN = "***"
 
 
+class Secret(str):
+    """A password, key or token: a text that is stars wherever it is printed, formatted, logged or put into JSON.
+
+    Properties of catalogs whose names speak of secrets are kept as secrets, and so are URLs with a password. Equal
+    secrets are equal and hash alike. Pickling keeps the text, as executors must reach the same storage: guard a pickle
+    like the secret itself.
+
+    Parameters
+    ----------
+    text
+        What is to be hidden.
+    shown
+        What is seen instead.
+
+    """
+
+    __slots__ = ("_text",)
+
+    _text: str
+
+    def __new__(cls, text: str, shown: str = _HIDDEN) -> Secret:  # noqa: PYI034 - final in spirit
+        """Hide a text; hiding a secret again changes nothing."""
+        if isinstance(text, Secret):
+            return text
+        made = super().__new__(cls, shown)
+        made._text = text
+        return made
+
+    def reveal(self) -> str:
+        """Give the text itself, for the one place that sends it."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Secret, (self._text, str.__str__(self))
+
+
+def guarded(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Give the properties as texts, those that must not be seen as secrets."""
+    return {key: _guarded(key, value if isinstance(value, str) else str(value)) for key, value in properties.items()}
+
+
+def revealed(properties: Mapping[str, str]) -> dict[str, str]:
+    """Give the properties with the texts of all secrets, for what opens a connection."""
+    return {key: value.reveal() if isinstance(value, Secret) else str(value) for key, value in properties.items()}
+
+
 def redacted(properties: Mapping[str, str]) -> dict[str, str]:
-    """Give the properties with every secret replaced by stars."""
-    return {
-        key: _HIDDEN if _SECRET.search(key) else redacted_url(value) if "://" in value else value
-        for key, value in properties.items()
-    }
+    """Give the properties as they may be seen."""
+    return {key: str.__str__(value) for key, value in guarded(properties).items()}
 
 
-def redacted_url(url: str) -> str:
+def _guarded(key: str, value: str) -> str:
+    if isinstance(value, Secret):
+        return value
+    if _SECRET.search(key):
+        return Secret(value)
+    shown = _redacted_url(value) if "://" in value else value
+    return value if shown == value else Secret(value, shown)
+
+
+def _redacted_url(url: str) -> str:
     """Give a URL without the user's password and without a query that may hold one."""
     try:
         parts = urlsplit(url)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState, WritePlan
+from icefield._secrets import guarded, revealed
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.scan import DataScan, fields_of
@@ -100,7 +101,7 @@ class Table:
             How to reach the storage.
 
         """
-        storage = Storage({key: str(value) for key, value in properties.items()}, dict(relocate or {}))
+        storage = Storage(revealed(guarded(properties)), dict(relocate or {}))
         return cls((), TableState.load(storage, metadata_location), None)
 
     # What it is

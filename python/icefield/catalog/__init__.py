@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from icefield._secrets import guarded
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike
@@ -51,7 +52,7 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     """
     name = default_catalog() if name is None else name
     merged = catalog_properties(name)
-    merged.update({key: str(value) for key, value in properties.items() if value is not None})
+    merged.update(guarded({key: value for key, value in properties.items() if value is not None}))
     kind = merged.get("type") or _SCHEMES.get(merged.get("uri", "").partition(":")[0].partition("+")[0].lower())
     if kind is None:
         known = ", ".join(catalog_names()) or "none"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from icefield._secrets import redacted
+from icefield._secrets import guarded
 from icefield.catalog.identifier import Identifier, IdentifierLike
 from icefield.errors import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 
@@ -45,7 +45,7 @@ class Catalog(ABC):
 
     def __init__(self, name: str, **properties: str) -> None:
         self.name = name
-        self.properties = {key: str(value) for key, value in properties.items()}
+        self.properties = guarded(properties)
 
     # Namespaces
 
@@ -200,7 +200,7 @@ class Catalog(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {redacted(self.properties)})"
+        return f"{type(self).__name__}({self.name!r}, {self.properties})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (type(self), self.name, self.properties)

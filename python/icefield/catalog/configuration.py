@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from icefield._optional import require
+from icefield._secrets import guarded
 from icefield.errors import InvalidArgumentError
 
 __all__ = ["catalog_names", "catalog_properties", "default_catalog"]
@@ -35,7 +36,7 @@ def catalog_properties(name: str) -> dict[str, str]:
     """Give what the environment and the file say about a catalog; empty if nothing."""
     properties = dict(_file_catalogs().get(name.lower(), {}))
     properties.update(_environment_catalogs().get(name.lower(), {}))
-    return properties
+    return guarded(properties)
 
 
 def catalog_names() -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from icefield._core import Storage, TableState
+from icefield._secrets import revealed
 from icefield.catalog.base import Catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike, table_tuple
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
@@ -60,7 +61,7 @@ class PointerCatalog(Catalog):
     @property
     def storage(self) -> Storage:
         """Files, reached with this catalog's properties."""
-        return Storage(self.properties)
+        return Storage(revealed(self.properties))
 
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Open a table as it is now."""
@@ -128,7 +129,8 @@ class PointerCatalog(Catalog):
     def _table_defaults(self) -> dict[str, str]:
         """Properties of new tables that the catalog's properties ``table-default.*`` give."""
         prefix = "table-default."
-        return {key.removeprefix(prefix): value for key, value in self.properties.items() if key.startswith(prefix)}
+        given = revealed(self.properties).items()
+        return {key.removeprefix(prefix): value for key, value in given if key.startswith(prefix)}
 
     def table_exists(self, identifier: IdentifierLike) -> bool:
         """Say whether there is a table of this name; its metadata is not read."""

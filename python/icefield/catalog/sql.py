@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icefield._optional import require
+from icefield._secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
 from icefield.catalog.identifier import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield.catalog.pointer import PointerCatalog
@@ -65,7 +66,7 @@ class SqlCatalog(PointerCatalog):
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)
-        uri = self.properties.get("uri")
+        uri = revealed(self.properties).get("uri")
         if not uri:
             msg = "a SQL catalog needs the property 'uri', for example sqlite:///warehouse/catalog.db"
             raise NoSuchPropertyException(msg)
