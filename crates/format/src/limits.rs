@@ -22,7 +22,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            metadata_json_bytes: 1 << 30,
+            metadata_json_bytes: 1 << 28,
             block_bytes: 1 << 28,
             block_ratio: 1 << 12,
             avro_bytes: 1 << 30,
