@@ -36,7 +36,7 @@ help:
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
-	@echo "make bench WHAT=...   benchmarks beside the peers: $(notdir $(basename $(wildcard benches/*.py)))"
+	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      random tables and filters beside Java's planner and laws of scans (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60, on stable Rust"
 
@@ -81,6 +81,15 @@ $(JAVA_VENV)/installed: requirements/java.txt | need-python
 	@$(JAVA_VENV)/bin/python -m pip install --progress-bar on -q -r requirements/java.txt
 	@touch $@
 
+# A server that speaks Azure's protocol, for the tests of storage, where there is npm.
+AZURITE := 3.35.0
+$(STAMPS)/azurite: | $(STAMPS)/environment
+	$(call say,Azurite $(AZURITE) for the tests on Azure's storage)
+	@if ! command -v npm >/dev/null; then echo "    left out: there is no npm here"; \
+	elif ! npm install --prefix $(VENV)/azurite --no-audit --no-fund --loglevel error azurite@$(AZURITE); then \
+		echo "    left out: npm could not install it"; fi
+	@touch $@
+
 # --- what people run ---
 
 demo: $(STAMPS)/extension $(STAMPS)/java
@@ -92,9 +101,9 @@ test-rust: | need-rust
 	$(call say,Rust tests)
 	@cargo test --workspace --quiet --no-fail-fast
 
-test-python: $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
+test-python: $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
 	$(call say,Python tests)
-	@$(PYTEST) -q -n 2 -m "not spark and not interop"
+	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop"
 	$(call say,Spark and other implementations)
 	@$(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m "spark or interop"
 
@@ -142,9 +151,9 @@ format: $(STAMPS)/lint
 	@cargo fmt --all
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 
-WHAT ?= $(notdir $(basename $(wildcard benches/*.py)))
-bench: $(STAMPS)/release $(STAMPS)/java
-	@for what in $(WHAT); do $(SPARK_ENV) $(BIN)/python benches/$$what.py; done
+WHAT ?= $(filter-out side_by_side,$(notdir $(basename $(wildcard benches/*.py))))
+bench: $(STAMPS)/release $(STAMPS)/java $(if $(filter spark,$(WHAT)),$(JAVA_VENV)/installed)
+	@for what in $(WHAT); do $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(BIN)/python benches/$$what.py; done
 
 FUZZ_SECONDS ?= 60
 fuzz: | need-rust
