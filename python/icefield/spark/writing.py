@@ -30,6 +30,8 @@ __all__ = ["WRITE_ID", "Write", "append", "write_task"]
 #: Entry of the snapshot's summary that tells which write it is.
 WRITE_ID = "icefield.write-id"
 _KEY = "_icefield_key_"
+#: Files that a task keeps open at once.
+_OPEN_FILES = 64
 _RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
 
 
@@ -181,7 +183,23 @@ def _distributed(df: DataFrame, table: Table, distribution: str | None) -> tuple
     names = [f"{_KEY}{place}" for place in range(len(keys))]
     keyed = df.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
     # No number of partitions: Spark then joins small ones to what is worth a task.
-    return keyed.repartition(*names).sortWithinPartitions(*names).drop(*names), True
+    shuffled = keyed.repartition(*names)
+    if _is_small(table):
+        # A task can keep a file open for each of so few partitions, and that costs less than to sort its rows.
+        return shuffled.drop(*names), False
+    return shuffled.sortWithinPartitions(*names).drop(*names), True
+
+
+def _is_small(table: Table) -> bool:
+    """Say whether the partition spec itself bounds the number of partitions, and by how few."""
+    partitions = 1
+    for field in table.spec().fields:
+        kind, _, number = str(field.transform).rstrip("]").partition("[")
+        if kind == "bucket":
+            partitions *= int(number) + 1  # one for null
+        elif kind != "void":
+            return False
+    return partitions <= _OPEN_FILES
 
 
 def _keys(df: DataFrame, table: Table) -> list[Any]:
