@@ -60,6 +60,7 @@ def append(
     distribution
         ``"hash"`` brings the rows of a partition together in one task, ``"none"`` leaves them where they are, and each
         task writes a file a partition. By default the table property ``write.distribution-mode`` says, else ``hash``.
+        PySpark 4.0 has no Arrow functions to bring rows together by: there it is always ``none``.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
