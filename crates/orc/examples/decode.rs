@@ -1,4 +1,4 @@
-//! Decodes ORC files into Arrow batches and prints how long that took: `decode FILE [COLUMNS] [--rounds N] [--threads N]`.
+//! Decodes ORC files into Arrow batches and prints how long that took: `decode FILE [COLUMNS] [--rounds N] [--threads N] [--batch N]`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,8 @@ fn main() -> Result<()> {
         Some(names) => Projection::names(&reader.metadata().schema, names.split(','))?,
         None => Projection::All,
     };
-    let options = Arc::new(ReadOptions { projection, ..ReadOptions::default() });
+    let options = ReadOptions { projection, batch_size: number("--batch", 8192), ..ReadOptions::default() };
+    let options = Arc::new(options);
     for _ in 0..rounds {
         let start = Instant::now();
         let rows = decode(&reader, &options, threads)?;

@@ -26,7 +26,10 @@ pub use encrypt::{CallbackKeys, KeyName, KeyProvider, MemoryKeys};
 pub use error::{Corrupt, Error, Result};
 pub use limits::Limits;
 pub use predicate::{Literal, Predicate, Test};
-pub use read::{CalendarRule, Projection, ReadOptions, Reader, RowFilter, StripeLoader, StripeReader};
+pub use read::{
+    AsyncReader, AsyncSource, CalendarRule, Piece, Projection, ReadOptions, Reader, RowFilter, StripeLoader,
+    StripeReader,
+};
 pub use source::{Source, Step};
 pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};

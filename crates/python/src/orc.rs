@@ -112,7 +112,7 @@ impl Opened {
     }
 
     fn options(&self, columns: Option<Vec<Column>>) -> icefield_orc::Result<ReadOptions> {
-        let Some(columns) = columns else { return Ok(ReadOptions { arrow: self.arrow, ..Default::default() }) };
+        let Some(columns) = columns else { return Ok(ReadOptions { arrow: self.arrow.clone(), ..Default::default() }) };
         let schema = &self.file().schema;
         let find = |column: Column| match column {
             Column::Index(index) => schema.children.get(index).map(|child| child.column).ok_or_else(|| {
@@ -125,7 +125,7 @@ impl Opened {
             },
         };
         let ids = columns.into_iter().map(find).collect::<icefield_orc::Result<_>>()?;
-        Ok(ReadOptions { projection: Projection::Columns(ids), arrow: self.arrow, ..Default::default() })
+        Ok(ReadOptions { projection: Projection::Columns(ids), arrow: self.arrow.clone(), ..Default::default() })
     }
 
     fn read_stripe(&self, stripe: usize, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {

@@ -7,11 +7,14 @@ use arrow_array::{ArrayRef, Decimal128Array};
 use super::ColumnReader;
 use super::presence::{Head, Slots, Validity};
 use crate::error::{Error, Result};
-use crate::rle::{IntReader, read_short_varint, read_varint128, unzigzag, unzigzag128};
+use crate::rle::{IntReader, read_short_varints, read_varint128, unzigzag, unzigzag128};
 use crate::stream::{ByteStream, Context};
 
 /// Bytes of the longest varint of 128 bits.
 const MAX_VARINT: usize = 19;
+
+/// Values whose scales are looked at together.
+const BLOCK: usize = 512;
 
 /// Every power of ten that 128 signed bits hold.
 const POWERS: [i128; 39] = {
@@ -41,8 +44,10 @@ pub(crate) fn power_of_ten(exponent: usize) -> Option<i128> {
 }
 
 fn array(head: &Head, values: Vec<i128>, validity: &Validity, precision: u8, scale: u8) -> Result<ArrayRef> {
-    let bound = power_of_ten(usize::from(precision)).unwrap_or(i128::MAX);
-    let fits = values.iter().fold(true, |fits, value| fits & (value.unsigned_abs() < bound.unsigned_abs()));
+    let bound = power_of_ten(usize::from(precision)).unwrap_or(i128::MAX).unsigned_abs();
+    // The bits of all magnitudes together are at least the greatest; only where they pass the bound is each compared.
+    let all = values.iter().fold(0, |all, value| all | (value ^ (value >> 127)));
+    let fits = all.unsigned_abs() < bound - 1 || values.iter().all(|value| value.unsigned_abs() < bound);
     if !fits {
         return Err(Error::value(format!("column {}: a value of more than {precision} digits", head.column)));
     }
@@ -59,35 +64,49 @@ pub struct DecimalColumn {
     precision: u8,
     scale: u8,
     scratch: Vec<i64>,
+    stored: Vec<u64>,
 }
 
 impl DecimalColumn {
     pub fn new(head: Head, data: ByteStream, scales: IntReader, precision: u8, scale: u8) -> Self {
-        Self { head, data, scales, precision, scale, scratch: Vec::new() }
+        Self { head, data, scales, precision, scale, scratch: Vec::new(), stored: Vec::new() }
     }
 
     /// The next values, at the type's scale; their own scales are in the scratch.
     fn values(&mut self, context: &mut Context) -> Result<Vec<i128>> {
         let mut values = Vec::with_capacity(self.scratch.len());
-        while values.len() < self.scratch.len() {
-            self.data.fill(MAX_VARINT, context)?;
-            let window = self.data.window();
-            let scales = self.scratch.get(values.len()..).unwrap_or_default();
-            let mut used = decode_short(window, scales, self.scale, &mut values);
-            // Where the short way stops, one value is read in the long one: it is long, or near the window's end, or
-            // of a scale that wants care.
-            if let Some(stored) = self.scratch.get(values.len()) {
-                let rest = window.get(used..).unwrap_or_default();
-                if let Some((value, length)) = read_varint128(rest) {
-                    values.push(self.rescale(unzigzag128(value), *stored)?);
-                    used += length;
+        let scales = std::mem::take(&mut self.scratch);
+        for scales in scales.chunks(BLOCK) {
+            let until = values.len() + scales.len();
+            let steps = scale_steps(scales, self.scale);
+            while values.len() < until {
+                let left = until - values.len();
+                let scales = scales.get(scales.len() - left..).unwrap_or_default();
+                self.data.fill(MAX_VARINT, context)?;
+                let window = self.data.window();
+                let mut used = 0;
+                if let Some(steps) = steps {
+                    self.stored.clear();
+                    used = read_short_varints(window, left, &mut self.stored);
+                    append(&self.stored, scales, self.scale, steps, &mut values);
                 }
+                // Where the short way stops, one value is read in the long one: it is long, or near the window's end,
+                // or of a scale that wants care.
+                if values.len() < until {
+                    let rest = window.get(used..).unwrap_or_default();
+                    let stored = scales.get(scales.len() - (until - values.len())).copied().unwrap_or_default();
+                    if let Some((value, length)) = read_varint128(rest) {
+                        values.push(self.rescale(unzigzag128(value), stored)?);
+                        used += length;
+                    }
+                }
+                if used == 0 {
+                    return Err(self.data.corrupt("a decimal is cut off, or longer than 128 bits"));
+                }
+                self.data.consume(used);
             }
-            if used == 0 {
-                return Err(self.data.corrupt("a decimal is cut off, or longer than 128 bits"));
-            }
-            self.data.consume(used);
         }
+        self.scratch = scales;
         Ok(values)
     }
 
@@ -109,20 +128,24 @@ impl DecimalColumn {
     }
 }
 
-/// Appends values of at most eight bytes whose scale is not above the type's; says how many bytes they took.
-fn decode_short(window: &[u8], scales: &[i64], wanted: u8, values: &mut Vec<i128>) -> usize {
-    let mut rest = window;
-    for stored in scales {
-        let Some(power) = SHORT_POWERS.get(i64::from(wanted).wrapping_sub(*stored) as usize) else { break };
-        if *stored < 0 {
-            break;
-        }
-        let Some((value, length)) = read_short_varint(rest) else { break };
-        // 56 bits times 60 bits fit 128.
-        values.push(i128::from(unzigzag(value)) * i128::from(*power));
-        rest = rest.get(length..).unwrap_or_default();
+/// Least and greatest step from the stored scales to the type's, where all of them are short powers of ten.
+fn scale_steps(scales: &[i64], wanted: u8) -> Option<(usize, usize)> {
+    let (least, most) =
+        scales.iter().fold((i64::MAX, i64::MIN), |(least, most), scale| (least.min(*scale), most.max(*scale)));
+    let wanted = i64::from(wanted);
+    let short = least >= 0 && most <= wanted && wanted - least < SHORT_POWERS.len() as i64;
+    short.then_some(((wanted - most) as usize, (wanted - least) as usize))
+}
+
+/// Appends stored values of at most eight bytes, brought to the type's scale: 56 bits times 60 bits fit 128.
+fn append(stored: &[u64], scales: &[i64], wanted: u8, steps: (usize, usize), values: &mut Vec<i128>) {
+    match steps {
+        (0, 0) => values.extend(stored.iter().map(|value| i128::from(unzigzag(*value)))),
+        _ => values.extend(stored.iter().zip(scales).map(|(value, scale)| {
+            let power = SHORT_POWERS.get(i64::from(wanted).wrapping_sub(*scale) as usize).copied().unwrap_or(1);
+            i128::from(unzigzag(*value)) * i128::from(power)
+        })),
     }
-    window.len() - rest.len()
 }
 
 impl ColumnReader for DecimalColumn {

@@ -161,7 +161,7 @@ impl StripeColumns {
         let instant = node.kind == Kind::TimestampInstant;
         let rules = timestamp::Rules {
             zone: if instant { Arc::default() } else { Arc::clone(&self.zone) },
-            unit: self.arrow.timestamp_unit,
+            unit: self.arrow.unit_of(node.column),
             out_of_range: self.arrow.out_of_range,
             from_julian: self.from_julian,
             instant,

@@ -210,11 +210,14 @@ struct Entries {
     array: Option<ArrayRef>,
 }
 
-/// Short entries, as blocks.
+/// Short entries, each at the front of a block that is copied whole.
 #[derive(Debug)]
-struct Blocks {
-    entries: Vec<([u8; SHORT], u32)>,
-    longest: usize,
+enum Blocks {
+    /// One byte each (flags, codes).
+    Bytes(Vec<u8>),
+    Eight(Vec<[u8; 8]>),
+    Sixteen(Vec<[u8; 16]>),
+    Short(Vec<[u8; SHORT]>),
 }
 
 /// Dictionaries of more entries are not held as blocks: they would not stay in the cache.
@@ -275,7 +278,7 @@ impl DictionaryColumn {
         };
         let mut bytes = values.bytes;
         bytes.resize(bytes.len() + SHORT, 0);
-        let blocks = blocks(&spans, &bytes);
+        let blocks = Blocks::of(&spans, &bytes);
         Ok(Entries { spans, bytes, blocks, array })
     }
 }
@@ -324,51 +327,70 @@ impl ColumnReader for DictionaryColumn {
     }
 }
 
-/// All entries as blocks, where they are short; `bytes` ends with room for a last block.
-fn blocks(spans: &[(u32, u32)], bytes: &[u8]) -> Option<Blocks> {
-    let longest = spans.iter().map(|(_, length)| *length as usize).max().unwrap_or(0);
-    if longest > SHORT || spans.len() > MAX_BLOCKS {
-        return None;
+impl Blocks {
+    /// All entries as blocks, where they are short; `bytes` ends with room for a last block.
+    fn of(spans: &[(u32, u32)], bytes: &[u8]) -> Option<Self> {
+        fn blocks<const N: usize>(spans: &[(u32, u32)], bytes: &[u8]) -> Option<Vec<[u8; N]>> {
+            spans.iter().map(|(start, _)| bytes.get(*start as usize..)?.first_chunk::<N>().copied()).collect()
+        }
+        let (_, entries) = spans.split_last()?;
+        let longest = entries.iter().map(|(_, length)| *length as usize).max().unwrap_or(0);
+        match longest {
+            _ if spans.len() > MAX_BLOCKS => None,
+            1 if entries.iter().all(|(_, length)| *length == 1) => {
+                Some(Self::Bytes(blocks::<1>(spans, bytes)?.into_iter().flatten().collect()))
+            }
+            0..=8 => Some(Self::Eight(blocks(spans, bytes)?)),
+            9..=16 => Some(Self::Sixteen(blocks(spans, bytes)?)),
+            17..=SHORT => Some(Self::Short(blocks(spans, bytes)?)),
+            _ => None,
+        }
     }
-    let block = |(start, length): &(u32, u32)| Some((*bytes.get(*start as usize..)?.first_chunk::<SHORT>()?, *length));
-    Some(Blocks { entries: spans.iter().map(block).collect::<Option<_>>()?, longest })
+
+    fn gather(&self, indices: &[i64], offsets: &[i32]) -> Vec<u8> {
+        match self {
+            // A null takes no byte.
+            Self::Bytes(bytes) if offsets.last().is_some_and(|total| *total as usize == indices.len()) => {
+                indices.iter().map(|index| bytes.get(*index as usize).copied().unwrap_or_default()).collect()
+            }
+            Self::Bytes(bytes) => indices
+                .iter()
+                .filter_map(|index| bytes.get(*index as usize..bytes.len() - 1)?.first().copied())
+                .collect(),
+            Self::Eight(blocks) => gather_blocks(indices, blocks, offsets),
+            Self::Sixteen(blocks) => gather_blocks(indices, blocks, offsets),
+            Self::Short(blocks) => gather_blocks(indices, blocks, offsets),
+        }
+    }
 }
 
-/// The same as [`gather`] for short entries: every copy is a whole block, of which the next one covers the rest.
-fn gather_blocks(indices: &[i64], blocks: &Blocks) -> Option<Values> {
-    let most = indices.len().checked_mul(blocks.longest).filter(|most| *most <= i32::MAX as usize)?;
-    let mut offsets = Vec::with_capacity(indices.len() + 1);
-    offsets.push(0);
-    let mut bytes = vec![0u8; most + SHORT];
-    let mut rest = bytes.as_mut_slice();
-    let mut total = 0u32;
-    for index in indices {
-        let (block, length) = blocks.entries.get(*index as usize)?;
-        *rest.first_chunk_mut::<SHORT>()? = *block;
-        rest = std::mem::take(&mut rest).get_mut(*length as usize..)?;
-        total += *length;
-        offsets.push(total as i32);
+/// Copies whole blocks, of which the next one covers the rest.
+fn gather_blocks<const N: usize>(indices: &[i64], blocks: &[[u8; N]], offsets: &[i32]) -> Vec<u8> {
+    let total = offsets.last().copied().unwrap_or_default() as usize;
+    let mut bytes = Vec::with_capacity(total + N);
+    for (index, end) in indices.iter().zip(offsets.iter().skip(1)) {
+        let Some(block) = blocks.get(*index as usize) else { break };
+        bytes.extend_from_slice(block);
+        bytes.truncate(*end as usize);
     }
-    bytes.truncate(total as usize);
-    bytes.shrink_to_fit();
-    Some(Values { offsets, bytes })
+    bytes
 }
 
 /// The entries at these indices, one behind the other.
 fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
-    if let Some(values) = entries.blocks.as_ref().and_then(|blocks| gather_blocks(indices, blocks)) {
-        return Ok(values);
-    }
     let span = |index: &i64| entries.spans.get(*index as usize).copied().unwrap_or_default();
     let mut offsets = Vec::with_capacity(indices.len() + 1);
     offsets.push(0);
     let mut total = 0u64;
-    for index in indices {
+    offsets.extend(indices.iter().map(|index| {
         total += u64::from(span(index).1);
-        offsets.push(total as i32);
-    }
+        total as i32
+    }));
     let total = i32::try_from(total)
         .map_err(|_| Error::value(format!("column {column}: a batch of text beyond 2 GiB")))? as usize;
+    if let Some(blocks) = &entries.blocks {
+        return Ok(Values { bytes: blocks.gather(indices, &offsets), offsets });
+    }
     let mut bytes = vec![0u8; total + SHORT];
     let mut rest = bytes.as_mut_slice();
     for index in indices {

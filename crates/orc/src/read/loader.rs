@@ -370,7 +370,7 @@ impl StripeLoader {
             zone: self.zone(directory)?,
             short_decimals: self.file.version == FileVersion::V2Draft,
             from_julian: self.options.calendar.is_julian(&self.file),
-            arrow: self.options.arrow,
+            arrow: self.options.arrow.clone(),
         };
         let parts = StripeParts {
             columns,

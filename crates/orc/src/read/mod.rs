@@ -3,6 +3,7 @@
 //! [`TailDecoder`](crate::tail::TailDecoder) and [`StripeLoader`] are free of I/O: they say which ranges they need. Each
 //! [`StripeReader`] stands alone, so stripes can be read by as many threads as the caller has.
 
+mod asynchronous;
 mod filter;
 mod groups;
 mod loader;
@@ -11,9 +12,10 @@ mod projection;
 mod reader;
 mod stripe;
 
+pub use asynchronous::{AsyncReader, AsyncSource};
 pub use filter::RowFilter;
 pub use loader::StripeLoader;
 pub use options::{CalendarRule, ReadOptions};
 pub use projection::Projection;
-pub use reader::{Batches, Reader};
+pub use reader::{Batches, Piece, Reader};
 pub use stripe::StripeReader;

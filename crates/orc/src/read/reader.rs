@@ -71,26 +71,7 @@ impl<S: Source> Reader<S> {
 
     /// The stripes that may hold rows wanted: by the file's and the stripes' statistics, and by the rows asked for.
     pub fn stripes(&self, options: &ReadOptions) -> Result<Vec<usize>> {
-        options.check(&self.file)?;
-        let mut first = 0u64;
-        let mut stripes = Vec::new();
-        for (index, stripe) in self.file.footer.stripes.iter().enumerate() {
-            let end = first.saturating_add(stripe.number_of_rows.unwrap_or(0));
-            let wanted = |rows: &Vec<Range<u64>>| rows.iter().any(|range| range.start < end && range.end > first);
-            if end > first && options.rows.as_ref().is_none_or(wanted) {
-                stripes.push(index);
-            }
-            first = end;
-        }
-        let Some(predicate) = &options.predicate else { return Ok(stripes) };
-        if !may_match(&self.file, predicate, &self.file.file_statistics()?) {
-            return Ok(Vec::new());
-        }
-        let mut statistics = self.file.stripe_statistics()?;
-        self.file.decrypt_stripe_statistics(&mut statistics)?;
-        stripes
-            .retain(|index| statistics.get(*index).is_none_or(|own| may_match(&self.file, predicate, &own.col_stats)));
-        Ok(stripes)
+        stripes(&self.file, options)
     }
 
     /// A reader of one stripe; it holds its bytes, and can go to another thread.
@@ -102,6 +83,46 @@ impl<S: Source> Reader<S> {
                 Step::Done(reader) => return Ok(reader),
             }
         }
+    }
+
+    /// The stripes wanted, cut into at least `count` pieces where they have row groups enough: for as many threads.
+    ///
+    /// Pieces are in the order of the file. A piece reads its own part of the streams; what a stripe has once, its
+    /// indexes and dictionaries, every piece of it reads.
+    pub fn pieces(&self, options: &ReadOptions, count: usize) -> Result<Vec<Piece>> {
+        let stripes = self.stripes(options)?;
+        let each = (count as u64).div_ceil(stripes.len().max(1) as u64).max(1);
+        let mut pieces = Vec::new();
+        for stripe in stripes {
+            let before = self.file.footer.stripes.iter().take(stripe);
+            let first = before.fold(0u64, |sum, stripe| sum.saturating_add(stripe.number_of_rows.unwrap_or(0)));
+            let rows = self.information(stripe)?.number_of_rows.unwrap_or(0);
+            let Some(stride) = self.file.row_index_stride().filter(|stride| each > 1 && *stride < rows) else {
+                pieces.push(Piece { stripe, rows: None });
+                continue;
+            };
+            let step = rows.div_ceil(stride).div_ceil(each).saturating_mul(stride);
+            let mut start = 0;
+            while start < rows {
+                let end = start.saturating_add(step).min(rows);
+                pieces.push(Piece { stripe, rows: Some(first.saturating_add(start)..first.saturating_add(end)) });
+                start = end;
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// A reader of one piece.
+    pub fn piece(&self, piece: &Piece, options: &Arc<ReadOptions>) -> Result<StripeReader> {
+        let Some(own) = &piece.rows else { return self.stripe(piece.stripe, options) };
+        let rows = match &options.rows {
+            None => vec![own.clone()],
+            Some(wanted) => {
+                let cut = wanted.iter().map(|range| range.start.max(own.start)..range.end.min(own.end));
+                cut.filter(|range| range.start < range.end).collect()
+            }
+        };
+        self.stripe(piece.stripe, &Arc::new(ReadOptions { rows: Some(rows), ..options.as_ref().clone() }))
     }
 
     /// The directory of a stripe.
@@ -148,6 +169,38 @@ impl<S: Source> Reader<S> {
         let stripes = self.stripes(&options)?.into_iter();
         Ok(Batches { reader: self, options: Arc::new(options), stripes, current: None })
     }
+}
+
+/// The stripes that may hold rows wanted.
+pub(super) fn stripes(file: &FileMetadata, options: &ReadOptions) -> Result<Vec<usize>> {
+    options.check(file)?;
+    let mut first = 0u64;
+    let mut stripes = Vec::new();
+    for (index, stripe) in file.footer.stripes.iter().enumerate() {
+        let end = first.saturating_add(stripe.number_of_rows.unwrap_or(0));
+        let wanted = |rows: &Vec<Range<u64>>| rows.iter().any(|range| range.start < end && range.end > first);
+        if end > first && options.rows.as_ref().is_none_or(wanted) {
+            stripes.push(index);
+        }
+        first = end;
+    }
+    let Some(predicate) = &options.predicate else { return Ok(stripes) };
+    if !may_match(file, predicate, &file.file_statistics()?) {
+        return Ok(Vec::new());
+    }
+    let mut statistics = file.stripe_statistics()?;
+    file.decrypt_stripe_statistics(&mut statistics)?;
+    stripes.retain(|index| statistics.get(*index).is_none_or(|own| may_match(file, predicate, &own.col_stats)));
+    Ok(stripes)
+}
+
+/// A stripe, or some row groups of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The stripe.
+    pub stripe: usize,
+    /// Its rows, by number in the file; `None` means all of the stripe.
+    pub rows: Option<Range<u64>>,
 }
 
 /// The batches of a file.

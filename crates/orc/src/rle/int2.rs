@@ -146,6 +146,14 @@ impl IntReader2 {
                 out = later;
                 continue;
             }
+            self.stream.fill(1, context)?;
+            let (used, filled) = whole_runs(self.stream.window(), self.signed, out);
+            if filled > 0 {
+                self.stream.consume(used);
+                out = std::mem::take(&mut out).get_mut(filled..).unwrap_or_default();
+                continue;
+            }
+            // A run that passes the end of the window or of `out`, or that is corrupt.
             let (run, head) = self.head(context)?;
             if run.length() > out.len() {
                 self.begin(run, head, context)?;
@@ -223,15 +231,7 @@ impl IntReader2 {
     fn decode(&mut self, run: Run2, head: usize, out: &mut [i64], context: &mut Context) -> Result<()> {
         self.stream.fill(head + run.body(), context)?;
         let body = self.stream.window().get(head..).unwrap_or_default();
-        let used = match run {
-            Run2::ShortRepeat { bytes, .. } => short_repeat(body, bytes, self.signed, out),
-            Run2::Direct { width, .. } => direct(body, width, self.signed, out),
-            Run2::PatchedBase { width, base, patch, gap, patches, .. } => {
-                patched_base(body, &Patched { width, base, patch, gap, patches }, out)
-            }
-            Run2::Delta { width, .. } => delta(body, width, self.signed, out),
-        };
-        let used = used.map_err(|message| self.stream.corrupt(message))?;
+        let used = decode_body(run, body, self.signed, out).map_err(|message| self.stream.corrupt(message))?;
         self.stream.consume(head + used);
         Ok(())
     }
@@ -240,6 +240,34 @@ impl IntReader2 {
 type Used = std::result::Result<usize, &'static str>;
 const CUT: &str = "a run is cut off";
 
+#[inline]
+fn decode_body(run: Run2, body: &[u8], signed: bool, out: &mut [i64]) -> Used {
+    match run {
+        Run2::ShortRepeat { bytes, .. } => short_repeat(body, bytes, signed, out),
+        Run2::Direct { width, .. } => direct(body, width, signed, out),
+        Run2::PatchedBase { width, base, patch, gap, patches, .. } => {
+            patched_base(body, &Patched { width, base, patch, gap, patches }, out)
+        }
+        Run2::Delta { width, .. } => delta(body, width, signed, out),
+    }
+}
+
+/// Decodes runs that lie wholly in the window and fit `out`; says how many bytes they took and how many values they
+/// gave. Runs are short where values repeat a few times each, and asking the stream for each costs as much as the run.
+fn whole_runs(window: &[u8], signed: bool, out: &mut [i64]) -> (usize, usize) {
+    let (mut at, mut filled) = (0, 0);
+    while let Some((run, head)) = window.get(at..).and_then(Run2::read) {
+        let Some(body) = window.get(at + head..).filter(|body| body.len() >= run.body()) else { break };
+        let Some(target) = out.get_mut(filled..).and_then(|rest| rest.get_mut(..run.length())) else { break };
+        let Ok(used) = decode_body(run, body, signed, target) else { break };
+        at += head + used;
+        filled += run.length();
+    }
+    (at, filled)
+}
+
+/// A big-endian number of one to eight bytes.
+#[inline]
 fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

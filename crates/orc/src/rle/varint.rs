@@ -64,6 +64,9 @@ pub fn nanos_to_secondary(nanos: u32) -> u64 {
 /// A varint of 64 bits at the front of `bytes`, and its length; `None` where it is cut off or longer than ten bytes.
 #[inline]
 pub fn read_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
+    if let Some(found) = read_short_varint(bytes) {
+        return Some(found);
+    }
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (index * 7);
@@ -103,6 +106,51 @@ pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
     None
 }
 
+/// The bytes that end a varint, by the top bit of each of eight.
+pub const ENDS: u64 = 0x8080_8080_8080_8080;
+
+/// Appends the varints that lie wholly in the front of `bytes` and are at most eight bytes long, `count` at the most,
+/// as they are stored; says how many bytes they took. It may stop early, but not before the first such varint.
+///
+/// Eight varints of one byte and four of two, which most decimals are, are taken at once; others are cut out of a word
+/// that was loaded once, for a load that waits for the length of the value before it is what takes time.
+pub fn read_short_varints(bytes: &[u8], count: usize, out: &mut Vec<u64>) -> usize {
+    let until = out.len() + count;
+    out.reserve(count);
+    let mut rest = bytes;
+    while let Some(chunk) = rest.first_chunk::<8>() {
+        let left = until - out.len();
+        let word = u64::from_le_bytes(*chunk);
+        let ends = !word & ENDS;
+        let used = match ends {
+            _ if left == 0 => break,
+            ENDS if left >= 8 => {
+                out.extend(chunk.iter().map(|byte| u64::from(*byte)));
+                8
+            }
+            0x8000_8000_8000_8000 if left >= 4 => {
+                let joined = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+                out.extend([0, 16, 32, 48].map(|shift| joined >> shift & 0xffff));
+                8
+            }
+            0 => break,
+            _ => {
+                let (mut ends, mut word, mut used) = (ends, word, 0);
+                for _ in 0..left {
+                    let Some(bits) = ends.trailing_zeros().checked_add(1).filter(|bits| *bits <= 64) else { break };
+                    let kept = if bits == 64 { word } else { word & ((1 << bits) - 1) };
+                    out.push(join_sevens(kept & !ENDS));
+                    used += bits as usize / 8;
+                    (ends, word) = (ends.checked_shr(bits).unwrap_or(0), word.checked_shr(bits).unwrap_or(0));
+                }
+                used
+            }
+        };
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    bytes.len() - rest.len()
+}
+
 /// Joins eight groups of seven bits, each at the bottom of a byte.
 #[inline]
 fn join_sevens(groups: u64) -> u64 {
@@ -132,6 +180,39 @@ mod tests {
             assert_eq!(read_varint128(&bytes), Some((value, length)));
         }
         assert_eq!(read_varint128(&[0xff; 30]), None);
+    }
+
+    #[test]
+    fn many_at_once_are_those_read_one_by_one() {
+        let mut state = 9u64;
+        for round in 0..400 {
+            let mut bytes = Vec::new();
+            let mut expected = Vec::new();
+            for _ in 0..50 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let bits = [7, 14, 14 - state as u32 % 2 * 7, 1 + state as u32 % 56][round % 4];
+                let mut value = (state >> 8) & ((1 << bits) - 1);
+                expected.push(value);
+                while value >= 0x80 {
+                    bytes.push(value as u8 | 0x80);
+                    value >>= 7;
+                }
+                bytes.push(value as u8);
+            }
+            let count = round % 60;
+            bytes.extend([0x80; 8]);
+            let mut out = vec![1];
+            let used = read_short_varints(&bytes, count, &mut out);
+            assert_eq!(out[1..], expected[..count.min(50)], "round {round}");
+            let mut rest = &bytes[..];
+            (0..count.min(50)).for_each(|_| rest = &rest[read_varint64(rest).unwrap().1..]);
+            assert_eq!(used, bytes.len() - rest.len());
+        }
+    }
+
+    #[test]
+    fn endless_varints_are_none() {
+        assert_eq!(read_short_varints(&[0xff; 30], 9, &mut Vec::new()), 0);
         assert_eq!(read_varint64(&[0x80; 10]), None);
     }
 }

@@ -3,7 +3,7 @@
 //! Attributes become metadata of the field under their own names. What Arrow cannot say (`char(7)`, `geometry`) stands
 //! in the metadata under [`TYPE_KEY`], and is honoured on the way back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, UnionFields, UnionMode};
@@ -44,10 +44,12 @@ pub enum OutOfRange {
 }
 
 /// How ORC types become Arrow types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrowOptions {
     /// The unit of both kinds of timestamps. Microseconds hold all of the years 1 to 9999.
     pub timestamp_unit: TimeUnit,
+    /// Columns, by id, whose unit is another one.
+    pub column_units: BTreeMap<u32, TimeUnit>,
     /// Timestamps beyond that unit.
     pub out_of_range: OutOfRange,
     /// The form of `string`, `char` and `varchar`.
@@ -63,11 +65,19 @@ impl Default for ArrowOptions {
     fn default() -> Self {
         Self {
             timestamp_unit: TimeUnit::Microsecond,
+            column_units: BTreeMap::new(),
             out_of_range: OutOfRange::Null,
             strings: StringForm::Utf8,
             null_variant: true,
             trim_char: true,
         }
+    }
+}
+
+impl ArrowOptions {
+    /// The unit of a timestamp column.
+    pub fn unit_of(&self, column: u32) -> TimeUnit {
+        self.column_units.get(&column).copied().unwrap_or(self.timestamp_unit)
     }
 }
 
@@ -105,8 +115,8 @@ impl TypeDescription {
             Kind::Double => DataType::Float64,
             Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => string_type(options.strings),
             Kind::Binary | Kind::Geometry { .. } | Kind::Geography { .. } => DataType::Binary,
-            Kind::Timestamp => DataType::Timestamp(options.timestamp_unit, None),
-            Kind::TimestampInstant => DataType::Timestamp(options.timestamp_unit, Some("UTC".into())),
+            Kind::Timestamp => DataType::Timestamp(options.unit_of(self.column), None),
+            Kind::TimestampInstant => DataType::Timestamp(options.unit_of(self.column), Some("UTC".into())),
             Kind::Date => DataType::Date32,
             Kind::Decimal { precision, scale } => DataType::Decimal128(*precision, *scale as i8),
             Kind::List => DataType::List(Arc::new(self.child_field(0, options))),

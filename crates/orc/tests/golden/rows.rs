@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
 use bytes::Bytes;
@@ -9,8 +10,8 @@ use icefield_orc::proto::StripeInformation;
 use icefield_orc::stripe::{StripeDirectory, sections};
 use icefield_orc::zone::Zone;
 use icefield_orc::{
-    ArrowOptions, Error, FileMetadata, KeyProvider, Kind, Limits, Projection, ReadOptions, Reader, RowFilter,
-    StringForm, TimeUnit,
+    ArrowOptions, AsyncReader, AsyncSource, Error, FileMetadata, KeyProvider, Kind, Limits, Projection, ReadOptions,
+    Reader, RowFilter, Source, StringForm, StripeReader, TimeUnit,
 };
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
@@ -69,9 +70,19 @@ pub fn check_rows(
     TZ_DATA_UNTIL.set(last_change(&reader));
     let arrow = ArrowOptions::default();
     let base = ReadOptions { default_zone: default_zone.map(str::to_owned), ..ReadOptions::default() };
-    let nanos = ArrowOptions { timestamp_unit: TimeUnit::Nanosecond, strings: StringForm::Dictionary, ..arrow };
-    for (arrow, batch_size) in [(arrow, 1 << 16), (arrow, 97), (nanos, 1000)] {
-        let options = ReadOptions { arrow, batch_size, ..base.clone() };
+    let nanos = ArrowOptions {
+        timestamp_unit: TimeUnit::Nanosecond,
+        strings: StringForm::Dictionary,
+        ..ArrowOptions::default()
+    };
+    // Every other column in another unit: one file may hold timestamps of both.
+    let columns = 0..reader.metadata().schema.end;
+    let mixed = ArrowOptions {
+        column_units: columns.step_by(2).map(|column| (column, TimeUnit::Nanosecond)).collect(),
+        ..ArrowOptions::default()
+    };
+    for (arrow, batch_size) in [(arrow.clone(), 1 << 16), (arrow, 97), (nanos, 1000), (mixed, 1 << 16)] {
+        let options = ReadOptions { arrow: arrow.clone(), batch_size, ..base.clone() };
         // Text that is not UTF-8 is refused as text, and read as bytes.
         let as_bytes = ReadOptions { arrow: ArrowOptions { strings: StringForm::Binary, ..arrow }, ..options.clone() };
         let batches = match read(&reader, options) {
@@ -80,7 +91,65 @@ pub fn check_rows(
         };
         compare(reader.metadata(), &batches, rows, 0..rows.len() as u64)?;
     }
+    check_in_parts(&reader, rows, &base)?;
     check_selections(&reader, rows, &base)
+}
+
+/// Row group by row group, as several threads would; and stripe by stripe from a source that answers later.
+fn check_in_parts(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
+    let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow.clone() };
+    let options = Arc::new(ReadOptions { arrow, ..base.clone() });
+    let drain = |mut stripe: StripeReader| std::iter::from_fn(move || stripe.next_batch().transpose());
+    let pieces = reader.pieces(&options, 1000)?;
+    let pieces = pieces.iter().map(|piece| drain(reader.piece(piece, &options)?).collect());
+    let batches: Vec<Vec<RecordBatch>> = pieces.collect::<icefield_orc::Result<_>>()?;
+    compare(reader.metadata(), &batches.concat(), rows, 0..rows.len() as u64)?;
+
+    let file = reader.metadata();
+    let later = async {
+        // Without keys, which the golden files' own runs have tried.
+        let reader = AsyncReader::open(Later(reader.source().clone())).await?;
+        assert_eq!(reader.metadata().schema, file.schema);
+        let mut batches = Vec::new();
+        for stripe in reader.stripes(&options)? {
+            batches.push(drain(reader.stripe(stripe, &options).await?).collect::<icefield_orc::Result<Vec<_>>>()?);
+        }
+        Ok::<_, Error>(batches.concat())
+    };
+    let batches = wait(later)?;
+    if file.footer.encryption.is_none() {
+        compare(file, &batches, rows, 0..rows.len() as u64)?;
+    }
+    Ok(())
+}
+
+/// A source that is never ready at once.
+struct Later(Bytes);
+
+impl AsyncSource for Later {
+    async fn length(&self) -> icefield_orc::Result<u64> {
+        self.0.length()
+    }
+
+    async fn read_ranges(&self, ranges: Vec<std::ops::Range<u64>>) -> icefield_orc::Result<Vec<Bytes>> {
+        let mut asked = false;
+        std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        ranges.into_iter().map(|range| self.0.read_range(range)).collect()
+    }
+}
+
+/// Runs a future to its end on this thread.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())) {
+            return done;
+        }
+    }
 }
 
 /// The earliest last change of the zones of all stripes.
@@ -102,7 +171,7 @@ pub fn read(reader: &Reader<Bytes>, options: ReadOptions) -> icefield_orc::Resul
 /// Rows picked here and there, and each row group alone: seeks and skips of every encoding.
 fn check_selections(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
     let count = rows.len() as u64;
-    let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow };
+    let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow.clone() };
     let stride = reader.metadata().row_index_stride().unwrap_or(700).min(1000);
     let picked: Vec<_> = (0..count).step_by(1 + (count as usize / 7)).map(|row| row..(row + 3).min(count)).collect();
     let mut merged = Vec::new();
@@ -114,7 +183,7 @@ fn check_selections(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -
     let groups =
         (0..count).step_by(2 * stride as usize).skip(1).map(|start| start..(start + stride).min(count)).collect();
     for wanted in [merged, groups] {
-        let options = ReadOptions { rows: Some(wanted.clone()), arrow, batch_size: 333, ..base.clone() };
+        let options = ReadOptions { rows: Some(wanted.clone()), arrow: arrow.clone(), batch_size: 333, ..base.clone() };
         let batches = read(reader, options)?;
         let numbers: Vec<u64> = wanted.into_iter().flatten().collect();
         compare(reader.metadata(), &batches, rows, numbers)?;
@@ -148,19 +217,19 @@ impl RowFilter for SomeRows {
 
 /// A filter's field is decoded first, the others follow to the rows that it wants; each top-level field alone, too.
 fn check_filter(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
-    let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow };
+    let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow.clone() };
     let file = reader.metadata();
     let last = file.schema.children.last().filter(|_| file.schema.kind == Kind::Struct);
     let column = last.map_or(0, |child| child.column);
     let filter = Arc::new(SomeRows { column, seen: AtomicUsize::new(0) });
-    let options = ReadOptions { filter: Some(filter), arrow, batch_size: 250, ..base.clone() };
+    let options = ReadOptions { filter: Some(filter), arrow: arrow.clone(), batch_size: 250, ..base.clone() };
     let wanted = (0..rows.len()).filter(|row| SomeRows::wants(*row)).map(|row| row as u64);
     if last.is_some() {
         compare(file, &read(reader, options)?, rows, wanted)?;
     }
     for child in &file.schema.children {
         let projection = Projection::Columns(vec![child.column]);
-        let options = ReadOptions { projection, arrow, batch_size: 4000, ..base.clone() };
+        let options = ReadOptions { projection, arrow: arrow.clone(), batch_size: 4000, ..base.clone() };
         let count: usize = read(reader, options)?.iter().map(RecordBatch::num_rows).sum();
         if count != rows.len() {
             return Err(format!("column {} alone: {count} of {} rows", child.column, rows.len()).into());

@@ -8,6 +8,7 @@ pub mod columns;
 pub mod constant;
 pub mod engine;
 pub mod orc;
+pub mod orc_predicate;
 pub mod parquet;
 pub mod promote;
 pub mod reshape;

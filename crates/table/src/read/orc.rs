@@ -1,16 +1,22 @@
 //! ORC data files ("Appendix A: ORC"): stripes of a byte range, columns by the ids in their `iceberg.id` attributes.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, FieldRef, Fields};
 use bytes::Bytes;
+use icefield_format::types::arrow::field_id;
+use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_orc::read::StripeReader;
-use icefield_orc::{OutOfRange, Projection, ReadOptions, Reader, Source, TimeUnit, TypeDescription};
+use icefield_orc::{
+    ArrowOptions, Kind, OutOfRange, Predicate, Projection, ReadOptions, Reader, RowFilter, Source, TimeUnit,
+    TypeDescription,
+};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
-use super::columns::{Planned, Shape, Source as From};
+use super::parquet::RowTest;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
@@ -21,8 +27,51 @@ const ID: &str = "iceberg.id";
 pub struct OrcFile {
     reader: Reader<Stored>,
     path: Arc<str>,
-    fields: Fields,
-    unit: TimeUnit,
+    arrow: ArrowOptions,
+}
+
+/// What is wanted of a file.
+pub struct OrcRequest {
+    /// Leaves, as [`columns::leaves`](super::columns::leaves) counts them.
+    pub leaves: Vec<usize>,
+    /// Stripes are read that begin in this range: first byte, and length.
+    pub range: (u64, u64),
+    /// Rows of a batch, at the most.
+    pub batch_rows: usize,
+    /// Skips stripes and row groups.
+    pub predicate: Option<Predicate>,
+    /// Drops rows; it sees its columns before others are decoded.
+    pub filter: Option<OrcFilter>,
+}
+
+/// A test of rows that sees a batch of its own leaves; null counts as no.
+pub struct OrcFilter {
+    /// Leaves of the batch that `test` gets: top-level columns.
+    pub leaves: Vec<usize>,
+    /// The test.
+    pub test: RowTest,
+}
+
+/// The filter as the ORC crate calls it.
+struct Late {
+    columns: Vec<u32>,
+    test: RowTest,
+}
+
+impl std::fmt::Debug for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Late").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+impl RowFilter for Late {
+    fn columns(&self) -> Vec<u32> {
+        self.columns.clone()
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> icefield_orc::Result<BooleanArray> {
+        (self.test)(batch).map_err(|error| icefield_orc::Error::Invalid(error.to_string()))
+    }
 }
 
 /// A file of the storage as the ORC crate reads files.
@@ -43,34 +92,60 @@ impl Source for Stored {
 }
 
 impl OrcFile {
-    /// Reads the tail; `nanoseconds` says that timestamps are wanted in nanoseconds.
-    pub fn open(storage: &Storage, path: &str, size: u64, nanoseconds: bool) -> Result<Self> {
+    /// Reads the tail.
+    pub fn open(storage: &Storage, path: &str, size: u64) -> Result<Self> {
         let path: Arc<str> = path.into();
         let source = Stored { storage: storage.clone(), path: path.clone(), size };
         let reader = Reader::open(source).map_err(|error| convert(&path, error))?;
-        let unit = if nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
-        let schema = reader.schema(&options(unit)).map_err(|error| convert(&path, error))?;
-        let fields = schema.fields().iter().map(with_field_ids).collect();
-        Ok(Self { reader, path, fields, unit })
+        // A value that the table's type cannot hold is corrupt: it must not read as null.
+        let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
+        Ok(Self { reader, path, arrow })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
-    pub fn fields(&self) -> &Fields {
-        &self.fields
+    pub fn fields(&self) -> Fields {
+        let schema = self.reader.metadata().schema.to_arrow(&self.arrow);
+        schema.fields().iter().map(with_field_ids).collect()
     }
 
-    /// The batches of some leaves, from the stripes that begin in a range of bytes.
-    pub fn batches(self, leaves: &[usize], range: (u64, u64), batch_rows: usize) -> Result<OrcBatches> {
+    /// The schema of the rows.
+    pub fn description(&self) -> &TypeDescription {
+        &self.reader.metadata().schema
+    }
+
+    /// Reads those timestamps in nanoseconds that the table has so; `fields` carry the ids that columns are read by.
+    ///
+    /// ORC has one type for both units, and an Iceberg file may hold columns of each.
+    pub fn take_units(&mut self, fields: &Fields, schema: &Schema) {
+        let mut units = BTreeMap::new();
+        for (field, node) in fields.iter().zip(&self.reader.metadata().schema.children) {
+            nanosecond_columns(field, node, schema, &mut units);
+        }
+        self.arrow.column_units = units;
+    }
+
+    /// The batches wanted.
+    pub fn batches(self, request: OrcRequest) -> Result<OrcBatches> {
         let mut columns = Vec::new();
         collect_leaves(&self.reader.metadata().schema, &mut columns);
-        let wanted = leaves.iter().filter_map(|leaf| columns.get(*leaf).copied()).collect();
-        let options =
-            ReadOptions { projection: Projection::Columns(wanted), batch_size: batch_rows, ..options(self.unit) };
+        let ids = |leaves: &[usize]| leaves.iter().filter_map(|leaf| columns.get(*leaf).copied()).collect::<Vec<_>>();
+        let filter = request
+            .filter
+            .map(|filter| -> Arc<dyn RowFilter> { Arc::new(Late { columns: ids(&filter.leaves), test: filter.test }) });
+        let options = ReadOptions {
+            projection: Projection::Columns(ids(&request.leaves)),
+            batch_size: request.batch_rows,
+            predicate: request.predicate,
+            filter,
+            arrow: self.arrow.clone(),
+            ..ReadOptions::default()
+        };
         let all = self.reader.stripes(&options).map_err(|error| convert(&self.path, error))?;
+        let (start, length) = request.range;
         let starts_inside = |index: &usize| {
             let stripe = self.reader.metadata().footer.stripes.get(*index);
             let offset = stripe.and_then(|stripe| stripe.offset).unwrap_or(0);
-            offset >= range.0 && offset < range.0.saturating_add(range.1)
+            offset >= start && offset < start.saturating_add(length)
         };
         let stripes: Vec<usize> = all.into_iter().filter(starts_inside).collect();
         Ok(OrcBatches { file: self, options: Arc::new(options), stripes: stripes.into_iter(), current: None })
@@ -111,17 +186,8 @@ impl Iterator for OrcBatches {
     }
 }
 
-fn options(unit: TimeUnit) -> ReadOptions {
-    let mut options = ReadOptions::default();
-    options.arrow.timestamp_unit = unit;
-    // A value that the table's type cannot hold is corrupt: it must not read as null.
-    options.arrow.out_of_range = OutOfRange::Error;
-    options
-}
-
 /// Column ids of the leaves in the order in which `columns::leaves` counts them: a union counts as one.
 fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
-    use icefield_orc::Kind;
     if matches!(node.kind, Kind::Struct | Kind::List | Kind::Map) {
         node.children.iter().for_each(|child| collect_leaves(child, out));
     } else {
@@ -143,27 +209,28 @@ fn with_field_ids(field: &FieldRef) -> FieldRef {
     Arc::new(named)
 }
 
-/// Whether a plan reads timestamps that ORC must give in the other unit: the unit is one for all columns of a reader.
-pub fn mixes_units(planned: &[Planned]) -> bool {
-    fn units(planned: &Planned, out: &mut [bool; 2]) {
-        let From::File { shape, .. } = &planned.source else { return };
-        match shape {
-            Shape::Struct(children) => children.iter().for_each(|child| units(child, out)),
-            Shape::List(element) => units(element, out),
-            Shape::Map(key, value) => {
-                units(key, out);
-                units(value, out);
+/// Marks the timestamps whose field in the table has nanoseconds.
+fn nanosecond_columns(field: &FieldRef, node: &TypeDescription, schema: &Schema, out: &mut BTreeMap<u32, TimeUnit>) {
+    match field.data_type() {
+        DataType::Timestamp(..) => {
+            let ty = field_id(field).and_then(|id| schema.find_type(id)).and_then(Type::as_primitive);
+            if matches!(ty, Some(PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs)) {
+                out.insert(node.column, TimeUnit::Nanosecond);
             }
-            Shape::Keep | Shape::Promote(_) => match planned.target.data_type() {
-                DataType::Timestamp(arrow_schema::TimeUnit::Nanosecond, _) => out[1] = true,
-                DataType::Timestamp(..) => out[0] = true,
-                _ => {}
-            },
         }
+        DataType::Struct(children) if node.kind == Kind::Struct => {
+            children.iter().zip(&node.children).for_each(|(field, node)| nanosecond_columns(field, node, schema, out));
+        }
+        DataType::List(element) => {
+            node.children.iter().for_each(|node| nanosecond_columns(element, node, schema, out));
+        }
+        DataType::Map(entries, _) => {
+            if let DataType::Struct(pair) = entries.data_type() {
+                pair.iter().zip(&node.children).for_each(|(field, node)| nanosecond_columns(field, node, schema, out));
+            }
+        }
+        _ => {}
     }
-    let mut found = [false; 2];
-    planned.iter().for_each(|one| units(one, &mut found));
-    found == [true; 2]
 }
 
 fn convert(path: &str, error: icefield_orc::Error) -> Error {

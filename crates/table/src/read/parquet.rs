@@ -48,7 +48,7 @@ pub struct Request {
 }
 
 /// Says for every row of a batch whether it stays.
-pub type RowTest = Box<dyn FnMut(&RecordBatch) -> Result<BooleanArray> + Send>;
+pub type RowTest = Box<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
 
 /// A test of rows that sees a batch of the leaves it asks for; null counts as no.
 pub struct Filter {

@@ -10,12 +10,13 @@ use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::manifest::DataFile;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
-use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::{NameMapping, PrimitiveType, Schema, Type};
+use icefield_format::types::arrow::{ToArrow, field_id, has_ids, with_mapped_ids, with_positional_ids};
+use icefield_format::types::{NameMapping, Schema};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
-use super::orc::{OrcFile, mixes_units};
+use super::orc::{OrcFile, OrcFilter, OrcRequest};
+use super::orc_predicate;
 use super::parquet::{Filter, ParquetFile, Request, projected};
 use super::reshape::Reshape;
 use super::row_groups;
@@ -135,37 +136,60 @@ impl FilePart {
 }
 
 impl FilePart {
-    /// Reads an ORC part: rows are tested after they are decoded, on the columns of the filter beside those wanted.
+    /// Reads an ORC part: what the file's statistics and filters rule out is skipped, then rows are tested.
     fn open_orc(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
-        let tested = wanted.with_filtered(&self.residual)?;
-        let arrow = Arc::new(tested.to_arrow(&ToArrow::default())?);
-        let nanoseconds = has_nanoseconds(&tested);
-        let file = OrcFile::open(storage, &self.path, self.size, nanoseconds)?;
+        let mut file = OrcFile::open(storage, &self.path, self.size)?;
+        file.take_units(&wanted.with_ids(&file.fields()), &wanted.schema);
+        let stored = file.fields();
+        let fields = wanted.with_ids(&stored);
+        let mut known = orc_predicate::columns(&fields, file.description(), has_ids(&stored));
+        known.retain(|id, _| self.identity(*id).is_none());
+        let predicate = orc_predicate::predicate(&self.residual, &known);
         let rules = Rules { path: &self.path, constants: &self };
-        let (marks, planned) = plan_columns(&rules, &tested, &arrow, &wanted.with_ids(file.fields()))?;
-        if mixes_units(&planned) {
-            return Err(Error::unsupported(format!(
-                "{}: microsecond and nanosecond timestamps of one ORC file cannot be read together yet; select one kind",
-                self.path
-            )));
+        let mut request = OrcRequest {
+            leaves: Vec::new(),
+            range: (self.start, self.length),
+            batch_rows: BATCH_ROWS,
+            predicate,
+            filter: None,
+        };
+        let residual = self.residual.rewrite_not();
+        if residual == Expression::True || tests_whole_columns(&residual, &fields) {
+            let (marks, planned) = plan_columns(&rules, &wanted.projection, output, &fields)?;
+            request.leaves = marks;
+            if residual != Expression::True {
+                let Filter { leaves, test } = filter(&rules, wanted, &residual, &fields)?;
+                request.filter = Some(OrcFilter { leaves, test });
+            }
+            let batches = file.batches(request)?;
+            let reshape = Reshape::new(&self.path, output.clone(), planned);
+            return Ok(Box::new(batches.map(move |batch| reshape.apply(&batch?))));
         }
-        let batches = file.batches(&marks, (self.start, self.length), BATCH_ROWS)?;
+        // Tests inside of structs, and of columns that the file lacks, see whole rows.
+        let tested = wanted.with_filtered(&residual)?;
+        let arrow = Arc::new(tested.to_arrow(&ToArrow::default())?);
+        let (marks, planned) = plan_columns(&rules, &tested, &arrow, &fields)?;
+        request.leaves = marks;
+        let batches = file.batches(request)?;
         let reshape = Reshape::new(&self.path, arrow.clone(), planned);
         // From the columns that were read to those that are wanted: no column has another source than its like.
         let (_, rest) =
             plan_columns(&Rules { path: &self.path, constants: &() }, &wanted.projection, output, arrow.fields())?;
         let rest = Reshape::new(&self.path, output.clone(), rest);
-        let residual = self.residual.rewrite_not();
         Ok(Box::new(batches.map(move |batch| {
             let batch = reshape.apply(&batch?)?;
-            let batch = match &residual {
-                Expression::True => batch,
-                residual => filter_record_batch(&batch, &residual.evaluate(&batch)?)
-                    .map_err(|error| Error::Internal(error.to_string()))?,
-            };
-            rest.apply(&batch)
+            let kept = filter_record_batch(&batch, &residual.evaluate(&batch)?);
+            rest.apply(&kept.map_err(|error| Error::Internal(error.to_string()))?)
         })))
     }
+}
+
+/// Whether a filter asks for top-level columns of the file only, all of them there and none nested.
+fn tests_whole_columns(filter: &BoundExpr, fields: &Fields) -> bool {
+    filter.predicates().all(|predicate| {
+        let id = predicate.term.reference.id;
+        fields.iter().any(|field| field_id(field) == Some(id) && !field.data_type().is_nested())
+    })
 }
 
 impl Wanted {
@@ -184,11 +208,6 @@ impl Wanted {
         ids.extend(filter.predicates().map(|predicate| predicate.term.reference.id));
         Ok(self.schema.project(&ids)?)
     }
-}
-
-fn has_nanoseconds(schema: &Schema) -> bool {
-    let nanoseconds = [Type::from(PrimitiveType::TimestampNs), Type::from(PrimitiveType::TimestamptzNs)];
-    schema.ids().iter().any(|id| schema.find_type(*id).is_some_and(|ty| nanoseconds.contains(ty)))
 }
 
 /// No partition.

@@ -1,0 +1,87 @@
+//! The same reading over a source that answers later; of no runtime.
+
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{ReadOptions, StripeLoader, StripeReader};
+use crate::encrypt::KeyProvider;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::source::Step;
+use crate::tail::{FileMetadata, TailDecoder};
+
+/// A file, or something like one, whose ranges come later.
+pub trait AsyncSource {
+    /// Its bytes.
+    fn length(&self) -> impl Future<Output = Result<u64>> + Send;
+
+    /// The bytes of each range, all of them, in the order asked for. Ranges that lie close were joined already, so a
+    /// store may fetch them at the same time.
+    fn read_ranges(&self, ranges: Vec<Range<u64>>) -> impl Future<Output = Result<Vec<Bytes>>> + Send;
+}
+
+/// An open file. Batches are decoded by [`StripeReader`]s, which hold their bytes and wait for nothing.
+#[derive(Debug)]
+pub struct AsyncReader<S> {
+    source: S,
+    file: Arc<FileMetadata>,
+}
+
+async fn fetch<S: AsyncSource>(source: &S, ranges: Vec<Range<u64>>) -> Result<Vec<(u64, Bytes)>> {
+    let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+    let parts = source.read_ranges(ranges).await?;
+    if parts.len() != starts.len() {
+        return Err(Error::Io(format!("{} ranges were asked for, {} came", starts.len(), parts.len())));
+    }
+    Ok(starts.into_iter().zip(parts).collect())
+}
+
+impl<S: AsyncSource> AsyncReader<S> {
+    /// Opens a file; encrypted columns are read masked.
+    pub async fn open(source: S) -> Result<Self> {
+        Self::open_with(source, Limits::default(), None).await
+    }
+
+    /// Opens a file under limits, with keys for encrypted columns.
+    pub async fn open_with(source: S, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Result<Self> {
+        let mut tail = TailDecoder::new(source.length().await?, limits, keys);
+        loop {
+            match tail.advance()? {
+                Step::Need(ranges) => {
+                    for (start, bytes) in fetch(&source, ranges).await? {
+                        tail.fetched.insert(start, bytes);
+                    }
+                }
+                Step::Done(file) => return Ok(Self { source, file: Arc::new(file) }),
+            }
+        }
+    }
+
+    /// What the tail says.
+    pub fn metadata(&self) -> &Arc<FileMetadata> {
+        &self.file
+    }
+
+    /// The stripes that may hold rows wanted, as [`Reader::stripes`](super::Reader::stripes).
+    pub fn stripes(&self, options: &ReadOptions) -> Result<Vec<usize>> {
+        super::reader::stripes(&self.file, options)
+    }
+
+    /// A reader of one stripe, once its bytes are there.
+    pub async fn stripe(&self, index: usize, options: &Arc<ReadOptions>) -> Result<StripeReader> {
+        let mut loader = StripeLoader::new(Arc::clone(&self.file), Arc::clone(options), index)?;
+        loop {
+            match loader.advance()? {
+                Step::Need(ranges) => {
+                    for (start, bytes) in fetch(&self.source, ranges).await? {
+                        loader.fetched.insert(start, bytes);
+                    }
+                }
+                Step::Done(reader) => return Ok(reader),
+            }
+        }
+    }
+}

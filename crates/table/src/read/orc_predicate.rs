@@ -1,0 +1,230 @@
+//! A table's filter as a predicate that the ORC reader skips stripes and row groups by.
+//!
+//! What is dropped must not match, what stays may: a test without a like in ORC, on a column that the file lacks or
+//! holds as another type, becomes "true". Iceberg's negative tests match null and NaN, ORC's do not.
+
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Fields};
+use icefield_format::expr::{BoundExpr, BoundPredicate, Comparison, Expression, Test};
+use icefield_format::types::PrimitiveType;
+use icefield_format::types::arrow::field_id;
+use icefield_format::value::Value;
+use icefield_orc::predicate::Test as OrcTest;
+use icefield_orc::{Kind, Literal, Predicate, TypeDescription};
+
+/// The first day that both calendars call the same.
+const FIRST_GREGORIAN_DAY: i64 = -141_427;
+const SECONDS_OF_DAY: i64 = 86_400;
+/// Nanoseconds below a microsecond, at the most.
+const BELOW_MICROSECOND: u32 = 999;
+
+/// A column of the file, outside of lists and maps, that tests may be put to.
+#[derive(Debug, Clone)]
+pub struct Column {
+    id: u32,
+    kind: Kind,
+    /// Whether the file says the field id itself: then an Iceberg writer made it, of the type's own values.
+    own: bool,
+}
+
+/// The columns of a file by field id: `fields` are the file's, with the ids that they are read by.
+pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i32, Column> {
+    fn visit(fields: &Fields, node: &TypeDescription, own: bool, out: &mut HashMap<i32, Column>) {
+        for (field, child) in fields.iter().zip(&node.children) {
+            if let Some(id) = field_id(field) {
+                out.insert(id, Column { id: child.column, kind: child.kind.clone(), own });
+            }
+            if let DataType::Struct(inner) = field.data_type() {
+                if child.kind == Kind::Struct {
+                    visit(inner, child, own, out);
+                }
+            }
+        }
+    }
+    let mut out = HashMap::new();
+    if root.kind == Kind::Struct {
+        visit(fields, root, own, &mut out);
+    }
+    out
+}
+
+/// The predicate of a filter; `None` where nothing could be skipped by it.
+pub fn predicate(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Option<Predicate> {
+    let found = convert(&filter.rewrite_not(), columns);
+    (found != ALL).then_some(found)
+}
+
+/// Every row.
+const ALL: Predicate = Predicate::And(Vec::new());
+
+fn convert(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Predicate {
+    match filter {
+        Expression::False => Predicate::Or(Vec::new()),
+        Expression::And(left, right) => match (convert(left, columns), convert(right, columns)) {
+            (ALL, other) | (other, ALL) => other,
+            (left, right) => Predicate::And(vec![left, right]),
+        },
+        Expression::Or(left, right) => match (convert(left, columns), convert(right, columns)) {
+            (ALL, _) | (_, ALL) => ALL,
+            (left, right) => Predicate::Or(vec![left, right]),
+        },
+        Expression::Predicate(predicate) => leaf(predicate, columns).unwrap_or(ALL),
+        Expression::True | Expression::Not(_) => ALL,
+    }
+}
+
+fn not(inner: Predicate) -> Predicate {
+    Predicate::Not(Box::new(inner))
+}
+
+fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, Column>) -> Option<Predicate> {
+    let term = &predicate.term;
+    if term.transform.as_ref().is_some_and(|transform| !transform.is_identity()) {
+        return None;
+    }
+    let column = columns.get(&term.reference.id).filter(|_| term.reference.path.is_some())?;
+    let is = |test: OrcTest| Predicate::Leaf(column.id, test);
+    let or_null = |test: Predicate| Predicate::Or(vec![test, is(OrcTest::IsNull)]);
+    Some(match &predicate.test {
+        Test::IsNull => is(OrcTest::IsNull),
+        Test::NotNull | Test::IsNan => not(is(OrcTest::IsNull)),
+        Test::NotNan | Test::NotStartsWith(_) => return None,
+        Test::StartsWith(Value::String(prefix)) if matches!(column.kind, Kind::String | Kind::Varchar { .. }) => {
+            let low = not(is(OrcTest::LessThan(Literal::Text(prefix.clone().into_bytes()))));
+            match after(prefix.as_bytes()) {
+                Some(end) => Predicate::And(vec![low, is(OrcTest::LessThan(Literal::Text(end)))]),
+                None => low,
+            }
+        }
+        Test::StartsWith(_) => return None,
+        Test::Compare(comparison, value) => {
+            let range = column.range(term.reference.primitive()?, value)?;
+            match comparison {
+                Comparison::Eq => is(range.equals()),
+                Comparison::NotEq => or_null(not(is(range.equals()))),
+                // -0.0 is less than 0.0 in Iceberg's order, and the same number in statistics.
+                Comparison::Lt if range.is_zero() => is(OrcTest::LessThanEquals(range.high)),
+                Comparison::Gt if range.is_zero() => not(is(OrcTest::LessThan(range.low))),
+                Comparison::Lt => is(OrcTest::LessThan(range.low)),
+                Comparison::LtEq => is(OrcTest::LessThanEquals(range.high)),
+                Comparison::Gt => not(is(OrcTest::LessThanEquals(range.high))),
+                Comparison::GtEq => not(is(OrcTest::LessThan(range.low))),
+            }
+        }
+        Test::In(values) => {
+            let ty = term.reference.primitive()?;
+            let ranges = values.values().iter().map(|value| column.range(ty, value)).collect::<Option<Vec<_>>>()?;
+            match ranges.iter().all(|range| range.low == range.high) {
+                true => is(OrcTest::In(ranges.into_iter().map(|range| range.low).collect())),
+                false => Predicate::Or(ranges.into_iter().map(|range| is(range.equals())).collect()),
+            }
+        }
+        // A group is dropped only if every row is one of them: seldom, and then nearly always one value alone.
+        Test::NotIn(values) => match values
+            .values()
+            .iter()
+            .map(|value| column.range(term.reference.primitive()?, value))
+            .collect::<Option<Vec<_>>>()?
+            .as_slice()
+        {
+            [only] => or_null(not(is(only.equals()))),
+            _ => return None,
+        },
+    })
+}
+
+/// The least bytes above all that begin with a prefix.
+fn after(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
+}
+
+/// The values of the file that read as one of the table: several, where the file's are finer.
+struct Range {
+    low: Literal,
+    high: Literal,
+}
+
+impl Range {
+    fn one(value: Literal) -> Self {
+        Self { low: value.clone(), high: value }
+    }
+
+    fn equals(&self) -> OrcTest {
+        match self.low == self.high {
+            true => OrcTest::Equals(self.low.clone()),
+            false => OrcTest::Between(self.low.clone(), self.high.clone()),
+        }
+    }
+
+    fn is_zero(&self) -> bool {
+        matches!(self.low, Literal::Double(value) if value == 0.0)
+    }
+}
+
+impl Column {
+    fn is_text(&self) -> bool {
+        matches!(self.kind, Kind::String | Kind::Char { .. } | Kind::Varchar { .. })
+    }
+
+    /// A value of the table as the file may hold it; `None` where the types do not compare.
+    fn range(&self, ty: &PrimitiveType, value: &Value) -> Option<Range> {
+        use PrimitiveType as P;
+        let whole = matches!(self.kind, Kind::Byte | Kind::Short | Kind::Int | Kind::Long);
+        Some(Range::one(match (ty, value) {
+            (P::Boolean, Value::Boolean(value)) if self.kind == Kind::Boolean => Literal::Boolean(*value),
+            (P::Int, Value::Int(value)) if whole => Literal::Long(i64::from(*value)),
+            (P::Long | P::Time, Value::Long(value)) if whole => Literal::Long(*value),
+            (P::Float, Value::Float(value)) if self.kind == Kind::Float && !value.is_nan() => {
+                Literal::Double(f64::from(*value))
+            }
+            (P::Double, Value::Double(value)) if matches!(self.kind, Kind::Float | Kind::Double) && !value.is_nan() => {
+                Literal::Double(*value)
+            }
+            (P::Decimal { scale, .. }, Value::Decimal(unscaled)) => match self.kind {
+                Kind::Decimal { scale: stored, .. } if stored == *scale => {
+                    Literal::Decimal { unscaled: *unscaled, scale: stored }
+                }
+                _ => return None,
+            },
+            (P::String, Value::String(text)) if self.is_text() => Literal::Text(text.clone().into_bytes()),
+            (P::Date, Value::Int(day)) if self.kind == Kind::Date => {
+                return self.is_of_one_calendar(i64::from(*day)).then(|| Range::one(Literal::Date(i64::from(*day))));
+            }
+            (P::Timestamp, Value::Long(value)) if self.kind == Kind::Timestamp => return self.micros(*value),
+            (P::Timestamptz, Value::Long(value)) if self.kind == Kind::TimestampInstant => return self.micros(*value),
+            (P::TimestampNs, Value::Long(value)) if self.kind == Kind::Timestamp => return self.nanos(*value),
+            (P::TimestamptzNs, Value::Long(value)) if self.kind == Kind::TimestampInstant => return self.nanos(*value),
+            _ => return None,
+        }))
+    }
+
+    /// Statistics of older days may be of the Julian calendar where Iceberg did not write them.
+    fn is_of_one_calendar(&self, day: i64) -> bool {
+        self.own || day >= FIRST_GREGORIAN_DAY
+    }
+
+    /// A foreign file may hold nanoseconds, which are cut on reading.
+    fn micros(&self, value: i64) -> Option<Range> {
+        let seconds = value.div_euclid(1_000_000);
+        let nanos = u32::try_from(value.rem_euclid(1_000_000)).ok()? * 1000;
+        let at = |nanos: u32| Literal::Timestamp { seconds, nanos };
+        let last = if self.own { nanos } else { nanos + BELOW_MICROSECOND };
+        let known = self.is_of_one_calendar(seconds.div_euclid(SECONDS_OF_DAY));
+        known.then(|| Range { low: at(nanos), high: at(last) })
+    }
+
+    fn nanos(&self, value: i64) -> Option<Range> {
+        let seconds = value.div_euclid(1_000_000_000);
+        let nanos = u32::try_from(value.rem_euclid(1_000_000_000)).ok()?;
+        let known = self.is_of_one_calendar(seconds.div_euclid(SECONDS_OF_DAY));
+        known.then(|| Range::one(Literal::Timestamp { seconds, nanos }))
+    }
+}
