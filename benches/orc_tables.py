@@ -7,11 +7,11 @@ import pyarrow as pa
 
 SEED = 20
 DAY0 = 8036  # 1992-01-02
-WORDS = (
+SENTENCE = (
     "carefully final deposits sleep furiously across the regular ideas quickly bold requests haggle blithely even "
     "accounts nag slyly express packages boost after pending theodolites among silent foxes are ironic pinto beans "
     "above special instructions use fluffily daring platelets wake unusual dependencies along courts detect"
-).split()
+)
 
 
 def picked(random: np.random.Generator, values: list[str], rows: int) -> pa.Array:
@@ -22,7 +22,9 @@ def picked(random: np.random.Generator, values: list[str], rows: int) -> pa.Arra
 
 def texts(random: np.random.Generator, rows: int, low: int, high: int) -> pa.Array:
     """Cut texts of ``low`` to ``high`` bytes out of a long sentence, as TPC-H's own generator does."""
-    pool = np.frombuffer(" ".join(np.array(WORDS)[random.integers(0, len(WORDS), 1 << 18)]).encode(), np.uint8)
+    pool = np.frombuffer(
+        " ".join(np.array(SENTENCE.split())[random.integers(0, len(SENTENCE.split()), 1 << 18)]).encode(), np.uint8
+    )
     lengths = random.integers(low, high + 1, rows)
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])

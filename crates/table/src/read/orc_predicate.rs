@@ -51,26 +51,19 @@ pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i3
 
 /// The predicate of a filter; `None` where nothing could be skipped by it.
 pub fn predicate(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Option<Predicate> {
-    let found = convert(&filter.rewrite_not(), columns);
-    (found != ALL).then_some(found)
+    convert(&filter.rewrite_not(), columns)
 }
 
-/// Every row.
-const ALL: Predicate = Predicate::And(Vec::new());
-
-fn convert(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Predicate {
+fn convert(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Option<Predicate> {
     match filter {
-        Expression::False => Predicate::Or(Vec::new()),
+        Expression::False => Some(Predicate::Or(Vec::new())),
         Expression::And(left, right) => match (convert(left, columns), convert(right, columns)) {
-            (ALL, other) | (other, ALL) => other,
-            (left, right) => Predicate::And(vec![left, right]),
+            (Some(left), Some(right)) => Some(Predicate::And(vec![left, right])),
+            (one, other) => one.or(other),
         },
-        Expression::Or(left, right) => match (convert(left, columns), convert(right, columns)) {
-            (ALL, _) | (_, ALL) => ALL,
-            (left, right) => Predicate::Or(vec![left, right]),
-        },
-        Expression::Predicate(predicate) => leaf(predicate, columns).unwrap_or(ALL),
-        Expression::True | Expression::Not(_) => ALL,
+        Expression::Or(left, right) => Some(Predicate::Or(vec![convert(left, columns)?, convert(right, columns)?])),
+        Expression::Predicate(predicate) => leaf(predicate, columns),
+        Expression::True | Expression::Not(_) => None,
     }
 }
 
@@ -226,5 +219,113 @@ impl Column {
         let nanos = u32::try_from(value.rem_euclid(1_000_000_000)).ok()?;
         let known = self.is_of_one_calendar(seconds.div_euclid(SECONDS_OF_DAY));
         known.then(|| Range::one(Literal::Timestamp { seconds, nanos }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use icefield_format::expr::Expr;
+    use icefield_format::types::arrow::ToArrow;
+    use icefield_format::types::{Field, Schema};
+
+    use super::*;
+
+    /// Tests of columns that the file has under their ids become ORC's; what has no like there is left out.
+    #[test]
+    fn tests_by_field_id() {
+        use PrimitiveType as P;
+        let types = [
+            ("i", P::Int),
+            ("l", P::Long),
+            ("f", P::Float),
+            ("d", P::Double),
+            ("s", P::String),
+            ("day", P::Date),
+            ("ts", P::Timestamp),
+            ("tz", P::Timestamptz),
+            ("b", P::Binary),
+            ("absent", P::Int),
+        ];
+        let fields = types.into_iter().zip(1..).map(|((name, ty), id)| Field::optional(id, name, ty));
+        let schema = Schema::new(0, fields.collect()).unwrap();
+        let names = ["i", "l", "f", "d", "s", "day", "ts", "tz", "b"];
+        let kinds = [
+            Kind::Int,
+            Kind::Int, // promoted
+            Kind::Float,
+            Kind::Float, // promoted
+            Kind::String,
+            Kind::Date,
+            Kind::Timestamp,
+            Kind::Timestamp, // another kind than the table's
+            Kind::Binary,
+        ];
+        let columns_of = |own: bool| {
+            let nodes = names.iter().zip(&kinds);
+            let mut root = TypeDescription::structure(
+                nodes.map(|(name, kind)| ((*name).to_owned(), TypeDescription::leaf(kind.clone()))),
+            );
+            root.number();
+            let arrow = schema.to_arrow(&ToArrow::default()).unwrap();
+            columns(arrow.fields(), &root, own)
+        };
+        for (filter, own, expected) in [
+            ("i > 5", true, "not(1 <= 5)"),
+            ("l >= 5 and absent = 1", true, "not(2 < 5)"),
+            ("l = 5 or absent = 1", true, "all"),
+            ("not (l = 5)", true, "or(not(2 = 5), 2 is null)"),
+            ("i in (1, 2)", true, "1 in 1 2"),
+            ("i not in (1, 2)", true, "all"),
+            ("i not in (1)", true, "or(not(1 = 1), 1 is null)"),
+            ("d < 0", true, "4 <= 0"),
+            ("d > 0", true, "not(4 < 0)"),
+            ("d < 1.5", true, "4 < 1.5"),
+            ("f is nan", true, "not(3 is null)"),
+            ("f is not nan", true, "all"),
+            ("b is null", true, "9 is null"),
+            ("s like 'ab%'", true, "and(not(5 < ab), 5 < ac)"),
+            ("s not like 'ab%'", true, "all"),
+            ("day < '1500-01-01'", true, "6 < -171664"),
+            ("day < '1500-01-01'", false, "all"),
+            ("day < '2000-01-01'", false, "6 < 10957"),
+            ("ts = '1970-01-01T00:00:01.000002'", true, "7 = 1.000002000"),
+            ("ts = '1970-01-01T00:00:01.000002'", false, "7 in 1.000002000..1.000002999"),
+            ("ts > '1970-01-01T00:00:01.000002'", false, "not(7 <= 1.000002999)"),
+            ("ts < '1970-01-01T00:00:01.000002'", false, "7 < 1.000002000"),
+            ("tz = '1970-01-01T00:00:01+00:00'", true, "all"),
+            ("absent is null", true, "all"),
+        ] {
+            let bound = Expr::parse(filter).unwrap().bind(&schema, true).unwrap();
+            let found = predicate(&bound, &columns_of(own)).map_or_else(|| "all".to_owned(), |found| text(&found));
+            assert_eq!(found, expected, "{filter}");
+        }
+    }
+
+    fn text(predicate: &Predicate) -> String {
+        let list = |parts: &[Predicate]| parts.iter().map(text).collect::<Vec<_>>().join(", ");
+        match predicate {
+            Predicate::And(parts) => format!("and({})", list(parts)),
+            Predicate::Or(parts) => format!("or({})", list(parts)),
+            Predicate::Not(inner) => format!("not({})", text(inner)),
+            Predicate::Leaf(column, test) => format!("{column} {}", test_text(test)),
+        }
+    }
+
+    fn test_text(test: &OrcTest) -> String {
+        let one = |literal: &Literal| match literal {
+            Literal::Long(value) | Literal::Date(value) => value.to_string(),
+            Literal::Double(value) => value.to_string(),
+            Literal::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            Literal::Timestamp { seconds, nanos } => format!("{seconds}.{nanos:09}"),
+            other => format!("{other:?}"),
+        };
+        match test {
+            OrcTest::Equals(value) | OrcTest::NullSafeEquals(value) => format!("= {}", one(value)),
+            OrcTest::LessThan(value) => format!("< {}", one(value)),
+            OrcTest::LessThanEquals(value) => format!("<= {}", one(value)),
+            OrcTest::In(values) => format!("in {}", values.iter().map(one).collect::<Vec<_>>().join(" ")),
+            OrcTest::Between(low, high) => format!("in {}..{}", one(low), one(high)),
+            OrcTest::IsNull => "is null".to_owned(),
+        }
     }
 }

@@ -91,7 +91,7 @@ impl ParquetFile {
         if let Some(selection) = request.selection {
             builder = builder.with_row_selection(selection);
         }
-        if let Some(mut filter) = request.filter {
+        if let Some(filter) = request.filter {
             let leaves = ProjectionMask::leaves(schema, filter.leaves);
             let test = move |batch: RecordBatch| {
                 (filter.test)(&batch).map_err(|error| ArrowError::ExternalError(Box::new(error)))
