@@ -5,7 +5,7 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import catalog, errors, expressions, manifests, orc, puffin, transforms, types, values
+from icefield import catalog, errors, expressions, inspect, manifests, orc, puffin, transforms, types, values
 from icefield._core import __version__, murmur3_32
 from icefield._secrets import Secret
 from icefield.catalog import Catalog, list_catalogs, load_catalog
@@ -79,6 +79,7 @@ __all__ = [
     "catalog",
     "errors",
     "expressions",
+    "inspect",
     "list_catalogs",
     "load_catalog",
     "manifests",

@@ -624,6 +624,31 @@ class ReadTask:
     def rows(self, storage: Storage, *, schema: object | None = None) -> ArrowStream: ...
     def __len__(self) -> int: ...
 
+# metadata tables
+
+@final
+class Inspect:
+    def __new__(cls, table: TableState, /) -> Inspect: ...
+    @staticmethod
+    def names() -> list[str]: ...
+    @staticmethod
+    def has_snapshots(name: str, /) -> bool: ...
+    def schema(
+        self, name: str, /, *, selected_fields: Sequence[str] | None = None, case_sensitive: bool = True
+    ) -> Schema: ...
+    def stream(
+        self,
+        name: str,
+        /,
+        *,
+        row_filter: Any = None,
+        selected_fields: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        as_of_ms: int | None = None,
+        reference: str | None = None,
+    ) -> ArrowStream: ...
+
 # distributed writes
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,8 @@ from icefield._core import Storage, TableState, WritePlan
 from icefield._secrets import guarded, revealed
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
-from icefield.scan import DataScan, fields_of
+from icefield.inspect import InspectTable
+from icefield.scan import DataScan, fields_of, milliseconds_of
 from icefield.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -224,6 +225,11 @@ class Table:
         """Give the highest sequence number of any snapshot; 0 in version 1."""
         return int(self._document.get("last-sequence-number", 0))
 
+    @property
+    def inspect(self) -> InspectTable:
+        """The metadata tables, such as ``table.inspect.files()`` and ``table.inspect.partitions()``."""
+        return InspectTable(self._state)
+
     def scan(
         self,
         row_filter: Any = None,
@@ -261,7 +267,7 @@ class Table:
             selected_fields=fields_of(selected_fields),
             case_sensitive=case_sensitive,
             snapshot_id=snapshot_id,
-            as_of_ms=_milliseconds(as_of),
+            as_of_ms=milliseconds_of(as_of),
             ref=ref,
             limit=limit,
         )
@@ -477,14 +483,6 @@ class Table:
 
     def __hash__(self) -> int:
         return hash((self._identifier, self.metadata_location))
-
-
-def _milliseconds(moment: datetime | int | None) -> int | None:
-    """Give a moment in milliseconds from the epoch; a datetime without a zone is UTC."""
-    if not isinstance(moment, datetime):
-        return moment
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    return round(aware.timestamp() * 1000)
 
 
 def _snapshot(entry: Mapping[str, Any]) -> Snapshot:

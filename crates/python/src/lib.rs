@@ -9,6 +9,7 @@ mod capsule;
 mod errors;
 mod evolution;
 mod expressions;
+mod inspect;
 mod json;
 mod manifests;
 mod metadata;
@@ -47,6 +48,7 @@ const ROOMS: &[Room] = &[
     metadata::register,
     evolution::register,
     scan::register,
+    inspect::register,
     write::register,
     orc::register,
 ];

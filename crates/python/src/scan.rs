@@ -51,7 +51,7 @@ pub struct PyPlan {
 pub struct PyReadTask(ReadTask);
 
 /// A stream of batches as Arrow's readers are.
-struct Reader(BatchStream);
+pub struct Reader(pub BatchStream);
 
 impl Iterator for Reader {
     type Item = std::result::Result<RecordBatch, ArrowError>;

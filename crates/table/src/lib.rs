@@ -6,6 +6,7 @@
 pub mod commit;
 pub mod error;
 mod memory;
+pub mod inspect;
 pub mod plan;
 pub mod read;
 pub mod runtime;

@@ -7,6 +7,8 @@
 // A test without the harness: clippy does not see that it is one, and a malformed set may end it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod encoding;
+mod metadata_tables;
 mod metrics;
 mod plans;
 mod row_lineage;
@@ -22,6 +24,7 @@ fn main() {
     };
     let tables = golden.tables();
     let of_tables = tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table)));
+    let of_tables = of_tables.chain(metadata_tables::trials(&tables));
     let trials = of_tables.chain(row_lineage::trials(golden.vectors("row_lineage.json"))).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -15,12 +15,7 @@ use crate::tables::Table;
 
 pub fn trials(table: &Table) -> Vec<Trial> {
     let Some(Json::Array(cases)) = table.expectation("plans.json.gz") else { return Vec::new() };
-    let table = Arc::new(Table {
-        name: table.name.clone(),
-        expected: table.expected.clone(),
-        storage: table.storage.clone(),
-        metadata: table.metadata.clone(),
-    });
+    let table = Arc::new(table.clone());
     let trial = |(number, case): (usize, Json)| {
         let table = table.clone();
         Trial::test(format!("plans::{}::{number}", table.name), move || check(&table, &case))

@@ -20,9 +20,14 @@ pub struct Golden {
 }
 
 /// A table of the set.
+#[derive(Clone)]
 pub struct Table {
     pub name: String,
     pub expected: PathBuf,
+    /// What `table.json` says.
+    pub facts: Json,
+    /// The location of the metadata, without a scheme.
+    pub metadata_file: String,
     pub storage: Storage,
     pub metadata: Arc<TableMetadata>,
 }
@@ -64,7 +69,7 @@ impl Golden {
         let bytes = storage.read(&file).unwrap();
         let metadata =
             TableMetadata::from_json(&bytes, &Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        Some(Table { name, expected, storage, metadata: Arc::new(metadata) })
+        Some(Table { name, expected, facts, metadata_file: file, storage, metadata: Arc::new(metadata) })
     }
 
     fn unpack(&self, name: &str) {

@@ -1,0 +1,91 @@
+//! Metadata tables: what a table is made of, given out as Arrow.
+
+use std::sync::Arc;
+
+use icefield_format::Limits;
+use icefield_table::inspect::{Inspect, MetadataTable, Selection};
+use icefield_table::plan::At;
+use pyo3::prelude::*;
+
+use crate::capsule::ArrowStream;
+use crate::errors::Result;
+use crate::expressions::ExpressionInput;
+use crate::scan::Reader;
+use crate::schema::PySchema;
+use crate::table::PyTableState;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyInspect>()
+}
+
+/// The metadata tables of a table at one moment.
+#[pyclass(frozen, name = "Inspect", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyInspect(Inspect);
+
+#[pymethods]
+impl PyInspect {
+    #[new]
+    #[pyo3(signature = (table, /))]
+    fn py_new(table: &Bound<'_, PyTableState>) -> Self {
+        let state = table.get();
+        Self(Inspect {
+            storage: state.storage.0.clone(),
+            metadata: Arc::new(state.committed.metadata.clone()),
+            metadata_location: state.committed.location.clone(),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Names of all metadata tables.
+    #[staticmethod]
+    fn names() -> Vec<&'static str> {
+        MetadataTable::ALL.iter().map(|table| table.name()).collect()
+    }
+
+    /// Whether a snapshot can be chosen.
+    #[staticmethod]
+    #[pyo3(signature = (name, /))]
+    fn has_snapshots(name: &str) -> Result<bool> {
+        Ok(MetadataTable::parse(name)?.has_snapshots())
+    }
+
+    /// The columns of a metadata table, or those of them that are selected.
+    #[pyo3(signature = (name, /, *, selected_fields=None, case_sensitive=true))]
+    fn schema(&self, name: &str, selected_fields: Option<Vec<String>>, case_sensitive: bool) -> Result<PySchema> {
+        let schema = self.0.schema(MetadataTable::parse(name)?)?;
+        Ok(PySchema(match selected_fields {
+            Some(names) => schema.select(&names, case_sensitive)?,
+            None => schema,
+        }))
+    }
+
+    /// The rows of a metadata table, as they come.
+    #[pyo3(signature = (
+        name, /, *, row_filter=None, selected_fields=None, case_sensitive=true, snapshot_id=None, as_of_ms=None,
+        reference=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        row_filter: Option<ExpressionInput>,
+        selected_fields: Option<Vec<String>>,
+        case_sensitive: bool,
+        snapshot_id: Option<i64>,
+        as_of_ms: Option<i64>,
+        reference: Option<String>,
+    ) -> Result<ArrowStream> {
+        let selection = Selection {
+            at: At { snapshot_id, as_of_ms, reference },
+            columns: selected_fields,
+            filter: row_filter.map(|filter| filter.0),
+            case_sensitive,
+        };
+        let table = MetadataTable::parse(name)?;
+        let stream = py.detach(|| self.0.scan(table, &selection))?;
+        Ok(ArrowStream::new(Box::new(Reader(stream))))
+    }
+}

@@ -1,0 +1,65 @@
+//! `entries` and `all_entries`: what became of each file, by the manifests, deleted files included.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, FieldRef};
+use icefield_format::manifest::{ManifestFile, Metrics};
+use icefield_format::types::{Field, PrimitiveType as P, StructType, Type};
+
+use super::batch::{build, conform, internal};
+use super::{Read, files, readable_metrics};
+use crate::error::Result;
+use crate::read::stream::OpenTask;
+
+pub(super) fn fields(partition: &StructType) -> Vec<Field> {
+    let file = Type::Struct(Arc::new(StructType::new(files::fields(partition))));
+    vec![
+        Field::required(0, "status", P::Int),
+        Field::optional(1, "snapshot_id", P::Long),
+        Field::optional(3, "sequence_number", P::Long),
+        Field::optional(4, "file_sequence_number", P::Long),
+        Field::required(2, "data_file", file),
+    ]
+}
+
+pub(super) fn tasks(read: &Arc<Read>, manifests: Vec<ManifestFile>) -> Result<Vec<OpenTask>> {
+    let made = read.made.as_struct();
+    let file = made.field_named("data_file").and_then(|field| field.ty.as_struct());
+    let metrics = readable_metrics::wanted(
+        file.map(|file| &**file),
+        made.field_named(readable_metrics::NAME),
+        read.inspect.metadata.current_schema(),
+    )?;
+    let task = |manifest: ManifestFile| {
+        let metrics = metrics.clone();
+        read.task(move |read| {
+            read.manifest_entries(&manifest, &metrics).map_err(|error| error.in_file(&manifest.manifest_path))
+        })
+    };
+    Ok(manifests.into_iter().map(task).collect())
+}
+
+impl Read {
+    fn manifest_entries(&self, manifest: &ManifestFile, metrics: &Metrics) -> Result<RecordBatch> {
+        let entries = self.entries(manifest, metrics, false)?;
+        let spec_id = manifest.partition_spec_id;
+        build(&self.arrow, entries.len(), |field| {
+            Ok(match (field.name().as_str(), field.data_type()) {
+                ("status", _) => Arc::new(entries.status.clone()),
+                ("snapshot_id", _) => Arc::new(entries.snapshot_id.clone()),
+                ("sequence_number", _) => Arc::new(entries.sequence_number.clone()),
+                ("file_sequence_number", _) => Arc::new(entries.file_sequence_number.clone()),
+                ("data_file", DataType::Struct(fields)) => {
+                    let column = |field: &FieldRef| -> Result<ArrayRef> {
+                        conform(&self.file_column(field, &entries, spec_id)?, field.data_type())
+                    };
+                    let columns = fields.iter().map(column).collect::<Result<Vec<_>>>()?;
+                    let made = StructArray::try_new_with_length(fields.clone(), columns, None, entries.len());
+                    Arc::new(made.map_err(internal)?)
+                }
+                _ => self.file_column(field, &entries, spec_id)?,
+            })
+        })
+    }
+}

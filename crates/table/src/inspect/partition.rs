@@ -1,0 +1,124 @@
+//! The partition column of metadata tables: the fields of all specs in one struct (Java's `Partitioning.partitionType`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_schema::{DataType, Fields};
+use icefield_format::metadata::TableMetadata;
+use icefield_format::spec::{PartitionField, PartitionSpec};
+use icefield_format::transform::Transform;
+use icefield_format::types::arrow::{ToArrow, field_id};
+use icefield_format::types::{Field, PrimitiveType, Schema, StructType, Type};
+
+use super::batch::{conform, internal};
+use crate::error::{Error, Result};
+
+/// The partition fields of a table, each by its id, and how each spec takes part.
+#[derive(Debug)]
+pub(super) struct PartitionUnion {
+    /// All fields whose source column is still there, by ascending id, under their newest names.
+    pub(super) union: StructType,
+    arrow: Fields,
+    specs: HashMap<i32, OfSpec>,
+}
+
+/// What one spec has of the union.
+#[derive(Debug)]
+pub(super) struct OfSpec {
+    /// The spec.
+    pub(super) spec: Arc<PartitionSpec>,
+    /// The fields that its manifests are read with.
+    pub(super) read: StructType,
+    /// The type of each of its fields, `unknown` where nobody knows any more.
+    pub(super) types: Vec<PrimitiveType>,
+}
+
+impl PartitionUnion {
+    /// Of all specs of a table.
+    pub(super) fn of(metadata: &TableMetadata) -> Result<Self> {
+        let schema = metadata.current_schema();
+        let mut specs: Vec<&Arc<PartitionSpec>> = metadata.partition_specs().iter().collect();
+        specs.sort_by_key(|spec| std::cmp::Reverse(spec.spec_id));
+        let mut found: BTreeMap<i32, (Field, &PartitionField)> = BTreeMap::new();
+        for (field, column) in specs.iter().flat_map(|spec| spec.fields.iter().zip(spec.partition_type(schema).fields))
+        {
+            if let Transform::Unknown(name) = &field.transform {
+                return Err(Error::unsupported(format!(
+                    "the partition transform {name} is not known, so the type of its values is not either"
+                )));
+            }
+            if !field.source_ids.iter().all(|id| schema.find_field(*id).is_some()) {
+                continue;
+            }
+            match found.get_mut(&field.field_id) {
+                None => {
+                    found.insert(field.field_id, (column, field));
+                }
+                Some((_, known)) if !compatible(known, field) => {
+                    return Err(Error::Validation(format!("conflicting partition fields: [{field}] and [{known}]")));
+                }
+                // A field that v1 dropped has lost its type; an older spec still has it.
+                Some((kept, known)) if known.transform.is_void() && !field.transform.is_void() => {
+                    kept.ty = column.ty;
+                    *known = field;
+                }
+                Some(_) => {}
+            }
+        }
+        let union = StructType::new(found.into_values().map(|(column, _)| column).collect());
+        let arrow = Schema::new(0, union.fields.clone())?.to_arrow(&ToArrow::default())?.fields().clone();
+        let specs = metadata.partition_specs().iter().map(|spec| (spec.spec_id, OfSpec::new(spec, &union, metadata)));
+        let specs = specs.collect();
+        Ok(Self { union, arrow, specs })
+    }
+
+    /// What a spec has of the union.
+    pub(super) fn of_spec(&self, spec_id: i32, manifest: &str) -> Result<&OfSpec> {
+        self.specs.get(&spec_id).ok_or_else(|| {
+            Error::corrupt_file(manifest, format!("its partition spec {spec_id} is not one of the table's"))
+        })
+    }
+
+    /// Tuples of one spec as tuples of the union: fields that the spec lacks are null.
+    pub(super) fn coerce(&self, tuples: &StructArray) -> Result<StructArray> {
+        let rows = tuples.len();
+        let column = |wanted: &arrow_schema::FieldRef| -> Result<ArrayRef> {
+            let place = tuples.fields().iter().position(|field| field_id(field) == field_id(wanted));
+            match place.and_then(|place| tuples.columns().get(place)) {
+                Some(found) if *found.data_type() != DataType::Null => conform(found, wanted.data_type()),
+                _ => Ok(arrow_array::new_null_array(wanted.data_type(), rows)),
+            }
+        };
+        let columns = self.arrow.iter().map(column).collect::<Result<Vec<_>>>()?;
+        StructArray::try_new_with_length(self.arrow.clone(), columns, None, rows).map_err(internal)
+    }
+}
+
+impl OfSpec {
+    fn new(spec: &Arc<PartitionSpec>, union: &StructType, metadata: &TableMetadata) -> Self {
+        let read = spec.fields.iter().filter_map(|field| {
+            let column = union.field(field.field_id)?;
+            // What void left in a manifest has whatever type its writer liked, and no value.
+            let ty =
+                if field.transform.is_void() { Type::Primitive(PrimitiveType::Unknown) } else { column.ty.clone() };
+            Some(Field::optional(field.field_id, field.name.as_str(), ty))
+        });
+        let read = StructType::new(read.collect());
+        let types = spec.fields.iter().map(|field| value_type(field, metadata)).collect();
+        Self { spec: spec.clone(), read, types }
+    }
+}
+
+/// The type of a field's values; nobody knows that of a field whose source was dropped, as in Java.
+fn value_type(field: &PartitionField, metadata: &TableMetadata) -> PrimitiveType {
+    let source = field.source_id().and_then(|id| metadata.current_schema().find_type(id));
+    let result = source.and_then(|source| field.transform.result_type(source));
+    result.as_ref().and_then(Type::as_primitive).cloned().unwrap_or(PrimitiveType::Unknown)
+}
+
+/// Whether two fields of one id are the same one; names may differ, and one may have been dropped.
+fn compatible(one: &PartitionField, other: &PartitionField) -> bool {
+    let void = one.transform.is_void() || other.transform.is_void();
+    one.source_ids == other.source_ids && (void || one.transform == other.transform)
+}

@@ -1,0 +1,206 @@
+"""Metadata tables: what a table is made of, with the schemas of the Java library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from icefield._core import Inspect
+from icefield._core import TableState as _TableState
+from icefield.scan import fields_of, milliseconds_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icefield._core import ArrowStream
+    from icefield.schema import Schema
+
+__all__ = ["InspectTable"]
+
+
+class InspectTable:
+    """The metadata tables of a table as it was when `Table.inspect` was asked for.
+
+    Every method gives a ``pyarrow.Table``; `stream` gives any of them manifest by manifest, in bounded memory, and
+    decodes only the columns that are selected. Tables of one snapshot are those of the current one, or of the one that
+    is named by id (``snapshot_id``), by time (``as_of``) or by branch or tag (``ref``).
+    """
+
+    #: Names of all metadata tables.
+    names: tuple[str, ...] = tuple(Inspect.names())
+
+    def __init__(self, state: _TableState) -> None:
+        self._core = Inspect(state)
+
+    def stream(
+        self,
+        name: str,
+        *,
+        row_filter: Any = None,
+        selected_fields: Iterable[str] | str = ("*",),
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        as_of: datetime | int | None = None,
+        ref: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Read a metadata table as a stream of batches.
+
+        Parameters
+        ----------
+        name
+            One of `names`, for example ``"files"``.
+        row_filter
+            Rows to read, as text (``"content = 0 AND readable_metrics.id.upper_bound > 5"``) or as an expression.
+        selected_fields
+            Columns to read; ``"readable_metrics.id.lower_bound"`` names a nested one.
+        case_sensitive
+            Whether names of columns are.
+        snapshot_id, as_of, ref
+            The snapshot: by id, by time (a datetime, or milliseconds), or by branch or tag.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no such table, column or snapshot, or if the table is not about one snapshot.
+
+        """
+        return self._rows(
+            name, snapshot_id, as_of, ref, row_filter, fields_of(selected_fields), case_sensitive
+        ).to_pyarrow()
+
+    def schema(self, name: str) -> Schema:
+        """Give the columns of a metadata table."""
+        return self._core.schema(name)
+
+    # What the metadata file tells
+
+    def snapshots(self) -> pa.Table:
+        """List the snapshots that are there."""
+        return self._table("snapshots")
+
+    def history(self) -> pa.Table:
+        """Say which snapshot was current from when on, and whether the current one descends from it."""
+        return self._table("history")
+
+    def metadata_log_entries(self) -> pa.Table:
+        """List the metadata files, oldest first, and the snapshot that was current when each was written."""
+        return self._table("metadata_log_entries")
+
+    def refs(self) -> pa.Table:
+        """List branches and tags."""
+        return self._table("refs")
+
+    # What a snapshot holds
+
+    def entries(
+        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """List the entries of the manifests: files added, kept and deleted."""
+        return self._table("entries", snapshot_id, as_of, ref)
+
+    def files(
+        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """List data and delete files."""
+        return self._table("files", snapshot_id, as_of, ref)
+
+    def data_files(
+        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """List data files."""
+        return self._table("data_files", snapshot_id, as_of, ref)
+
+    def delete_files(
+        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """List delete files."""
+        return self._table("delete_files", snapshot_id, as_of, ref)
+
+    def manifests(
+        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """List the manifests."""
+        return self._table("manifests", snapshot_id, as_of, ref)
+
+    def partitions(
+        self,
+        snapshot_id: int | None = None,
+        row_filter: Any = None,
+        case_sensitive: bool = True,
+        *,
+        as_of: datetime | int | None = None,
+        ref: str | None = None,
+    ) -> pa.Table:
+        """Count records, files and deletes by partition; ``row_filter`` is one on these counts."""
+        return self._table("partitions", snapshot_id, as_of, ref, row_filter, case_sensitive)
+
+    def position_deletes(
+        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """List every deleted position, from position delete files and deletion vectors.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If a delete file is Avro and deleted rows stand in it.
+
+        """
+        return self._table("position_deletes", snapshot_id, as_of, ref)
+
+    # What all snapshots hold
+
+    def all_entries(self) -> pa.Table:
+        """List the entries of the manifests of all snapshots."""
+        return self._table("all_entries")
+
+    def all_files(self) -> pa.Table:
+        """List data and delete files of all snapshots; a file stands there once for each manifest that has it."""
+        return self._table("all_files")
+
+    def all_data_files(self) -> pa.Table:
+        """List data files of all snapshots; a file stands there once for each manifest that has it."""
+        return self._table("all_data_files")
+
+    def all_delete_files(self) -> pa.Table:
+        """List delete files of all snapshots; a file stands there once for each manifest that has it."""
+        return self._table("all_delete_files")
+
+    def all_manifests(self) -> pa.Table:
+        """List the manifests of all snapshots; one stands there once for each snapshot that has it."""
+        return self._table("all_manifests")
+
+    def _table(
+        self,
+        name: str,
+        snapshot_id: int | None = None,
+        as_of: datetime | int | None = None,
+        ref: str | None = None,
+        row_filter: Any = None,
+        case_sensitive: bool = True,
+    ) -> pa.Table:
+        rows = self._rows(name, snapshot_id, as_of, ref, row_filter, ("*",), case_sensitive)
+        return rows.to_pyarrow().read_all()
+
+    def _rows(
+        self,
+        name: str,
+        snapshot_id: int | None,
+        as_of: datetime | int | None,
+        ref: str | None,
+        row_filter: Any,
+        selected: tuple[str, ...],
+        case_sensitive: bool,
+    ) -> ArrowStream:
+        return self._core.stream(
+            name,
+            row_filter=row_filter,
+            selected_fields=list(selected),
+            case_sensitive=case_sensitive,
+            snapshot_id=snapshot_id,
+            as_of_ms=milliseconds_of(as_of),
+            reference=ref,
+        )
+
+    def __repr__(self) -> str:
+        return f"InspectTable({', '.join(self.names)})"
