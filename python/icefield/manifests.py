@@ -11,16 +11,58 @@ The interpreter is free for other threads while a file is decoded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icefield._core import read_manifest, read_manifest_list
+from icefield._core import (
+    clear_manifest_cache,
+    manifest_cache_info,
+    read_manifest,
+    read_manifest_list,
+    resize_manifest_cache,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
-__all__ = ["read", "read_list"]
+__all__ = ["CacheInfo", "cache_info", "clear_cache", "read", "read_list", "set_cache_bytes"]
+
+
+class CacheInfo(NamedTuple):
+    """How full the cache of decoded manifests is, and how often it had what a plan asked for."""
+
+    #: Manifests and manifest lists.
+    entries: int
+    #: Bytes that they take.
+    bytes: int
+    #: The bound, in bytes; 0 is off.
+    max_bytes: int
+    #: Times that it had them, since the process began or :func:`clear_cache`.
+    hits: int
+    #: Times that it had not, or not all columns.
+    misses: int
+
+
+def cache_info() -> CacheInfo:
+    """Say how full the cache of decoded manifests is.
+
+    Manifests never change, so plans of one process share what they decode: up to 256 MiB, or as many bytes as the
+    environment variable ``ICEFIELD_MANIFEST_CACHE_BYTES`` says when the first table is planned. What was not used for
+    longest goes first. The storage property ``io.manifest.cache-enabled`` (``"false"``) keeps the tables of a catalog
+    out; tables in ``memory:`` are never kept.
+    """
+    return CacheInfo(*manifest_cache_info())
+
+
+def clear_cache() -> None:
+    """Forget all decoded manifests."""
+    clear_manifest_cache()
+
+
+def set_cache_bytes(max_bytes: int) -> None:
+    """Bound the cache of decoded manifests, in bytes; 0 turns it off."""
+    resize_manifest_cache(max_bytes)
 
 
 def read_list(data: bytes, /) -> pa.Table:

@@ -20,7 +20,22 @@ if TYPE_CHECKING:
 
     from icefield.schema import Schema
 
-__all__ = ["DataScan", "ScanPlan"]
+__all__ = ["ColumnBounds", "DataScan", "ScanPlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """The least and the greatest value of a column; both ``None`` if all its values are null, or where `reason` is set."""
+
+    lower: Any
+    upper: Any
+    #: Why metadata do not tell the values; ``None`` where they do, and are exact.
+    reason: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether `lower` and `upper` are values of the column, as reading all rows would find them."""
+        return self.reason is None
 
 
 @dataclass(frozen=True)
@@ -111,8 +126,37 @@ class DataScan:
         return of_scan(spark, self)
 
     def count(self) -> int:
-        """Count the rows; without reading files where metadata suffice."""
+        """Count the rows.
+
+        Files are read only where metadata do not tell: where something of the filter is left to test, and where files
+        of positions or of values delete rows. What a deletion vector deletes is known.
+        """
         return self._scan.count()
+
+    def bounds(self, column: str) -> ColumnBounds:
+        """Find the least and the greatest value of a column without reading a data file.
+
+        Parameters
+        ----------
+        column
+            A primitive column, with dots between the levels of structs.
+
+        Returns
+        -------
+        ColumnBounds
+            Exact values, or the reason why metadata do not tell them: a file without metrics, rows deleted, a filter
+            that partitions do not decide, a type whose bounds writers cut (``string``, ``binary``, ``fixed``), floats
+            that may be NaN, timestamps in ORC files. Then read the column.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or it is not primitive.
+
+        """
+        pair, reason = self._scan.bounds(column)
+        lower, upper = pair.to_pyarrow().to_pylist()
+        return ColumnBounds(lower, upper, reason)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Read as a stream of batches."""
@@ -124,23 +168,28 @@ class DataScan:
         """Find out which files hold the rows."""
         return ScanPlan(self._scan.plan())
 
+    def plan_batches(self) -> pa.RecordBatchReader:
+        """Find out which files hold the rows, as a stream: a batch a manifest, with the columns of ``ScanPlan.to_arrow``.
+
+        Memory is bounded, however many files the table has: delete files are read before the first batch, data files
+        while batches are taken.
+        """
+        return self._scan.plan_stream().to_pyarrow()
+
     def plan_tasks(self, split_size: int | None = None) -> pa.Table:
         """Cut and pack the files into tasks of about ``split_size`` bytes: a row a piece of a file."""
         return self._scan.plan().tasks(split_size).to_pyarrow()
 
     def explain(self) -> str:
         """Say what is read and what is skipped."""
-        report = self._scan.plan().report
         where = "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
+        report = self._scan.plan().report_text.replace("\n", "\n  ")
         return "\n".join(
             (
                 f"Scan of {self._state.location}, {where}",
-                f"  columns:   {', '.join(field.name for field in self.projection().fields)}",
-                f"  filter:    {'none' if self.row_filter is None else self.row_filter}",
-                f"  manifests: {report['scanned_data_manifests']} of {report['total_data_manifests']} read",
-                f"  files:     {report['result_data_files']} to read, {report['skipped_data_files']} skipped",
-                f"  deletes:   {report['result_delete_files']} files",
-                f"  bytes:     {report['total_file_size_in_bytes']:,}",
+                f"  columns:      {', '.join(field.name for field in self.projection().fields)}",
+                f"  filter:       {'none' if self.row_filter is None else self.row_filter}",
+                f"  {report}",
             )
         )
 
@@ -161,7 +210,11 @@ class ScanPlan:
 
     @property
     def report(self) -> dict[str, int]:
-        """What was looked at and what could be skipped."""
+        """What was looked at and what could be skipped, with the names of the Java library's scan metrics.
+
+        Beside those: ``cached_manifests``, manifests that the cache had, and ``manifest_bytes_read``. As there,
+        ``result_delete_files`` counts a delete file once for each data file that it applies to.
+        """
         return self._plan.report
 
     @cached_property

@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use icefield_format::Limits;
 use icefield_format::manifest::{FieldIds, ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
 use icefield_format::types::{StructType, Type};
+use icefield_table::plan::cache::ManifestCache;
 use pyo3::prelude::*;
 
 use crate::capsule::ArrowTable;
@@ -13,7 +14,32 @@ use crate::types::TypeInput;
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_manifest_list, module)?)?;
-    module.add_function(wrap_pyfunction!(read_manifest, module)?)
+    module.add_function(wrap_pyfunction!(read_manifest, module)?)?;
+    module.add_function(wrap_pyfunction!(manifest_cache_info, module)?)?;
+    module.add_function(wrap_pyfunction!(clear_manifest_cache, module)?)?;
+    module.add_function(wrap_pyfunction!(resize_manifest_cache, module)?)
+}
+
+/// Entries, bytes, most bytes, hits and misses of the cache of decoded manifests.
+#[pyfunction]
+fn manifest_cache_info() -> Result<(usize, usize, usize, u64, u64)> {
+    let info = ManifestCache::shared()?.info();
+    Ok((info.entries, info.bytes, info.max_bytes, info.hits, info.misses))
+}
+
+/// Forgets all decoded manifests.
+#[pyfunction]
+fn clear_manifest_cache(py: Python<'_>) -> Result<()> {
+    py.detach(|| ManifestCache::shared().map(ManifestCache::clear))?;
+    Ok(())
+}
+
+/// Sets how many bytes the cache may take; 0 turns it off.
+#[pyfunction]
+#[pyo3(signature = (max_bytes, /))]
+fn resize_manifest_cache(py: Python<'_>, max_bytes: usize) -> Result<()> {
+    py.detach(|| ManifestCache::shared().map(|cache| cache.resize(max_bytes)))?;
+    Ok(())
 }
 
 /// A manifest list, one row a manifest.
@@ -60,7 +86,7 @@ fn read_manifest(
         metrics,
         inherit: inherit.as_ref(),
         live_only,
-        partition_filter: None,
+        ..ReadOptions::default()
     };
     Ok(py.detach(|| entries::read(data, &options, &Limits::default())?.to_record_batch()).map(RecordBatch::into)?)
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, SchemaRef};
-use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
+use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
 use icefield_table::plan::split::{Piece, SplitOptions};
-use icefield_table::plan::{At, Plan, Scan};
+use icefield_table::plan::columns::PlanColumns;
+use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
 use icefield_table::read::stream::BatchStream;
 use icefield_table::read::task::{FilePart, ReadTask, Wanted};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::capsule::{ArrowStream, ArrowTable, SchemaInput};
+use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
 use crate::schema::PySchema;
@@ -67,7 +68,35 @@ impl RecordBatchReader for Reader {
     }
 }
 
+/// A plan in the making as Arrow's readers are.
+struct PlanReader {
+    columns: PlanColumns,
+    stream: PlanStream,
+}
+
+impl Iterator for PlanReader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let manifest = self.stream.next()?;
+        let batch = manifest.and_then(|manifest| self.columns.batch(&manifest));
+        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for PlanReader {
+    fn schema(&self) -> SchemaRef {
+        self.columns.schema().clone()
+    }
+}
+
 impl PyScan {
+    fn exact_bounds(&self, column: &str) -> icefield_table::Result<(ArrowArray, Option<String>)> {
+        let (ty, bounds) = self.scan.bounds(column)?;
+        let (field, array, why) = bounds.to_arrow(column, &ty)?;
+        Ok((ArrowArray { field, array }, why.map(str::to_owned)))
+    }
+
     fn open(&self) -> icefield_table::Result<BatchStream> {
         self.read(&self.scan.plan()?, self.wanted.clone())
     }
@@ -84,17 +113,6 @@ impl PyScan {
             }
         }
         ReadTask { wanted, parts }.batches(&self.scan.storage, self.limit)
-    }
-
-    /// Counts rows: from metadata where they suffice, else by reading the columns of the filter.
-    fn count_rows(&self) -> icefield_table::Result<u64> {
-        let plan = self.scan.plan()?;
-        if let Some(count) = plan.exact_row_count().and_then(|count| u64::try_from(count).ok()) {
-            return Ok(self.limit.map_or(count, |limit| count.min(limit as u64)));
-        }
-        let nothing = Wanted { projection: Arc::new(Schema::new(0, Vec::new())?), ..self.wanted.as_ref().clone() };
-        let batches = self.read(&plan, Arc::new(nothing))?;
-        batches.map(|batch| Ok(batch?.num_rows() as u64)).sum()
     }
 }
 
@@ -117,7 +135,7 @@ impl PyScan {
         limit: Option<usize>,
     ) -> Result<Self> {
         let state = table.get();
-        let metadata = Arc::new(state.committed.metadata.clone());
+        let metadata = state.committed.metadata.clone();
         let mut scan = Scan::new(state.storage.0.clone(), metadata, &At { snapshot_id, as_of_ms, reference })?;
         scan.case_sensitive = case_sensitive;
         if let Some(filter) = row_filter {
@@ -159,14 +177,29 @@ impl PyScan {
     }
 
     /// How many rows there are.
-    fn count(&self, py: Python<'_>) -> Result<u64> {
-        Ok(py.detach(|| self.count_rows())?)
+    fn count(&self, py: Python<'_>) -> Result<i64> {
+        Ok(py.detach(|| self.scan.count(self.limit))?)
     }
 
     /// Which files are read.
     fn plan(&self, py: Python<'_>) -> Result<PyPlan> {
         let plan = py.detach(|| self.scan.plan())?;
         Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata) })
+    }
+
+    /// Which files are read, as batches with the columns of `Plan.files`, while they are found.
+    fn plan_stream(&self, py: Python<'_>) -> Result<ArrowStream> {
+        let stream = py.detach(|| {
+            let stream = self.scan.plan_stream()?;
+            Ok::<_, icefield_table::Error>(PlanReader { columns: stream.columns()?, stream })
+        })?;
+        Ok(ArrowStream::new(Box::new(stream)))
+    }
+
+    /// The least and the greatest value of a column as an array of both, nulls where there is none, and why they are
+    /// not known.
+    fn bounds(&self, py: Python<'_>, column: &str) -> Result<(ArrowArray, Option<String>)> {
+        Ok(py.detach(|| self.exact_bounds(column))?)
     }
 
     /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given.
@@ -210,23 +243,13 @@ impl PyPlan {
     /// What was looked at and what could be skipped.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = &self.plan.report;
-        let counts = PyDict::new(py);
-        for (name, count) in [
-            ("total_data_manifests", report.total_data_manifests),
-            ("scanned_data_manifests", report.scanned_data_manifests),
-            ("skipped_data_manifests", report.skipped_data_manifests),
-            ("total_delete_manifests", report.total_delete_manifests),
-            ("scanned_delete_manifests", report.scanned_delete_manifests),
-            ("skipped_delete_manifests", report.skipped_delete_manifests),
-            ("result_data_files", report.result_data_files),
-            ("skipped_data_files", report.skipped_data_files),
-            ("result_delete_files", report.result_delete_files),
-        ] {
-            counts.set_item(name, count)?;
-        }
-        counts.set_item("total_file_size_in_bytes", report.total_file_size_in_bytes)?;
-        Ok(counts)
+        counts(py, &self.plan.report)
+    }
+
+    /// The report as a person reads it.
+    #[getter]
+    fn report_text(&self) -> String {
+        self.plan.report.to_string()
     }
 
     fn __len__(&self) -> usize {
@@ -267,6 +290,13 @@ impl PyReadTask {
     fn __len__(&self) -> usize {
         self.0.parts.len()
     }
+}
+
+/// Every count of a report by its name.
+fn counts<'py>(py: Python<'py>, report: &ScanReport) -> PyResult<Bound<'py, PyDict>> {
+    let counts = PyDict::new(py);
+    report.counts().into_iter().try_for_each(|(name, count)| counts.set_item(name, count))?;
+    Ok(counts)
 }
 
 impl PyPlan {

@@ -131,7 +131,8 @@ impl PyTableState {
     fn load(py: Python<'_>, storage: &Bound<'_, PyStorage>, metadata_location: String) -> Result<Self> {
         let storage = storage.get().clone();
         let metadata = py.detach(|| commit::read_metadata(&storage.0, &metadata_location))?;
-        Ok(Self { storage, committed: Arc::new(Committed { location: metadata_location, metadata }) })
+        let committed = Committed { location: metadata_location, metadata: Arc::new(metadata) };
+        Ok(Self { storage, committed: Arc::new(committed) })
     }
 
     /// Write the first metadata file of a new table, of which no catalog knows yet.
@@ -232,7 +233,7 @@ impl PyTableState {
     /// The metadata.
     #[getter]
     fn metadata(&self) -> PyTableMetadata {
-        PyTableMetadata(Arc::new(self.committed.metadata.clone()))
+        PyTableMetadata(self.committed.metadata.clone())
     }
 
     /// The metadata as JSON.

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 /// Environment variable that sets the number of processor threads.
 pub const THREADS_VARIABLE: &str = "ICEFIELD_THREADS";
 
-struct Started<T> {
+/// A value and the process that made it.
+pub(crate) struct Started<T> {
     process: u32,
     value: T,
 }
@@ -20,7 +21,7 @@ static IO: AtomicPtr<Started<tokio::runtime::Runtime>> = AtomicPtr::new(std::ptr
 static POOL: AtomicPtr<Started<rayon::ThreadPool>> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The value of this process; made now if there is none, or if the one at hand belongs to the parent of a fork.
-fn of_this_process<T>(slot: &'static AtomicPtr<Started<T>>, start: impl FnOnce() -> Result<T>) -> Result<&'static T> {
+pub(crate) fn of_this_process<T>(slot: &'static AtomicPtr<Started<T>>, start: impl FnOnce() -> Result<T>) -> Result<&'static T> {
     let process = std::process::id();
     let found = slot.load(Ordering::Acquire);
     // SAFETY: the pointer is null or came from `Box::leak` below and is never freed.
@@ -61,15 +62,24 @@ pub fn pool() -> Result<&'static rayon::ThreadPool> {
 
 /// Waits for a future on the network runtime of this process.
 pub fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
-    let runtime = of_this_process(&IO, || {
+    Ok(network()?.block_on(future))
+}
+
+/// Runs something that waits for the network, beside everything else.
+pub fn in_background(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    drop(network()?.spawn_blocking(work));
+    Ok(())
+}
+
+fn network() -> Result<&'static tokio::runtime::Runtime> {
+    of_this_process(&IO, || {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads().clamp(2, 8))
             .thread_name("icefield-io")
             .enable_all()
             .build()
             .map_err(|error| Error::Internal(format!("cannot start the network runtime: {error}")))
-    })?;
-    Ok(runtime.block_on(future))
+    })
 }
 
 #[cfg(test)]

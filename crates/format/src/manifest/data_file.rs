@@ -117,6 +117,16 @@ impl Entries {
         })
     }
 
+    /// One of the partition tuples.
+    pub fn tuple(&self, place: usize) -> Result<Vec<Option<Value>>> {
+        if place >= self.tuples.len() {
+            return Err(Error::invalid(format!("there is no partition tuple {place}")));
+        }
+        let fields = &self.partition_type.fields;
+        let columns = self.tuples.columns();
+        fields.iter().zip(columns).map(|(field, column)| partition_value(column, field, place)).collect()
+    }
+
     /// The partition tuple of an entry.
     pub fn partition_of(&self, row: usize) -> Result<Vec<Option<Value>>> {
         self.check(row)?;

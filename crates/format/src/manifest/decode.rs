@@ -1,6 +1,12 @@
 //! The walk over the blocks of a manifest: bytes in, columns out, each byte seen once.
+//!
+//! Partition tuples are told apart by their bytes: a tuple that was met before is neither kept again nor asked about again.
 
+use std::sync::Arc;
+
+use arrow_array::UInt32Array;
 use arrow_array::types::{Int32Type, Int64Type};
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::DataType;
 use hashbrown::HashMap;
 
@@ -9,15 +15,12 @@ use crate::value::Value;
 use crate::{Error, Limits, Result};
 
 use super::columns::{Lists, Numbers, Strings, item};
-use super::entries::{Entries, ManifestHeader, PartitionFilter, ReadOptions};
+use super::entries::{Entries, ManifestHeader, PartitionFilter, ReadOptions, Tally};
 use super::list::ManifestFile;
 use super::metrics::{Metric, MetricColumn, Metrics};
-use super::partition::{self, FixedForm, PartitionColumn};
+use super::partition::{self, FixedForm, PartitionColumn, PartitionSteps};
 use super::steps::{ListField, NumberField, Step, Steps, TextField};
 use super::{FileContent, ManifestContent, Status};
-
-/// Bytes of partition tuples whose verdict is remembered.
-const REMEMBERED_BYTES: usize = 1 << 22;
 
 /// What a manifest list hands down to the entries of a manifest ("Manifest Inheritance", "First Row ID Inheritance").
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +78,9 @@ struct Row<'b> {
     has_split_offsets: bool,
     has_equality_ids: bool,
     has_metric: [bool; 6],
-    has_partition: bool,
+    /// The place of its partition tuple.
+    tuple: u32,
+    /// Whether the partition filter leaves it out.
     excluded: bool,
 }
 
@@ -111,7 +116,9 @@ impl<'b> Row<'b> {
 /// The columns in the making.
 #[derive(Debug)]
 pub(super) struct Columns {
-    rows: usize,
+    pub(super) tally: Tally,
+    /// Of which entries the metrics were read; none: of all.
+    metrics_read: Option<BooleanBufferBuilder>,
     position: Numbers<Int64Type>,
     status: Numbers<Int32Type>,
     snapshot_id: Numbers<Int64Type>,
@@ -120,7 +127,8 @@ pub(super) struct Columns {
     content: Numbers<Int32Type>,
     file_path: Strings,
     file_format: Strings,
-    partition: Vec<PartitionColumn>,
+    tuples: Tuples,
+    tuple_of: Vec<u32>,
     record_count: Numbers<Int64Type>,
     file_size: Numbers<Int64Type>,
     metrics: [Option<MetricColumn>; 6],
@@ -139,7 +147,8 @@ impl Columns {
         let metric =
             |metric: Metric| metrics.wants(metric).then(|| MetricColumn::new(metric, metrics.of(metric).clone()));
         Self {
-            rows: 0,
+            tally: Tally::default(),
+            metrics_read: None,
             position: Numbers::default(),
             status: Numbers::default(),
             snapshot_id: Numbers::default(),
@@ -148,7 +157,8 @@ impl Columns {
             content: Numbers::default(),
             file_path: Strings::default(),
             file_format: Strings::default(),
-            partition: steps.partition().map(|partition| partition.columns()).unwrap_or_default(),
+            tuples: Tuples::new(steps),
+            tuple_of: Vec::new(),
             record_count: Numbers::default(),
             file_size: Numbers::default(),
             metrics: Metric::ALL.map(metric),
@@ -188,16 +198,19 @@ impl Columns {
         self.split_offsets.take_back();
         self.equality_ids.take_back();
         self.metrics.iter_mut().flatten().for_each(MetricColumn::take_back);
-        let rows = self.rows;
-        self.partition.iter_mut().for_each(|column| column.truncate(rows));
     }
 
-    pub(super) fn finish(self, header: ManifestHeader, steps: &Steps) -> Result<Entries> {
+    pub(super) fn finish(self, header: Arc<ManifestHeader>, steps: &Steps) -> Result<Entries> {
         let fields = steps.partition().map(|partition| partition.fields.as_slice()).unwrap_or_default();
+        let tuples = partition::finish(self.tuples.columns, fields, self.tuples.count)?;
+        let tuple_of = UInt32Array::from(self.tuple_of);
+        let metrics_read = self.metrics_read.map(|mut read| read.finish());
         let [column_sizes, value_counts, null_value_counts, nan_value_counts, lower_bounds, upper_bounds] =
             self.metrics.map(|column| column.map(MetricColumn::finish));
         Ok(Entries {
             header,
+            tally: self.tally,
+            metrics_read,
             position: self.position.finish(),
             status: self.status.finish(),
             snapshot_id: self.snapshot_id.finish(),
@@ -206,8 +219,10 @@ impl Columns {
             content: self.content.finish(),
             file_path: self.file_path.finish_text("file_path")?,
             file_format: self.file_format.finish_text("file_format")?,
-            partition: partition::finish(self.partition, fields, self.rows)?,
+            partition: partition::of_rows(&tuples, &tuple_of)?,
             partition_type: partition::type_of(fields),
+            tuples: Arc::new(tuples),
+            tuple_of,
             record_count: self.record_count.finish(),
             file_size_in_bytes: self.file_size.finish(),
             column_sizes,
@@ -240,29 +255,55 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The partition filter, and what it said of tuples already seen, by their bytes.
-struct Verdicts<'a> {
-    filter: &'a PartitionFilter<'a>,
-    seen: HashMap<Box<[u8]>, bool>,
-    bytes: usize,
-    tuple: Vec<Option<Value>>,
+/// The partition tuples that were met, each once.
+#[derive(Debug)]
+struct Tuples {
+    columns: Vec<PartitionColumn>,
+    count: usize,
+    /// The place of each tuple, by its bytes.
+    seen: HashMap<Box<[u8]>, u32>,
+    /// For each tuple whether the partition filter keeps it.
+    kept: Vec<bool>,
 }
 
-impl<'a> Verdicts<'a> {
-    fn keeps(&mut self, bytes: &[u8], columns: &[PartitionColumn]) -> Result<bool> {
-        if let Some(&verdict) = self.seen.get(bytes) {
-            return Ok(verdict);
+impl Tuples {
+    fn new(steps: &Steps) -> Self {
+        let columns = steps.partition().map(|partition| partition.columns()).unwrap_or_default();
+        Self { columns, count: 0, seen: HashMap::new(), kept: Vec::new() }
+    }
+
+    /// Reads a tuple and gives its place.
+    fn read(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        steps: &PartitionSteps,
+        form: FixedForm,
+        filter: Option<&PartitionFilter<'_>>,
+    ) -> Result<u32, Stop> {
+        let before = *cursor;
+        steps.read(cursor, &mut self.columns, form)?;
+        let bytes = cursor.since(&before);
+        if let Some(&place) = self.seen.get(bytes) {
+            let count = self.count;
+            self.columns.iter_mut().for_each(|column| column.truncate(count));
+            return Ok(place);
         }
-        self.tuple.clear();
-        self.tuple.extend(columns.iter().map(PartitionColumn::last));
-        let verdict = (self.filter)(&self.tuple)?;
-        self.bytes = self.bytes.saturating_add(bytes.len() + 64);
-        if self.bytes > REMEMBERED_BYTES {
-            self.seen.clear();
-            self.bytes = 0;
-        }
-        self.seen.insert(bytes.into(), verdict);
-        Ok(verdict)
+        let kept = match filter {
+            None => true,
+            Some(filter) => {
+                let tuple: Vec<Option<Value>> = self.columns.iter().map(PartitionColumn::last).collect();
+                filter(&tuple).map_err(Stop::Filter)?
+            }
+        };
+        let place = u32::try_from(self.count).map_err(|_| Fault::TooLong)?;
+        self.seen.insert(bytes.into(), place);
+        self.kept.push(kept);
+        self.count += 1;
+        Ok(place)
+    }
+
+    fn keeps(&self, place: u32) -> bool {
+        self.kept.get(place as usize).copied().unwrap_or(true)
     }
 }
 
@@ -270,9 +311,10 @@ impl<'a> Verdicts<'a> {
 pub(super) struct Decoder<'a> {
     steps: &'a Steps,
     live_only: bool,
+    keep_excluded: bool,
     form: FixedForm,
     inherited: Option<Inherited>,
-    verdicts: Option<Verdicts<'a>>,
+    filter: Option<&'a PartitionFilter<'a>>,
     columns: Columns,
     position: i64,
     /// The step that the walk is at, for errors.
@@ -286,14 +328,17 @@ impl<'a> Decoder<'a> {
         inherited: Option<Inherited>,
         form: FixedForm,
     ) -> Self {
-        let verdicts = |filter| Verdicts { filter, seen: HashMap::new(), bytes: 0, tuple: Vec::new() };
+        let mut columns = Columns::new(steps, &options.metrics);
+        let marked = options.keep_excluded && options.partition_filter.is_some();
+        columns.metrics_read = marked.then(|| BooleanBufferBuilder::new(0));
         Self {
             steps,
             live_only: options.live_only,
+            keep_excluded: options.keep_excluded,
             form,
             inherited,
-            verdicts: options.partition_filter.map(verdicts),
-            columns: Columns::new(steps, &options.metrics),
+            filter: options.partition_filter,
+            columns,
             position: 0,
             at: 0,
         }
@@ -349,7 +394,8 @@ impl<'a> Decoder<'a> {
                     let value = if presence.is_some(cursor)? { Some(cursor.bytes()?) } else { None };
                     row.set_text(*field, value);
                 }
-                Step::List(_, _, skip) | Step::Metric(.., skip) if row.excluded => skip.run(cursor)?,
+                Step::Metric(.., skip) if row.excluded => skip.run(cursor)?,
+                Step::List(_, _, skip) if row.excluded && !self.keep_excluded => skip.run(cursor)?,
                 Step::List(field, presence, _) => {
                     let is_some = presence.is_some(cursor)?;
                     if is_some {
@@ -368,13 +414,9 @@ impl<'a> Decoder<'a> {
                     row.has_metric.get_mut(*metric as usize).into_iter().for_each(|has| *has = is_some);
                 }
                 Step::Partition(partition) => {
-                    let before = *cursor;
-                    partition.read(cursor, &mut self.columns.partition, self.form)?;
-                    if let Some(verdicts) = &mut self.verdicts {
-                        row.excluded |=
-                            !verdicts.keeps(cursor.since(&before), &self.columns.partition).map_err(Stop::Filter)?;
-                    }
-                    row.has_partition = true;
+                    let tuples = &mut self.columns.tuples;
+                    row.tuple = tuples.read(cursor, partition, self.form, self.filter)?;
+                    row.excluded |= !tuples.keeps(row.tuple);
                 }
                 Step::Enter(presence) => {
                     if !presence.is_some(cursor)? {
@@ -403,11 +445,13 @@ impl<'a> Decoder<'a> {
             file_sequence_number = inherited.sequence_number(file_sequence_number, status);
             first_row_id = inherited.first_row_id(first_row_id, status, record_count)?;
         }
-        if row.excluded || (self.live_only && !status.is_live()) {
-            self.columns.take_back();
+        let columns = &mut self.columns;
+        columns.tally.add(status);
+        if (row.excluded && !self.keep_excluded) || (self.live_only && !status.is_live()) {
+            columns.take_back();
             return Ok(());
         }
-        let columns = &mut self.columns;
+        columns.metrics_read.iter_mut().for_each(|read| read.append(!row.excluded));
         columns.position.push(Some(position));
         columns.status.push(Some(status.id()));
         columns.snapshot_id.push(snapshot_id);
@@ -429,7 +473,7 @@ impl<'a> Decoder<'a> {
         columns.referenced_data_file.push(row.referenced_data_file);
         columns.content_offset.push(row.content_offset);
         columns.content_size.push(row.content_size);
-        columns.rows += 1;
+        columns.tuple_of.push(row.tuple);
         Ok(())
     }
 }

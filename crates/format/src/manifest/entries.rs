@@ -1,10 +1,16 @@
 //! A manifest as columns: one row a file ("Manifests").
 
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{Array, BinaryArray, BooleanArray, Int32Array, Int64Array, ListArray, StringArray, StructArray};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, ListArray, StringArray, StructArray, UInt32Array,
+};
+use arrow_buffer::BooleanBuffer;
+use arrow_select::filter::FilterBuilder;
+use hashbrown::HashMap;
 
-use crate::avro::Container;
+use crate::avro::{Container, Schema};
 use crate::types::StructType;
 use crate::value::Value;
 use crate::{Error, Limits, Result};
@@ -34,6 +40,25 @@ pub struct ReadOptions<'a> {
     pub live_only: bool,
     /// Leave out entries whose partition it excludes, before their metrics are touched.
     pub partition_filter: Option<&'a PartitionFilter<'a>>,
+    /// Keep entries whose partition is excluded, all but their metrics ([`Entries::metrics_read`]).
+    pub keep_excluded: bool,
+}
+
+/// Reads manifests of one table: the schema in their headers is parsed once for all that have the same.
+#[derive(Debug, Default)]
+pub struct Reader {
+    schemas: Mutex<HashMap<Box<[u8]>, Arc<Schema>>>,
+}
+
+/// Entries of a manifest by status, whether they were kept or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Files of earlier snapshots.
+    pub existing: usize,
+    /// Files that the manifest's snapshot added.
+    pub added: usize,
+    /// Files that the manifest's snapshot removed.
+    pub deleted: usize,
 }
 
 impl fmt::Debug for ReadOptions<'_> {
@@ -44,6 +69,7 @@ impl fmt::Debug for ReadOptions<'_> {
             .field("inherit", &self.inherit)
             .field("live_only", &self.live_only)
             .field("partition_filter", &self.partition_filter.is_some())
+            .field("keep_excluded", &self.keep_excluded)
             .finish()
     }
 }
@@ -69,7 +95,11 @@ pub struct ManifestHeader {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entries {
     /// What the header says.
-    pub header: ManifestHeader,
+    pub header: Arc<ManifestHeader>,
+    /// What the manifest holds, with what was left out.
+    pub tally: Tally,
+    /// Of which entries the metrics were read ([`ReadOptions::keep_excluded`]): those of the others are null. None: of all.
+    pub metrics_read: Option<BooleanBuffer>,
     /// Place of the entry in the manifest, from 0.
     pub position: Int64Array,
     /// [`Status`] by number.
@@ -90,6 +120,10 @@ pub struct Entries {
     pub partition: StructArray,
     /// The type of the partition tuple.
     pub partition_type: StructType,
+    /// The partition tuples of the manifest, each once; some may be those of entries that were left out.
+    pub tuples: Arc<StructArray>,
+    /// For each entry the place of its tuple in `tuples`.
+    pub tuple_of: UInt32Array,
     /// Rows.
     pub record_count: Int64Array,
     /// Bytes.
@@ -124,24 +158,90 @@ pub struct Entries {
     pub content_size_in_bytes: Int64Array,
 }
 
+/// Distinct schemas that a [`Reader`] remembers.
+const MOST_SCHEMAS: usize = 64;
+
 /// Reads a manifest.
 ///
 /// The memory that it takes is bounded by `limits`: at most one decompressed block (`block_bytes`) beside the columns, which
 /// take at most about eight bytes for each decompressed byte of the entries that are kept.
 pub fn read(bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
-    let container = Container::open(bytes)?;
-    let header = ManifestHeader::of(&container);
-    let steps = Steps::compile(&container.schema(limits)?, options.partition_type, &options.metrics)?;
-    let inherited = options.inherit.map(Inherited::of);
-    let decode = |form| Decoder::new(&steps, options, inherited, form).run(&container, limits);
-    let columns = if steps.has_fixed() {
-        // The Java library writes a length before `fixed` partition values, against its own schema. Its form is tried first:
-        // it demands that length before each value, so it does not take the plain form for its own.
-        decode(FixedForm::Prefixed).or_else(|_| decode(FixedForm::Plain))?
-    } else {
-        decode(FixedForm::Plain)?
-    };
-    columns.finish(header, &steps)
+    Reader::default().read(bytes, options, limits)
+}
+
+impl Reader {
+    /// Reads a manifest; see [`read`].
+    ///
+    /// # Errors
+    /// Corrupt bytes, and a manifest with fewer entries than its list says: a file that was cut between two blocks is
+    /// a sound Avro file.
+    pub fn read(&self, bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
+        let container = Container::open(bytes)?;
+        let header = Arc::new(ManifestHeader::of(&container));
+        let schema = self.schema(&container, limits)?;
+        let steps = Steps::compile(&schema, options.partition_type, &options.metrics)?;
+        let inherited = options.inherit.map(Inherited::of);
+        let decode = |form| Decoder::new(&steps, options, inherited, form).run(&container, limits);
+        let columns = if steps.has_fixed() {
+            // The Java library writes a length before `fixed` partition values, against its own schema. Its form is tried
+            // first: it demands that length before each value, so it does not take the plain form for its own.
+            decode(FixedForm::Prefixed).or_else(|_| decode(FixedForm::Plain))?
+        } else {
+            decode(FixedForm::Plain)?
+        };
+        if let Some(listed) = options.inherit {
+            columns.tally.check(listed)?;
+        }
+        columns.finish(header, &steps)
+    }
+
+    fn schema(&self, container: &Container<'_>, limits: &Limits) -> Result<Arc<Schema>> {
+        let Some(json) = container.value("avro.schema") else { return container.schema(limits).map(Arc::new) };
+        let known = || self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(schema) = known().get(json) {
+            return Ok(schema.clone());
+        }
+        let schema = Arc::new(Schema::parse(json, limits)?);
+        let mut schemas = known();
+        if schemas.len() >= MOST_SCHEMAS {
+            schemas.clear();
+        }
+        schemas.insert(json.into(), schema.clone());
+        Ok(schema)
+    }
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, status: Status) {
+        match status {
+            Status::Existing => self.existing += 1,
+            Status::Added => self.added += 1,
+            Status::Deleted => self.deleted += 1,
+        }
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> usize {
+        self.existing + self.added + self.deleted
+    }
+
+    /// Entries of files that are in the snapshot.
+    pub fn live(&self) -> usize {
+        self.existing + self.added
+    }
+
+    /// More entries than listed are let through: nothing is lost by them.
+    fn check(&self, listed: &ManifestFile) -> Result<()> {
+        let counts = [listed.existing_files_count, listed.added_files_count, listed.deleted_files_count];
+        let wanted = counts.into_iter().try_fold(0i64, |sum, count| count.map(|count| sum + i64::from(count.max(0))));
+        match wanted {
+            Some(wanted) if wanted.unsigned_abs() > self.entries() as u64 => Err(Error::corrupt(
+                "manifest",
+                format!("holds {} entries where its manifest list says {wanted}", self.entries()),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl ManifestHeader {
@@ -191,7 +291,49 @@ impl Entries {
 
     /// The entries that `keep` has true for.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
-        self.map(|array| arrow_select::filter::filter(array, keep))
+        // One look at the mask for all columns.
+        let filter = FilterBuilder::new(keep).optimize().build();
+        self.map(|array| filter.filter(array))
+    }
+
+    /// Bytes that the columns take.
+    pub fn memory(&self) -> usize {
+        let plain: [&dyn Array; 21] = [
+            &self.position,
+            &self.status,
+            &self.snapshot_id,
+            &self.sequence_number,
+            &self.file_sequence_number,
+            &self.content,
+            &self.file_path,
+            &self.file_format,
+            &self.partition,
+            &*self.tuples,
+            &self.tuple_of,
+            &self.record_count,
+            &self.file_size_in_bytes,
+            &self.key_metadata,
+            &self.split_offsets,
+            &self.equality_ids,
+            &self.sort_order_id,
+            &self.first_row_id,
+            &self.referenced_data_file,
+            &self.content_offset,
+            &self.content_size_in_bytes,
+        ];
+        let metrics = [
+            &self.column_sizes,
+            &self.value_counts,
+            &self.null_value_counts,
+            &self.nan_value_counts,
+            &self.lower_bounds,
+            &self.upper_bounds,
+        ];
+        let header = [&self.header.schema, &self.header.partition_spec].into_iter().flatten().map(String::capacity);
+        plain.iter().map(|array| array.get_array_memory_size()).sum::<usize>()
+            + metrics.iter().filter_map(|map| map.as_ref()).map(|map| map.as_array().get_array_memory_size()).sum::<usize>()
+            + header.sum::<usize>()
+            + self.metrics_read.as_ref().map_or(0, |read| read.inner().capacity())
     }
 
     /// The entries of these places, in this order.
@@ -208,12 +350,12 @@ impl Entries {
 
     fn map(
         &self,
-        change: impl Fn(&dyn Array) -> Result<arrow_array::ArrayRef, arrow_schema::ArrowError>,
+        change: impl Fn(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>,
     ) -> Result<Self> {
         /// The changed column, in its own type.
         fn changed<T: Clone + 'static>(
             array: &dyn Array,
-            change: impl Fn(&dyn Array) -> Result<arrow_array::ArrayRef, arrow_schema::ArrowError>,
+            change: impl Fn(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>,
         ) -> Result<T> {
             let made = change(array).map_err(|error| Error::invalid(error.to_string()))?;
             made.as_any().downcast_ref::<T>().cloned().ok_or_else(|| Error::invalid("a column changed its type"))
@@ -221,8 +363,14 @@ impl Entries {
         let metric = |map: &Option<MetricMap>| -> Result<Option<MetricMap>> {
             map.as_ref().map(|map| changed(map.as_array(), &change).map(MetricMap::from_array)).transpose()
         };
+        let metrics_read = self.metrics_read.as_ref().map(|read| {
+            let read: BooleanArray = changed(&BooleanArray::new(read.clone(), None), &change)?;
+            Ok::<_, Error>(read.values().clone())
+        });
         Ok(Self {
             header: self.header.clone(),
+            tally: self.tally,
+            metrics_read: metrics_read.transpose()?,
             position: changed(&self.position, &change)?,
             status: changed(&self.status, &change)?,
             snapshot_id: changed(&self.snapshot_id, &change)?,
@@ -233,6 +381,8 @@ impl Entries {
             file_format: changed(&self.file_format, &change)?,
             partition: changed(&self.partition, &change)?,
             partition_type: self.partition_type.clone(),
+            tuples: self.tuples.clone(),
+            tuple_of: changed(&self.tuple_of, &change)?,
             record_count: changed(&self.record_count, &change)?,
             file_size_in_bytes: changed(&self.file_size_in_bytes, &change)?,
             column_sizes: metric(&self.column_sizes)?,

@@ -76,12 +76,21 @@ impl FieldIds {
         }
     }
 
-    /// These fields.
+    /// These fields; none of them is [`FieldIds::None`].
     pub fn only(ids: impl IntoIterator<Item = i32>) -> Self {
         let mut ids: Vec<i32> = ids.into_iter().collect();
         ids.sort_unstable();
         ids.dedup();
-        Self::Only(ids.into())
+        if ids.is_empty() { Self::None } else { Self::Only(ids.into()) }
+    }
+
+    /// Whether all fields of the other are among these.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) | (_, Self::None) => true,
+            (Self::Only(_), Self::Only(ids)) => ids.iter().all(|id| self.contains(*id)),
+            (Self::None | Self::Only(_), _) => false,
+        }
     }
 
     #[inline]
@@ -141,6 +150,29 @@ impl Metrics {
             lower_bounds: ids.clone(),
             upper_bounds: ids,
         }
+    }
+
+    /// The metrics of both.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        Self {
+            column_sizes: self.column_sizes.union(&other.column_sizes),
+            value_counts: self.value_counts.union(&other.value_counts),
+            null_value_counts: self.null_value_counts.union(&other.null_value_counts),
+            nan_value_counts: self.nan_value_counts.union(&other.nan_value_counts),
+            lower_bounds: self.lower_bounds.union(&other.lower_bounds),
+            upper_bounds: self.upper_bounds.union(&other.upper_bounds),
+        }
+    }
+
+    /// Whether all metrics of the other are among these.
+    pub fn covers(&self, other: &Self) -> bool {
+        Metric::ALL.into_iter().all(|metric| self.of(metric).covers(other.of(metric)))
+    }
+
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::none()
     }
 
     pub(super) fn of(&self, metric: Metric) -> &FieldIds {

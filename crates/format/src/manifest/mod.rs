@@ -17,9 +17,10 @@ mod steps;
 pub mod write;
 
 pub use data_file::{DataFile, ManifestEntry};
-pub use entries::{Entries, ReadOptions};
+pub use entries::{Entries, ReadOptions, Reader, Tally};
 pub use list::{FieldSummary, ManifestFile};
 pub use metrics::{FieldIds, MetricMap, Metrics};
+pub use partition::arrow_fields as partition_fields;
 
 use std::fmt;
 

@@ -10,9 +10,10 @@ use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Time64MicrosecondType,
     TimestampMicrosecondType, TimestampNanosecondType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, NullArray, StructArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, NullArray, StructArray, UInt32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
 use arrow_schema::{DataType, Field as ArrowField, Fields, TimeUnit};
+use arrow_select::take::take;
 
 use crate::avro::{Cursor, Fault, Logical, Schema, Skip};
 use crate::types::{Field, PrimitiveType, StructType, Type};
@@ -499,20 +500,36 @@ pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
     }
 }
 
+/// The Arrow fields of a partition type, as [`Entries::partition`](super::Entries) has them.
+pub fn arrow_fields(ty: &StructType) -> Fields {
+    let field = |field: &Field| arrow_field(field, arrow_type(field.ty.as_primitive().unwrap_or(&PrimitiveType::Unknown)));
+    ty.fields.iter().map(field).collect()
+}
+
+fn arrow_field(field: &Field, data_type: DataType) -> ArrowField {
+    let id = [("PARQUET:field_id".to_owned(), field.id.to_string())];
+    ArrowField::new(&field.name, data_type, true).with_metadata(std::collections::HashMap::from(id))
+}
+
 /// The columns as one struct column of `rows` rows; field ids stand in the fields' metadata (`PARQUET:field_id`).
 pub(super) fn finish(columns: Vec<PartitionColumn>, fields: &[Field], rows: usize) -> Result<StructArray> {
     let mut arrays = Vec::with_capacity(columns.len());
     let mut arrow = Vec::with_capacity(columns.len());
     for (column, field) in columns.into_iter().zip(fields) {
         let array = column.finish(&field.name)?;
-        let id = [("PARQUET:field_id".to_owned(), field.id.to_string())];
-        arrow.push(
-            ArrowField::new(&field.name, array.data_type().clone(), true)
-                .with_metadata(std::collections::HashMap::from(id)),
-        );
+        arrow.push(arrow_field(field, array.data_type().clone()));
         arrays.push(array);
     }
     let made = StructArray::try_new_with_length(Fields::from(arrow), arrays, None, rows);
+    made.map_err(|error| Error::corrupt("partition", error.to_string()))
+}
+
+/// The tuple of each row.
+pub(super) fn of_rows(tuples: &StructArray, tuple_of: &UInt32Array) -> Result<StructArray> {
+    let columns = tuples.columns().iter().map(|column| take(column, tuple_of, None));
+    let made = columns.collect::<Result<Vec<_>, _>>().and_then(|columns| {
+        StructArray::try_new_with_length(tuples.fields().clone(), columns, None, tuple_of.len())
+    });
     made.map_err(|error| Error::corrupt("partition", error.to_string()))
 }
 

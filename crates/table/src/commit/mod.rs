@@ -10,6 +10,7 @@ mod metadata_file;
 mod prepared;
 mod summary;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use icefield_format::metadata::properties::{
@@ -47,8 +48,8 @@ pub trait Pointer: Send + Sync {
 pub struct Committed {
     /// Location of the metadata file.
     pub location: String,
-    /// Its content.
-    pub metadata: TableMetadata,
+    /// Its content, shared by whatever is made of the table.
+    pub metadata: Arc<TableMetadata>,
 }
 
 /// Writes the first metadata file of a new table; a catalog has yet to be told of it.
@@ -64,7 +65,7 @@ pub fn create_table(storage: &Storage, definition: &TableDefinition) -> Result<C
     }
     let metadata = builder.apply_all(updates)?.build()?;
     let location = write_metadata(storage, &metadata, 0)?;
-    Ok(Committed { location, metadata })
+    Ok(Committed { location, metadata: Arc::new(metadata) })
 }
 
 /// Applies updates to the table as it is when they are applied, if it meets the requirements then.
@@ -156,13 +157,13 @@ fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) ->
     let base_location = pointer.load()?;
     let base = read_metadata(storage, &base_location)?;
     if change.snapshot_id().is_some_and(|id| base.snapshot(id).is_some()) {
-        return Ok(Attempt::Found(Committed { location: base_location, metadata: base }));
+        return Ok(Attempt::Found(Committed { location: base_location, metadata: Arc::new(base) }));
     }
     let updates = change.updates(&base)?;
     let builder = MetadataBuilder::from_base(&base, now_ms()).with_previous_file(base_location.as_str());
     let builder = builder.apply_all(updates)?;
     if builder.changes().is_empty() {
-        return Ok(Attempt::Found(Committed { location: base_location, metadata: base }));
+        return Ok(Attempt::Found(Committed { location: base_location, metadata: Arc::new(base) }));
     }
     let metadata = builder.build()?;
     let version = metadata_file::next_version(&base_location);
@@ -170,7 +171,7 @@ fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) ->
     match pointer.swap(&base_location, &location) {
         Ok(()) => {
             delete_old_metadata(storage, &base, &metadata);
-            Ok(Attempt::Landed(Committed { location, metadata }))
+            Ok(Attempt::Landed(Committed { location, metadata: Arc::new(metadata) }))
         }
         Err(Error::CommitFailed(reason)) => {
             // Certainly not in use; that it stays if it cannot be deleted does no harm.
@@ -178,7 +179,7 @@ fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) ->
             Ok(Attempt::Lost(reason, base.properties().clone()))
         }
         Err(error) => match has_landed(storage, pointer, &location, change.snapshot_id(), &metadata) {
-            true => Ok(Attempt::Landed(Committed { location, metadata })),
+            true => Ok(Attempt::Landed(Committed { location, metadata: Arc::new(metadata) })),
             false => Err(Error::CommitStateUnknown { snapshot_id: change.snapshot_id(), message: error.to_string() }),
         },
     }

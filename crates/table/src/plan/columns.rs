@@ -13,8 +13,17 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
 use icefield_format::types::arrow::field_id;
 
+use super::deletes::{DeleteFile, Deletes};
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
+
+/// Makes batches of planned manifests, all of one schema.
+#[derive(Debug)]
+pub struct PlanColumns {
+    partition: Fields,
+    deletes: StructArray,
+    schema: SchemaRef,
+}
 
 impl Plan {
     /// The plan as a batch.
@@ -24,31 +33,48 @@ impl Plan {
     /// `deletes` (a list of structs: path, content, format, place of a vector, referenced data file, sequence number,
     /// rows, equality ids).
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        let partition = self.partition_fields();
-        let deletes = self.delete_rows()?;
-        let schema = schema(&partition, deletes.fields());
-        let batches = self.manifests.iter().map(|manifest| batch(manifest, &partition, &deletes, &schema));
+        let columns = PlanColumns::new(&self.partition, &self.deletes)?;
+        let batches = self.manifests.iter().map(|manifest| columns.batch(manifest));
         let batches = batches.collect::<Result<Vec<_>>>()?;
-        concat_batches(&schema, &batches).map_err(internal)
+        concat_batches(&columns.schema, &batches).map_err(internal)
     }
+}
 
-    /// Fields of all specs, by id; of two with one id the later wins, unless it holds nothing: version 1 leaves `void`, of
-    /// the source's type, where a field was removed.
-    fn partition_fields(&self) -> Fields {
-        let mut found: Vec<FieldRef> = Vec::new();
-        let tuples = self.manifests.iter().map(|manifest| &manifest.entries.partition);
-        for (field, column) in tuples.flat_map(|tuple| tuple.fields().iter().zip(tuple.columns())) {
-            match found.iter_mut().find(|known| field_id(known) == field_id(field)) {
-                Some(_) if column.null_count() == column.len() => {}
-                Some(known) => *known = field.clone(),
-                None => found.push(field.clone()),
-            }
+/// Partition fields by id; of two with one id the later wins, unless it is `void` (true): version 1 leaves that, of the
+/// source's type, where a field was removed.
+pub(super) fn union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
+    let mut found: Vec<FieldRef> = Vec::new();
+    for (field, void) in all {
+        match found.iter_mut().find(|known| field_id(known) == field_id(&field)) {
+            Some(_) if void => {}
+            Some(known) => *known = field,
+            None => found.push(field),
         }
-        found.iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect::<Vec<_>>().into()
+    }
+    found.into()
+}
+
+impl PlanColumns {
+    /// For a plan with these partition fields and deletes.
+    pub fn new(partition: &Fields, deletes: &Deletes) -> Result<Self> {
+        let deletes = delete_rows(deletes)?;
+        Ok(Self { partition: partition.clone(), schema: schema(partition, deletes.fields()), deletes })
     }
 
-    fn delete_rows(&self) -> Result<StructArray> {
-        let files = || self.deletes.iter().map(|delete| &delete.file);
+    /// The schema of all batches; see [`Plan::to_batch`].
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// A row a data file.
+    pub fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
+        batch(manifest, &self.partition, &self.deletes, &self.schema)
+    }
+}
+
+fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
+        let all = deletes.iter().collect::<Result<Vec<DeleteFile>>>()?;
+        let files = || all.iter().map(|delete| &delete.file);
         let ids: Vec<Option<&Vec<i32>>> = files().map(|file| file.equality_ids.as_ref()).collect();
         let item = Arc::new(Field::new("element", DataType::Int32, false));
         let flat = Int32Array::from_iter_values(ids.iter().copied().flatten().flatten().copied());
@@ -77,7 +103,7 @@ impl Plan {
             (
                 "data_sequence_number",
                 false,
-                Arc::new(Int64Array::from_iter_values(self.deletes.iter().map(|delete| delete.sequence_number))),
+                Arc::new(Int64Array::from_iter_values(all.iter().map(|delete| delete.sequence_number))),
             ),
             ("record_count", false, Arc::new(Int64Array::from_iter_values(files().map(|file| file.record_count)))),
             ("equality_ids", true, Arc::new(ids)),
@@ -86,8 +112,7 @@ impl Plan {
             columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
         let fields: Fields = fields.collect();
         let columns = columns.into_iter().map(|(_, _, column)| column).collect();
-        StructArray::try_new_with_length(fields, columns, None, self.deletes.len()).map_err(internal)
-    }
+        StructArray::try_new_with_length(fields, columns, None, all.len()).map_err(internal)
 }
 
 fn schema(partition: &Fields, deletes: &Fields) -> SchemaRef {

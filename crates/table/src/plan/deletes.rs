@@ -6,14 +6,19 @@
 //! | position deletes of one file | that path | likewise |
 //! | position deletes | the same spec and partition | likewise |
 //! | equality deletes | the same spec and partition, or any if its spec is unpartitioned | a smaller sequence number, and bounds that meet |
+//!
+//! Delete files stay in the columns they were read to; a place counts them through. What is looked up by partition is looked
+//! up once for each partition of a manifest.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use arrow_array::Array;
+use arrow_array::{Array, BinaryArray, Int64Array};
+use hashbrown::{DefaultHashBuilder, HashTable};
 use icefield_format::expr::Datum;
-use icefield_format::manifest::{DataFile, Entries, FileContent};
+use icefield_format::manifest::{DataFile, Entries, FileContent, MetricMap};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_format::value::Value;
@@ -35,25 +40,124 @@ pub struct DeleteFile {
 impl DeleteFile {
     /// Whether it is a deletion vector.
     pub fn is_vector(&self) -> bool {
-        self.file.file_format.eq_ignore_ascii_case("puffin")
+        is_vector(&self.file.file_format)
+    }
+}
+
+fn is_vector(format: &str) -> bool {
+    format.eq_ignore_ascii_case("puffin")
+}
+
+/// What kind of delete file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteKind {
+    /// Positions of one or more data files.
+    Positions,
+    /// The positions of one data file, in a Puffin file.
+    Vector,
+    /// Values of deleted rows.
+    Equality,
+}
+
+/// The delete files of a plan, in columns; data files name them by place.
+#[derive(Debug, Clone, Default)]
+pub struct Deletes {
+    sources: Vec<Source>,
+    /// The first place of each source.
+    starts: Vec<usize>,
+    len: usize,
+}
+
+/// The delete files of one manifest.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The manifest's partition spec.
+    pub spec_id: i32,
+    /// The files.
+    pub entries: Arc<Entries>,
+}
+
+impl Deletes {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
-    /// The one data file that it is about: named, or the only path between its bounds.
-    fn referenced(&self) -> Option<&str> {
-        if let Some(path) = &self.file.referenced_data_file {
-            return Some(path);
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The manifests of delete files.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    fn find(&self, place: u32) -> Result<(&Source, usize)> {
+        let place = place as usize;
+        let at = self.starts.partition_point(|start| *start <= place).wrapping_sub(1);
+        let row = self.starts.get(at).map(|start| place - start);
+        let found = self.sources.get(at).zip(row).filter(|(source, row)| *row < source.entries.len());
+        found.ok_or_else(|| Error::Internal("a delete file without a place".to_owned()))
+    }
+
+    /// A delete file as values.
+    pub fn get(&self, place: u32) -> Result<DeleteFile> {
+        let (source, row) = self.find(place)?;
+        Ok(DeleteFile {
+            sequence_number: sequence_number(&source.entries, row),
+            file: source.entries.file(row, source.spec_id)?,
+        })
+    }
+
+    /// Every delete file as values, in the order of their places.
+    pub fn iter(&self) -> impl Iterator<Item = Result<DeleteFile>> {
+        (0..u32::try_from(self.len).unwrap_or(u32::MAX)).map(|place| self.get(place))
+    }
+
+    /// The kind of a delete file.
+    pub fn kind(&self, place: u32) -> Result<DeleteKind> {
+        let (source, row) = self.find(place)?;
+        kind(&source.entries, row)
+    }
+
+    /// Rows of a delete file: of a vector as many as it deletes.
+    pub fn record_count(&self, place: u32) -> Result<i64> {
+        let (source, row) = self.find(place)?;
+        Ok(source.entries.record_count.value(row))
+    }
+
+    /// Bytes that are read of a delete file.
+    pub fn content_size(&self, place: u32) -> Result<i64> {
+        let (source, row) = self.find(place)?;
+        let entries = &source.entries;
+        let of_content = &entries.content_size_in_bytes;
+        Ok(if of_content.is_valid(row) { of_content.value(row) } else { entries.file_size_in_bytes.value(row) })
+    }
+
+    fn push(&mut self, source: Source) -> Result<u32> {
+        let start = u32::try_from(self.len).ok();
+        self.starts.push(self.len);
+        self.len += source.entries.len();
+        self.sources.push(source);
+        start
+            .filter(|_| u32::try_from(self.len).is_ok())
+            .ok_or_else(|| Error::unsupported("more than 2^32 delete files"))
+    }
+}
+
+fn sequence_number(entries: &Entries, row: usize) -> i64 {
+    if entries.sequence_number.is_valid(row) { entries.sequence_number.value(row) } else { 0 }
+}
+
+fn kind(entries: &Entries, row: usize) -> Result<DeleteKind> {
+    match entries.content_of(row)? {
+        FileContent::EqualityDeletes => Ok(DeleteKind::Equality),
+        FileContent::PositionDeletes if is_vector(entries.file_format.value(row)) => Ok(DeleteKind::Vector),
+        FileContent::PositionDeletes => Ok(DeleteKind::Positions),
+        FileContent::Data => {
+            Err(Error::corrupt_file(entries.file_path.value(row), "a data file in a manifest of deletes"))
         }
-        let find = |bounds: &'_ Option<Vec<(i32, Vec<u8>)>>| {
-            let found = bounds.as_ref()?.iter().find(|(id, _)| *id == PATH_ID)?;
-            Some(found.1.clone())
-        };
-        let (lower, upper) = (find(&self.file.lower_bounds)?, find(&self.file.upper_bounds)?);
-        if lower != upper {
-            return None;
-        }
-        let bounds = self.file.lower_bounds.as_ref()?;
-        let (_, bytes) = bounds.iter().find(|(id, _)| *id == PATH_ID)?;
-        std::str::from_utf8(bytes).ok()
     }
 }
 
@@ -81,13 +185,41 @@ impl DeleteLinks {
 #[derive(Debug)]
 pub struct DeleteIndex {
     schema: Arc<Schema>,
-    files: Vec<DeleteFile>,
-    vectors: HashMap<String, u32>,
-    positions_of_path: HashMap<String, Vec<u32>>,
+    files: Deletes,
+    sequence_numbers: Vec<i64>,
+    vectors: ByPath,
+    positions_of_path: ByPath,
     positions_of_partition: HashMap<Vec<u8>, Vec<u32>>,
     equality_of_partition: HashMap<Vec<u8>, Vec<u32>>,
     equality_everywhere: Vec<u32>,
+    equality: HashMap<u32, Vec<(i32, Column)>>,
     equality_ids: BTreeSet<i32>,
+}
+
+/// Places by the path of the data file that they are about.
+#[derive(Debug, Default)]
+struct ByPath {
+    hasher: DefaultHashBuilder,
+    table: HashTable<(Box<str>, Vec<u32>)>,
+}
+
+impl ByPath {
+    fn get(&self, path: &str) -> &[u32] {
+        if self.table.is_empty() {
+            return &[];
+        }
+        let found = self.table.find(self.hasher.hash_one(path), |(known, _)| **known == *path);
+        found.map_or(&[], |(_, places)| places)
+    }
+
+    fn add(&mut self, path: &str, place: u32) -> &[u32] {
+        let hash = self.hasher.hash_one(path);
+        let hasher = &self.hasher;
+        let slot = self.table.entry(hash, |(known, _)| **known == *path, |(known, _)| hasher.hash_one(&**known));
+        let slot = slot.or_insert_with(|| (path.into(), Vec::new())).into_mut();
+        slot.1.push(place);
+        &slot.1
+    }
 }
 
 impl DeleteIndex {
@@ -95,50 +227,77 @@ impl DeleteIndex {
     pub fn new(schema: Arc<Schema>) -> Self {
         Self {
             schema,
-            files: Vec::new(),
-            vectors: HashMap::new(),
-            positions_of_path: HashMap::new(),
+            files: Deletes::default(),
+            sequence_numbers: Vec::new(),
+            vectors: ByPath::default(),
+            positions_of_path: ByPath::default(),
             positions_of_partition: HashMap::new(),
             equality_of_partition: HashMap::new(),
             equality_everywhere: Vec::new(),
+            equality: HashMap::new(),
             equality_ids: BTreeSet::new(),
         }
     }
 
-    /// Adds a delete file.
-    pub fn add(&mut self, spec: &PartitionSpec, file: DeleteFile) -> Result<()> {
-        let place = u32::try_from(self.files.len()).map_err(|_| Error::unsupported("more than 2^32 delete files"))?;
-        match file.file.content {
-            FileContent::Data => {
-                return Err(Error::corrupt_file(&file.file.file_path, "a data file in a manifest of deletes"));
-            }
-            FileContent::EqualityDeletes => {
-                self.equality_ids.extend(file.file.equality_ids.iter().flatten());
-                if spec.is_unpartitioned() {
-                    self.equality_everywhere.push(place);
-                } else {
-                    let key = partition_key(spec.spec_id, &file.file.partition);
-                    self.equality_of_partition.entry(key).or_default().push(place);
+    /// Adds the delete files of a manifest.
+    pub fn add(&mut self, spec: &PartitionSpec, entries: Arc<Entries>) -> Result<()> {
+        let start = self.files.push(Source { spec_id: spec.spec_id, entries: entries.clone() })?;
+        let mut keys = Keys::new(spec, &entries);
+        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(PATH_ID));
+        let (lower, upper) = (bounds(&entries.lower_bounds), bounds(&entries.upper_bounds));
+        let mut columns: HashMap<i32, Columns> = HashMap::new();
+        for (row, place) in (0..entries.len()).zip(start..) {
+            self.sequence_numbers.push(sequence_number(&entries, row));
+            match kind(&entries, row)? {
+                DeleteKind::Equality => {
+                    let ids = equality_ids(&entries, row);
+                    let of_file = ids.iter().map(|id| {
+                        let columns = columns.entry(*id).or_insert_with(|| Columns::new(&entries, *id));
+                        (*id, columns.get(row))
+                    });
+                    self.equality.insert(place, of_file.collect());
+                    self.equality_ids.extend(ids);
+                    if spec.is_unpartitioned() {
+                        self.equality_everywhere.push(place);
+                    } else {
+                        let key = keys.of(row)?.to_vec();
+                        self.equality_of_partition.entry(key).or_default().push(place);
+                    }
                 }
-            }
-            FileContent::PositionDeletes if file.is_vector() => {
-                let path = file.file.referenced_data_file.clone().ok_or_else(|| {
-                    Error::corrupt_file(&file.file.file_path, "a deletion vector that references no data file")
-                })?;
-                if self.vectors.insert(path.clone(), place).is_some() {
-                    return Err(Error::corrupt_file(path, "the snapshot has two deletion vectors for this data file"));
+                DeleteKind::Vector => {
+                    let named = &entries.referenced_data_file;
+                    if !named.is_valid(row) {
+                        let message = "a deletion vector that references no data file";
+                        return Err(Error::corrupt_file(entries.file_path.value(row), message));
+                    }
+                    let path = named.value(row);
+                    if self.vectors.add(path, place).len() > 1 {
+                        let message = "the snapshot has two deletion vectors for this data file";
+                        return Err(Error::corrupt_file(path, message));
+                    }
                 }
+                DeleteKind::Positions => match referenced(&entries, row, lower.as_ref(), upper.as_ref()) {
+                    Some(path) => {
+                        self.positions_of_path.add(path, place);
+                    }
+                    None => {
+                        let key = keys.of(row)?.to_vec();
+                        self.positions_of_partition.entry(key).or_default().push(place);
+                    }
+                },
             }
-            FileContent::PositionDeletes => match file.referenced() {
-                Some(path) => self.positions_of_path.entry(path.to_owned()).or_default().push(place),
-                None => {
-                    let key = partition_key(spec.spec_id, &file.file.partition);
-                    self.positions_of_partition.entry(key).or_default().push(place);
-                }
-            },
         }
-        self.files.push(file);
         Ok(())
+    }
+
+    /// Sorts what was added.
+    pub fn finish(&mut self) {
+        let numbers = &self.sequence_numbers;
+        let by_number = |place: &u32| numbers.get(*place as usize).copied().unwrap_or(0);
+        self.equality_everywhere.sort_by_key(by_number);
+        self.equality_of_partition.values_mut().for_each(|places| places.sort_by_key(by_number));
+        self.positions_of_partition.values_mut().for_each(|places| places.sort_by_key(by_number));
+        self.positions_of_path.table.iter_mut().for_each(|(_, places)| places.sort_by_key(by_number));
     }
 
     /// Columns of the equality deletes: their metrics in data files tell which of them can meet.
@@ -146,9 +305,14 @@ impl DeleteIndex {
         &self.equality_ids
     }
 
-    /// The files, in the order of their places.
-    pub fn into_files(self) -> Arc<Vec<DeleteFile>> {
-        Arc::new(self.files)
+    /// The files.
+    pub fn files(&self) -> &Deletes {
+        &self.files
+    }
+
+    /// The files alone.
+    pub fn into_files(self) -> Deletes {
+        self.files
     }
 
     /// The deletes of each data file of a manifest; none where there are none at all.
@@ -157,95 +321,203 @@ impl DeleteIndex {
             return Ok(None);
         }
         let by_partition = !self.positions_of_partition.is_empty() || !self.equality_of_partition.is_empty();
-        let mut links = DeleteLinks { offsets: vec![0], places: Vec::new() };
+        let mut keys = Keys::new(spec, entries);
+        // What the partition of each tuple has: looked up once.
+        let mut found: Vec<Option<OfPartition<'_>>> = vec![None; entries.tuples.len()];
+        let has_equality = !self.equality.is_empty();
+        let columns: HashMap<i32, Columns> = match has_equality {
+            true => self.equality_ids.iter().map(|id| (*id, Columns::new(entries, *id))).collect(),
+            false => HashMap::new(),
+        };
+        let mut links = DeleteLinks { offsets: Vec::with_capacity(entries.len() + 1), places: Vec::new() };
+        links.offsets.push(0);
         for row in 0..entries.len() {
-            let key = if by_partition { partition_key(spec.spec_id, &entries.partition_of(row)?) } else { Vec::new() };
-            self.link(entries, row, &key, &mut links.places)?;
+            let tuple = entries.tuple_of.value(row) as usize;
+            let of_partition = match found.get_mut(tuple) {
+                Some(slot) if by_partition => match slot {
+                    Some(known) => *known,
+                    None => *slot.insert(self.of_partition(keys.of(row)?)),
+                },
+                _ => OfPartition::default(),
+            };
+            self.link(entries, row, of_partition, &columns, &mut links.places)?;
             let end = u32::try_from(links.places.len()).map_err(|_| Error::unsupported("more than 2^32 links"))?;
             links.offsets.push(end);
         }
         Ok(if links.places.is_empty() { None } else { Some(links) })
     }
 
-    fn link(&self, entries: &Entries, row: usize, key: &[u8], out: &mut Vec<u32>) -> Result<()> {
-        let sequence = if entries.sequence_number.is_valid(row) { entries.sequence_number.value(row) } else { 0 };
-        let path = entries.file_path.value(row);
-        for &place in self.equality_everywhere.iter().chain(self.equality_of_partition.get(key).into_iter().flatten()) {
-            let delete = self.file(place)?;
-            if sequence < delete.sequence_number && self.may_meet(entries, row, &delete.file) {
-                out.push(place);
-            }
+    fn of_partition(&self, key: &[u8]) -> OfPartition<'_> {
+        OfPartition {
+            positions: self.positions_of_partition.get(key).map_or(&[], Vec::as_slice),
+            equality: self.equality_of_partition.get(key).map_or(&[], Vec::as_slice),
         }
-        if let Some(&place) = self.vectors.get(path) {
-            let vector = self.file(place)?;
-            if vector.sequence_number < sequence {
-                return Err(Error::corrupt_file(
-                    path,
-                    format!(
-                        "its deletion vector has sequence number {}, below the data file's {sequence}",
-                        vector.sequence_number
-                    ),
-                ));
+    }
+
+    fn link(
+        &self,
+        entries: &Entries,
+        row: usize,
+        of_partition: OfPartition<'_>,
+        columns: &HashMap<i32, Columns>,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let sequence = sequence_number(entries, row);
+        let path = entries.file_path.value(row);
+        for places in [&self.equality_everywhere, of_partition.equality] {
+            let newer = places.partition_point(|place| self.sequence_number(*place) <= sequence);
+            let newer = places.get(newer..).unwrap_or_default();
+            out.extend(newer.iter().filter(|place| self.may_meet(columns, row, **place)));
+        }
+        if let [place, ..] = self.vectors.get(path) {
+            let number = self.sequence_number(*place);
+            if number < sequence {
+                let message =
+                    format!("its deletion vector has sequence number {number}, below the data file's {sequence}");
+                return Err(Error::corrupt_file(path, message));
             }
-            out.push(place);
+            out.push(*place);
             return Ok(());
         }
-        let of_path = self.positions_of_path.get(path).into_iter().flatten();
-        for &place in self.positions_of_partition.get(key).into_iter().flatten().chain(of_path) {
-            if sequence <= self.file(place)?.sequence_number {
-                out.push(place);
-            }
+        for places in [of_partition.positions, self.positions_of_path.get(path)] {
+            let reaching = places.partition_point(|place| self.sequence_number(*place) < sequence);
+            out.extend(places.get(reaching..).unwrap_or_default());
         }
         Ok(())
     }
 
-    fn file(&self, place: u32) -> Result<&DeleteFile> {
-        self.files.get(place as usize).ok_or_else(|| Error::Internal("a delete file without a place".to_owned()))
+    fn sequence_number(&self, place: u32) -> i64 {
+        self.sequence_numbers.get(place as usize).copied().unwrap_or(0)
     }
 
     /// Whether rows of an equality delete file may equal rows of a data file, as far as the metrics of both tell.
-    fn may_meet(&self, entries: &Entries, row: usize, delete: &DataFile) -> bool {
-        let ids = delete.equality_ids.iter().flatten();
-        ids.copied().all(|id| {
-            let Some(ty) = self.schema.find_field(id).and_then(|field| field.ty.as_primitive()) else { return true };
-            column_may_meet(ty, &Column::of_entry(entries, row, id), &Column::of_file(delete, id))
+    fn may_meet(&self, columns: &HashMap<i32, Columns>, row: usize, place: u32) -> bool {
+        self.equality.get(&place).into_iter().flatten().all(|(id, delete)| {
+            let Some(ty) = self.schema.find_field(*id).and_then(|field| field.ty.as_primitive()) else { return true };
+            columns.get(id).is_none_or(|columns| column_may_meet(ty, &columns.borrow(row), &delete.borrow()))
         })
     }
 }
 
-/// What the metrics of a file say about one of its columns.
-struct Column {
+/// What applies to all data files of a partition, if sequence numbers and metrics let it.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfPartition<'a> {
+    positions: &'a [u32],
+    equality: &'a [u32],
+}
+
+/// The partitions of a manifest as bytes, each made once.
+struct Keys<'a> {
+    spec_id: i32,
+    entries: &'a Entries,
+    made: Vec<Option<Vec<u8>>>,
+}
+
+impl<'a> Keys<'a> {
+    fn new(spec: &PartitionSpec, entries: &'a Entries) -> Self {
+        Self { spec_id: spec.spec_id, entries, made: vec![None; entries.tuples.len()] }
+    }
+
+    fn of(&mut self, row: usize) -> Result<&[u8]> {
+        let tuple = self.entries.tuple_of.value(row) as usize;
+        let (spec_id, entries) = (self.spec_id, self.entries);
+        let lost = || Error::Internal("an entry without a partition tuple".to_owned());
+        let slot = self.made.get_mut(tuple).ok_or_else(lost)?;
+        Ok(match slot {
+            Some(key) => key,
+            None => slot.insert(partition_key(spec_id, &entries.tuple(tuple)?)),
+        })
+    }
+}
+
+fn equality_ids(entries: &Entries, row: usize) -> Vec<i32> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    if !entries.equality_ids.is_valid(row) {
+        return Vec::new();
+    }
+    let list = entries.equality_ids.value(row);
+    list.as_primitive_opt::<Int32Type>().map_or_else(Vec::new, |ids| ids.values().to_vec())
+}
+
+/// The one data file that position deletes are about: named, or the only path between their bounds.
+fn referenced<'a>(
+    entries: &'a Entries,
+    row: usize,
+    lower: Option<&'a BinaryArray>,
+    upper: Option<&'a BinaryArray>,
+) -> Option<&'a str> {
+    let named = &entries.referenced_data_file;
+    if named.is_valid(row) {
+        return Some(named.value(row));
+    }
+    let (lower, upper) = (lower?, upper?);
+    if !lower.is_valid(row) || !upper.is_valid(row) || lower.value(row) != upper.value(row) {
+        return None;
+    }
+    std::str::from_utf8(lower.value(row)).ok()
+}
+
+/// The metrics of one column in the files of a manifest.
+#[derive(Debug)]
+struct Columns {
+    values: Option<Int64Array>,
+    nulls: Option<Int64Array>,
+    lower: Option<BinaryArray>,
+    upper: Option<BinaryArray>,
+}
+
+/// What the metrics of a file say about one of its columns; `B` holds the bounds.
+#[derive(Debug, Clone, Copy)]
+struct Of<B> {
     values: Option<i64>,
     nulls: Option<i64>,
-    lower: Option<Vec<u8>>,
-    upper: Option<Vec<u8>>,
+    lower: Option<B>,
+    upper: Option<B>,
+}
+
+type Column = Of<Box<[u8]>>;
+
+impl Columns {
+    fn new(entries: &Entries, id: i32) -> Self {
+        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
+        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(id));
+        Self {
+            values: counts(&entries.value_counts),
+            nulls: counts(&entries.null_value_counts),
+            lower: bounds(&entries.lower_bounds),
+            upper: bounds(&entries.upper_bounds),
+        }
+    }
+
+    fn borrow(&self, row: usize) -> Of<&[u8]> {
+        fn count(array: &Option<Int64Array>, row: usize) -> Option<i64> {
+            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
+        }
+        fn bound(array: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
+            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
+        }
+        Of {
+            values: count(&self.values, row),
+            nulls: count(&self.nulls, row),
+            lower: bound(&self.lower, row),
+            upper: bound(&self.upper, row),
+        }
+    }
+
+    fn get(&self, row: usize) -> Column {
+        let of = self.borrow(row);
+        Of { values: of.values, nulls: of.nulls, lower: of.lower.map(Box::from), upper: of.upper.map(Box::from) }
+    }
 }
 
 impl Column {
-    fn of_entry(entries: &Entries, row: usize, id: i32) -> Self {
-        let count = |map: &Option<icefield_format::manifest::MetricMap>| {
-            map.as_ref().and_then(|map| map.counts_of(row)).and_then(|all| get(&all, id).copied())
-        };
-        let bound = |map: &Option<icefield_format::manifest::MetricMap>| {
-            map.as_ref().and_then(|map| map.bounds_of(row)).and_then(|all| get(&all, id).cloned())
-        };
-        Self {
-            values: count(&entries.value_counts),
-            nulls: count(&entries.null_value_counts),
-            lower: bound(&entries.lower_bounds),
-            upper: bound(&entries.upper_bounds),
-        }
+    fn borrow(&self) -> Of<&[u8]> {
+        Of { values: self.values, nulls: self.nulls, lower: self.lower.as_deref(), upper: self.upper.as_deref() }
     }
+}
 
-    fn of_file(file: &DataFile, id: i32) -> Self {
-        Self {
-            values: file.value_counts.as_ref().and_then(|all| get(all, id).copied()),
-            nulls: file.null_value_counts.as_ref().and_then(|all| get(all, id).copied()),
-            lower: file.lower_bounds.as_ref().and_then(|all| get(all, id).cloned()),
-            upper: file.upper_bounds.as_ref().and_then(|all| get(all, id).cloned()),
-        }
-    }
-
+impl<B> Of<B> {
     fn all_null(&self) -> bool {
         self.values.is_some() && self.values == self.nulls
     }
@@ -255,12 +527,8 @@ impl Column {
     }
 }
 
-fn get<T>(all: &[(i32, T)], id: i32) -> Option<&T> {
-    all.iter().find(|(found, _)| *found == id).map(|(_, value)| value)
-}
-
-fn column_may_meet(ty: &PrimitiveType, data: &Column, delete: &Column) -> bool {
-    let some_null = |column: &Column| column.nulls.is_none_or(|nulls| nulls > 0);
+fn column_may_meet(ty: &PrimitiveType, data: &Of<&[u8]>, delete: &Of<&[u8]>) -> bool {
+    let some_null = |column: &Of<&[u8]>| column.nulls.is_none_or(|nulls| nulls > 0);
     if some_null(data) && some_null(delete) {
         return true;
     }

@@ -1,37 +1,43 @@
 //! Scan planning ("Scan Planning"): snapshot, manifests, pruned files with their deletes, tasks.
 //!
-//! A [`Scan`] says what is wanted; [`Scan::plan`] reads the manifest list, drops manifests by their partition summaries,
-//! decodes the others in columns and in parallel, drops files by partition and then by metrics, and links deletes. Nothing
-//! here makes an object for each file: a [`Plan`] holds the columns of the manifests, and [`split`] and [`columns`] turn
-//! them into tasks or into one Arrow table.
+//! A [`Scan`] says what is wanted. [`Scan::plan_stream`] reads the manifest list, drops manifests by their partition
+//! summaries, reads delete files whole, and then gives the data files manifest by manifest, in the order of the list: decoded
+//! in columns and in parallel, or taken from the [`cache`], less the files that their partition or their metrics exclude, with
+//! their deletes linked. [`Scan::plan`] collects them. Nothing here makes an object for each file: a [`Plan`] holds the columns
+//! of the manifests, and [`split`] and [`columns`] turn them into tasks or into Arrow tables.
+//!
+//! Memory: a plan takes what its files take; a stream takes the delete files, and of the data files what is under way, which
+//! is bounded by [`pipeline`]; both, beside the cache.
 
+pub mod bounds;
+pub mod cache;
 pub mod columns;
+pub mod count;
 pub mod deletes;
 pub mod manifests;
+pub mod pipeline;
 pub mod prune;
 pub mod report;
 pub mod split;
+mod stream;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arrow_schema::Fields;
 use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expr, Expression};
-use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{Entries, ManifestContent, Metrics};
+use icefield_format::manifest::{Entries, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::read::stream::BatchStream;
 use crate::read::task::{FilePart, ReadTask, Wanted};
-use crate::runtime;
 use crate::storage::Storage;
-use deletes::{DeleteFile, DeleteIndex, DeleteLinks};
-use prune::Pruner;
+use deletes::{DeleteLinks, Deletes};
 pub use report::ScanReport;
 use split::{Piece, SplitOptions};
+pub use stream::PlanStream;
 
 /// Bytes of a file that one thread of this process reads in one go.
 const LOCAL_SPLIT: i64 = 32 << 20;
@@ -55,6 +61,8 @@ pub struct Scan {
     pub metrics: Metrics,
     /// Bounds of what is read.
     pub limits: Limits,
+    /// Whether the [`cache`] of this process may be used.
+    pub cached: bool,
 }
 
 /// The snapshot of a scan: at most one of these is set.
@@ -73,8 +81,10 @@ pub struct At {
 pub struct Plan {
     /// Data files, manifest by manifest.
     pub manifests: Vec<PlannedManifest>,
-    /// Delete files that at least one manifest of the snapshot holds; data files name them by place.
-    pub deletes: Arc<Vec<DeleteFile>>,
+    /// Delete files that may apply; data files name them by place.
+    pub deletes: Arc<Deletes>,
+    /// Partition fields of all specs that were looked at.
+    pub partition: Fields,
     /// What was looked at and what was skipped.
     pub report: ScanReport,
 }
@@ -85,7 +95,7 @@ pub struct PlannedManifest {
     /// The manifest's partition spec.
     pub spec_id: i32,
     /// The files.
-    pub entries: Entries,
+    pub entries: Arc<Entries>,
     /// For each file the place of its residual in `residuals`.
     pub residual_places: Vec<u32>,
     /// What is left to test of rows, by partition.
@@ -113,66 +123,20 @@ impl Scan {
             case_sensitive: true,
             metrics: Metrics::none(),
             limits: Limits::default(),
+            cached: true,
         })
     }
 
     /// Plans the scan.
     pub fn plan(&self) -> Result<Plan> {
-        let filter = self.filter.bind(&self.schema, self.case_sensitive)?;
-        let mut report = ScanReport::default();
-        let manifests = match &self.snapshot {
-            Some(snapshot) => manifests::of_snapshot(&self.storage, &self.metadata, snapshot, &self.limits)?,
-            None => Vec::new(),
-        };
-        let (data, deletes): (Vec<_>, Vec<_>) =
-            manifests.into_iter().partition(|manifest| manifest.content == ManifestContent::Data);
-        let pruner = Pruner::new(self, filter);
-        let (delete_manifests, skipped) = pruner.manifests(deletes)?;
-        report.delete_manifests(delete_manifests.len(), skipped);
-        let (data_manifests, skipped) = pruner.manifests(data)?;
-        report.data_manifests(data_manifests.len(), skipped);
-
-        let index = self.index(&pruner, &delete_manifests, &mut report)?;
-        let wanted = self.metrics_wanted(&pruner, &index);
-        let planned = in_parallel(&data_manifests, |manifest| pruner.read_data(manifest, &wanted, &index))?;
-        let mut plan = Plan { manifests: Vec::with_capacity(planned.len()), deletes: index.into_files(), report };
-        for (manifest, counts) in planned {
-            plan.report.add(&counts);
-            if !manifest.entries.is_empty() {
-                plan.manifests.push(manifest);
-            }
-        }
-        plan.report.count_deletes(&plan.manifests, &plan.deletes);
-        Ok(plan)
+        let mut stream = self.plan_stream()?;
+        let manifests = stream.by_ref().collect::<Result<Vec<_>>>()?;
+        Ok(stream.into_plan(manifests))
     }
 
-    fn index(&self, pruner: &Pruner<'_>, manifests: &[ManifestFile], report: &mut ScanReport) -> Result<DeleteIndex> {
-        let read = in_parallel(manifests, |manifest| pruner.read_deletes(manifest))?;
-        let mut index = DeleteIndex::new(self.schema.clone());
-        for (spec, files, counts) in read {
-            report.add(&counts);
-            for file in files {
-                index.add(&spec, file)?;
-            }
-        }
-        Ok(index)
-    }
-
-    /// Filtered fields and fields of equality deletes, beside what the caller asked for.
-    fn metrics_wanted(&self, pruner: &Pruner<'_>, index: &DeleteIndex) -> Metrics {
-        let ids: BTreeSet<i32> = pruner.filtered_ids().iter().chain(index.equality_ids()).copied().collect();
-        union(&self.metrics, &Metrics::for_filter(ids))
-    }
-}
-
-fn union(left: &Metrics, right: &Metrics) -> Metrics {
-    Metrics {
-        column_sizes: left.column_sizes.union(&right.column_sizes),
-        value_counts: left.value_counts.union(&right.value_counts),
-        null_value_counts: left.null_value_counts.union(&right.null_value_counts),
-        nan_value_counts: left.nan_value_counts.union(&right.nan_value_counts),
-        lower_bounds: left.lower_bounds.union(&right.lower_bounds),
-        upper_bounds: left.upper_bounds.union(&right.upper_bounds),
+    /// Plans the scan: the delete files now, the data files as they are asked for.
+    pub fn plan_stream(&self) -> Result<PlanStream> {
+        PlanStream::new(self)
     }
 }
 
@@ -201,18 +165,6 @@ fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, 
     }
 }
 
-/// Runs `work` for every manifest on the processor pool; the first error wins, the order stays.
-fn in_parallel<T: Send>(
-    manifests: &[ManifestFile],
-    work: impl Fn(&ManifestFile) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    match manifests {
-        [] => Ok(Vec::new()),
-        [one] => Ok(vec![work(one)?]),
-        many => runtime::pool()?.install(|| many.par_iter().map(&work).collect()),
-    }
-}
-
 impl Plan {
     /// How many data files there are.
     pub fn len(&self) -> usize {
@@ -222,21 +174,6 @@ impl Plan {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.manifests.is_empty()
-    }
-
-    /// Rows of all files, if no filter is left to test and nothing is deleted.
-    pub fn exact_row_count(&self) -> Option<i64> {
-        let mut rows = 0i64;
-        for manifest in &self.manifests {
-            let tested = manifest.residuals.iter().any(|residual| *residual != Expression::True);
-            if tested || manifest.deletes.is_some() {
-                return None;
-            }
-            for count in manifest.entries.record_count.values() {
-                rows = rows.checked_add(*count)?;
-            }
-        }
-        Some(rows)
     }
 }
 
@@ -272,19 +209,5 @@ impl Scan {
         let options = SplitOptions { split_size: LOCAL_SPLIT, lookback: 1, open_file_cost: LOCAL_SPLIT };
         let parts = self.tasks(plan, wanted, &options)?.into_iter().flat_map(|task| task.parts).collect();
         ReadTask { wanted: wanted.clone(), parts }.batches(&self.storage, limit)
-    }
-
-    /// The number of rows: from metadata alone where they tell, else by reading no more than the filter needs.
-    pub fn count(&self, limit: Option<usize>) -> Result<i64> {
-        let most = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
-        let plan = self.plan()?;
-        if let Some(rows) = plan.exact_row_count() {
-            return Ok(rows.min(most));
-        }
-        let mut rows = 0i64;
-        for batch in self.rows(&plan, &self.wanted(Some(&[]))?, limit)? {
-            rows = rows.saturating_add(i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX));
-        }
-        Ok(rows)
     }
 }

@@ -3,26 +3,42 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow_array::BooleanArray;
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::Fields;
+use bytes::Bytes;
+use icefield_format::Limits;
 use icefield_format::expr::{
     BoundExpr, Expression, FieldSummary, InclusiveMetrics, Residuals, StatisticsColumns, SummaryEvaluator,
     project_inclusive,
 };
-use icefield_format::manifest::entries::{self, Entries, ReadOptions};
+use icefield_format::manifest::entries::{Entries, ReadOptions, Reader};
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{MetricMap, Metrics};
+use icefield_format::manifest::{FieldIds, MetricMap, Metrics, partition_fields};
+use icefield_format::metadata::TableMetadata;
 use icefield_format::spec::PartitionSpec;
+use icefield_format::transform::Transform;
+use icefield_format::types::arrow::field_id;
 use icefield_format::types::StructType;
 use icefield_format::value::Value;
 
-use super::deletes::{DeleteFile, DeleteIndex};
+use super::cache::{Cached, Decoded, Key, ManifestCache};
+use super::deletes::DeleteIndex;
+use super::pipeline::Work;
 use super::report::FileCounts;
 use super::{PlannedManifest, Scan, manifests};
 use crate::error::{Error, Result};
+use crate::storage::Storage;
 
 /// The filter of a scan, prepared for manifests of any spec.
-pub struct Pruner<'a> {
-    scan: &'a Scan,
+#[derive(Debug)]
+pub struct Pruner {
+    storage: Storage,
+    metadata: Arc<TableMetadata>,
+    limits: Limits,
+    reader: Reader,
+    /// The cache, and the number of this plan there.
+    cache: Option<(&'static ManifestCache, u64)>,
     filter: BoundExpr,
     metrics: InclusiveMetrics,
     filtered: BTreeSet<i32>,
@@ -30,6 +46,7 @@ pub struct Pruner<'a> {
 }
 
 /// The filter as one partition spec sees it.
+#[derive(Debug)]
 struct Prepared {
     spec: Arc<PartitionSpec>,
     partition_type: StructType,
@@ -38,9 +55,27 @@ struct Prepared {
     residuals: Residuals,
 }
 
-impl<'a> Pruner<'a> {
+/// What was fetched of a manifest.
+#[derive(Debug)]
+pub enum Fetched {
+    /// Entries that the cache had, with all metrics that are needed.
+    Cached(Arc<Entries>),
+    /// The bytes; with the metrics to decode and where the cache keeps them.
+    Bytes(Bytes, Box<Decoding>),
+}
+
+/// How a manifest is decoded.
+#[derive(Debug)]
+pub struct Decoding {
+    metrics: Metrics,
+    key: Option<Key>,
+    /// Metrics of all entries, not only of those in partitions that may match: an earlier plan had other partitions.
+    whole: bool,
+}
+
+impl Pruner {
     /// Prepares a filter for every spec of the table.
-    pub fn new(scan: &'a Scan, filter: BoundExpr) -> Self {
+    pub fn new(scan: &Scan, filter: BoundExpr) -> Result<Self> {
         let prepare = |spec: &Arc<PartitionSpec>| {
             let projection = project_inclusive(&filter, spec);
             let prepared = Prepared {
@@ -55,7 +90,39 @@ impl<'a> Pruner<'a> {
         let specs = scan.metadata.partition_specs().iter().map(prepare).collect();
         let metrics = InclusiveMetrics::new(&filter);
         let filtered = metrics.field_ids();
-        Self { scan, filter, metrics, filtered, specs }
+        let cache = ManifestCache::shared()?;
+        let cache = (scan.cached && cache.is_on()).then(|| (cache, cache.start_plan()));
+        Ok(Self {
+            storage: scan.storage.clone(),
+            metadata: scan.metadata.clone(),
+            limits: scan.limits,
+            reader: Reader::default(),
+            cache,
+            filter,
+            metrics,
+            filtered,
+            specs,
+        })
+    }
+
+    /// The manifests of a snapshot, and whether the cache had them.
+    pub fn list(&self, scan: &Scan) -> Result<(Arc<Vec<ManifestFile>>, bool)> {
+        let Some(snapshot) = &scan.snapshot else { return Ok((Arc::default(), false)) };
+        let key = match (&snapshot.manifests, &self.cache) {
+            (icefield_format::metadata::SnapshotManifests::List(path), Some(_)) => Key::of_list(&self.storage, path)?,
+            _ => None,
+        };
+        let list = |cached| if let Cached::List(list) = cached { Some(list) } else { None };
+        if let (Some(key), Some((cache, plan))) = (&key, self.cache)
+            && let Some(found) = cache.get(key, plan, list)
+        {
+            return Ok((found, true));
+        }
+        let read = Arc::new(manifests::of_snapshot(&self.storage, &self.metadata, snapshot, &self.limits)?);
+        if let (Some(key), Some((cache, plan))) = (key, self.cache) {
+            cache.insert(key, plan, Cached::List(read.clone()));
+        }
+        Ok((read, false))
     }
 
     /// Fields that the filter tests.
@@ -63,17 +130,15 @@ impl<'a> Pruner<'a> {
         &self.filtered
     }
 
-    /// The manifests that may have matching files, and how many have none.
-    pub fn manifests(&self, all: Vec<ManifestFile>) -> Result<(Vec<ManifestFile>, usize)> {
-        let before = all.len();
+    /// The manifests that may have matching files.
+    pub fn manifests<'m>(&self, all: impl Iterator<Item = &'m ManifestFile>) -> Result<Vec<ManifestFile>> {
         let mut kept = Vec::new();
         for manifest in all {
-            if manifest.has_live_files() && self.manifest_might_match(&manifest)? {
-                kept.push(manifest);
+            if manifest.has_live_files() && self.manifest_might_match(manifest)? {
+                kept.push(manifest.clone());
             }
         }
-        let skipped = before - kept.len();
-        Ok((kept, skipped))
+        Ok(kept)
     }
 
     fn manifest_might_match(&self, manifest: &ManifestFile) -> Result<bool> {
@@ -83,70 +148,235 @@ impl<'a> Pruner<'a> {
         Ok(prepared.summaries.might_match(summaries.as_deref()))
     }
 
+    /// Partition fields of all specs that these manifests were written with, by id; of two with one id the later wins.
+    pub fn partition_fields<'m>(&self, manifests: impl Iterator<Item = &'m ManifestFile>) -> Fields {
+        let ids: BTreeSet<i32> = manifests.map(|manifest| manifest.partition_spec_id).collect();
+        let specs = ids.iter().filter_map(|id| self.specs.get(id));
+        super::columns::union(specs.flat_map(|prepared| {
+            let fields = partition_fields(&prepared.partition_type).to_vec().into_iter();
+            fields.map(|field| {
+                let known = prepared.spec.fields.iter().find(|part| Some(part.field_id) == field_id(&field));
+                let void = known.is_some_and(|part| part.transform == Transform::Void);
+                (field, void)
+            })
+        }))
+    }
+
     fn prepared(&self, manifest: &ManifestFile) -> Result<&Prepared> {
-        let spec = manifests::spec_of(&self.scan.metadata, manifest)?;
+        let spec = manifests::spec_of(&self.metadata, manifest)?;
         self.specs.get(&spec.spec_id).ok_or_else(|| Error::Internal("a spec was not prepared".to_owned()))
     }
 
-    /// Reads the live data files of a manifest that may match, with their residuals and deletes.
-    pub fn read_data(
+    /// The spec of a manifest.
+    pub fn spec(&self, manifest: &ManifestFile) -> Result<&Arc<PartitionSpec>> {
+        Ok(&self.prepared(manifest)?.spec)
+    }
+
+    /// Takes a manifest from the cache, or reads its bytes.
+    fn fetch(&self, manifest: &ManifestFile, metrics: &Metrics) -> Result<Fetched> {
+        let prepared = self.prepared(manifest)?;
+        let key = match self.cache {
+            Some(_) => Key::of_manifest(&self.storage, manifest)?,
+            None => None,
+        };
+        let mut decoding = Decoding { metrics: metrics.clone(), key: None, whole: false };
+        if let (Some(key), Some((cache, plan))) = (key, self.cache) {
+            if let Some(entries) = cache.get(&key, plan, |found| sufficient(prepared, found, metrics)) {
+                return Ok(Fetched::Cached(entries));
+            }
+            if let Some(known) = cache.metrics(&key) {
+                decoding.metrics = metrics.union(&known);
+                decoding.whole = true;
+            }
+            decoding.key = Some(key);
+        }
+        let path = &manifest.manifest_path;
+        let bytes = self.storage.read(path)?;
+        let listed = u64::try_from(manifest.manifest_length).ok();
+        if listed != Some(bytes.len() as u64) {
+            let (found, listed) = (bytes.len(), manifest.manifest_length);
+            let message = format!("has {found} bytes where its manifest list says {listed}");
+            return Err(Error::corrupt_file(path, message));
+        }
+        Ok(Fetched::Bytes(bytes, Box::new(decoding)))
+    }
+
+    /// The live entries that may match, without those that the filter excludes.
+    fn entries(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<(Arc<Entries>, FileCounts)> {
+        let prepared = self.prepared(manifest)?;
+        let mut counts = FileCounts::default();
+        let entries = match fetched {
+            Fetched::Cached(entries) => {
+                counts.cached = 1;
+                entries
+            }
+            Fetched::Bytes(bytes, decoding) => {
+                counts.bytes_read = bytes.len() as u64;
+                self.decode(manifest, prepared, &bytes, *decoding)?
+            }
+        };
+        let live = entries.tally.live();
+        let kept = self.matching(prepared, entries)?;
+        counts.skipped = live.saturating_sub(kept.len());
+        Ok((kept, counts))
+    }
+
+    fn decode(
         &self,
         manifest: &ManifestFile,
-        metrics: &Metrics,
-        index: &DeleteIndex,
-    ) -> Result<(PlannedManifest, FileCounts)> {
-        let prepared = self.prepared(manifest)?;
-        let (entries, mut counts) = self.read(manifest, prepared, metrics)?;
-        let (residual_places, residuals) = prepared.residuals.of_partitions(&entries.partition)?;
-        let deletes = index.links(&prepared.spec, &entries)?;
-        counts.data_files = entries.len();
-        Ok((PlannedManifest { spec_id: prepared.spec.spec_id, entries, residual_places, residuals, deletes }, counts))
-    }
-
-    /// Reads the live delete files of a manifest that may delete matching rows.
-    pub fn read_deletes(&self, manifest: &ManifestFile) -> Result<(Arc<PartitionSpec>, Vec<DeleteFile>, FileCounts)> {
-        let prepared = self.prepared(manifest)?;
-        let (entries, counts) = self.read(manifest, prepared, &Metrics::all())?;
-        let files = (0..entries.len()).map(|row| {
-            let entry = entries.entry(row, prepared.spec.spec_id)?;
-            Ok(DeleteFile { sequence_number: entry.sequence_number.unwrap_or(0), file: entry.file })
-        });
-        Ok((prepared.spec.clone(), files.collect::<Result<_>>()?, counts))
-    }
-
-    fn read(&self, manifest: &ManifestFile, prepared: &Prepared, metrics: &Metrics) -> Result<(Entries, FileCounts)> {
-        let path = &manifest.manifest_path;
-        let bytes = self.scan.storage.read(path)?;
-        let excludes = |tuple: &[Option<Value>]| Ok(prepared.projection.matches(tuple));
+        prepared: &Prepared,
+        bytes: &[u8],
+        decoding: Decoding,
+    ) -> Result<Arc<Entries>> {
+        let Decoding { metrics, key, whole } = decoding;
+        let keeps = |tuple: &[Option<Value>]| Ok(prepared.projection.matches(tuple));
+        let filtered = prepared.projection != Expression::True && !whole;
         let options = ReadOptions {
             partition_type: Some(&prepared.partition_type),
             metrics: metrics.clone(),
             inherit: Some(manifest),
             live_only: true,
-            partition_filter: if prepared.projection == Expression::True { None } else { Some(&excludes) },
+            partition_filter: if filtered { Some(&keeps) } else { None },
+            keep_excluded: key.is_some(),
         };
-        let entries = entries::read(&bytes, &options, &self.scan.limits).map_err(|error| error.in_file(path))?;
-        let listed = [manifest.added_files_count, manifest.existing_files_count];
-        let listed: usize = listed.iter().flatten().filter_map(|count| usize::try_from(*count).ok()).sum();
-        let before = entries.len();
-        let entries = if self.filter == Expression::True { entries } else { self.by_metrics(entries)? };
-        let counts = FileCounts { skipped: listed.max(before) - entries.len(), ..FileCounts::default() };
-        Ok((entries, counts))
+        let entries = self.reader.read(bytes, &options, &self.limits);
+        let entries = Arc::new(entries.map_err(|error| error.in_file(&manifest.manifest_path))?);
+        if let (Some(key), Some((cache, plan))) = (key, self.cache) {
+            cache.insert(key, plan, Cached::Manifest(Decoded { entries: entries.clone(), metrics }));
+        }
+        Ok(entries)
     }
 
-    fn by_metrics(&self, entries: Entries) -> Result<Entries> {
-        if self.filtered.is_empty() || entries.is_empty() {
+    /// Drops entries by partition, then by metrics.
+    fn matching(&self, prepared: &Prepared, entries: Arc<Entries>) -> Result<Arc<Entries>> {
+        let entries = match partition_mask(prepared, &entries)? {
+            Some(mask) => Arc::new(entries.filter(&BooleanArray::new(mask, None))?),
+            None => entries,
+        };
+        match &self.filter {
+            Expression::True => Ok(entries),
             // A filter that matches nothing has no fields left to ask for.
-            let none = matches!(self.filter, Expression::False);
-            return if none {
-                Ok(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?)
-            } else {
-                Ok(entries)
-            };
+            Expression::False => Ok(Arc::new(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?)),
+            _ if self.filtered.is_empty() || entries.is_empty() => Ok(entries),
+            _ => {
+                let mask = self.metrics.evaluate(&statistics(&entries, &self.filtered)?)?;
+                match mask.count_set_bits() == mask.len() {
+                    true => Ok(entries),
+                    false => Ok(Arc::new(entries.filter(&BooleanArray::new(mask, None))?)),
+                }
+            }
         }
-        let mask = BooleanArray::new(self.metrics.evaluate(&statistics(&entries, &self.filtered)?)?, None);
-        if mask.true_count() == mask.len() { Ok(entries) } else { Ok(entries.filter(&mask)?) }
     }
+}
+
+/// The entries in partitions that may match; none: all of them.
+fn partition_mask(prepared: &Prepared, entries: &Entries) -> Result<Option<BooleanBuffer>> {
+    if prepared.projection == Expression::True || entries.is_empty() {
+        return Ok(None);
+    }
+    let kept = (0..entries.tuples.len()).map(|place| Ok(prepared.projection.matches(&entries.tuple(place)?)));
+    let kept = kept.collect::<Result<Vec<bool>>>()?;
+    let of = entries.tuple_of.values();
+    let keep = |row: usize| of.get(row).and_then(|place| kept.get(*place as usize)).copied().unwrap_or(true);
+    let mask = BooleanBuffer::collect_bool(entries.len(), keep);
+    Ok((mask.count_set_bits() < mask.len()).then_some(mask))
+}
+
+/// The entries of the cache, if they have the partition values in the types of this scan, and the metrics that it needs
+/// of the partitions that may match.
+fn sufficient(prepared: &Prepared, found: Cached, metrics: &Metrics) -> Option<Arc<Entries>> {
+    let Cached::Manifest(Decoded { entries, metrics: known }) = found else { return None };
+    if entries.partition_type != prepared.partition_type || !known.covers(metrics) {
+        return None;
+    }
+    if let Some(read) = &entries.metrics_read
+        && !metrics.is_none()
+    {
+        let wanted = partition_mask(prepared, &entries).ok()?;
+        let wanted = wanted.unwrap_or_else(|| BooleanBuffer::new_set(entries.len()));
+        if (&wanted & &!read).count_set_bits() > 0 {
+            return None;
+        }
+    }
+    Some(entries)
+}
+
+/// Planning of data files.
+#[derive(Debug)]
+pub struct DataWork {
+    /// The filter.
+    pub pruner: Arc<Pruner>,
+    /// The deletes.
+    pub index: Arc<DeleteIndex>,
+    /// Metrics that the plan needs and keeps.
+    pub metrics: Metrics,
+}
+
+impl Work for DataWork {
+    type Fetched = Fetched;
+    type Done = (PlannedManifest, FileCounts);
+
+    fn fetch(&self, manifest: &ManifestFile) -> Result<Fetched> {
+        self.pruner.fetch(manifest, &self.metrics)
+    }
+
+    /// The live data files of a manifest that may match, with their residuals and deletes.
+    fn run(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<(PlannedManifest, FileCounts)> {
+        let prepared = self.pruner.prepared(manifest)?;
+        let (entries, mut counts) = self.pruner.entries(manifest, fetched)?;
+        let (residual_places, residuals) = residuals(prepared, &entries)?;
+        let deletes = self.index.links(&prepared.spec, &entries)?;
+        counts.kept = entries.len();
+        counts.links = deletes.as_ref().map_or(0, |links| links.places().len());
+        let sizes = entries.file_size_in_bytes.values();
+        counts.size = sizes.iter().fold(0, |sum: i64, size| sum.saturating_add(*size));
+        Ok((PlannedManifest { spec_id: prepared.spec.spec_id, entries, residual_places, residuals, deletes }, counts))
+    }
+}
+
+/// Reading of delete files.
+#[derive(Debug)]
+pub struct DeleteWork(pub Arc<Pruner>);
+
+impl Work for DeleteWork {
+    type Fetched = Fetched;
+    type Done = (Arc<PartitionSpec>, Arc<Entries>, FileCounts);
+
+    fn fetch(&self, manifest: &ManifestFile) -> Result<Fetched> {
+        // Bounds tell which data files are meant; which fields have them only the entries say.
+        let metrics = Metrics { column_sizes: FieldIds::None, nan_value_counts: FieldIds::None, ..Metrics::all() };
+        self.0.fetch(manifest, &metrics)
+    }
+
+    /// The live delete files of a manifest that may delete matching rows.
+    fn run(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<Self::Done> {
+        let prepared = self.0.prepared(manifest)?;
+        let (entries, mut counts) = self.0.entries(manifest, fetched)?;
+        counts.kept = entries.len();
+        Ok((prepared.spec.clone(), entries, counts))
+    }
+}
+
+/// For each entry the place of its residual, and the residuals that an entry has.
+fn residuals(prepared: &Prepared, entries: &Entries) -> Result<(Vec<u32>, Vec<BoundExpr>)> {
+    let (of_tuple, all) = prepared.residuals.of_partitions(entries.tuples.as_ref())?;
+    if all.len() <= 1 {
+        return Ok((vec![0; entries.len()], all));
+    }
+    let mut places: Vec<Option<u32>> = vec![None; all.len()];
+    let mut used = Vec::new();
+    let of_entry = entries.tuple_of.values().iter().map(|tuple| {
+        let lost = || Error::Internal("an entry without a partition tuple".to_owned());
+        let residual = *of_tuple.get(*tuple as usize).ok_or_else(lost)? as usize;
+        let slot = places.get_mut(residual).ok_or_else(lost)?;
+        if slot.is_none() {
+            *slot = u32::try_from(used.len()).ok();
+            used.extend(all.get(residual).cloned());
+        }
+        slot.ok_or_else(lost)
+    });
+    let of_entry = of_entry.collect::<Result<Vec<u32>>>()?;
+    Ok((of_entry, used))
 }
 
 fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldSummary<'_> {
@@ -164,7 +394,7 @@ fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumn
     for &id in ids {
         let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
         let bounds =
-            |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as arrow_array::ArrayRef);
+            |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as ArrayRef);
         let (values, nulls, nans) =
             (counts(&entries.value_counts), counts(&entries.null_value_counts), counts(&entries.nan_value_counts));
         columns = columns.with_counts(id, values, nulls, nans)?;

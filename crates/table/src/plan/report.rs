@@ -1,12 +1,9 @@
 //! What a plan looked at and what it could skip, as Java's scan metrics report counts it.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use icefield_format::manifest::FileContent;
-
-use super::PlannedManifest;
-use super::deletes::DeleteFile;
+use super::deletes::{DeleteKind, Deletes};
+use crate::error::Result;
 
 /// Counts of one plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,67 +24,90 @@ pub struct ScanReport {
     pub result_data_files: usize,
     /// Data files of the manifests that were read which the plan leaves out.
     pub skipped_data_files: usize,
-    /// Delete files that apply to a data file of the plan.
+    /// Deletes of the data files of the plan, one for each data file that a delete file applies to.
     pub result_delete_files: usize,
-    /// Delete files that were read.
+    /// Delete files that may apply to data files of the plan.
     pub indexed_delete_files: usize,
-    /// Equality delete files among those that apply.
+    /// Delete files of the manifests that were read which cannot.
+    pub skipped_delete_files: usize,
+    /// Equality delete files among those indexed.
     pub equality_delete_files: usize,
-    /// Position delete files among those that apply.
+    /// Position delete files among those indexed.
     pub positional_delete_files: usize,
-    /// Deletion vectors among those that apply.
+    /// Deletion vectors among those indexed.
     pub deletion_vectors: usize,
     /// Bytes of the data files of the plan.
     pub total_file_size_in_bytes: i64,
+    /// Manifests, among those scanned, that the cache had, and so were neither read nor decoded.
+    pub cached_manifests: usize,
+    /// Bytes of manifests that were read.
+    pub manifest_bytes_read: u64,
 }
 
 /// Counts of one manifest.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileCounts {
-    /// Data files kept.
-    pub data_files: usize,
+    /// Files kept.
+    pub kept: usize,
     /// Live files left out.
     pub skipped: usize,
+    /// Deletes of the data files kept.
+    pub links: usize,
+    /// Bytes of the data files kept.
+    pub size: i64,
+    /// 1 if the cache had it.
+    pub cached: usize,
+    /// Bytes that were read of it.
+    pub bytes_read: u64,
 }
 
 impl ScanReport {
-    pub(super) fn data_manifests(&mut self, scanned: usize, skipped: usize) {
-        self.total_data_manifests = scanned + skipped;
+    pub(super) fn data_manifests(&mut self, total: usize, scanned: usize) {
+        self.total_data_manifests = total;
         self.scanned_data_manifests = scanned;
-        self.skipped_data_manifests = skipped;
+        self.skipped_data_manifests = total - scanned;
     }
 
-    pub(super) fn delete_manifests(&mut self, scanned: usize, skipped: usize) {
-        self.total_delete_manifests = scanned + skipped;
+    pub(super) fn delete_manifests(&mut self, total: usize, scanned: usize) {
+        self.total_delete_manifests = total;
         self.scanned_delete_manifests = scanned;
-        self.skipped_delete_manifests = skipped;
+        self.skipped_delete_manifests = total - scanned;
     }
 
-    pub(super) fn add(&mut self, counts: &FileCounts) {
-        self.result_data_files += counts.data_files;
+    pub(super) fn add_data(&mut self, counts: &FileCounts) {
+        self.result_data_files += counts.kept;
         self.skipped_data_files += counts.skipped;
+        self.result_delete_files += counts.links;
+        self.total_file_size_in_bytes = self.total_file_size_in_bytes.saturating_add(counts.size);
+        self.add_read(counts);
     }
 
-    pub(super) fn count_deletes(&mut self, manifests: &[PlannedManifest], deletes: &[DeleteFile]) {
-        self.indexed_delete_files = deletes.len();
-        let links = manifests.iter().filter_map(|manifest| manifest.deletes.as_ref());
-        let used: BTreeSet<u32> = links.flat_map(|links| links.places().iter().copied()).collect();
-        self.result_delete_files = used.len();
-        for delete in used.iter().filter_map(|place| deletes.get(*place as usize)) {
-            match delete.file.content {
-                FileContent::EqualityDeletes => self.equality_delete_files += 1,
-                _ if delete.is_vector() => self.deletion_vectors += 1,
-                _ => self.positional_delete_files += 1,
+    pub(super) fn add_deletes(&mut self, counts: &FileCounts) {
+        self.indexed_delete_files += counts.kept;
+        self.skipped_delete_files += counts.skipped;
+        self.add_read(counts);
+    }
+
+    fn add_read(&mut self, counts: &FileCounts) {
+        self.cached_manifests += counts.cached;
+        self.manifest_bytes_read += counts.bytes_read;
+    }
+
+    pub(super) fn count_kinds(&mut self, deletes: &Deletes) -> Result<()> {
+        for place in 0..u32::try_from(deletes.len()).unwrap_or(u32::MAX) {
+            match deletes.kind(place)? {
+                DeleteKind::Equality => self.equality_delete_files += 1,
+                DeleteKind::Vector => self.deletion_vectors += 1,
+                DeleteKind::Positions => self.positional_delete_files += 1,
             }
         }
-        let sizes = manifests.iter().flat_map(|manifest| manifest.entries.file_size_in_bytes.values());
-        self.total_file_size_in_bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(*size));
+        Ok(())
     }
 }
 
 impl ScanReport {
     /// Every count by its name.
-    pub fn counts(&self) -> [(&'static str, i64); 14] {
+    pub fn counts(&self) -> [(&'static str, i64); 17] {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         [
             ("total_data_manifests", count(self.total_data_manifests)),
@@ -100,10 +120,13 @@ impl ScanReport {
             ("skipped_data_files", count(self.skipped_data_files)),
             ("result_delete_files", count(self.result_delete_files)),
             ("indexed_delete_files", count(self.indexed_delete_files)),
+            ("skipped_delete_files", count(self.skipped_delete_files)),
             ("equality_delete_files", count(self.equality_delete_files)),
             ("positional_delete_files", count(self.positional_delete_files)),
             ("deletion_vectors", count(self.deletion_vectors)),
             ("total_file_size_in_bytes", self.total_file_size_in_bytes),
+            ("cached_manifests", count(self.cached_manifests)),
+            ("manifest_bytes_read", i64::try_from(self.manifest_bytes_read).unwrap_or(i64::MAX)),
         ]
     }
 }
@@ -111,29 +134,25 @@ impl ScanReport {
 /// The report as a person reads it.
 impl fmt::Display for ScanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |part: usize, other: usize, what: &str| format!("{part} of {} {what}", part + other);
-        writeln!(
-            f,
-            "manifests read: {}",
-            of(self.scanned_data_manifests, self.skipped_data_manifests, "of data files")
-        )?;
+        let (scanned, total) = (self.scanned_data_manifests, self.total_data_manifests);
+        write!(f, "manifests:    {scanned} of {total} of data files")?;
         if self.total_delete_manifests > 0 {
-            let deletes = of(self.scanned_delete_manifests, self.skipped_delete_manifests, "of delete files");
-            writeln!(f, "                {deletes}")?;
+            write!(f, ", {} of {} of delete files", self.scanned_delete_manifests, self.total_delete_manifests)?;
         }
-        let files = of(self.result_data_files, self.skipped_data_files, "in these manifests");
-        write!(f, "data files:     {files}, {} bytes to read at the most", self.total_file_size_in_bytes)?;
-        if self.indexed_delete_files > 0 {
+        let (cached, bytes) = (self.cached_manifests, self.manifest_bytes_read);
+        writeln!(f, "; {cached} from the cache, {bytes} bytes read")?;
+        let (kept, skipped) = (self.result_data_files, self.skipped_data_files);
+        write!(f, "data files:   {kept} to read, {skipped} skipped in these manifests")?;
+        if self.indexed_delete_files + self.skipped_delete_files > 0 {
             write!(
                 f,
-                "\ndelete files:   {} of {} apply: {} deletion vectors, {} by position, {} by equality",
+                "\ndelete files: {} deletes of data files, from {} deletion vectors, {} files of positions, {} of values",
                 self.result_delete_files,
-                self.indexed_delete_files,
                 self.deletion_vectors,
                 self.positional_delete_files,
                 self.equality_delete_files
             )?;
         }
-        Ok(())
+        write!(f, "\nbytes:        {} in data files, at the most", self.total_file_size_in_bytes)
     }
 }

@@ -7,7 +7,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use icefield_format::metadata::TableMetadata;
 
-use super::deletes::DeleteFile;
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
 
@@ -86,9 +85,8 @@ impl Plan {
     /// Number and bytes of the deletes of a file.
     fn deletes_of(&self, manifest: &PlannedManifest, row: usize) -> (i64, i64) {
         let places = manifest.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default();
-        let deletes = places.iter().filter_map(|place| self.deletes.get(*place as usize));
-        let size = |delete: &DeleteFile| delete.file.content_size_in_bytes.unwrap_or(delete.file.file_size_in_bytes);
-        let bytes = deletes.fold(0i64, |sum, delete| sum.saturating_add(size(delete)));
+        let sizes = places.iter().map(|place| self.deletes.content_size(*place));
+        let bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(size.unwrap_or(0)));
         (i64::try_from(places.len()).unwrap_or(i64::MAX - 1), bytes)
     }
 }

@@ -15,8 +15,9 @@ mod secret;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use bytes::Bytes;
 
@@ -85,6 +86,19 @@ struct Inner {
     relocate: Vec<(String, String)>,
     stores: RwLock<HashMap<(Scheme, String), Arc<dyn Store>>>,
     faults: Option<Arc<FaultPlan>>,
+    /// Tells doors with different properties apart, within this process.
+    rights: u64,
+}
+
+/// What tells an immutable object from others without reading it: where it lies, with which properties it was reached, and
+/// of a local file its size and when it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    scheme: Scheme,
+    authority: String,
+    key: String,
+    rights: u64,
+    local: Option<(u64, std::time::SystemTime)>,
 }
 
 impl Storage {
@@ -115,7 +129,9 @@ impl Storage {
         relocate: Vec<(String, String)>,
         faults: Option<Arc<FaultPlan>>,
     ) -> Self {
-        Self(Arc::new(Inner { properties, relocate, stores: RwLock::default(), faults }))
+        static KEYS: OnceLock<RandomState> = OnceLock::new();
+        let rights = KEYS.get_or_init(RandomState::new).hash_one(&properties);
+        Self(Arc::new(Inner { properties, relocate, stores: RwLock::default(), faults, rights }))
     }
 
     /// Properties it was opened with; secrets among them are the caller's to guard (see [`is_secret`]).
@@ -144,6 +160,29 @@ impl Storage {
     pub fn read(&self, path: &str) -> Result<Bytes> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.read(&at))
+    }
+
+    /// The identity of an object that nobody changes in place; none where that cannot be told (`memory:`), or where every
+    /// step is counted.
+    pub fn identity(&self, path: &str) -> Result<Option<Identity>> {
+        let at = self.resolve(path)?;
+        if self.0.faults.is_some() || at.scheme == Scheme::Memory {
+            return Ok(None);
+        }
+        let written = |about: &std::fs::Metadata| about.modified().ok().map(|time| (about.len(), time));
+        let local = match at.scheme {
+            Scheme::File => match std::fs::metadata(&at.key).ok().as_ref().and_then(written) {
+                None => return Ok(None),
+                known => known,
+            },
+            _ => None,
+        };
+        Ok(Some(Identity { scheme: at.scheme, authority: at.authority, key: at.key, rights: self.0.rights, local }))
+    }
+
+    /// Whether reading an object waits for the network.
+    pub fn is_remote(&self, path: &str) -> bool {
+        self.resolve(path).is_ok_and(|at| !matches!(at.scheme, Scheme::File | Scheme::Memory))
     }
 
     /// Size in bytes.

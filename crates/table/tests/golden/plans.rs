@@ -156,7 +156,7 @@ fn without_uuid_deletes(mut found: File, expected: &File, plan: &Plan, table: &T
         field.is_some_and(|field| field.ty.as_primitive() == Some(&PrimitiveType::Uuid))
     };
     for (place, delete) in (0u32..).zip(plan.deletes.iter()) {
-        let text = our_delete(table, plan, place);
+        let (text, delete) = (our_delete(table, plan, place), delete.unwrap());
         if delete.file.equality_ids.iter().flatten().any(uuid) && !expected.deletes.contains(&text) {
             found.deletes.retain(|link| *link != text);
         }
@@ -224,7 +224,7 @@ fn files(table: &Table, plan: &Plan) -> BTreeMap<String, File> {
 }
 
 fn our_delete(table: &Table, plan: &Plan, place: u32) -> String {
-    let delete = &plan.deletes[place as usize];
+    let delete = plan.deletes.get(place).unwrap();
     let content = match delete.file.content {
         FileContent::Data => "data",
         FileContent::PositionDeletes => "position_deletes",

@@ -1,0 +1,446 @@
+"""How long does planning take, over tables of 100,000 and of 1,000,000 data files?
+
+The tables are made once, by our writers, without data files (``crates/table/benches/plan``), and kept in a folder. Peers:
+the Java library in a warm virtual machine, Polars with its planner plugin ``polars-iceberg``, PyIceberg and iceberg-rust; one
+that is not there is named and left out. The floor is inflating the manifests of the answer, in memory, with libdeflate.
+
+    python benches/plan.py                        # files, deletes, cold, million, one after the other
+    python benches/plan.py files --rounds 3 --peers java,polars
+
+Environment: ``ICEFIELD_BENCH_FOLDER`` (default ``~/.cache/icefield/bench``), ``ICEFIELD_BENCH_FILES`` (100000),
+``ICEFIELD_BENCH_RUST`` (binary of ``crates/table/benches/plan``; else cargo is asked), ``ICEFIELD_BENCH_RUST_PEER`` (binary of
+``benches/plan_rust_peer``: ``cargo build --release --manifest-path benches/plan_rust_peer/Cargo.toml``),
+``ICEFIELD_JAVA_PYTHON``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import icefield as ice
+
+HERE = Path(__file__).resolve().parent
+FOLDER = Path(os.environ.get("ICEFIELD_BENCH_FOLDER", Path.home() / ".cache/icefield/bench"))
+FILES = int(os.environ.get("ICEFIELD_BENCH_FILES", "100000"))
+THREADS = int(os.environ.get("ICEFIELD_THREADS", str(os.cpu_count() or 1)))
+#: The first day of the tables, and how many files each day has.
+FIRST_DAY, FILES_OF_DAY = date(2020, 1, 1), 1000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a peer found, and in what time."""
+
+    seconds: float
+    files: int
+    links: int = 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """A filter in the forms that the peers take."""
+
+    name: str
+    sql: str | None = None
+    peer: dict[str, Any] | None = None
+
+
+Peer = Callable[[str, Question], Answer]
+
+
+def questions(files: int) -> list[Question]:
+    """No filter, a day in the middle, a range that about one file in 870 meets, and 1,000 ids of one bucket."""
+    day = FIRST_DAY + timedelta(days=files // FILES_OF_DAY // 2)
+    after = day + timedelta(days=1)
+    bucket = ice.transforms.bucket(16)
+    ids = [n for n in range(1, 40_000) if bucket.scalar(n, type="long") == 5][:1000]
+    return [
+        Question("no filter"),
+        Question("one day", f"ts >= '{day}T00:00:00' AND ts < '{after}T00:00:00'", {"day": str(day)}),
+        Question("range of an unpartitioned column", "price >= 500.0 AND price < 500.15", {"range": [500.0, 500.15]}),
+        Question("1,000 ids IN", f"id IN ({', '.join(map(str, ids))})", {"ids": ids}),
+    ]
+
+
+# Tables
+
+
+def bench_binary() -> str:
+    """Find or build the part that is written in Rust."""
+    found = os.environ.get("ICEFIELD_BENCH_RUST")
+    if found:
+        return found
+    command = ["cargo", "bench", "-q", "-p", "icefield-table", "--bench", "plan", "--no-run", "--message-format=json"]
+    built = subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
+    artifacts = [json.loads(line) for line in built.stdout.splitlines()]
+    (binary,) = (a["executable"] for a in artifacts if a.get("executable") and a["target"]["name"] == "plan")
+    return str(binary)
+
+
+def table(files: int, deletes: str = "none") -> str:
+    """Make a table if it is not there, and give the location of its metadata."""
+    folder = FOLDER / f"plan-2-{files}-{deletes}"
+    ready = folder / "location"
+    if not ready.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        print(f"    making a table of {files:,} files, deletes: {deletes}", flush=True)
+        words = [bench_binary(), "make", str(folder), str(files), deletes]
+        made = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+        ready.write_text(made.stdout.strip())
+    return ready.read_text()
+
+
+# Peers in this process
+
+
+def ours(location: str, question: Question) -> ice.Table:
+    """Open the table; what is timed begins after it."""
+    return ice.Table.from_metadata(location).scan(row_filter=question.sql)
+
+
+def icefield_first(location: str, question: Question) -> Answer:
+    """Plan with an empty cache, which this fills."""
+    ice.manifests.clear_cache()
+    return icefield_again(location, question)
+
+
+def icefield_again(location: str, question: Question) -> Answer:
+    """Plan with whatever the cache has."""
+    scan = ours(location, question)
+    started = perf_counter()
+    plan = scan.plan_files()
+    seconds = perf_counter() - started
+    return Answer(seconds, len(plan), plan.report["result_delete_files"])
+
+
+def icefield_arrow(location: str, question: Question) -> Answer:
+    """Plan with an empty cache, and give the plan as an Arrow table."""
+    ice.manifests.clear_cache()
+    scan = ours(location, question)
+    started = perf_counter()
+    plan = scan.plan_files()
+    rows = plan.to_arrow().num_rows
+    return Answer(perf_counter() - started, rows, plan.report["result_delete_files"])
+
+
+def pyiceberg_filter(question: Question) -> Any:
+    """Give the filter in PyIceberg's classes: parsing text is not asked here."""
+    from pyiceberg import expressions as e
+
+    asked = question.peer
+    if asked is None:
+        return e.AlwaysTrue()
+    if "day" in asked:
+        after = date.fromisoformat(asked["day"]) + timedelta(days=1)
+        low, high = f"{asked['day']}T00:00:00", f"{after}T00:00:00"
+        return e.And(e.GreaterThanOrEqual("ts", low), e.LessThan("ts", high))
+    if "range" in asked:
+        low, high = asked["range"]
+        return e.And(e.GreaterThanOrEqual("price", low), e.LessThan("price", high))
+    return e.In("id", asked["ids"])
+
+
+def pyiceberg_plan(location: str, question: Question) -> Answer:
+    """Plan with PyIceberg, whose own cache of manifest lists is cleared first."""
+    from pyiceberg import manifest
+    from pyiceberg.table import StaticTable
+
+    for cache in (getattr(manifest, "_manifest_cache", None), getattr(manifest, "_manifests", None)):
+        if hasattr(cache, "clear"):
+            cache.clear()
+    scan = StaticTable.from_metadata(location).scan(row_filter=pyiceberg_filter(question))
+    started = perf_counter()
+    tasks = list(scan.plan_files())
+    return Answer(perf_counter() - started, len(tasks), sum(len(task.delete_files) for task in tasks))
+
+
+def polars_plan(location: str, question: Question) -> Answer:
+    """Plan with the plugin, as ``polars.scan_iceberg`` calls it; the links of its plan are not to be seen."""
+    from polars.io.iceberg import _cache, _plugin
+    from pyiceberg.table import StaticTable
+
+    opened = StaticTable.from_metadata(location)
+    _cache.get_metadata_file_cache().clear()
+    started = perf_counter()
+    frame = _plugin.plugin_scan(
+        opened,
+        snapshot_id=None,
+        from_snapshot_id_exclusive=None,
+        to_snapshot_id_inclusive=None,
+        projection=None,
+        filter_columns=None,
+        statistics_columns=None,
+        iceberg_table_filter=None if question.peer is None else pyiceberg_filter(question),
+        limit=None,
+        use_metadata_statistics=False,
+        fast_deletion_count=False,
+        user_storage_options=None,
+    )
+    seconds = perf_counter() - started
+    more = re.search(r"(\d+) other (?:sources|files)", frame.explain(optimized=False))
+    return Answer(seconds, int(more.group(1)) + 1 if more else 0)
+
+
+# Peers behind a pipe
+
+
+class Process:
+    """A peer that answers a line of JSON with a line of JSON."""
+
+    def __init__(self, command: list[str], *, own_answers: bool = False) -> None:
+        read, write = os.pipe()
+        words = [*command, str(write)] if own_answers else command
+        self._log = (FOLDER / "peer.log").open("w")
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=self._log if own_answers else subprocess.PIPE,
+            stderr=self._log,
+            pass_fds=(write,) if own_answers else (),
+            text=True,
+        )
+        os.close(write)
+        self._answers = os.fdopen(read) if own_answers else self._process.stdout
+        if own_answers:
+            self._line()
+
+    def _line(self) -> dict[str, Any]:
+        assert self._answers is not None
+        line = self._answers.readline()
+        if not line:
+            raise RuntimeError(f"the peer ended; see {self._log.name}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Send a line and wait for the answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return self._line()
+
+    def close(self) -> None:
+        """End the peer."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._log.close()
+
+
+def java_filter(question: Question) -> Any:
+    """Give the filter as REST expression."""
+    return None if question.sql is None else json.loads(ice.expressions.parse(question.sql).to_json())
+
+
+@contextmanager
+def peers(wanted: set[str]) -> Iterator[dict[str, Peer]]:
+    """Start the peers that are wanted and there."""
+    started: list[Process] = []
+    found: dict[str, Peer] = {"icefield": icefield_first, "icefield, cached": icefield_again}
+
+    def absent(name: str, why: str) -> None:
+        print(f"    {name} is left out: {why}", flush=True)
+
+    java = os.environ.get("ICEFIELD_JAVA_PYTHON")
+    if "java" in wanted and java:
+        process = Process([java, str(HERE / "plan_java_peer.py")], own_answers=True)
+        started.append(process)
+        found["Java"] = lambda location, question: Answer(
+            **process.ask({"table": location, "filter": java_filter(question)})
+        )
+    elif "java" in wanted:
+        absent("Java", "ICEFIELD_JAVA_PYTHON is not set")
+    if "polars" in wanted:
+        try:
+            import polars_iceberg  # noqa: F401
+        except ImportError:
+            absent("Polars", "pip install polars-iceberg==0.1.0")
+        else:
+            found["Polars"] = polars_plan
+    rust = os.environ.get("ICEFIELD_BENCH_RUST_PEER")
+    if "rust" in wanted and rust:
+        peer = Process([rust])
+        started.append(peer)
+        found["iceberg-rust"] = lambda location, question: Answer(
+            **peer.ask({"table": location, "filter": question.peer})
+        )
+    elif "rust" in wanted:
+        absent("iceberg-rust", "ICEFIELD_BENCH_RUST_PEER is not set")
+    if "pyiceberg" in wanted:
+        found["PyIceberg"] = pyiceberg_plan
+    try:
+        yield found
+    finally:
+        for process in started:
+            process.close()
+
+
+# The floor
+
+
+def manifests_of(location: str, question: Question) -> list[str]:
+    """Give the manifests that hold the files of the answer."""
+    metadata = json.loads(Path(location).read_text())
+    listed = ice.manifests.read_list(Path(metadata["snapshots"][0]["manifest-list"]).read_bytes()).to_pylist()
+    day = (question.peer or {}).get("day")
+    if day is not None:
+        wanted = (date.fromisoformat(day) - date(1970, 1, 1)).days.to_bytes(4, "little")
+        number = int.from_bytes(wanted, "little")
+        listed = [m for m in listed if m["partitions"] and holds(m["partitions"][0], number)]
+    return [m["manifest_path"] for m in listed]
+
+
+def holds(summary: dict[str, Any], number: int) -> bool:
+    """Say whether a number lies between the bounds of a summary."""
+    lower, upper = (int.from_bytes(summary[name], "little", signed=True) for name in ("lower_bound", "upper_bound"))
+    return lower <= number <= upper
+
+
+# Parts
+
+
+def ask(title: str, asked: list[tuple[str, str, Question]], found: dict[str, Peer], rounds: int) -> None:
+    """Time all peers in turns and print a table: seconds, ratios, and what each has found."""
+    floor = Process([bench_binary()])
+    names = [*found, "floor, 1 thread", f"floor, {THREADS} threads"]
+    print("| " + " | ".join([title, *names, "times the floor", "best peer / icefield", "files", "links"]) + " |")
+    print("| --- |" + " ---: |" * (len(names) + 4))
+    for name, location, question in asked:
+        best: dict[str, Answer] = {}
+        paths = manifests_of(location, question)
+        for _ in range(rounds):
+            for peer, plan in found.items():
+                if peer in best and best[peer].seconds > 3:
+                    continue
+                gc.collect()
+                try:
+                    answer = plan(location, question)
+                except Exception as error:  # noqa: BLE001 - a peer that cannot is shown so
+                    if peer.startswith("icefield"):
+                        raise
+                    print(f"    {peer}, {name}: {str(error)[:100]}", flush=True)
+                    continue
+                if peer not in best or answer.seconds < best[peer].seconds:
+                    best[peer] = answer
+            for label, threads in ((names[-2], 1), (names[-1], THREADS)):
+                seconds = floor.ask({"inflate": paths, "threads": threads})["seconds"]
+                if label not in best or seconds < best[label].seconds:
+                    best[label] = Answer(seconds, 0)
+        mine = best["icefield"]
+        others = [best[peer].seconds for peer in found if not peer.startswith("icefield") and peer in best]
+        for peer, answer in best.items():
+            odd = answer.files not in (0, mine.files) or answer.links not in (0, mine.links)
+            if peer in found and odd:
+                print(f"    {peer}, {name}: {answer.files} files, {answer.links} links", flush=True)
+        cells = [name, *(f"{best[peer].seconds:.4f}" if peer in best else "–" for peer in names)]
+        cells.append(f"{mine.seconds / best[names[-1]].seconds:.2f}")
+        cells.append(f"{min(others) / mine.seconds:.2f}" if others else "–")
+        cells += [f"{mine.files:,}", f"{mine.links:,}"]
+        print("| " + " | ".join(cells) + " |", flush=True)
+    floor.close()
+
+
+def part_files(options: argparse.Namespace) -> None:
+    """Ask the four questions of one table, warm."""
+    location = table(options.files)
+    with peers(options.peers) as found:
+        all_found = dict(found)
+        all_found["icefield, to Arrow"] = icefield_arrow
+        asked = [(question.name, location, question) for question in questions(options.files)]
+        ask(f"{options.files:,} files, warm process", asked, all_found, options.rounds)
+
+
+def part_deletes(options: argparse.Namespace) -> None:
+    """Ask for everything of tables with deletes."""
+    kinds = ("position", "vectors", "equality")
+    asked = [(f"{kind} deletes", table(options.files, kind), Question(kind)) for kind in kinds]
+    with peers(options.peers) as found:
+        ask(f"{options.files:,} files with deletes", asked, found, options.rounds)
+
+
+COLD = {
+    "icefield": "import icefield as ice; print(len(ice.Table.from_metadata({0!r}).scan().plan_files()))",
+    "PyIceberg": "from pyiceberg.table import StaticTable as T; print(len(list(T.from_metadata({0!r}).scan().plan_files())))",
+}
+
+
+def part_cold(options: argparse.Namespace) -> None:
+    """Time processes from their start to their end: import, open, plan everything."""
+    location = table(options.files)
+    wanted = {name for name in COLD if name == "icefield" or name.lower() in options.peers}
+    for name in sorted(wanted):
+        times = []
+        for _ in range(options.rounds if name == "icefield" else 1):
+            started = perf_counter()
+            subprocess.run([sys.executable, "-c", COLD[name].format(location)], check=True, stdout=subprocess.DEVNULL)
+            times.append(perf_counter() - started)
+        print(f"cold process, {options.files:,} files, no filter: {name} {min(times):.2f} s", flush=True)
+
+
+STREAM = """
+import resource, sys, time
+import icefield as ice
+started = time.perf_counter()
+scan = ice.Table.from_metadata(sys.argv[1]).scan()
+files = sum(batch.num_rows for batch in scan.plan_batches())
+print(files, time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def part_million(options: argparse.Namespace) -> None:
+    """Ask the four questions of a table ten times as large, and stream its plan in a process of its own."""
+    files = options.files * 10
+    location = table(files)
+    small = table(options.files)
+    found: dict[str, Peer] = {"icefield": icefield_first, "icefield, cached": icefield_again}
+    none = Question("no filter")
+    ask("scaling", [(f"{n:,} files", t, none) for n, t in ((options.files, small), (files, location))], found, 2)
+    done = subprocess.run([sys.executable, "-c", STREAM, location], check=True, stdout=subprocess.PIPE, text=True)
+    count, seconds, peak = done.stdout.split()
+    print(f"streamed to Arrow: {int(count):,} files in {float(seconds):.2f} s, peak memory {int(peak) >> 10} MiB")
+    with peers(options.peers - {"pyiceberg", "rust"}) as others:
+        ask(f"{files:,} files", [(q.name, location, q) for q in questions(files)], others, 1)
+
+
+PARTS = {"files": part_files, "deletes": part_deletes, "cold": part_cold, "million": part_million, "make": None}
+
+
+def main() -> None:
+    """Ask what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without: files deletes cold million; make")
+    parser.add_argument("--files", type=int, default=FILES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--peers", type=lambda text: set(filter(None, text.split(","))), default="java,polars,rust,pyiceberg"
+    )
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for part in options.parts or ["files", "deletes", "cold", "million"]:
+        if part == "make":
+            for files, deletes in [(options.files, kind) for kind in ("none", "position", "vectors", "equality")]:
+                table(files, deletes)
+            table(10 * options.files)
+            continue
+        PARTS[part](options)  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+//! The smallest and the largest value of a column, from metrics, where they are exact.
+//!
+//! Metrics bound values; they are values only where the writer cut nothing, every row of a file is read, and every file has
+//! them. The Java library pushes `min` and `max` down under the same conditions, but trusts more: bounds of binary columns,
+//! of timestamps in ORC (whose statistics have milliseconds) and of floats beside NaN.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array};
+use arrow_schema::FieldRef;
+use icefield_format::expr::{Datum, Expression};
+use icefield_format::manifest::{MetricMap, Metrics};
+use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::{Field, PrimitiveType, Schema, Type};
+use icefield_format::value::{Value, binary};
+
+use super::{PlannedManifest, Scan};
+use crate::error::{Error, Result};
+use crate::read::constant;
+
+/// What metrics tell of the values of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnBounds {
+    /// The smallest and the largest value that is not null; none where there is no such value.
+    Exact(Option<(Value, Value)>),
+    /// They do not tell, and why.
+    Unknown(String),
+}
+
+impl ColumnBounds {
+    /// The two values as an array of two, nulls where there are none, and why they are not known.
+    pub fn to_arrow(&self, column: &str, ty: &PrimitiveType) -> Result<(FieldRef, ArrayRef, Option<&str>)> {
+        let pair = match self {
+            Self::Exact(Some((lower, upper))) => [Some(lower), Some(upper)],
+            _ => [None, None],
+        };
+        let schema = Schema::new(0, vec![Field::optional(1, column, ty.clone())])?.to_arrow(&ToArrow::default())?;
+        let field = Arc::new(schema.field(0).clone());
+        let array = constant::array(&pair, &Type::Primitive(ty.clone()), field.data_type())?;
+        Ok((field, array, if let Self::Unknown(why) = self { Some(why) } else { None }))
+    }
+}
+
+/// Whether bounds of this type are values that occur.
+fn inexact(ty: &PrimitiveType) -> Option<&'static str> {
+    use PrimitiveType as P;
+    match ty {
+        P::String | P::Binary | P::Fixed(_) => Some("bounds of this type may be cut"),
+        P::Geometry { .. } | P::Geography { .. } => Some("bounds of this type are of coordinates"),
+        P::Unknown | P::Unrecognized(_) => Some("the type has no bounds"),
+        _ => None,
+    }
+}
+
+impl Scan {
+    /// The bounds of a column over the rows of this scan; a nested one is named with dots.
+    ///
+    /// # Errors
+    /// An unknown column, one that is not primitive, and whatever planning meets.
+    pub fn bounds(&self, column: &str) -> Result<(PrimitiveType, ColumnBounds)> {
+        let field = self.schema.find_by_name(column, self.case_sensitive)?;
+        let field = field.ok_or_else(|| Error::invalid(format!("there is no column {column}")))?;
+        let ty = field.ty.as_primitive().cloned();
+        let ty = ty.ok_or_else(|| Error::invalid(format!("{column} is {}, which has no order", field.ty)))?;
+        let unknown = |why: String| Ok((ty.clone(), ColumnBounds::Unknown(why)));
+        if let Some(why) = inexact(&ty) {
+            return unknown(format!("{column} is {ty}: {why}"));
+        }
+        if self.schema.accessor(field.id).is_none() {
+            return unknown(format!("{column} is an element of a list or map"));
+        }
+        let scan = Self { metrics: self.metrics.union(&Metrics::for_filter([field.id])), ..self.clone() };
+        let mut all: Option<(Value, Value)> = None;
+        for manifest in scan.plan_stream()? {
+            let manifest = manifest?;
+            let column = OfManifest::new(&manifest, field.id, &ty);
+            for row in 0..manifest.entries.len() {
+                match column.bounds(row) {
+                    Err(why) => return unknown(format!("{}: {why}", manifest.entries.file_path.value(row))),
+                    Ok(None) => {}
+                    Ok(Some((lower, upper))) => {
+                        all = Some(match all {
+                            None => (lower, upper),
+                            Some((least, most)) => (
+                                if is_below(&lower, &least) { lower } else { least },
+                                if is_below(&most, &upper) { upper } else { most },
+                            ),
+                        });
+                    }
+                }
+            }
+        }
+        Ok((ty, ColumnBounds::Exact(all)))
+    }
+}
+
+fn is_below(left: &Value, right: &Value) -> bool {
+    let order = Datum::of(left).zip(Datum::of(right)).map(|(left, right)| left.order(right));
+    order == Some(Ordering::Less)
+}
+
+/// The metrics of the column in a manifest's files.
+struct OfManifest<'a> {
+    manifest: &'a PlannedManifest,
+    ty: &'a PrimitiveType,
+    values: Option<Int64Array>,
+    nulls: Option<Int64Array>,
+    nans: Option<Int64Array>,
+    lower: Option<BinaryArray>,
+    upper: Option<BinaryArray>,
+}
+
+impl<'a> OfManifest<'a> {
+    fn new(manifest: &'a PlannedManifest, id: i32, ty: &'a PrimitiveType) -> Self {
+        let entries = &manifest.entries;
+        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
+        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(id));
+        Self {
+            manifest,
+            ty,
+            values: counts(&entries.value_counts),
+            nulls: counts(&entries.null_value_counts),
+            nans: counts(&entries.nan_value_counts),
+            lower: bounds(&entries.lower_bounds),
+            upper: bounds(&entries.upper_bounds),
+        }
+    }
+
+    /// The bounds of a file, none where all its values are null; or why they are not known.
+    fn bounds(&self, row: usize) -> Result<Option<(Value, Value)>, String> {
+        use PrimitiveType as P;
+        let count = |counts: &Option<Int64Array>| {
+            counts.as_ref().filter(|counts| counts.is_valid(row)).map(|counts| counts.value(row))
+        };
+        let manifest = self.manifest;
+        let place = manifest.residual_places.get(row).copied().unwrap_or_default();
+        if manifest.residuals.get(place as usize) != Some(&Expression::True) {
+            return Err("the filter is not decided by its partition".to_owned());
+        }
+        if manifest.deletes.as_ref().is_some_and(|links| !links.of(row).is_empty()) {
+            return Err("rows of it are deleted".to_owned());
+        }
+        if manifest.entries.record_count.value(row) == 0 {
+            return Ok(None);
+        }
+        let (values, nulls) = (count(&self.values), count(&self.nulls));
+        if values.is_some() && values == nulls {
+            return Ok(None);
+        }
+        if matches!(self.ty, P::Float | P::Double) && count(&self.nans) != Some(0) {
+            return Err("it may hold NaN".to_owned());
+        }
+        let format = manifest.entries.file_format.value(row);
+        let timestamp = matches!(self.ty, P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs);
+        if timestamp && format.eq_ignore_ascii_case("orc") {
+            return Err("bounds of timestamps in ORC files have milliseconds".to_owned());
+        }
+        let bound = |bounds: &Option<BinaryArray>, which: &str| {
+            let bytes = bounds.as_ref().filter(|bounds| bounds.is_valid(row)).map(|bounds| bounds.value(row));
+            let bytes = bytes.ok_or_else(|| format!("it has no {which} bound"))?;
+            binary::from_bytes(bytes, self.ty).map_err(|error| format!("its {which} bound is not valid: {error}"))
+        };
+        Ok(Some((bound(&self.lower, "lower")?, bound(&self.upper, "upper")?)))
+    }
+}

@@ -1,0 +1,355 @@
+//! The cache of decoded manifests and manifest lists: one a process, bounded in bytes.
+//!
+//! Both are immutable files. What is kept is told apart by location and length, by the properties of the storage that read
+//! it (nobody sees what his own rights would not let him read), for local files by the time they were written, and by
+//! what the manifest list hands down. Failures are not kept. A plan that alone is larger than the cache keeps its first
+//! part there and does not push out its own manifests.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use icefield_format::manifest::{Entries, ManifestFile, Metrics};
+
+use crate::error::Result;
+use crate::runtime::{self, Started};
+use crate::storage::{Identity, Storage};
+
+/// Environment variable that bounds the cache, in bytes; 0 turns it off.
+pub const BYTES_VARIABLE: &str = "ICEFIELD_MANIFEST_CACHE_BYTES";
+/// The bound where nothing is set.
+pub const DEFAULT_BYTES: usize = 256 << 20;
+/// Storage property of the Java library: `false` keeps what this storage reads out of the cache.
+pub const ENABLED_PROPERTY: &str = "io.manifest.cache-enabled";
+
+static CACHE: AtomicPtr<Started<ManifestCache>> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What a value is found by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    identity: Identity,
+    length: i64,
+    /// Snapshot, sequence number and first row id that the list hands down.
+    inherited: Option<(i64, i64, Option<i64>)>,
+}
+
+/// A value.
+#[derive(Debug, Clone)]
+pub enum Cached {
+    /// A manifest list.
+    List(Arc<Vec<ManifestFile>>),
+    /// The live entries of a manifest.
+    Manifest(Decoded),
+}
+
+/// The live entries of a manifest, with the metrics that plans have asked for so far.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// The entries.
+    pub entries: Arc<Entries>,
+    /// Metrics that `entries` has.
+    pub metrics: Metrics,
+}
+
+/// How full the cache is, and how often it had what was asked for, since the process began or [`ManifestCache::clear`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheInfo {
+    /// Manifests and manifest lists.
+    pub entries: usize,
+    /// Bytes that they take.
+    pub bytes: usize,
+    /// The bound.
+    pub max_bytes: usize,
+    /// Times that it had them.
+    pub hits: u64,
+    /// Times that it had not, or not all columns.
+    pub misses: u64,
+}
+
+/// The cache.
+#[derive(Debug)]
+pub struct ManifestCache {
+    max_bytes: AtomicUsize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    plans: AtomicU64,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    slots: HashMap<Arc<Key>, Slot>,
+    /// Keys by when they were used last.
+    order: BTreeMap<u64, Arc<Key>>,
+    bytes: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    value: Cached,
+    bytes: usize,
+    used: u64,
+    /// The plan that used it last.
+    plan: u64,
+}
+
+impl Key {
+    /// The key of a manifest list.
+    pub fn of_list(storage: &Storage, path: &str) -> Result<Option<Self>> {
+        Ok(identity(storage, path)?.map(|identity| Self { identity, length: -1, inherited: None }))
+    }
+
+    /// The key of a manifest.
+    pub fn of_manifest(storage: &Storage, manifest: &ManifestFile) -> Result<Option<Self>> {
+        let inherited = (manifest.added_snapshot_id, manifest.sequence_number, manifest.first_row_id);
+        let identity = identity(storage, &manifest.manifest_path)?;
+        Ok(identity.map(|identity| Self { identity, length: manifest.manifest_length, inherited: Some(inherited) }))
+    }
+}
+
+fn identity(storage: &Storage, path: &str) -> Result<Option<Identity>> {
+    let off = storage.properties().get(ENABLED_PROPERTY).is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
+    if off { Ok(None) } else { storage.identity(path) }
+}
+
+impl Cached {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Manifest(decoded) => decoded.entries.memory(),
+            Self::List(manifests) => manifests.iter().map(list_bytes).sum(),
+        }
+    }
+}
+
+fn list_bytes(manifest: &ManifestFile) -> usize {
+    let bounds = manifest.partitions.iter().flatten().flat_map(|field| [&field.lower_bound, &field.upper_bound]);
+    let bounds: usize = bounds.flatten().map(Vec::capacity).sum();
+    let summaries = manifest.partitions.as_ref().map_or(0, Vec::capacity) * size_of::<icefield_format::manifest::FieldSummary>();
+    size_of::<ManifestFile>() + manifest.manifest_path.capacity() + summaries + bounds
+}
+
+impl ManifestCache {
+    /// The cache of this process.
+    pub fn shared() -> Result<&'static Self> {
+        runtime::of_this_process(&CACHE, || {
+            let asked = std::env::var(BYTES_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
+            Ok(Self::new(asked.unwrap_or(DEFAULT_BYTES)))
+        })
+    }
+
+    /// An empty cache of so many bytes at the most.
+    pub fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes: AtomicUsize::new(max_bytes),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            plans: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Whether it keeps anything.
+    pub fn is_on(&self) -> bool {
+        self.max_bytes.load(Ordering::Relaxed) > 0
+    }
+
+    /// Another bound; what is beyond it goes.
+    pub fn resize(&self, max_bytes: usize) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+        let mut kept = self.kept();
+        while kept.bytes > max_bytes && kept.drop_oldest().is_some() {}
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        *self.kept() = Kept::default();
+        self.hits.store(0, Ordering::Relaxed);
+        self.misses.store(0, Ordering::Relaxed);
+    }
+
+    /// How full it is.
+    pub fn info(&self) -> CacheInfo {
+        let kept = self.kept();
+        CacheInfo {
+            entries: kept.slots.len(),
+            bytes: kept.bytes,
+            max_bytes: self.max_bytes.load(Ordering::Relaxed),
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The number of a new plan.
+    pub(super) fn start_plan(&self) -> u64 {
+        self.plans.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The value of a key, if `suffices` finds that it has all that is needed.
+    pub(super) fn get<T>(&self, key: &Key, plan: u64, suffices: impl FnOnce(Cached) -> Option<T>) -> Option<T> {
+        let found = self.kept().touch(key, plan);
+        // Decided without the lock: it takes a look at columns.
+        let found = found.and_then(suffices);
+        if found.is_some() { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    /// Metrics that are there for a manifest already.
+    pub(super) fn metrics(&self, key: &Key) -> Option<Metrics> {
+        match &self.kept().slots.get(key)?.value {
+            Cached::Manifest(decoded) => Some(decoded.metrics.clone()),
+            Cached::List(_) => None,
+        }
+    }
+
+    /// Keeps a value in the place of what was there, if there is room beside what this plan itself has used.
+    pub(super) fn insert(&self, key: Key, plan: u64, value: Cached) {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        let bytes = value.bytes() + size_of::<Slot>() + 2 * size_of::<Key>();
+        if bytes > max_bytes {
+            return;
+        }
+        let mut kept = self.kept();
+        kept.remove(&key);
+        while kept.bytes + bytes > max_bytes {
+            let own = kept.oldest().is_none_or(|slot| slot.plan == plan);
+            if own || kept.drop_oldest().is_none() {
+                return;
+            }
+        }
+        kept.insert(key, Slot { value, bytes, used: 0, plan });
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn touch(&mut self, key: &Key, plan: u64) -> Option<Cached> {
+        self.clock += 1;
+        let (key, _) = self.slots.get_key_value(key)?;
+        let key = key.clone();
+        let slot = self.slots.get_mut(&key)?;
+        self.order.remove(&slot.used);
+        (slot.used, slot.plan) = (self.clock, plan);
+        self.order.insert(self.clock, key);
+        Some(slot.value.clone())
+    }
+
+    fn insert(&mut self, key: Key, slot: Slot) {
+        self.clock += 1;
+        let key = Arc::new(key);
+        self.bytes += slot.bytes;
+        self.order.insert(self.clock, key.clone());
+        self.slots.insert(key, Slot { used: self.clock, ..slot });
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Slot> {
+        let slot = self.slots.remove(key)?;
+        self.order.remove(&slot.used);
+        self.bytes -= slot.bytes;
+        Some(slot)
+    }
+
+    fn oldest(&self) -> Option<&Slot> {
+        let (_, key) = self.order.first_key_value()?;
+        self.slots.get(key)
+    }
+
+    fn drop_oldest(&mut self) -> Option<Slot> {
+        let (_, key) = self.order.first_key_value()?;
+        let key = key.clone();
+        self.remove(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: i64) -> Key {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("manifest.avro");
+        std::fs::write(&path, b"x").unwrap();
+        let storage = Storage::default();
+        let identity = storage.identity(path.to_str().unwrap()).unwrap().unwrap();
+        Key { identity, length: number, inherited: None }
+    }
+
+    fn list(manifests: usize) -> Cached {
+        Cached::List(Arc::new(vec![ManifestFile::default(); manifests]))
+    }
+
+    fn has(cache: &ManifestCache, key: &Key, plan: u64) -> bool {
+        cache.get(key, plan, Some).is_some()
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let keys: Vec<Key> = (0..3).map(key).collect();
+        let one = list(10).bytes() + size_of::<Slot>() + 2 * size_of::<Key>();
+        let cache = ManifestCache::new(2 * one);
+        cache.insert(keys[0].clone(), 1, list(10));
+        cache.insert(keys[1].clone(), 1, list(10));
+        assert!(has(&cache, &keys[0], 2));
+        cache.insert(keys[2].clone(), 3, list(10));
+        assert!(has(&cache, &keys[0], 3) && has(&cache, &keys[2], 3));
+        assert!(!has(&cache, &keys[1], 3));
+        let info = cache.info();
+        assert_eq!((info.entries, info.bytes, info.hits, info.misses), (2, 2 * one, 3, 1));
+        cache.resize(one);
+        assert_eq!(cache.info().entries, 1);
+        cache.clear();
+        assert_eq!(cache.info(), CacheInfo { max_bytes: one, ..CacheInfo::default() });
+    }
+
+    #[test]
+    fn a_plan_does_not_push_out_its_own() {
+        let keys: Vec<Key> = (0..9).map(key).collect();
+        let one = list(10).bytes() + size_of::<Slot>() + 2 * size_of::<Key>();
+        let cache = ManifestCache::new(3 * one);
+        keys.iter().for_each(|key| cache.insert(key.clone(), 7, list(10)));
+        assert!(keys.iter().take(3).all(|key| has(&cache, key, 8)), "the first ones stay");
+        assert!(!has(&cache, &keys[3], 8));
+    }
+
+    #[test]
+    fn nothing_beyond_the_bound_is_kept() {
+        let cache = ManifestCache::new(100);
+        cache.insert(key(0), 1, list(10));
+        assert_eq!(cache.info().entries, 0);
+        assert!(!ManifestCache::new(0).is_on());
+    }
+
+    #[test]
+    fn a_value_that_does_not_suffice_is_a_miss() {
+        let cache = ManifestCache::new(1 << 20);
+        cache.insert(key(0), 1, list(1));
+        assert!(cache.get(&key(0), 1, |_| None::<()>).is_none());
+        assert_eq!(cache.info().hits, 0);
+    }
+
+    #[test]
+    fn a_file_written_anew_and_other_rights_are_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("manifest.avro");
+        let path = path.to_str().unwrap();
+        std::fs::write(path, b"one").unwrap();
+        let storage = Storage::default();
+        let first = Key::of_list(&storage, path).unwrap();
+        assert_eq!(first, Key::of_list(&storage, path).unwrap());
+        let other = |name: &str, value: &str| {
+            Key::of_list(&Storage::new([(name.to_owned(), value.to_owned())].into()), path).unwrap()
+        };
+        assert_ne!(first, other("s3.access-key-id", "another"));
+        assert_eq!(other(ENABLED_PROPERTY, "False"), None);
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(later).unwrap();
+        assert_ne!(first, Key::of_list(&storage, path).unwrap());
+        assert_eq!(Key::of_list(&storage, "memory://a/b").unwrap(), None);
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(Key::of_list(&storage, path).unwrap(), None, "reading it tells that it is not there");
+    }
+}

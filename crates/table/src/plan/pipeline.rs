@@ -1,0 +1,254 @@
+//! Work on manifests, some at a time: results come in their order, and no more of them wait than the bounds say.
+//!
+//! Files of this machine are read where they are decoded. What comes over the network is fetched apart, many files at a
+//! time, while the processors decode what has arrived.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use icefield_format::manifest::ManifestFile;
+
+use crate::error::{Error, Result};
+use crate::runtime;
+
+/// Files that are fetched at a time.
+const FETCHES: usize = 32;
+/// Bytes of files on their way, at the most, unless one alone is larger.
+const AHEAD_BYTES: i64 = 64 << 20;
+
+/// What is done to a manifest: fetch what it needs, then work it up.
+pub trait Work: Send + Sync + 'static {
+    /// What is fetched.
+    type Fetched: Send + 'static;
+    /// What becomes of it.
+    type Done: Send + 'static;
+
+    /// Waits for the storage.
+    fn fetch(&self, manifest: &ManifestFile) -> Result<Self::Fetched>;
+    /// Needs a processor.
+    fn run(&self, manifest: &ManifestFile, fetched: Self::Fetched) -> Result<Self::Done>;
+}
+
+/// The results, in the order of the manifests; made while they are asked for, and a little ahead.
+pub struct Ordered<W: Work> {
+    work: Arc<W>,
+    manifests: Arc<[ManifestFile]>,
+    remote: bool,
+    sender: Sender<(usize, Result<W::Done>)>,
+    receiver: Receiver<(usize, Result<W::Done>)>,
+    waiting: BTreeMap<usize, Result<W::Done>>,
+    started: usize,
+    next: usize,
+    ahead_bytes: i64,
+}
+
+impl<W: Work> std::fmt::Debug for Ordered<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ordered").field("next", &self.next).field("of", &self.manifests.len()).finish_non_exhaustive()
+    }
+}
+
+impl<W: Work> Ordered<W> {
+    /// Nothing is started before the first result is asked for.
+    pub fn new(work: Arc<W>, manifests: Vec<ManifestFile>, remote: bool) -> Self {
+        let (sender, receiver) = channel();
+        Self {
+            work,
+            manifests: manifests.into(),
+            remote,
+            sender,
+            receiver,
+            waiting: BTreeMap::new(),
+            started: 0,
+            next: 0,
+            ahead_bytes: 0,
+        }
+    }
+
+    fn length(&self, place: usize) -> i64 {
+        self.manifests.get(place).map_or(0, |manifest| manifest.manifest_length.max(0))
+    }
+
+    /// One manifest needs no other thread, and a thread of the pool must not wait for the pool.
+    fn is_alone(&self) -> Result<bool> {
+        Ok(self.manifests.len() == 1 || runtime::pool()?.current_thread_index().is_some())
+    }
+
+    fn start_some(&mut self) -> Result<()> {
+        let most = if self.remote { FETCHES } else { 2 * runtime::threads() };
+        while self.started < self.manifests.len() && self.started - self.next < most {
+            let length = self.length(self.started);
+            if self.started > self.next && self.ahead_bytes.saturating_add(length) > AHEAD_BYTES {
+                break;
+            }
+            self.ahead_bytes = self.ahead_bytes.saturating_add(length);
+            self.start(self.started)?;
+            self.started += 1;
+        }
+        Ok(())
+    }
+
+    fn start(&self, place: usize) -> Result<()> {
+        let (work, manifests, sender) = (self.work.clone(), self.manifests.clone(), self.sender.clone());
+        let pool = runtime::pool()?;
+        // Nobody may be left to hear of it: then the result is not wanted.
+        if self.remote {
+            return runtime::in_background(move || match guarded(|| work.fetch(found(&manifests, place)?)) {
+                Err(error) => drop(sender.send((place, Err(error)))),
+                Ok(fetched) => pool.spawn(move || {
+                    let done = guarded(|| work.run(found(&manifests, place)?, fetched));
+                    drop(sender.send((place, done)));
+                }),
+            });
+        }
+        pool.spawn(move || {
+            let done = guarded(|| both(&*work, found(&manifests, place)?));
+            drop(sender.send((place, done)));
+        });
+        Ok(())
+    }
+
+    fn take_next(&mut self) -> Result<W::Done> {
+        let place = self.next;
+        if self.is_alone()? {
+            self.next += 1;
+            return both(&*self.work, found(&self.manifests, place)?);
+        }
+        loop {
+            self.start_some()?;
+            if let Some(done) = self.waiting.remove(&place) {
+                self.next += 1;
+                self.ahead_bytes = self.ahead_bytes.saturating_sub(self.length(place));
+                self.start_some()?;
+                return done;
+            }
+            let (place, done) = self.receiver.recv().map_err(|_| Error::Internal("no thread works".to_owned()))?;
+            self.waiting.insert(place, done);
+        }
+    }
+}
+
+impl<W: Work> Iterator for Ordered<W> {
+    type Item = Result<W::Done>;
+
+    /// After an error there is nothing more.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.manifests.len() {
+            return None;
+        }
+        let done = self.take_next();
+        if done.is_err() {
+            self.next = usize::MAX;
+        }
+        Some(done)
+    }
+}
+
+fn found(manifests: &[ManifestFile], place: usize) -> Result<&ManifestFile> {
+    manifests.get(place).ok_or_else(|| Error::Internal("a manifest without a place".to_owned()))
+}
+
+fn both<W: Work>(work: &W, manifest: &ManifestFile) -> Result<W::Done> {
+    work.run(manifest, work.fetch(manifest)?)
+}
+
+/// A defect in a thread of the pool ends the plan, not the process.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Error::Internal("a thread that read a manifest panicked".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Sleeps in `fetch`, counts how many do at a time, and fails or panics at one place.
+    #[derive(Default)]
+    struct Sleepy {
+        now: AtomicUsize,
+        most: AtomicUsize,
+        bad: Option<(i64, bool)>,
+        begun: AtomicUsize,
+    }
+
+    impl Work for Sleepy {
+        type Fetched = i64;
+        type Done = i64;
+
+        fn fetch(&self, manifest: &ManifestFile) -> Result<i64> {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(20 - manifest.sequence_number.unsigned_abs() % 20));
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(manifest.sequence_number)
+        }
+
+        fn run(&self, _: &ManifestFile, number: i64) -> Result<i64> {
+            match self.bad {
+                Some((bad, true)) if bad == number => panic!("meant"),
+                Some((bad, false)) if bad == number => Err(Error::invalid("meant")),
+                _ => Ok(number),
+            }
+        }
+    }
+
+    fn manifests(count: i64, length: i64) -> Vec<ManifestFile> {
+        let manifest = |number| ManifestFile {
+            sequence_number: number,
+            manifest_length: length,
+            ..ManifestFile::default()
+        };
+        (0..count).map(manifest).collect()
+    }
+
+    #[test]
+    fn results_come_in_order_and_fetches_overlap() {
+        let work = Arc::new(Sleepy::default());
+        let all: Vec<i64> = Ordered::new(work.clone(), manifests(100, 1), true).map(Result::unwrap).collect();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        let most = work.most.load(Ordering::SeqCst);
+        assert!((2..=FETCHES).contains(&most), "{most} at a time");
+    }
+
+    #[test]
+    fn large_files_come_one_at_a_time() {
+        let work = Arc::new(Sleepy::default());
+        let all = Ordered::new(work.clone(), manifests(10, AHEAD_BYTES), true);
+        assert_eq!(all.filter_map(Result::ok).count(), 10);
+        assert_eq!(work.most.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn nothing_is_done_far_ahead_of_who_asks() {
+        let work = Arc::new(Sleepy::default());
+        let mut all = Ordered::new(work.clone(), manifests(1000, 1), true);
+        assert_eq!(all.next().unwrap().unwrap(), 0);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(work.begun.load(Ordering::SeqCst) <= 1 + FETCHES);
+    }
+
+    #[test]
+    fn errors_and_panics_end_it() {
+        for remote in [false, true] {
+            for panics in [false, true] {
+                let work = Arc::new(Sleepy { bad: Some((5, panics)), ..Sleepy::default() });
+                let mut all = Ordered::new(work, manifests(20, 1), remote);
+                assert_eq!(all.by_ref().take(5).filter_map(Result::ok).count(), 5);
+                assert!(all.next().unwrap().is_err());
+                assert!(all.next().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_of_the_pool_works_alone() {
+        let all = || Ordered::new(Arc::new(Sleepy::default()), manifests(8, 1), false).filter_map(Result::ok).count();
+        assert_eq!(runtime::pool().unwrap().install(all), 8);
+    }
+}

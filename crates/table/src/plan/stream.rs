@@ -1,0 +1,112 @@
+//! A plan in the making: data files, manifest by manifest.
+
+use std::sync::Arc;
+
+use arrow_schema::Fields;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{ManifestContent, Metrics};
+
+use super::columns::PlanColumns;
+use super::deletes::{DeleteIndex, Deletes};
+use super::pipeline::Ordered;
+use super::prune::{DataWork, DeleteWork, Pruner};
+use super::{Plan, PlannedManifest, Scan, ScanReport};
+use crate::error::Result;
+
+/// The data files of a scan as they are found; manifests of which no file is left do not appear.
+#[derive(Debug)]
+pub struct PlanStream {
+    found: Ordered<DataWork>,
+    index: Arc<DeleteIndex>,
+    partition: Fields,
+    report: ScanReport,
+}
+
+impl PlanStream {
+    pub(super) fn new(scan: &Scan) -> Result<Self> {
+        let filter = scan.filter.bind(&scan.schema, scan.case_sensitive)?;
+        let pruner = Arc::new(Pruner::new(scan, filter)?);
+        let mut report = ScanReport::default();
+        let (manifests, _) = pruner.list(scan)?;
+        let of = |content| manifests.iter().filter(move |manifest| manifest.content == content);
+        let deletes = pruner.manifests(of(ManifestContent::Deletes))?;
+        report.delete_manifests(of(ManifestContent::Deletes).count(), deletes.len());
+        let data = pruner.manifests(of(ManifestContent::Data))?;
+        report.data_manifests(of(ManifestContent::Data).count(), data.len());
+
+        let index = Arc::new(index(scan, &pruner, deletes, &mut report)?);
+        report.count_kinds(index.files())?;
+        // Filtered fields and fields of equality deletes, beside what the caller asked for.
+        let ids = pruner.filtered_ids().iter().chain(index.equality_ids()).copied();
+        let metrics = scan.metrics.union(&Metrics::for_filter(ids));
+        let partition = pruner.partition_fields(data.iter());
+        let remote = is_remote(scan, &data);
+        let work = DataWork { pruner, index: index.clone(), metrics };
+        Ok(Self { found: Ordered::new(Arc::new(work), data, remote), index, partition, report })
+    }
+
+    /// What was looked at so far.
+    pub fn report(&self) -> &ScanReport {
+        &self.report
+    }
+
+    /// Delete files that may apply; data files name them by place.
+    pub fn deletes(&self) -> &Deletes {
+        self.index.files()
+    }
+
+    /// What makes Arrow batches of the manifests.
+    pub fn columns(&self) -> Result<PlanColumns> {
+        PlanColumns::new(&self.partition, self.index.files())
+    }
+
+    pub(super) fn into_plan(self, manifests: Vec<PlannedManifest>) -> Plan {
+        // Nobody else has the index once the last manifest is done.
+        drop(self.found);
+        let deletes = match Arc::try_unwrap(self.index) {
+            Ok(index) => Arc::new(index.into_files()),
+            Err(shared) => Arc::new(shared.files().clone()),
+        };
+        Plan { manifests, deletes, partition: self.partition, report: self.report }
+    }
+}
+
+impl Iterator for PlanStream {
+    type Item = Result<PlannedManifest>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.found.next()? {
+                Err(error) => return Some(Err(error)),
+                Ok((manifest, counts)) => {
+                    self.report.add_data(&counts);
+                    if !manifest.entries.is_empty() {
+                        return Some(Ok(manifest));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn index(
+    scan: &Scan,
+    pruner: &Arc<Pruner>,
+    manifests: Vec<ManifestFile>,
+    report: &mut ScanReport,
+) -> Result<DeleteIndex> {
+    let mut index = DeleteIndex::new(scan.schema.clone());
+    let remote = is_remote(scan, &manifests);
+    for read in Ordered::new(Arc::new(DeleteWork(pruner.clone())), manifests, remote) {
+        let (spec, entries, counts) = read?;
+        report.add_deletes(&counts);
+        index.add(&spec, entries)?;
+    }
+    index.finish();
+    Ok(index)
+}
+
+/// Manifests of one table lie in one storage: the first speaks for all.
+fn is_remote(scan: &Scan, manifests: &[ManifestFile]) -> bool {
+    manifests.first().is_some_and(|manifest| scan.storage.is_remote(&manifest.manifest_path))
+}
