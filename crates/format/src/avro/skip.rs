@@ -110,7 +110,7 @@ fn skip_items(item: &Skip, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
 }
 
 /// Passes over pairs of a varint and bytes: the bounds of an entry.
-fn skip_keyed_bytes(count: u64, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+pub(crate) fn skip_keyed_bytes(count: u64, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     for _ in 0..count {
         match *cursor.rest() {
             // A key and a length of one byte each, the usual case. The length is zigzag, so even where it is not negative.

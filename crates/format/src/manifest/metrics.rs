@@ -9,6 +9,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, MapArray, StructArra
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
+use crate::avro::skip::skip_keyed_bytes;
 use crate::avro::{Cursor, Fault};
 
 use super::columns::{Strings, offset};
@@ -76,12 +77,12 @@ impl FieldIds {
         }
     }
 
-    /// These fields; none of them is [`FieldIds::None`].
+    /// These fields.
     pub fn only(ids: impl IntoIterator<Item = i32>) -> Self {
         let mut ids: Vec<i32> = ids.into_iter().collect();
         ids.sort_unstable();
         ids.dedup();
-        if ids.is_empty() { Self::None } else { Self::Only(ids.into()) }
+        Self::Only(ids.into())
     }
 
     /// Whether all fields of the other are among these.
@@ -90,6 +91,15 @@ impl FieldIds {
             (Self::All, _) | (_, Self::None) => true,
             (Self::Only(_), Self::Only(ids)) => ids.iter().all(|id| self.contains(*id)),
             (Self::None | Self::Only(_), _) => false,
+        }
+    }
+
+    /// How many, if not all.
+    fn len(&self) -> Option<usize> {
+        match self {
+            Self::None => Some(0),
+            Self::All => None,
+            Self::Only(ids) => Some(ids.len()),
         }
     }
 
@@ -267,6 +277,15 @@ impl MetricMap {
     }
 }
 
+/// Where the last map had the wanted keys, if it had all of them, each once.
+#[derive(Debug, Default)]
+struct Places {
+    /// Pairs of that map.
+    count: u64,
+    /// Places, ascending, and the keys there.
+    found: Vec<(u64, i32)>,
+}
+
 /// The values of a map in the making.
 #[derive(Debug)]
 enum Values {
@@ -278,6 +297,7 @@ enum Values {
 #[derive(Debug)]
 pub(super) struct MetricColumn {
     wanted: FieldIds,
+    places: Places,
     keys: Vec<i32>,
     values: Values,
     offsets: Vec<i32>,
@@ -287,7 +307,8 @@ pub(super) struct MetricColumn {
 impl MetricColumn {
     pub(super) fn new(metric: Metric, wanted: FieldIds) -> Self {
         let values = if metric.is_bound() { Values::Bounds(Strings::default()) } else { Values::Counts(Vec::new()) };
-        Self { wanted, keys: Vec::new(), values, offsets: vec![0], valid: NullBufferBuilder::new(0) }
+        let places = Places::default();
+        Self { wanted, places, keys: Vec::new(), values, offsets: vec![0], valid: NullBufferBuilder::new(0) }
     }
 
     /// Reads the pairs of one file.
@@ -298,9 +319,67 @@ impl MetricColumn {
                 return Ok(());
             }
             match order {
-                PairOrder::KeyValue => (0..count).try_for_each(|_| self.key_value(cursor))?,
+                PairOrder::KeyValue => self.key_values(cursor, count)?,
                 PairOrder::Parts(parts) => (0..count).try_for_each(|_| self.parts(cursor, parts))?,
             }
+        }
+    }
+
+    /// Files of one writer have their keys in one order: where the last map had all wanted ones, this one is tried at the
+    /// same places, and what lies between is passed over many bytes at a time.
+    fn key_values(&mut self, cursor: &mut Cursor<'_>, count: u64) -> Result<(), Fault> {
+        let pairs = self.keys.len();
+        if self.places.count == count {
+            let start = *cursor;
+            if self.at_places(cursor)? {
+                return Ok(());
+            }
+            *cursor = start;
+            self.truncate(pairs);
+        }
+        self.places = Places::default();
+        let Some(wanted) = self.wanted.len() else {
+            return (0..count).try_for_each(|_| self.key_value(cursor));
+        };
+        let mut found = Vec::with_capacity(wanted);
+        for place in 0..count {
+            let before = self.keys.len();
+            self.key_value(cursor)?;
+            if let Some(key) = self.keys.get(before) {
+                found.push((place, *key));
+            }
+        }
+        if found.len() == wanted {
+            self.places = Places { count, found };
+        }
+        Ok(())
+    }
+
+    /// Reads the pairs at the known places; false where another key stands at one of them.
+    fn at_places(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+        let places = std::mem::take(&mut self.places);
+        let mut next = 0;
+        for (place, key) in &places.found {
+            self.skip_pairs(cursor, place - next)?;
+            if cursor.int()? != *key {
+                return Ok(false);
+            }
+            match &mut self.values {
+                Values::Counts(values) => values.push(cursor.long()?),
+                Values::Bounds(values) => values.push(Some(cursor.bytes()?)),
+            }
+            self.keys.push(*key);
+            next = place + 1;
+        }
+        self.skip_pairs(cursor, places.count - next)?;
+        self.places = places;
+        Ok(true)
+    }
+
+    fn skip_pairs(&self, cursor: &mut Cursor<'_>, pairs: u64) -> Result<(), Fault> {
+        match self.values {
+            Values::Counts(_) => cursor.skip_varints(pairs.checked_mul(2).ok_or(Fault::TooLong)?),
+            Values::Bounds(_) => skip_keyed_bytes(pairs, cursor),
         }
     }
 
@@ -356,6 +435,10 @@ impl MetricColumn {
     /// Forgets the row in the making.
     pub(super) fn take_back(&mut self) {
         let pairs = self.offsets.last().map_or(0, |&pairs| usize::try_from(pairs).unwrap_or(0));
+        self.truncate(pairs);
+    }
+
+    fn truncate(&mut self, pairs: usize) {
         self.keys.truncate(pairs);
         match &mut self.values {
             Values::Counts(values) => values.truncate(pairs),

@@ -1,7 +1,7 @@
 //! Damaged and malicious manifests: a typed error, no panic, no memory out of proportion.
 
-use icefield_format::avro::{Codec, Compression, ContainerWriter};
-use icefield_format::manifest::{ManifestContent, Metrics, ReadOptions, entries, list};
+use icefield_format::avro::{Codec, Compression, Container, ContainerWriter};
+use icefield_format::manifest::{ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
 use icefield_format::{Error, Limits, Result};
 
 use crate::made;
@@ -160,5 +160,25 @@ fn codecs_that_are_not_built_say_so() {
         let error = read(&changed, &Limits::default()).unwrap_err();
         assert_eq!(matches!(error, Error::Unsupported(_)), unsupported, "{name}: {error:?}");
         assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_manifest_cut_between_blocks_is_told() {
+    for codec in CODECS {
+        let entries = made::plain_entries(3000);
+        let (whole, described) = made::write(2, ManifestContent::Data, codec, &entries).unwrap();
+        let container = Container::open(&whole).unwrap();
+        let first = container.blocks().next().unwrap().unwrap();
+        let end = usize::try_from(first.offset).unwrap() + first.data.len() + made::SYNC.len();
+        assert!(end < whole.len(), "more than one block is needed");
+        let options = ReadOptions { inherit: Some(&described), ..ReadOptions::default() };
+        assert_eq!(entries::read(&whole, &options, &Limits::default()).unwrap().len(), 3000);
+        let error = entries::read(&whole[..end], &options, &Limits::default()).unwrap_err().to_string();
+        assert!(error.contains("where its manifest list says 3000"), "{error}");
+        // What nobody counted cannot be missed: lists of version 1 may lack the counts.
+        let described = ManifestFile { added_files_count: None, ..described };
+        let options = ReadOptions { inherit: Some(&described), ..ReadOptions::default() };
+        assert!(entries::read(&whole[..end], &options, &Limits::default()).is_ok());
     }
 }

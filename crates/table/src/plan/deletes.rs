@@ -11,7 +11,7 @@
 //! up once for each partition of a manifest.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -192,8 +192,10 @@ pub struct DeleteIndex {
     positions_of_partition: HashMap<Vec<u8>, Vec<u32>>,
     equality_of_partition: HashMap<Vec<u8>, Vec<u32>>,
     equality_everywhere: Vec<u32>,
-    equality: HashMap<u32, Vec<(i32, Column)>>,
-    equality_ids: BTreeSet<i32>,
+    /// By place: what the equality deletes say of their columns.
+    equality: Vec<Vec<(usize, Column)>>,
+    /// Columns of equality deletes, with their types where they are known and primitive.
+    tested: Vec<(i32, Option<PrimitiveType>)>,
 }
 
 /// Places by the path of the data file that they are about.
@@ -234,8 +236,8 @@ impl DeleteIndex {
             positions_of_partition: HashMap::new(),
             equality_of_partition: HashMap::new(),
             equality_everywhere: Vec::new(),
-            equality: HashMap::new(),
-            equality_ids: BTreeSet::new(),
+            equality: Vec::new(),
+            tested: Vec::new(),
         }
     }
 
@@ -250,13 +252,15 @@ impl DeleteIndex {
             self.sequence_numbers.push(sequence_number(&entries, row));
             match kind(&entries, row)? {
                 DeleteKind::Equality => {
-                    let ids = equality_ids(&entries, row);
-                    let of_file = ids.iter().map(|id| {
-                        let columns = columns.entry(*id).or_insert_with(|| Columns::new(&entries, *id));
-                        (*id, columns.get(row))
+                    let of_file = equality_ids(&entries, row).into_iter().map(|id| {
+                        let columns = columns.entry(id).or_insert_with(|| Columns::new(&entries, id));
+                        (self.tested(id), columns.get(row))
                     });
-                    self.equality.insert(place, of_file.collect());
-                    self.equality_ids.extend(ids);
+                    let of_file: Vec<_> = of_file.collect();
+                    self.equality.resize_with(place as usize + 1, Vec::new);
+                    if let Some(slot) = self.equality.last_mut() {
+                        *slot = of_file;
+                    }
                     if spec.is_unpartitioned() {
                         self.equality_everywhere.push(place);
                     } else {
@@ -300,9 +304,19 @@ impl DeleteIndex {
         self.positions_of_path.table.iter_mut().for_each(|(_, places)| places.sort_by_key(by_number));
     }
 
+    /// The place of a column among those that equality deletes test.
+    fn tested(&mut self, id: i32) -> usize {
+        let known = self.tested.iter().position(|(known, _)| *known == id);
+        known.unwrap_or_else(|| {
+            let ty = self.schema.find_field(id).and_then(|field| field.ty.as_primitive()).cloned();
+            self.tested.push((id, ty));
+            self.tested.len() - 1
+        })
+    }
+
     /// Columns of the equality deletes: their metrics in data files tell which of them can meet.
-    pub fn equality_ids(&self) -> &BTreeSet<i32> {
-        &self.equality_ids
+    pub fn equality_ids(&self) -> impl Iterator<Item = i32> {
+        self.tested.iter().map(|(id, _)| *id)
     }
 
     /// The files.
@@ -324,11 +338,7 @@ impl DeleteIndex {
         let mut keys = Keys::new(spec, entries);
         // What the partition of each tuple has: looked up once.
         let mut found: Vec<Option<OfPartition<'_>>> = vec![None; entries.tuples.len()];
-        let has_equality = !self.equality.is_empty();
-        let columns: HashMap<i32, Columns> = match has_equality {
-            true => self.equality_ids.iter().map(|id| (*id, Columns::new(entries, *id))).collect(),
-            false => HashMap::new(),
-        };
+        let columns: Vec<Columns> = self.tested.iter().map(|(id, _)| Columns::new(entries, *id)).collect();
         let mut links = DeleteLinks { offsets: Vec::with_capacity(entries.len() + 1), places: Vec::new() };
         links.offsets.push(0);
         for row in 0..entries.len() {
@@ -359,7 +369,7 @@ impl DeleteIndex {
         entries: &Entries,
         row: usize,
         of_partition: OfPartition<'_>,
-        columns: &HashMap<i32, Columns>,
+        columns: &[Columns],
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let sequence = sequence_number(entries, row);
@@ -391,10 +401,10 @@ impl DeleteIndex {
     }
 
     /// Whether rows of an equality delete file may equal rows of a data file, as far as the metrics of both tell.
-    fn may_meet(&self, columns: &HashMap<i32, Columns>, row: usize, place: u32) -> bool {
-        self.equality.get(&place).into_iter().flatten().all(|(id, delete)| {
-            let Some(ty) = self.schema.find_field(*id).and_then(|field| field.ty.as_primitive()) else { return true };
-            columns.get(id).is_none_or(|columns| column_may_meet(ty, &columns.borrow(row), &delete.borrow()))
+    fn may_meet(&self, columns: &[Columns], row: usize, place: u32) -> bool {
+        self.equality.get(place as usize).into_iter().flatten().all(|(at, delete)| {
+            let (Some((_, Some(ty))), Some(data)) = (self.tested.get(*at), columns.get(*at)) else { return true };
+            column_may_meet(ty, &data.borrow(row), &delete.borrow())
         })
     }
 }

@@ -37,8 +37,11 @@ impl PlanStream {
         let index = Arc::new(index(scan, &pruner, deletes, &mut report)?);
         report.count_kinds(index.files())?;
         // Filtered fields and fields of equality deletes, beside what the caller asked for.
-        let ids = pruner.filtered_ids().iter().chain(index.equality_ids()).copied();
-        let metrics = scan.metrics.union(&Metrics::for_filter(ids));
+        let mut ids = pruner.filtered_ids().iter().copied().chain(index.equality_ids()).peekable();
+        let metrics = match ids.peek() {
+            None => scan.metrics.clone(),
+            Some(_) => scan.metrics.union(&Metrics::for_filter(ids)),
+        };
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
         let work = DataWork { pruner, index: index.clone(), metrics };
