@@ -5,8 +5,8 @@
 
 pub mod commit;
 pub mod error;
-mod memory;
 pub mod inspect;
+mod memory;
 pub mod plan;
 pub mod read;
 pub mod runtime;

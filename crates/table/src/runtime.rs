@@ -21,7 +21,10 @@ static IO: AtomicPtr<Started<tokio::runtime::Runtime>> = AtomicPtr::new(std::ptr
 static POOL: AtomicPtr<Started<rayon::ThreadPool>> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The value of this process; made now if there is none, or if the one at hand belongs to the parent of a fork.
-pub(crate) fn of_this_process<T>(slot: &'static AtomicPtr<Started<T>>, start: impl FnOnce() -> Result<T>) -> Result<&'static T> {
+pub(crate) fn of_this_process<T>(
+    slot: &'static AtomicPtr<Started<T>>,
+    start: impl FnOnce() -> Result<T>,
+) -> Result<&'static T> {
     let process = std::process::id();
     let found = slot.load(Ordering::Acquire);
     // SAFETY: the pointer is null or came from `Box::leak` below and is never freed.

@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn long_columns_are_what_the_kernel_says() {
-        let text = |row: i64| ["", "plain ascii text", "é", "日本語テキスト", "a"][row as usize % 5].repeat(row as usize % 3);
+        let text =
+            |row: i64| ["", "plain ascii text", "é", "日本語テキスト", "a"][row as usize % 5].repeat(row as usize % 3);
         let some = |row: i64| row % 7 != 0;
         let arrays: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from_iter_values((0..ROWS).map(mixed))),

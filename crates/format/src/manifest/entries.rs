@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, ListArray, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, ListArray, StringArray, StructArray,
+    UInt32Array,
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::FilterBuilder;
@@ -331,7 +332,11 @@ impl Entries {
         ];
         let header = [&self.header.schema, &self.header.partition_spec].into_iter().flatten().map(String::capacity);
         plain.iter().map(|array| array.get_array_memory_size()).sum::<usize>()
-            + metrics.iter().filter_map(|map| map.as_ref()).map(|map| map.as_array().get_array_memory_size()).sum::<usize>()
+            + metrics
+                .iter()
+                .filter_map(|map| map.as_ref())
+                .map(|map| map.as_array().get_array_memory_size())
+                .sum::<usize>()
             + header.sum::<usize>()
             + self.metrics_read.as_ref().map_or(0, |read| read.inner().capacity())
     }
@@ -348,10 +353,7 @@ impl Entries {
         Err(Error::invalid(format!("there is no entry {row}: the manifest has {}", self.len())))
     }
 
-    fn map(
-        &self,
-        change: impl Fn(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>,
-    ) -> Result<Self> {
+    fn map(&self, change: impl Fn(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>) -> Result<Self> {
         /// The changed column, in its own type.
         fn changed<T: Clone + 'static>(
             array: &dyn Array,

@@ -502,7 +502,8 @@ pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
 
 /// The Arrow fields of a partition type, as [`Entries::partition`](super::Entries) has them.
 pub fn arrow_fields(ty: &StructType) -> Fields {
-    let field = |field: &Field| arrow_field(field, arrow_type(field.ty.as_primitive().unwrap_or(&PrimitiveType::Unknown)));
+    let field =
+        |field: &Field| arrow_field(field, arrow_type(field.ty.as_primitive().unwrap_or(&PrimitiveType::Unknown)));
     ty.fields.iter().map(field).collect()
 }
 
@@ -527,9 +528,9 @@ pub(super) fn finish(columns: Vec<PartitionColumn>, fields: &[Field], rows: usiz
 /// The tuple of each row.
 pub(super) fn of_rows(tuples: &StructArray, tuple_of: &UInt32Array) -> Result<StructArray> {
     let columns = tuples.columns().iter().map(|column| take(column, tuple_of, None));
-    let made = columns.collect::<Result<Vec<_>, _>>().and_then(|columns| {
-        StructArray::try_new_with_length(tuples.fields().clone(), columns, None, tuple_of.len())
-    });
+    let made = columns
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(|columns| StructArray::try_new_with_length(tuples.fields().clone(), columns, None, tuple_of.len()));
     made.map_err(|error| Error::corrupt("partition", error.to_string()))
 }
 

@@ -14,8 +14,8 @@ pub use int1::{IntReader1, Run1};
 use int2::closest_width;
 pub use int2::{IntReader2, Run2, WIDTHS};
 pub use varint::{
-    nanos_to_secondary, read_short_varint, read_short_varints, read_varint64, read_varint128, unzigzag, unzigzag128, write_varint64,
-    write_varint128, zigzag, zigzag128,
+    nanos_to_secondary, read_short_varint, read_short_varints, read_varint64, read_varint128, unzigzag, unzigzag128,
+    write_varint64, write_varint128, zigzag, zigzag128,
 };
 pub use write::{BooleanWriter, ByteWriter, IntWriter, IntWriter1, IntWriter2, Packing};
 

@@ -123,12 +123,8 @@ pub fn write(folder: &str, files: usize, deletes: Deletes) -> Result<String> {
         key_id: None,
         unknown: serde_json::Map::new(),
     };
-    let reference = SnapshotRef {
-        snapshot_id: 2,
-        kind: RefKind::BRANCH,
-        max_ref_age_ms: None,
-        unknown: serde_json::Map::new(),
-    };
+    let reference =
+        SnapshotRef { snapshot_id: 2, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown: serde_json::Map::new() };
     let metadata = MetadataBuilder::from_base(&base, base.last_updated_ms()).apply_all([
         MetadataUpdate::AddSnapshot { snapshot: snapshot.into() },
         MetadataUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference },

@@ -90,7 +90,7 @@ impl Read {
             metrics: metrics.clone(),
             inherit: Some(manifest),
             live_only,
-            partition_filter: None,
+            ..ReadOptions::default()
         };
         Ok(entries::read(&bytes, &options, &self.inspect.limits).map_err(|error| error.in_file(path))?)
     }

@@ -16,7 +16,7 @@ use super::batch::{build, internal, missing};
 use super::{Read, manifests};
 use crate::error::{Error, Result};
 use crate::read::columns::{Planned, Rules, leaves};
-use crate::read::orc::{OrcFile, mixes_units};
+use crate::read::orc::{OrcFile, OrcRequest};
 use crate::read::parquet::{ParquetFile, Request, projected};
 use crate::read::reshape::Reshape;
 use crate::read::stream::{OpenTask, TaskBatches};
@@ -181,14 +181,13 @@ impl DeleteFile {
             let reshape = Reshape::new(&self.path, output, planned);
             Box::new(file.batches(request)?.map(move |batch| reshape.apply(&batch?)))
         } else {
-            let file = OrcFile::open(storage, &self.path, self.size, false)?;
-            let (leaves, planned) = self.plan(&wanted, &output, file.fields())?;
-            if mixes_units(&planned) {
-                let message = "deleted rows with nanosecond timestamps in ORC cannot be read yet; select other columns";
-                return Err(Error::unsupported(format!("{}: {message}", self.path)));
-            }
+            let mut file = OrcFile::open(storage, &self.path, self.size)?;
+            file.take_units(&file.fields(), &wanted);
+            let (leaves, planned) = self.plan(&wanted, &output, &file.fields())?;
             let reshape = Reshape::new(&self.path, output, planned);
-            Box::new(file.batches(&leaves, (0, self.size), BATCH_ROWS)?.map(move |batch| reshape.apply(&batch?)))
+            let range = (0, self.size);
+            let request = OrcRequest { leaves, range, batch_rows: BATCH_ROWS, predicate: None, filter: None };
+            Box::new(file.batches(request)?.map(move |batch| reshape.apply(&batch?)))
         };
         let read = Arc::clone(read);
         Ok(Box::new(batches.map(move |batch| {

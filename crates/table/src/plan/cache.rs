@@ -125,7 +125,8 @@ impl Cached {
 fn list_bytes(manifest: &ManifestFile) -> usize {
     let bounds = manifest.partitions.iter().flatten().flat_map(|field| [&field.lower_bound, &field.upper_bound]);
     let bounds: usize = bounds.flatten().map(Vec::capacity).sum();
-    let summaries = manifest.partitions.as_ref().map_or(0, Vec::capacity) * size_of::<icefield_format::manifest::FieldSummary>();
+    let summaries =
+        manifest.partitions.as_ref().map_or(0, Vec::capacity) * size_of::<icefield_format::manifest::FieldSummary>();
     size_of::<ManifestFile>() + manifest.manifest_path.capacity() + summaries + bounds
 }
 

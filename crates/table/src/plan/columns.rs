@@ -73,46 +73,46 @@ impl PlanColumns {
 }
 
 fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
-        let all = deletes.iter().collect::<Result<Vec<DeleteFile>>>()?;
-        let files = || all.iter().map(|delete| &delete.file);
-        let ids: Vec<Option<&Vec<i32>>> = files().map(|file| file.equality_ids.as_ref()).collect();
-        let item = Arc::new(Field::new("element", DataType::Int32, false));
-        let flat = Int32Array::from_iter_values(ids.iter().copied().flatten().flatten().copied());
-        let offsets = OffsetBuffer::from_lengths(ids.iter().map(|ids| ids.map_or(0, Vec::len)));
-        let valid = arrow_buffer::NullBuffer::from_iter(ids.iter().map(Option::is_some));
-        let ids = ListArray::try_new(item, offsets, Arc::new(flat), Some(valid)).map_err(internal)?;
-        let columns: Vec<(&str, bool, ArrayRef)> = vec![
-            ("file_path", false, Arc::new(StringArray::from_iter_values(files().map(|file| &file.file_path)))),
-            ("content", false, Arc::new(Int32Array::from_iter_values(files().map(|file| file.content.id())))),
-            (
-                "file_format",
-                false,
-                Arc::new(StringArray::from_iter_values(files().map(|file| file.file_format.to_lowercase()))),
-            ),
-            ("content_offset", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_offset)))),
-            (
-                "content_size_in_bytes",
-                true,
-                Arc::new(Int64Array::from_iter(files().map(|file| file.content_size_in_bytes))),
-            ),
-            (
-                "referenced_data_file",
-                true,
-                Arc::new(StringArray::from_iter(files().map(|file| file.referenced_data_file.as_deref()))),
-            ),
-            (
-                "data_sequence_number",
-                false,
-                Arc::new(Int64Array::from_iter_values(all.iter().map(|delete| delete.sequence_number))),
-            ),
-            ("record_count", false, Arc::new(Int64Array::from_iter_values(files().map(|file| file.record_count)))),
-            ("equality_ids", true, Arc::new(ids)),
-        ];
-        let fields =
-            columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
-        let fields: Fields = fields.collect();
-        let columns = columns.into_iter().map(|(_, _, column)| column).collect();
-        StructArray::try_new_with_length(fields, columns, None, all.len()).map_err(internal)
+    let all = deletes.iter().collect::<Result<Vec<DeleteFile>>>()?;
+    let files = || all.iter().map(|delete| &delete.file);
+    let ids: Vec<Option<&Vec<i32>>> = files().map(|file| file.equality_ids.as_ref()).collect();
+    let item = Arc::new(Field::new("element", DataType::Int32, false));
+    let flat = Int32Array::from_iter_values(ids.iter().copied().flatten().flatten().copied());
+    let offsets = OffsetBuffer::from_lengths(ids.iter().map(|ids| ids.map_or(0, Vec::len)));
+    let valid = arrow_buffer::NullBuffer::from_iter(ids.iter().map(Option::is_some));
+    let ids = ListArray::try_new(item, offsets, Arc::new(flat), Some(valid)).map_err(internal)?;
+    let columns: Vec<(&str, bool, ArrayRef)> = vec![
+        ("file_path", false, Arc::new(StringArray::from_iter_values(files().map(|file| &file.file_path)))),
+        ("content", false, Arc::new(Int32Array::from_iter_values(files().map(|file| file.content.id())))),
+        (
+            "file_format",
+            false,
+            Arc::new(StringArray::from_iter_values(files().map(|file| file.file_format.to_lowercase()))),
+        ),
+        ("content_offset", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_offset)))),
+        (
+            "content_size_in_bytes",
+            true,
+            Arc::new(Int64Array::from_iter(files().map(|file| file.content_size_in_bytes))),
+        ),
+        (
+            "referenced_data_file",
+            true,
+            Arc::new(StringArray::from_iter(files().map(|file| file.referenced_data_file.as_deref()))),
+        ),
+        (
+            "data_sequence_number",
+            false,
+            Arc::new(Int64Array::from_iter_values(all.iter().map(|delete| delete.sequence_number))),
+        ),
+        ("record_count", false, Arc::new(Int64Array::from_iter_values(files().map(|file| file.record_count)))),
+        ("equality_ids", true, Arc::new(ids)),
+    ];
+    let fields =
+        columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
+    let fields: Fields = fields.collect();
+    let columns = columns.into_iter().map(|(_, _, column)| column).collect();
+    StructArray::try_new_with_length(fields, columns, None, all.len()).map_err(internal)
 }
 
 fn schema(partition: &Fields, deletes: &Fields) -> SchemaRef {

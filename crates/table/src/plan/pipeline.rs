@@ -199,11 +199,8 @@ mod tests {
     }
 
     fn manifests(count: i64, length: i64) -> Vec<ManifestFile> {
-        let manifest = |number| ManifestFile {
-            sequence_number: number,
-            manifest_length: length,
-            ..ManifestFile::default()
-        };
+        let manifest =
+            |number| ManifestFile { sequence_number: number, manifest_length: length, ..ManifestFile::default() };
         (0..count).map(manifest).collect()
     }
 

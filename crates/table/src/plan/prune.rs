@@ -18,8 +18,8 @@ use icefield_format::manifest::{FieldIds, MetricMap, Metrics, partition_fields};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
-use icefield_format::types::arrow::field_id;
 use icefield_format::types::StructType;
+use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
 
 use super::cache::{Cached, Decoded, Key, ManifestCache};
@@ -393,8 +393,7 @@ fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumn
     let mut columns = StatisticsColumns::new(&entries.record_count);
     for &id in ids {
         let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
-        let bounds =
-            |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as ArrayRef);
+        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as ArrayRef);
         let (values, nulls, nans) =
             (counts(&entries.value_counts), counts(&entries.null_value_counts), counts(&entries.nan_value_counts));
         columns = columns.with_counts(id, values, nulls, nans)?;

@@ -1,5 +1,6 @@
 //! A plan in the making: data files, manifest by manifest.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::Fields;
@@ -37,11 +38,8 @@ impl PlanStream {
         let index = Arc::new(index(scan, &pruner, deletes, &mut report)?);
         report.count_kinds(index.files())?;
         // Filtered fields and fields of equality deletes, beside what the caller asked for.
-        let mut ids = pruner.filtered_ids().iter().copied().chain(index.equality_ids()).peekable();
-        let metrics = match ids.peek() {
-            None => scan.metrics.clone(),
-            Some(_) => scan.metrics.union(&Metrics::for_filter(ids)),
-        };
+        let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(index.equality_ids()).collect();
+        let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&Metrics::for_filter(ids)) };
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
         let work = DataWork { pruner, index: index.clone(), metrics };

@@ -142,7 +142,9 @@ impl Sample {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{Date32Array, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray, StringViewArray};
+    use arrow_array::{
+        Date32Array, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray, StringViewArray,
+    };
 
     use super::*;
 

@@ -253,8 +253,7 @@ mod tests {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (seed as i64 >> (i % 64)) / units * units
             });
-            let mut values: Vec<i64> =
-                multiples.flat_map(|m| (-2..=2).map(move |near| m.wrapping_add(near))).collect();
+            let mut values: Vec<i64> = multiples.flat_map(|m| (-2..=2).map(move |near| m.wrapping_add(near))).collect();
             let furthest = (1_i64 << 50).saturating_mul(1 << units.trailing_zeros());
             values.extend([i64::MIN, i64::MAX, -furthest, furthest - 1, furthest, -furthest - 1, 0, -1]);
             for value in values {

@@ -11,9 +11,9 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, GenericByteArray, Generic
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
+use super::bucket::narrowed;
 use super::bytes::INLINE;
 use super::remainder::{Remainder32, Remainder64};
-use super::bucket::narrowed;
 use super::{BLOCK, by_block, vectorized};
 use crate::error::{Error, Result};
 use crate::value::bounds::truncate_bytes;
@@ -128,7 +128,9 @@ fn bytes<T: ByteArrayType>(
     let mut heads = [0; BLOCK * STEP];
     for block in Blocks(offsets) {
         let (few, _) = few.split_at_mut(block.len() - 1);
-        if length <= STEP && let Some(used) = short_heads(block, data, length, ascii_only, few, &mut heads) {
+        if length <= STEP
+            && let Some(used) = short_heads(block, data, length, ascii_only, few, &mut heads)
+        {
             let before = out.len();
             out.extend_from_slice(heads.get(..used).unwrap_or_default());
             ends.extend(few.iter().map(|end| T::Offset::usize_as(before + *end as usize)));
