@@ -32,7 +32,7 @@ impl PyInspect {
         let state = table.get();
         Self(Inspect {
             storage: state.storage.0.clone(),
-            metadata: Arc::new(state.committed.metadata.clone()),
+            metadata: state.committed.metadata.clone(),
             metadata_location: state.committed.location.clone(),
             limits: Limits::default(),
         })
