@@ -1,7 +1,5 @@
 //! Metadata tables: what a table is made of, given out as Arrow.
 
-use std::sync::Arc;
-
 use icefield_format::Limits;
 use icefield_table::inspect::{Inspect, MetadataTable, Selection};
 use icefield_table::plan::At;

@@ -35,10 +35,10 @@ pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i3
             if let Some(id) = field_id(field) {
                 out.insert(id, Column { id: child.column, kind: child.kind.clone(), own });
             }
-            if let DataType::Struct(inner) = field.data_type() {
-                if child.kind == Kind::Struct {
-                    visit(inner, child, own, out);
-                }
+            if let DataType::Struct(inner) = field.data_type()
+                && child.kind == Kind::Struct
+            {
+                visit(inner, child, own, out);
             }
         }
     }
