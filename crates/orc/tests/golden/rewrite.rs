@@ -32,7 +32,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     let file = Arc::clone(reader.metadata());
     let (arrow, batches) = as_exact_as_possible(&reader)?;
     let exact = arrow.timestamp_unit == TimeUnit::Nanosecond && arrow.strings == StringForm::Utf8;
-    let schema = reader.schema(&ReadOptions { arrow, ..ReadOptions::default() })?;
+    let schema = reader.schema(&ReadOptions { arrow: arrow.clone(), ..ReadOptions::default() })?;
     for (index, options) in forms(&reader).into_iter().enumerate() {
         let what = format!("form {index}");
         let bytes = match write(&schema, &batches, options.clone()) {
@@ -47,7 +47,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
             other => other.map_err(|error| format!("{what}: {error}"))?,
         };
         let written = Reader::open(bytes.clone())?;
-        let again = read(&written, ReadOptions { arrow, ..ReadOptions::default() })
+        let again = read(&written, ReadOptions { arrow: arrow.clone(), ..ReadOptions::default() })
             .map_err(|error| format!("{what}: {error}"))?;
         same_rows(&schema, &batches, &again).map_err(|error| format!("{what}: {error}"))?;
         if exact {
@@ -68,7 +68,7 @@ fn as_exact_as_possible(reader: &Reader<Bytes>) -> Result<(ArrowOptions, Vec<Rec
         for timestamp_unit in [TimeUnit::Nanosecond, TimeUnit::Microsecond] {
             let arrow =
                 ArrowOptions { strings, timestamp_unit, out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
-            match read(reader, ReadOptions { arrow, batch_size: 700, ..ReadOptions::default() }) {
+            match read(reader, ReadOptions { arrow: arrow.clone(), batch_size: 700, ..ReadOptions::default() }) {
                 Ok(batches) => return Ok((arrow, batches)),
                 Err(error @ Error::Value(_)) => last = Some(error),
                 Err(error) => return Err(error.into()),
