@@ -1,15 +1,16 @@
 """How long does planning take, over tables of 100,000 and of 1,000,000 data files?
 
-The tables are made once, by our writers, without data files (``crates/table/benches/plan``), and kept in a folder. Peers:
-the Java library in a warm virtual machine, Polars with its planner plugin ``polars-iceberg``, PyIceberg and iceberg-rust; one
-that is not there is named and left out. The floor is inflating the manifests of the answer, in memory, with libdeflate.
+The tables are made once, by our writers, without data files (``crates/table/benches/plan``), and kept in a folder.
+Peers: the Java library in a warm virtual machine, Polars with its planner plugin ``polars-iceberg``, PyIceberg and
+iceberg-rust; one that is not there is named and left out. The floor is inflating the manifests of the answer, in
+memory, with libdeflate.
 
     python benches/plan.py                        # files, deletes, cold, million, one after the other
     python benches/plan.py files --rounds 3 --peers java,polars
 
 Environment: ``ICEFIELD_BENCH_FOLDER`` (default ``~/.cache/icefield/bench``), ``ICEFIELD_BENCH_FILES`` (100000),
-``ICEFIELD_BENCH_RUST`` (binary of ``crates/table/benches/plan``; else cargo is asked), ``ICEFIELD_BENCH_RUST_PEER`` (binary of
-``benches/plan_rust_peer``: ``cargo build --release --manifest-path benches/plan_rust_peer/Cargo.toml``),
+``ICEFIELD_BENCH_RUST`` (binary of ``crates/table/benches/plan``; else cargo is asked), ``ICEFIELD_BENCH_RUST_PEER``
+(binary of ``benches/plan_rust_peer``: ``cargo build --release --manifest-path benches/plan_rust_peer/Cargo.toml``),
 ``ICEFIELD_JAVA_PYTHON``.
 """
 
@@ -332,7 +333,7 @@ def ask(title: str, asked: list[tuple[str, str, Question]], found: dict[str, Pee
                 gc.collect()
                 try:
                     answer = plan(location, question)
-                except Exception as error:  # noqa: BLE001 - a peer that cannot is shown so
+                except Exception as error:  # a peer that cannot is shown so
                     if peer.startswith("icefield"):
                         raise
                     print(f"    {peer}, {name}: {str(error)[:100]}", flush=True)
@@ -377,7 +378,8 @@ def part_deletes(options: argparse.Namespace) -> None:
 
 COLD = {
     "icefield": "import icefield as ice; print(len(ice.Table.from_metadata({0!r}).scan().plan_files()))",
-    "PyIceberg": "from pyiceberg.table import StaticTable as T; print(len(list(T.from_metadata({0!r}).scan().plan_files())))",
+    "PyIceberg": "from pyiceberg.table import StaticTable as T; "
+    "print(len(list(T.from_metadata({0!r}).scan().plan_files())))",
 }
 
 

@@ -25,7 +25,7 @@ __all__ = ["ColumnBounds", "DataScan", "ScanPlan"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """The least and the greatest value of a column; both ``None`` if all its values are null, or where `reason` is set."""
+    """The least and the greatest value of a column; both ``None`` if all are null, or where `reason` is set."""
 
     lower: Any
     upper: Any
@@ -169,7 +169,7 @@ class DataScan:
         return ScanPlan(self._scan.plan())
 
     def plan_batches(self) -> pa.RecordBatchReader:
-        """Find out which files hold the rows, as a stream: a batch a manifest, with the columns of ``ScanPlan.to_arrow``.
+        """Find out which files hold the rows, as a stream: a batch a manifest, columns as in ``ScanPlan.to_arrow``.
 
         Memory is bounded, however many files the table has: delete files are read before the first batch, data files
         while batches are taken.
