@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -72,6 +73,20 @@ def test_files_are_no_larger_than_one_sees_into() -> None:
 def test_names_say_what_is_inside() -> None:
     empty = {"utils", "util", "helpers", "misc", "common"}
     assert [path for path in tracked(".rs", ".py") if path.stem in empty] == []
+
+
+def test_the_map_of_the_house_is_right() -> None:
+    """What ARCHITECTURE.md names is there; a bare name stands for a file of a crate's sources named on the line."""
+    missing = []
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        if not line.startswith("| "):
+            continue
+        crates = {found.group() for found in re.finditer(r"crates/\w+/src/", line)}
+        folders = [ROOT, *(path for crate in crates for path in [ROOT / crate, *(ROOT / crate).glob("**/")])]
+        for name in re.findall(r"`([\w./]+(?:/|\.rs|\.py))`", line):
+            if not any((folder / name).exists() for folder in folders):
+                missing.append(name)
+    assert missing == []
 
 
 def test_data_stay_small() -> None:
