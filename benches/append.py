@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
-from side_by_side import Row, measure, report
+from side_by_side import Row, Target, measure, report
 
 import icefield as ice
 
@@ -110,7 +110,7 @@ def main() -> None:
                 "PyIceberg": lambda p=partitioned: peers.pyiceberg(p),
                 "pyarrow": peers.parquet,
             }
-            answers.append(measure(title, runs, rounds=options.rounds))
+            answers.append(measure(title, runs, rounds=options.rounds, targets=[Target("Polars", 1.0)]))
     report(f"append of {options.rows:,} rows × 8", answers, floor="pyarrow")
     grown_mib = grown / 1024
     print(f"\nPeak memory grew by {grown_mib:,.0f} MiB while icefield wrote 80 files from {size} MiB of rows.")

@@ -14,16 +14,42 @@ from time import perf_counter
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Our time shall be at most ``share`` of a peer's: 1.05 allows a little more, 0.1 asks for ten times its speed."""
+
+    peer: str
+    share: float
+
+    def verdict(self, row: Row, ours: str) -> str:
+        """Say the target, and whether it is met."""
+        wanted = f"at most {self.share:g} of {self.peer}"
+        if self.share < 1:
+            wanted = f"{1 / self.share:g} times as fast as {self.peer}"
+        if self.peer not in row.seconds:
+            return f"{wanted}: no answer to compare with"
+        reached = row.seconds[ours] / row.seconds[self.peer]
+        if reached <= self.share:
+            return f"{wanted}: met"
+        return f"{wanted}: **missed** ({1 / reached if self.share < 1 else reached:.2f})"
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One question and the best time of each peer in seconds; a peer that cannot answer is absent."""
 
     question: str
     seconds: dict[str, float]
     amount: float | None = None
+    targets: Sequence[Target] = ()
 
 
 def measure(
-    question: str, peers: dict[str, Callable[[], object]], *, rounds: int = 5, amount: float | None = None
+    question: str,
+    peers: dict[str, Callable[[], object]],
+    *,
+    rounds: int = 5,
+    amount: float | None = None,
+    targets: Sequence[Target] = (),
 ) -> Row:
     """Time each peer ``rounds`` times, interleaved, and keep the best.
 
@@ -37,6 +63,8 @@ def measure(
         Turns of each peer.
     amount
         How many things (values, rows) one call handles, for rates.
+    targets
+        What the times are held to.
 
     """
     best: dict[str, float] = {}
@@ -47,7 +75,7 @@ def measure(
             run()
             elapsed = perf_counter() - started
             best[name] = min(best.get(name, elapsed), elapsed)
-    return Row(question, best, amount)
+    return Row(question, best, amount, targets)
 
 
 def report(
@@ -73,12 +101,15 @@ def report(
     others = [name for name in names if name not in (ours, floor)]
     heads = [title, *(f"{name} {'M ' + unit + '/s' if unit else 's'}" for name in names)]
     heads += [f"faster than {name}" for name in others] + ([f"times the floor ({floor})"] if floor else [])
+    judged = any(row.targets for row in rows)
+    heads += ["target"] if judged else []
     print("| " + " | ".join(heads) + " |")
-    print("| --- |" + " ---: |" * (len(heads) - 1))
+    print("| --- |" + " ---: |" * (len(heads) - 1 - judged) + " --- |" * judged)
     for row in rows:
         cells = [row.question, *(_figure(row, name, unit) for name in names)]
         cells += [_ratio(row.seconds.get(name), row.seconds.get(ours)) for name in others]
         cells += [_ratio(row.seconds.get(ours), row.seconds.get(floor))] if floor else []
+        cells += ["; ".join(target.verdict(row, ours) for target in row.targets) or "–"] if judged else []
         print("| " + " | ".join(cells) + " |", flush=True)
 
 

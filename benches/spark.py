@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from side_by_side import Row, measure, report
+from side_by_side import Row, Target, measure, report
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,7 +165,7 @@ def reading(peers: Peers, rounds: int, rows: int) -> Row:
     }
     for run in runs.values():
         run()
-    return measure("full read", runs, rounds=rounds)
+    return measure("full read", runs, rounds=rounds, targets=[Target("Java", 1.05)])
 
 
 def appending(peers: Peers, by: str | None, rounds: int, rows: int) -> Row:
@@ -179,7 +179,8 @@ def appending(peers: Peers, by: str | None, rounds: int, rows: int) -> Row:
     }
     if by:
         runs["rows received by bucket"] = peers.received_by_bucket
-    return measure(f"append, {by or 'unpartitioned'}", runs, rounds=rounds)
+    targets = [Target("rows received", 1.25), Target("Java", 1.35)]
+    return measure(f"append, {by or 'unpartitioned'}", runs, rounds=rounds, targets=targets)
 
 
 def main() -> None:

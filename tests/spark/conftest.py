@@ -41,8 +41,7 @@ def spark() -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    if functions.AVAILABLE:
-        functions.register(session)
+    functions.register(session)
     yield session
     session.stop()
 

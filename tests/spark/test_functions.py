@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 ice_spark = pytest.importorskip("icefield.spark")
 functions = ice_spark.functions
-pytestmark = pytest.mark.skipif(not functions.AVAILABLE, reason="Arrow functions need PySpark 4.1")
+
+#: Columns that PySpark 4.0 cannot hand to functions.
+TIMES = {"tz", "ts"}
 
 SOURCE = """
     SELECT id AS l, cast(id AS INT) AS i, concat('ä', id) AS s, cast(concat('x', id) AS BINARY) AS b,
@@ -46,9 +48,9 @@ CASES = [
 
 
 def test_sql_functions_equal_the_transforms(spark: SparkSession) -> None:
-    source = spark.sql(SOURCE)
-    answers = source.selectExpr("*", *(f"{sql} AS f{n}" for n, (_, _, sql) in enumerate(CASES))).toArrow()
-    for n, (transform, column, sql) in enumerate(CASES):
+    cases = [case for case in CASES if functions.ON_ARROW or case[1] not in TIMES]
+    answers = spark.sql(SOURCE).selectExpr("*", *(f"{sql} AS f{n}" for n, (_, _, sql) in enumerate(cases))).toArrow()
+    for n, (transform, column, sql) in enumerate(cases):
         expected = ice.transforms.parse(transform)(answers[column].combine_chunks()).to_pylist()
         assert answers[f"f{n}"].to_pylist() == expected, sql
 
@@ -60,9 +62,9 @@ def test_columns_equal_the_transforms(spark: SparkSession) -> None:
         ("truncate[50]", "dec", f.truncate(50, "dec", "decimal(9,2)")),
         ("truncate[3]", "l", f.truncate(3, "l", "bigint")),
         ("year", "day", f.year("day")),
-        ("month", "tz", f.month("tz")),
-        ("day", "ts", f.day("ts")),
-        ("hour", "tz", f.hour("tz")),
+        ("month", "tz", f.of_type("month", "tz", "timestamp", "int")),
+        ("day", "ts", f.of_type("day", "ts", "timestamp_ntz", "date")),
+        ("hour", "tz", f.of_type("hour", "tz", "timestamp", "int")),
     ]
     answers = (
         spark.sql(SOURCE).select("*", *(made_of.alias(f"f{n}") for n, (_, _, made_of) in enumerate(made))).toArrow()
@@ -70,6 +72,36 @@ def test_columns_equal_the_transforms(spark: SparkSession) -> None:
     for n, (transform, column, _) in enumerate(made):
         expected = ice.transforms.parse(transform)(answers[column].combine_chunks()).to_pylist()
         assert answers[f"f{n}"].to_pylist() == expected, transform
+
+
+@pytest.mark.parametrize("name", ["bucket[16]", "year", "month", "day", "hour"])
+def test_without_arrow_functions_times_are_exact(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As on PySpark 4.0: times from their microseconds, in a session whose zone is not UTC, far from 1970 and near."""
+    monkeypatch.setattr(functions, "ON_ARROW", False)
+    functions._function.cache_clear()
+    result = functions.RESULTS[name.partition("[")[0]]
+    times = """
+        SELECT timestamp_micros(m) AS tz, to_timestamp_ntz(text) AS ts
+        FROM VALUES (-1, '1969-12-31 23:59:59.999999'), (1710053999999999, '2024-03-10 02:30:00'), (NULL, NULL),
+            (-62135596800000000, '0001-01-01 00:00:00'), (253402300799999999, '9999-12-31 23:59:59.999999') v(m, text)
+    """
+    kinds = {"tz": "timestamp", "ts": "timestamp_ntz"}
+    columns = [functions.of_type(name, column, kind, result) for column, kind in kinds.items()]
+    answers = spark.sql(times).select("*", *(made.alias(f"f{n}") for n, made in enumerate(columns))).toArrow()
+    functions._function.cache_clear()
+    for n, column in enumerate(kinds):
+        expected = ice.transforms.parse(name)(answers[column].combine_chunks()).to_pylist()
+        assert answers[f"f{n}"].to_pylist() == expected, column
+
+
+def test_without_arrow_functions_times_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "ON_ARROW", False)
+    functions._function.cache_clear()
+    with pytest.raises(Exception, match=r"UnsupportedFeatureError.*without their zone: bucket takes unix_micros"):
+        spark.sql(SOURCE).select(functions.bucket(7, "tz")).collect()
+    functions._function.cache_clear()
 
 
 @pytest.mark.parametrize("call", ["icefield_bucket(l, l)", "icefield_bucket(0, l)", "icefield_truncate(-1, s)"])

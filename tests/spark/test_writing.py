@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ice_spark = pytest.importorskip("icefield.spark")
-from icefield.spark import functions  # noqa: E402
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string())])
 
@@ -35,9 +34,7 @@ def test_partitions_come_together_and_files_are_named_for_their_task(spark: Spar
     df = spark.range(0, 1000, 1, 8).selectExpr("id", "cast(id AS STRING) AS s")
     ice_spark.append(df, table, snapshot_properties={"made-by": "test"})
     files = table.scan().plan_files().files
-    # PySpark 4.0 has nothing to bring rows together by: every task writes a file a partition.
-    expected = 4 if functions.AVAILABLE else 4 * 8
-    assert len(files) == expected, "one file a partition, although eight tasks made the rows"
+    assert len(files) == 4, "one file a partition, although eight tasks made the rows"
     assert sum(file["record_count"] for file in files) == 1000
     for file in files:
         bucket = file["partition"]["id_bucket"]

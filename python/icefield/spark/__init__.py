@@ -49,13 +49,12 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Make the data source ``icefield`` and the SQL functions ``icefield_*`` known to a session.
 
-    The functions need PySpark 4.1; on 4.0 only the data source is registered.
+    On PySpark 4.0 the functions take no timestamps (`icefield.spark.functions`).
     """
     from icefield.spark.source import Source
 
     spark.dataSource.register(Source)
-    if functions.AVAILABLE:
-        functions.register(spark)
+    functions.register(spark)
 
 
 def schema_of(df: DataFrame) -> Schema:

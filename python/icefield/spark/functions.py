@@ -6,8 +6,11 @@ As columns: ``functions.bucket(16, "id")``. In SQL, once `icefield.spark.registe
 
 A SQL function has one type of result, so truncation has one function a type: ``icefield_truncate`` for strings, and
 ``icefield_truncate_int``, ``_long``, ``_binary``; decimals are truncated by ``functions.truncate(width, column,
-"decimal(9,2)")``. ``icefield_years`` and its like are other names of ``icefield_year`` and its like. All of it needs
-PySpark 4.1, whose Arrow functions are exact for every type.
+"decimal(9,2)")``. ``icefield_years`` and its like are other names of ``icefield_year`` and its like.
+
+From PySpark 4.1 on they are Arrow functions, exact for every type. PySpark 4.0 has only functions over pandas Series,
+which no longer tell a timestamp from a local time: there they refuse timestamps and take everything else (``bucket``
+of ``unix_micros(time)`` is that of the time).
 """
 
 from __future__ import annotations
@@ -25,10 +28,10 @@ from icefield.transforms import parse
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-__all__ = ["AVAILABLE", "apply", "bucket", "day", "hour", "month", "register", "truncate", "year"]
+__all__ = ["ON_ARROW", "apply", "bucket", "day", "hour", "month", "register", "truncate", "year"]
 
-#: Whether this PySpark has Arrow functions.
-AVAILABLE = hasattr(F, "arrow_udf")
+#: Whether this PySpark hands values over as Arrow (from 4.1 on), or as pandas Series.
+ON_ARROW = hasattr(F, "arrow_udf")
 
 #: Results of the transforms that do not give the type of their source.
 RESULTS = {"bucket": "int", "year": "int", "month": "int", "day": "date", "hour": "int"}
@@ -93,24 +96,48 @@ def register(spark: SparkSession) -> None:
         spark.udf.register(f"icefield_truncate{suffix}", _with_number("truncate", result))
 
 
+def of_type(transform: str, name: str, type_name: str, result: str) -> Column:
+    """Apply a transform to a column of a known type, timestamps included, in every PySpark."""
+    column = F.col(f"`{name.replace('`', '``')}`")
+    if ON_ARROW or type_name not in {"timestamp", "timestamp_ntz"}:
+        return apply(transform, column, result)
+    if type_name == "timestamp_ntz":
+        # A local time is a time of day in no zone: as text with one, it is the instant that Iceberg counts from.
+        column = F.to_timestamp(F.concat(column.cast("string"), F.lit("Z")))
+    micros = F.unix_micros(column)
+    kind = transform.partition("[")[0]
+    if kind == "bucket":
+        return apply(transform, micros, result)
+    if kind == "hour":
+        return _floor_div(micros, 3_600_000_000)
+    date = F.date_add(F.lit("1970-01-01").cast("date"), _floor_div(micros, 86_400_000_000))
+    return date if kind == "day" else apply(transform, date, result)
+
+
+def _floor_div(column: Column, by: int) -> Column:
+    """Divide whole numbers, downwards; ``/`` would divide doubles."""
+    divided: Column = F.call_function("div", column - F.pmod(column, F.lit(by)), F.lit(by)).cast("int")
+    return divided
+
+
 @lru_cache(maxsize=256)
 def _function(transform: str, result: str) -> Any:
-    """Make an Arrow function of one column."""
+    """Make a vectorised function of one column."""
 
     def values_of(values: Any) -> Any:
         return parse(transform)(values)
 
-    return _arrow_function(values_of, 1, result)
+    return _vectorised(values_of, 1, result)
 
 
 @lru_cache(maxsize=8)
 def _with_number(transform: str, result: str) -> Any:
-    """Make an Arrow function whose first argument is the transform's number, as a column of one value."""
+    """Make a vectorised function whose first argument is the transform's number, as a column of one value."""
 
     def values_of(numbers: Any, values: Any) -> Any:
         return _numbered(transform, numbers)(values)
 
-    return _arrow_function(values_of, 2, result)
+    return _vectorised(values_of, 2, result)
 
 
 def _numbered(transform: str, numbers: Any) -> Transform:
@@ -122,12 +149,41 @@ def _numbered(transform: str, numbers: Any) -> Transform:
     return parse(f"{transform}[{distinct[0]}]")
 
 
-def _arrow_function(function: Callable[..., Any], arguments: int, result: str) -> Any:
+def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> Any:
+    """Make a function of Spark from one of Arrow arrays."""
     import pyarrow as pa
 
-    if not AVAILABLE:
-        raise UnsupportedFeatureError("transforms as Spark functions need PySpark 4.1 or later")
+    kind: Any = pa.Array
+    if not ON_ARROW:
+        import pandas as pd
+
+        kind, function = pd.Series, _of_series(function, arguments)
     # PySpark takes the kind of the function from its hints, which must be objects and not text.
     names = ("numbers", "values")[-arguments:]
-    function.__annotations__ = {**dict.fromkeys(names, pa.Array), "return": pa.Array}
-    return getattr(F, "arrow_udf")(function, result)  # noqa: B009 - not there in 4.0
+    function.__annotations__ = {**dict.fromkeys(names, kind), "return": kind}
+    return getattr(F, "arrow_udf" if ON_ARROW else "pandas_udf")(function, result)
+
+
+def _of_series(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
+    """Make a function of pandas Series, as PySpark 4.0 gives them, from one of Arrow arrays."""
+
+    def arrow_of(series: Any) -> Any:
+        import pyarrow as pa
+
+        if series.dtype.kind in "mM":
+            raise UnsupportedFeatureError(
+                "PySpark 4.0 gives timestamps to functions without their zone: bucket takes unix_micros(...) of them; "
+                "for all else use PySpark 4.1 or later"
+            )
+        return pa.Array.from_pandas(series)
+
+    def one(values: Any) -> Any:
+        return series_of(function(arrow_of(values)))
+
+    def two(numbers: Any, values: Any) -> Any:
+        return series_of(function(arrow_of(numbers), arrow_of(values)))
+
+    def series_of(array: Any) -> Any:
+        return array.to_pandas(integer_object_nulls=True)
+
+    return one if arguments == 1 else two

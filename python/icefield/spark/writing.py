@@ -60,7 +60,6 @@ def append(
     distribution
         ``"hash"`` brings the rows of a partition together in one task, ``"none"`` leaves them where they are, and each
         task writes a file a partition. By default the table property ``write.distribution-mode`` says, else ``hash``.
-        PySpark 4.0 has no Arrow functions to bring rows together by: there it is always ``none``.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
@@ -178,7 +177,7 @@ def _distributed(df: DataFrame, table: Table, distribution: str | None) -> tuple
     mode = distribution or table.properties.get("write.distribution-mode", "hash")
     if mode not in {"hash", "range", "none"}:
         raise InvalidArgumentError(f"distribution is 'hash' or 'none', not {mode!r}")
-    keys = _keys(df, table) if mode != "none" and functions.AVAILABLE else []
+    keys = _keys(df, table) if mode != "none" else []
     if not keys:
         return df, False
     names = [f"{_KEY}{place}" for place in range(len(keys))]
@@ -216,10 +215,9 @@ def _keys(df: DataFrame, table: Table) -> list[Any]:
         name = None if field.source_id is None else schema.find_column_name(field.source_id)
         if transform == "void" or name is None or name not in given:
             continue
-        column = F.col(f"`{name.replace('`', '``')}`")
         if transform == "identity":
-            keys.append(column)
+            keys.append(F.col(f"`{name.replace('`', '``')}`"))
         elif given[name] == types.get(name):
             kind = transform.partition("[")[0]
-            keys.append(functions.apply(transform, column, functions.RESULTS.get(kind, types[name])))
+            keys.append(functions.of_type(transform, name, types[name], functions.RESULTS.get(kind, types[name])))
     return keys
