@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Plan, Scan, TableState
 from icefield._optional import require
+from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,7 +57,11 @@ class DataScan:
 
     def __post_init__(self) -> None:
         # A wrong column, filter or snapshot is told where the scan is made.
-        _ = self._scan
+        try:
+            _ = self._scan
+        except OverflowError as error:
+            msg = "a limit is not below zero; it, ids of snapshots and times have at most 63 bits"
+            raise InvalidArgumentError(msg) from error
 
     @cached_property
     def _scan(self) -> Scan:

@@ -316,7 +316,7 @@ class Table:
             self._identifier,
             data,
             branch=branch,
-            snapshot_properties={key: str(value) for key, value in (snapshot_properties or {}).items()},
+            snapshot_properties=property_texts(snapshot_properties),
             allow_missing=schema_mode != "strict",
             evolve=schema_mode == "evolve",
         )
@@ -327,7 +327,7 @@ class Table:
         self, plan: WritePlan, written: Sequence[bytes], snapshot_properties: Mapping[str, str], branch: str
     ) -> None:
         """Append what the tasks of a distributed write wrote, in one snapshot."""
-        properties = {key: str(value) for key, value in snapshot_properties.items()}
+        properties = property_texts(snapshot_properties)
         state, _, _ = plan.append(
             self._state,
             self._require_catalog(),
@@ -373,7 +373,7 @@ class Table:
         """Set and remove table properties."""
         changes: list[dict[str, Any]] = []
         if updates:
-            changes.append({"action": "set-properties", "updates": {k: str(v) for k, v in updates.items()}})
+            changes.append({"action": "set-properties", "updates": property_texts(updates)})
         if removals := list(removals):
             changes.append({"action": "remove-properties", "removals": removals})
         return self.commit([], changes)
@@ -507,6 +507,24 @@ def _ref(entry: Mapping[str, Any]) -> SnapshotRef:
         max_snapshot_age_ms=entry.get("max-snapshot-age-ms"),
         max_ref_age_ms=entry.get("max-ref-age-ms"),
     )
+
+
+def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    """Give properties as texts; those of booleans are in lower case, as Java writes them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is no text, or a value is ``None``.
+
+    """
+    texts = {}
+    for key, value in (properties or {}).items():
+        if not isinstance(key, str) or value is None:
+            msg = f"a property is a name and a value, not {key!r} and {value!r}"
+            raise InvalidArgumentError(msg)
+        texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
 
 
 def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> Any:

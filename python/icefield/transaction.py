@@ -66,7 +66,9 @@ class Transaction:
 
     def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
         """Set table properties."""
-        values = {key: str(value) for key, value in {**(properties or {}), **more}.items()}
+        from icefield.table import property_texts
+
+        values = property_texts({**(properties or {}), **more})
         return self._stage_objects({"action": "set-properties", "updates": values})
 
     def remove_properties(self, *removals: str) -> Self:

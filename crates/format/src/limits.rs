@@ -11,8 +11,11 @@ pub struct Limits {
     pub block_ratio: usize,
     /// Bytes of all blocks of one Avro file after decompression. Below 2^31, so that 32-bit Arrow offsets reach.
     pub avro_bytes: usize,
-    /// Depth of nested types, JSON values and expressions.
+    /// Depth of JSON values, Avro schemas and expressions.
     pub depth: usize,
+    /// Depth of nested types. Each struct takes three levels of JSON, so that this is what a JSON parser's 128 leave room
+    /// for: a table is not created that could not be loaded again.
+    pub type_depth: usize,
     /// Fields of one schema, nested ones included.
     pub fields: usize,
     /// Bytes of one Puffin blob after decompression.
@@ -27,6 +30,7 @@ impl Default for Limits {
             block_ratio: 1 << 12,
             avro_bytes: 1 << 30,
             depth: 128,
+            type_depth: 40,
             fields: 100_000,
             blob_bytes: 1 << 31,
         }

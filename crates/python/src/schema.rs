@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use icefield_format::types::arrow::{FromArrow, ToArrow};
 use icefield_format::types::{Schema, Type};
+use icefield_table::write::conform::without_nameless_index;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
@@ -237,7 +238,10 @@ impl IcebergSchemaInput {
     pub fn for_version(self, format_version: u8) -> Result<Schema> {
         match self {
             Self::Iceberg(schema) => Ok(schema),
-            Self::Arrow(arrow) => Ok(Schema::from_arrow(&arrow, &FromArrow::for_version(format_version))?),
+            Self::Arrow(arrow) => {
+                let columns = without_nameless_index(&arrow);
+                Ok(Schema::from_arrow(&columns, &FromArrow::for_version(format_version))?)
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ from icefield._secrets import revealed
 from icefield.catalog.base import Catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike, table_tuple
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
-from icefield.table import Table, field_texts
+from icefield.table import Table, field_texts, property_texts
 
 if TYPE_CHECKING:
     from icefield.schema import Schema
@@ -91,7 +91,7 @@ class PointerCatalog(Catalog):
             self.default_location(namespace, name) if location is None else absolute_location(location),
             field_texts(partition_spec, partition_by, "partitioning"),
             field_texts(sort_order, sort_by, "sort order"),
-            {**self._table_defaults(), **{key: str(value) for key, value in (properties or {}).items()}},
+            {**self._table_defaults(), **property_texts(properties)},
         )
         try:
             self._add(identifier, state.metadata_location)
@@ -142,6 +142,10 @@ class PointerCatalog(Catalog):
 
     def default_location(self, namespace: Identifier, table: str) -> str:
         """Where a table lies that is created without a location: beneath its namespace's own or the warehouse."""
+        # A folder for each name: none is the folder of another table, or around it.
+        if odd := [part for part in (*namespace, table) if part in {".", ".."} or "/" in part or "\\" in part]:
+            msg = f"the name {odd[0]!r} does not make a folder: give the table a location"
+            raise InvalidArgumentError(msg)
         folder = self.load_namespace_properties(namespace).get("location")
         if folder is None:
             warehouse = self.properties.get("warehouse")

@@ -117,13 +117,14 @@ fn term(text: &str) -> Result<Term<'_>> {
     let Some(inside) = after.trim_start().strip_prefix('(') else {
         // A column by itself.
         return match width {
-            None if !head.is_empty() => Ok(Term { transform: Transform::Identity, column: head, rest }),
+            None => Ok(Term { transform: Transform::Identity, column: head, rest }),
             _ => Err(refuse()),
         };
     };
-    let close = inside.find(')').ok_or_else(refuse)?;
+    let close = outside_quotes(inside, ')').ok_or_else(refuse)?;
     let (arguments, rest) = (&inside[..close], &inside[close + 1..]);
-    let (width, column) = match (width, arguments.split_once(',')) {
+    let pair = outside_quotes(arguments, ',').map(|comma| (&arguments[..comma], &arguments[comma + 1..]));
+    let (width, column) = match (width, pair) {
         (Some(width), None) => (Some(width), arguments),
         (None, Some((first, second))) if second.trim().bytes().all(|byte| byte.is_ascii_digit()) => {
             (Some(second), first)
@@ -133,7 +134,7 @@ fn term(text: &str) -> Result<Term<'_>> {
         (Some(_), Some(_)) => return Err(refuse()),
     };
     let (column, left) = name(column.trim()).ok_or_else(refuse)?;
-    if column.is_empty() || !left.trim().is_empty() {
+    if !left.trim().is_empty() {
         return Err(refuse());
     }
     Ok(Term { transform: transform(&head, width, text)?, column, rest })
@@ -166,16 +167,36 @@ fn bracketed(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// A name, perhaps in quotes or backticks, and what is after it. Dots are part of it.
+/// Where a character stands outside of quotes and backticks. Doubled quotes close and open again.
+fn outside_quotes(text: &str, wanted: char) -> Option<usize> {
+    let mut open = None;
+    for (place, c) in text.char_indices() {
+        match open {
+            Some(quote) if c == quote => open = None,
+            None if c == wanted => return Some(place),
+            None if matches!(c, '"' | '`') => open = Some(c),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A name, perhaps in quotes or backticks (which are doubled inside), and what is after it. Dots are part of it.
 fn name(text: &str) -> Option<(String, &str)> {
     for quote in ['"', '`'] {
-        if let Some(inside) = text.strip_prefix(quote) {
-            return inside.split_once(quote).map(|(name, rest)| (name.to_owned(), rest));
+        let Some(mut rest) = text.strip_prefix(quote) else { continue };
+        let mut name = String::new();
+        loop {
+            let (part, after) = rest.split_once(quote)?;
+            name.push_str(part);
+            let Some(more) = after.strip_prefix(quote) else { return Some((name, after)) };
+            name.push(quote);
+            rest = more;
         }
     }
     let end = text.find(|c: char| c.is_whitespace() || "([,)]".contains(c)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    Some((name.to_owned(), rest))
+    (!name.is_empty()).then(|| (name.to_owned(), rest))
 }
 
 #[cfg(test)]
@@ -185,6 +206,7 @@ mod tests {
 
     fn schema() -> Schema {
         let fields = [("id", PrimitiveType::Long), ("time", PrimitiveType::Timestamp), ("a b", PrimitiveType::String)];
+        let fields = [fields.as_slice(), &[("", PrimitiveType::Int), ("a\"),`", PrimitiveType::Int)]].concat();
         let fields = fields.into_iter().zip(1..).map(|((name, ty), id)| Field::optional(id, name, ty)).collect();
         Schema::new(0, fields).unwrap()
     }
@@ -202,6 +224,9 @@ mod tests {
             ("\"a b\"", Transform::Identity, 3, "a b"),
             ("identity(id)", Transform::Identity, 1, "id"),
             ("void(id)", Transform::Void, 1, "id_null"),
+            ("\"\"", Transform::Identity, 4, ""),
+            ("bucket(2, `a\"),```)", Transform::Bucket(2), 5, "a\"),`_bucket"),
+            ("\"a\"\"),`\" as c", Transform::Identity, 5, "c"),
         ] {
             let spec = PartitionSpec::from_text(0, &[text], &schema()).unwrap();
             let expected =

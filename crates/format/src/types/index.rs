@@ -103,8 +103,8 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn children(&mut self, children: Children<'_>, above: &Above, structs_short: bool, depth: usize) -> Result<()> {
-        if depth > self.limits.depth {
-            return Err(Error::invalid(format!("types nested deeper than {} levels", self.limits.depth)));
+        if depth > self.limits.type_depth {
+            return Err(Error::invalid(format!("types nested deeper than {} levels", self.limits.type_depth)));
         }
         for (position, field) in children.into_iter().enumerate() {
             // the key of a map is never left out of a name, a struct as element or value is

@@ -120,8 +120,8 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self, json: &Json, depth: usize) -> Result<Type> {
-        if depth > self.limits.depth {
-            return Err(Error::corrupt("", format!("types nested deeper than {} levels", self.limits.depth)));
+        if depth > self.limits.type_depth {
+            return Err(Error::corrupt("", format!("types nested deeper than {} levels", self.limits.type_depth)));
         }
         if let Json::String(name) = json {
             return self.named(name);

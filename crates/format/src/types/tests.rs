@@ -60,7 +60,7 @@ fn limits_hold() {
             |element, id| json!({"type": "list", "element-id": id + 2, "element-required": true, "element": element}),
         )
     };
-    let limits = Limits { depth: 20, fields: 30, ..Limits::default() };
+    let limits = Limits { type_depth: 20, fields: 30, ..Limits::default() };
     let read = |ty: Json| Schema::from_metadata_json(&column(ty), &limits);
     assert!(read(deep(18)).is_ok());
     let error = read(deep(25)).unwrap_err().to_string();

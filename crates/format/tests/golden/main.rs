@@ -121,7 +121,9 @@ where
 }
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // A dot a case, as `cargo test --quiet` has it elsewhere; `-- --format pretty` names each.
+    arguments.quiet |= arguments.format.is_none();
     let Some(golden) = Golden::find() else {
         eprintln!("no golden data: set ICEFIELD_GOLDEN");
         std::process::exit(1);

@@ -118,7 +118,9 @@ pub fn trial(name: String, check: impl FnOnce() -> Result<(), Failed> + Send + '
 }
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // A dot a case, as `cargo test --quiet` has it elsewhere; `-- --format pretty` names each.
+    arguments.quiet |= arguments.format.is_none();
     let Some(golden) = Golden::find().map(Arc::new) else {
         eprintln!("no ORC golden data: set ICEFIELD_ORC_GOLDEN");
         std::process::exit(1);

@@ -16,7 +16,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use super::{ARRAY, SCHEMA, STREAM};
+use super::{ARRAY, SCHEMA, STREAM, nulls};
+use crate::errors::InvalidArgumentError;
 
 /// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
 #[derive(Debug)]
@@ -159,7 +160,8 @@ fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<ArrayStreamReader> {
         return Err(PyValueError::new_err("the Arrow stream has no get_next callback"));
     }
     // Asking a stream for its schema may run the producer's code: not under our lock.
-    capsule.py().detach(|| ArrayStreamReader::try_new(stream)).map_err(|error| PyValueError::new_err(error.to_string()))
+    let reader = capsule.py().detach(|| ArrayStreamReader::try_new(nulls::mended(stream)));
+    reader.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
 }
 
 fn schema_of(field: &Field) -> PyResult<SchemaRef> {

@@ -5,6 +5,7 @@
 //! is copied either way, and pyarrow is never imported but by `to_pyarrow`.
 
 mod input;
+mod nulls;
 mod output;
 
 use std::ffi::CStr;

@@ -51,9 +51,6 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
             }
         };
     }
-    if let DataType::RunEndEncoded(..) = source {
-        return Err("decode the run-end encoding first");
-    }
     let arrow = |target: DataType| {
         Ok(if *source == target { (target, Cast::Keep) } else { (target.clone(), Cast::Arrow(target)) })
     };

@@ -47,6 +47,8 @@ struct Column {
     field: FieldRef,
     /// Place among the columns of the data, if it is there.
     source: Option<usize>,
+    /// What the data are unpacked to first: lists with offsets of lists of other layouts, values of run-end encoded ones.
+    unpacked: Option<DataType>,
     step: Step,
 }
 
@@ -105,7 +107,9 @@ impl Plan {
             if data.iter().filter(|other| other.name() == given.name()).count() > 1 {
                 self.fault(&path, "the data have more than one column of this name");
             }
-            if !self.matching.ignore_extra && !fields.iter().any(|field| field.name == *given.name()) {
+            let extra = !fields.iter().any(|field| field.name == *given.name());
+            let unwanted = extra && !(parent.is_empty() && is_nameless_index(given.name()));
+            if !self.matching.ignore_extra && unwanted {
                 self.fault(&path, "not in the table: leave it out, or let the write add it to the schema");
             }
         }
@@ -138,10 +142,15 @@ impl Plan {
             }
         };
         let step = Step::Constant(field.write_default.clone(), field.ty.clone());
-        Some(Column { path, field: arrow_field(field, data_type), source: None, step })
+        Some(Column { path, field: arrow_field(field, data_type), source: None, unpacked: None, step })
     }
 
     fn given(&mut self, field: &Field, given: &ArrowField, source: Option<usize>, path: String) -> Option<Column> {
+        if let Some(unpacked) = unpacked(given.data_type()) {
+            let column = self.given(field, &given.clone().with_data_type(unpacked.clone()), source, path)?;
+            // Of two layouts around one another, the cast to the inner one takes both away.
+            return Some(Column { unpacked: column.unpacked.or(Some(unpacked)), ..column });
+        }
         let (data_type, step) = match (&field.ty, given.data_type()) {
             (_, DataType::Null) => match stored_type(&field.ty) {
                 Ok(data_type) => (data_type, Step::Constant(None, field.ty.clone())),
@@ -167,12 +176,9 @@ impl Plan {
                 self.list(list, element, given.data_type(), &path)?
             }
             (Type::Map(map), DataType::Map(entries, _)) => self.map(map, entries, &path)?,
-            (Type::List(_), DataType::FixedSizeList(..) | DataType::ListView(_) | DataType::LargeListView(_)) => {
-                return self.misfit(field, given, &path, "cast it to a list first");
-            }
             _ => return self.misfit(field, given, &path, "cast it first, or change the type of the table's column"),
         };
-        Some(Column { path, field: arrow_field(field, data_type), source, step })
+        Some(Column { path, field: arrow_field(field, data_type), source, unpacked: None, step })
     }
 
     fn parts(&mut self, fields: &[Field], children: &Fields, path: &str) -> (DataType, Step) {
@@ -206,6 +212,28 @@ impl Plan {
 
     fn fault(&mut self, path: &str, message: impl Into<String>) {
         self.faults.push(Error::column(path, message));
+    }
+}
+
+/// The columns without those that pandas makes of an index without a name: the schema of a table to be made of a frame.
+pub fn without_nameless_index(data: &ArrowSchema) -> ArrowSchema {
+    let wanted = data.fields().iter().filter(|field| !is_nameless_index(field.name()));
+    ArrowSchema::new_with_metadata(wanted.cloned().collect::<Fields>(), data.metadata().clone())
+}
+
+/// Whether pandas has made this column of an index that has no name: row numbers, and nobody asked for them.
+fn is_nameless_index(name: &str) -> bool {
+    let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+    level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The plain layout of a type that has several; none where it is plain already. Children stay as they are.
+fn unpacked(ty: &DataType) -> Option<DataType> {
+    match ty {
+        DataType::FixedSizeList(element, _) | DataType::ListView(element) => Some(DataType::List(element.clone())),
+        DataType::LargeListView(element) => Some(DataType::LargeList(element.clone())),
+        DataType::RunEndEncoded(_, values) => Some(values.data_type().clone()),
+        _ => None,
     }
 }
 
@@ -288,6 +316,9 @@ impl Column {
     }
 
     fn convert(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+        let plain = self.unpacked.as_ref().map(|ty| arrow_cast::cast(array, ty)).transpose();
+        let plain = plain.map_err(|error| Error::column(&self.path, error.to_string()))?;
+        let array = plain.as_ref().unwrap_or(array);
         if !self.field.is_nullable() {
             self.check_nulls(array, around)?;
         }

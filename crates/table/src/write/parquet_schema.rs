@@ -115,6 +115,11 @@ fn physical(ty: &PrimitiveType, path: &str) -> Result<(Physical, i32, Option<Log
         PrimitiveType::TimestamptzNs => timestamp(true, TimeUnit::NANOS),
         PrimitiveType::String => (Physical::BYTE_ARRAY, -1, Some(LogicalType::String)),
         PrimitiveType::Uuid => (Physical::FIXED_LEN_BYTE_ARRAY, 16, Some(LogicalType::Uuid)),
+        PrimitiveType::Fixed(0) => {
+            return Err(Error::unsupported(format!(
+                "column {path}: a Parquet file cannot hold values of no bytes ({ty})"
+            )));
+        }
         PrimitiveType::Fixed(length) => {
             let length =
                 i32::try_from(*length).map_err(|_| Error::column(path, format!("{ty} is too long for Parquet")))?;

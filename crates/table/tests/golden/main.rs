@@ -17,7 +17,9 @@ mod tables;
 use libtest_mimic::Arguments;
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // A dot a case, as `cargo test --quiet` has it elsewhere; `-- --format pretty` names each.
+    arguments.quiet |= arguments.format.is_none();
     let Some(golden) = tables::Golden::find() else {
         eprintln!("no golden data: set ICEFIELD_GOLDEN");
         std::process::exit(1);

@@ -128,6 +128,9 @@ fn bytes<T: ByteArrayType>(
     let mut heads = [0; BLOCK * STEP];
     for block in Blocks(offsets) {
         let (few, _) = few.split_at_mut(block.len() - 1);
+        if length <= STEP {
+            fetch(block, data);
+        }
         if length <= STEP
             && let Some(used) = short_heads(block, data, length, ascii_only, few, &mut heads)
         {
@@ -164,6 +167,20 @@ impl<'a, O> Iterator for Blocks<'a, O> {
         self.0 = self.0.get(values..).unwrap_or_default();
         Some(block)
     }
+}
+
+/// Asks for the beginnings of a block's values, all at once: of long values nothing else is read, and a load that waits for
+/// memory waits with a dozen others at the most, where requests to the second-level cache are several dozens.
+#[inline(always)]
+fn fetch<O: ArrowNativeType>(offsets: &[O], data: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for value in offsets.iter().filter_map(|start| data.get(start.as_usize())) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint, about an address inside of the data.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (offsets, data);
 }
 
 /// Bytes of a short head.

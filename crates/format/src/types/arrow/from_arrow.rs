@@ -114,8 +114,12 @@ impl Reader {
     }
 
     fn data_type(&mut self, field: &ArrowField, path: &str, depth: usize) -> Option<Type> {
-        if depth > self.limits.depth {
-            return self.refuse(path, "nested types", &format!("at most {} levels are read", self.limits.depth));
+        if depth > self.limits.type_depth {
+            return self.refuse(
+                path,
+                "nested types",
+                &format!("at most {} levels are allowed", self.limits.type_depth),
+            );
         }
         let metadata = |key| field.metadata().get(key).map(String::as_str);
         match (metadata(EXTENSION_NAME_KEY), field.data_type()) {

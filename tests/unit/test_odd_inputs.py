@@ -1,0 +1,178 @@
+"""What a first user may hand over, and nobody expected: it fits, or the error says what to do, and nothing is left."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+
+
+@pytest.fixture
+def catalog() -> Iterator[ice.Catalog]:
+    with ice.load_catalog("m", type="in-memory") as opened:
+        opened.create_namespace("a")
+        yield opened
+
+
+def trip(catalog: ice.Catalog, rows: Any, **options: Any) -> list[dict[str, Any]]:
+    table = catalog.create_table("a.t", rows, **options).append(rows)
+    assert table.scan().count() == table.scan().to_arrow().num_rows
+    return table.scan().to_arrow().to_pylist()
+
+
+LAYOUTS = {
+    "list of a fixed size": pa.array([[1, 2], None, [3, None]], pa.list_(pa.int32(), 2)),
+    "fixed size 0": pa.array([[], None, []], pa.list_(pa.int32(), 0)),
+    "list view": pa.array([[1], None, []], pa.list_view(pa.int32())),
+    "large list view": pa.array([[1], None, []], pa.large_list_view(pa.int32())),
+    "run ends": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", None])),
+    "run ends of numbers": pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array([None, 2**40])),
+    "nested": pa.array([{"x": [[1]]}, {"x": None}, None], pa.struct([("x", pa.list_(pa.list_(pa.int8(), 1)))])),
+    "dictionary": pa.array(["a", None, "b"]).dictionary_encode(),
+    "view": pa.array(["a", None, "longer than twelve bytes"], pa.string_view()),
+    "large": pa.array([b"a", None, b""], pa.large_binary()),
+    "small decimal": pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("-9.9")], pa.decimal32(2, 1)),
+    "wide decimal": pa.array([decimal.Decimal(10) ** 37, None, decimal.Decimal(0)], pa.decimal256(38, 0)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_of_arrow(catalog: ice.Catalog, layout: str) -> None:
+    rows = pa.table({"k": [1, 2, 3], "v": LAYOUTS[layout]})
+    assert trip(catalog, rows) == rows.to_pylist()
+    (file,) = catalog.load_table("a.t").scan().plan_files().files
+    assert file["record_count"] == 3
+
+
+def test_columns_of_nothing(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64()), ("s", pa.list_(pa.string()))]))
+    # Polars gives arrays of nulls a buffer, which the C data interface does not provide for.
+    table.append(pl.DataFrame({"id": [None, None], "s": [[None], []]}))
+    table.append(pa.table({"id": pa.nulls(1), "s": pa.nulls(1)}))
+    table.append(pa.table({"id": pa.array([], pa.int64())}))
+    table.append(pa.Table.from_batches([], pa.schema([("id", pa.int64())])))
+    assert [row["id"] for row in table.scan().to_arrow().to_pylist()] == [None] * 3
+    assert sorted(table.scan().to_arrow()["s"].to_pylist(), key=str) == [None, [None], []]
+
+
+def test_what_no_file_can_hold_is_refused(catalog: ice.Catalog) -> None:
+    columns = {
+        "no columns": pa.table({}),
+        "no bytes": pa.table({"f": pa.array([b"", None], pa.binary(0))}),
+        "no fields": pa.table({"s": pa.array([{}, None], pa.struct([]))}),
+    }
+    for number, rows in enumerate(columns.values()):
+        table = catalog.create_table(f"a.t{number}", rows)
+        with pytest.raises(UnsupportedFeatureError, match="cannot hold"):
+            table.append(rows)
+        assert table.refresh().current_snapshot() is None
+    with pytest.raises(InvalidArgumentError, match="pli128"):
+        table.append(pl.DataFrame({"i": pl.Series([1], dtype=pl.Int128)}))
+
+
+def test_a_table_that_could_not_be_loaded_is_not_created(catalog: ice.Catalog) -> None:
+    def nested(depth: int) -> pa.Schema:
+        kind: pa.DataType = pa.int32()
+        for _ in range(depth):
+            kind = pa.struct([("x", kind)])
+        return pa.schema([("a", kind)])
+
+    catalog.create_table("a.deep", nested(39), properties={"format-version": "3"})
+    assert catalog.load_table("a.deep").schema().to_arrow() is not None
+    with pytest.raises(InvalidArgumentError, match="at most 40 levels"):
+        catalog.create_table("a.deeper", nested(50))
+    assert not catalog.table_exists("a.deeper")
+
+
+def test_indexes_of_pandas(catalog: ice.Catalog) -> None:
+    frame = pd.DataFrame({"id": [1, 2, 3, 4], "name": ["a", "b", None, "d"]})
+    some = frame[frame.id != 3]  # its index has no name, and is no range
+    assert "__index_level_0__" in pa.RecordBatchReader.from_stream(some).schema.names
+    table = catalog.create_table("a.t", some)
+    assert table.schema().column_names == ["id", "name"]
+    table.append(some)
+    table.append(some, schema_mode="evolve")
+    table.append(some.set_index("id"))  # an index with a name is a column
+    assert table.scan().to_arrow()["id"].to_pylist() == [1, 2, 4] * 3
+    assert table.schema().column_names == ["id", "name"]
+    # A table that has such a column gets it.
+    other = catalog.create_table("a.u", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    with other.update_schema() as update:
+        update.add_column("__index_level_0__", "long")
+    assert other.append(some).scan().to_arrow()["__index_level_0__"].to_pylist() == [0, 1, 3]
+
+
+NAMES = ["a.b", "", " ", '"', "`", 'a"b`c', "a,b;{}()\n\t=", "select", "a/b", "ü", "😀", "_file", "_pos", "1", "a'b"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_columns(catalog: ice.Catalog, name: str) -> None:
+    rows = pa.table({name: [1, 2]})
+    quoted = '"' + name.replace('"', '""') + '"'
+    by = [f"{quoted} as p", f"bucket(4, {quoted})"]
+    table = catalog.create_table("a.t", rows, partition_by=by, sort_by=f"{quoted} desc")
+    table.append(rows)
+    assert table.scan(f"{quoted} > 1", selected_fields=(name,)).to_arrow().to_pylist() == [{name: 2}]
+    assert table.scan(f"{quoted} > 1").plan_files().report["skipped_data_files"] == 1
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_partition_values_of_every_kind(catalog: ice.Catalog, version: int) -> None:
+    texts = ["a/b", "ü n", "", None, "..", ".", "%2F", "a=b", "null", "x\ny", "\0", "😀" * 10, "a?b#c", "a:b\\c*"]
+    rows = pa.table({"p": texts, "v": range(len(texts))})
+    found = trip(catalog, rows, partition_by="p", properties={"format-version": version})
+    assert sorted(found, key=lambda row: row["v"]) == rows.to_pylist()
+    table = catalog.load_table("a.t")
+    assert table.scan("p = 'a/b'").to_arrow()["v"].to_pylist() == [0]
+    assert table.scan("p IS NULL").plan_files().report["skipped_data_files"] == len(texts) - 1
+
+
+def test_floats_keep_their_signs_and_nan(catalog: ice.Catalog) -> None:
+    rows = pa.table({"f": [math.nan, -0.0, 0.0, math.inf, -math.inf, None]})
+    found = trip(catalog, rows, partition_by="f")
+    assert sorted(repr(row["f"]) for row in found) == sorted(repr(row["f"]) for row in rows.to_pylist())
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("by", [None, "t", "year(t)", "month(t)", "day(t)", "bucket(3, t)"])
+def test_the_ends_of_time(catalog: ice.Catalog, unit: str, by: str | None) -> None:
+    numbers = pa.array([-(2**63), 2**63 - 1, -1, 0, None], pa.int64())
+    table = catalog.create_table(
+        "a.t", pa.schema([("t", pa.timestamp(unit))]), partition_by=by, properties={"format-version": 3}
+    )
+    table.append(pa.table({"t": numbers.view(pa.timestamp(unit))}))
+    found = table.scan().to_arrow()["t"].cast(pa.int64()).to_pylist()
+    assert sorted(found, key=str) == sorted(numbers.to_pylist(), key=str)
+    assert table.scan("t < '1970-01-01T00:00:00'").count() == 2
+
+
+def test_arguments_out_of_range(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("a.t", pa.table({"id": [1]})).append(pa.table({"id": [1]}))
+    for options in ({"limit": -1}, {"limit": 2**70}, {"snapshot_id": 2**70}, {"as_of": 2**70}):
+        with pytest.raises(InvalidArgumentError, match="63 bits"):
+            table.scan(**options)
+    for set_them in (
+        lambda: catalog.create_table("a.u", pa.table({"id": [1]}), properties={"owner": None}),
+        lambda: table.update_properties({"owner": None}),
+        lambda: table.append(pa.table({"id": [1]}), snapshot_properties={"owner": None}),
+    ):
+        with pytest.raises(InvalidArgumentError, match="a property is a name and a value"):
+            set_them()
+    assert table.refresh().scan().count() == 1
+
+
+@pytest.mark.parametrize("name", ["..", ".", "x/y", "..\\x"])
+def test_names_that_are_no_folders_need_a_location(catalog: ice.Catalog, name: str) -> None:
+    rows = pa.table({"id": [1]})
+    with pytest.raises(InvalidArgumentError, match="give the table a location"):
+        catalog.create_table(("a", name), rows)
+    assert catalog.create_table(("a", name), rows, location="memory://elsewhere").append(rows).scan().count() == 1
