@@ -83,9 +83,8 @@ def test_the_map_of_the_house_is_right() -> None:
             continue
         crates = {found.group() for found in re.finditer(r"crates/\w+/src/", line)}
         folders = [ROOT, *(path for crate in crates for path in [ROOT / crate, *(ROOT / crate).glob("**/")])]
-        for name in re.findall(r"`([\w./]+(?:/|\.rs|\.py))`", line):
-            if not any((folder / name).exists() for folder in folders):
-                missing.append(name)
+        names = re.findall(r"`([\w./]+(?:/|\.rs|\.py))`", line)
+        missing += [name for name in names if not any((folder / name).exists() for folder in folders)]
     assert missing == []
 
 
