@@ -83,7 +83,13 @@ def _term(attribute: Sequence[str]) -> str:
 
 def _predicate(kind: str, term: str, value: Any) -> Json | None:
     literal = _literal(value)
-    return None if literal is None else {"type": kind, "term": term, "value": literal}
+    if literal is None:
+        return None
+    predicate = {"type": kind, "term": term, "value": literal}
+    if kind in ("gt", "gt-eq") and isinstance(value, float):
+        # NaN is above every number for Spark and matches no comparison in Iceberg.
+        return {"type": "or", "left": predicate, "right": {"type": "is-nan", "term": term}}
+    return predicate
 
 
 def _membership(kind: str, term: str, values: Sequence[Any]) -> Json | None:
