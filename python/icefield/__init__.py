@@ -33,6 +33,7 @@ from icefield.errors import (
     ValidationException,
 )
 from icefield.metadata import Snapshot, SnapshotRef, TableMetadata
+from icefield.name_mapping import MappedField, NameMapping
 from icefield.partitioning import PartitionField, PartitionSpec
 from icefield.puffin import DeletionVector
 from icefield.schema import Schema
@@ -49,7 +50,9 @@ __all__ = [
     "DeletionVector",
     "IcefieldError",
     "InvalidArgumentError",
+    "MappedField",
     "MissingFileError",
+    "NameMapping",
     "NamespaceAlreadyExistsError",
     "NamespaceNotEmptyError",
     "NestedField",

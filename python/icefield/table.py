@@ -14,6 +14,7 @@ from icefield._secrets import guarded, revealed
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.inspect import InspectTable
+from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefield.scan import DataScan, fields_of, milliseconds_of
 from icefield.transaction import Transaction
 
@@ -175,6 +176,11 @@ class Table:
     def specs(self) -> dict[int, PartitionSpec]:
         """Give all partition specs by their ids."""
         return self.metadata.specs()
+
+    def name_mapping(self) -> NameMapping | None:
+        """Give the ids by name of files without ids (``schema.name-mapping.default``); None if the table has none."""
+        text = self.properties.get(NAME_MAPPING_PROPERTY)
+        return None if text is None else NameMapping.from_json(text)
 
     def sort_order(self) -> SortOrder:
         """Give the order that new files are sorted in."""

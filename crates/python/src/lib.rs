@@ -13,6 +13,7 @@ mod inspect;
 mod json;
 mod manifests;
 mod metadata;
+mod name_mapping;
 mod orc;
 mod partitioning;
 mod puffin;
@@ -36,6 +37,7 @@ const ROOMS: &[Room] = &[
     capsule::register, // one a line
     types::register,
     schema::register,
+    name_mapping::register,
     values::register,
     transforms::register,
     expressions::register,

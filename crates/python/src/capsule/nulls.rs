@@ -121,6 +121,7 @@ unsafe extern "C" fn next_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_Ar
     let code = unsafe { get_next(&raw mut inner.stream, out) };
     // SAFETY: `out` was filled by the stream, or is empty at its end; both structs are `ArrowArray` of the C interface.
     if code == 0 && unsafe { out.as_ref() }.is_some_and(|array| !array.is_released()) {
+        // SAFETY: it is there and not released, and of the stream's type.
         unsafe { mend(out.cast(), &inner.ty) };
     }
     code
