@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use aes::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 
 use crate::error::{Error, Result};
-use crate::proto::{EncryptionAlgorithm, StreamKind};
+use crate::proto::{EncryptionAlgorithm, KeyProviderKind, StreamKind};
 
 /// A master key, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,4 +142,53 @@ fn run(mut cipher: impl StreamCipher + StreamCipherSeek, offset: u64, bytes: &mu
     let exhausted = || Error::limit("an encrypted stream beyond the cipher's counter");
     cipher.try_seek(offset).map_err(|_| exhausted())?;
     cipher.try_apply_keystream(bytes).map_err(|_| exhausted())
+}
+
+/// A new local key, plain and wrapped by its master key.
+#[derive(Clone)]
+pub struct NewKey {
+    /// What encrypts.
+    pub plain: Vec<u8>,
+    /// What the file holds.
+    pub wrapped: Vec<u8>,
+}
+
+impl Debug for NewKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NewKey")
+    }
+}
+
+/// Makes local keys: what a writer needs beyond a reader's [`KeyProvider`].
+pub trait KeyMaker: KeyProvider {
+    /// The newest version of a master key.
+    ///
+    /// # Errors
+    ///
+    /// A key that is not known, or may not be used.
+    fn current_key(&self, name: &str) -> Result<KeyName>;
+    /// A new local key under a master key.
+    fn new_local_key(&self, key: &KeyName) -> Result<NewKey>;
+    /// The kind of the key server, as the footer names it.
+    fn kind(&self) -> KeyProviderKind {
+        KeyProviderKind::Hadoop
+    }
+}
+
+impl KeyMaker for MemoryKeys {
+    fn current_key(&self, name: &str) -> Result<KeyName> {
+        let known = self.keys.iter().map(|(key, _)| key).filter(|key| key.name == name);
+        let newest = known.max_by_key(|key| key.version);
+        newest.cloned().ok_or_else(|| Error::invalid(format!("no master key {name}")))
+    }
+
+    /// The wrapped key is random, and the plain one what it unwraps to.
+    fn new_local_key(&self, key: &KeyName) -> Result<NewKey> {
+        let mut wrapped = vec![0; key_length(key.algorithm)?];
+        getrandom::fill(&mut wrapped).map_err(|error| Error::Io(format!("no random bytes: {error}")))?;
+        let plain = self.local_key(key, &wrapped)?;
+        let plain =
+            plain.ok_or_else(|| Error::invalid(format!("no master key {} of version {}", key.name, key.version)))?;
+        Ok(NewKey { plain, wrapped })
+    }
 }

@@ -10,6 +10,7 @@ pub mod encrypt;
 pub mod error;
 pub mod inspect;
 pub mod limits;
+pub mod mask;
 pub mod predicate;
 pub mod proto;
 pub mod read;
@@ -22,9 +23,10 @@ pub mod types;
 pub mod write;
 pub mod zone;
 
-pub use encrypt::{CallbackKeys, KeyName, KeyProvider, MemoryKeys};
+pub use encrypt::{CallbackKeys, KeyMaker, KeyName, KeyProvider, MemoryKeys, NewKey};
 pub use error::{Corrupt, Error, Result};
 pub use limits::Limits;
+pub use mask::Mask;
 pub use predicate::{Literal, Predicate, Test};
 pub use read::{
     AsyncReader, AsyncSource, CalendarRule, Piece, Projection, ReadOptions, Reader, RowFilter, StripeLoader,
@@ -33,4 +35,4 @@ pub use read::{
 pub use source::{Source, Step};
 pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};
-pub use write::{BloomVersion, LastSecond, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe};
+pub use write::{BloomVersion, EncryptionOptions, LastSecond, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe};

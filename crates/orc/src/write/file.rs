@@ -7,15 +7,16 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Schema};
 
 use super::column::{ColumnWriter, Context, Plan, can_bloom};
+use super::encryption::{EncryptedStripe, Encryptor};
 use super::options::WriterOptions;
 use super::sink::Sink;
 use super::stream::compress_all;
-use super::stripe::StripeWriter;
+use super::stripe::{StreamBytes, StripeWriter};
 use super::tail::{MAGIC, Tail};
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 use crate::predicate::BloomBuilder;
-use crate::proto::{ColumnStatistics, Message, Stream, StripeFooter, StripeInformation, StripeStatistics};
+use crate::proto::{ColumnStatistics, Message, Stream, StreamKind, StripeFooter, StripeInformation, StripeStatistics};
 use crate::types::{Kind, TypeDescription};
 use crate::zone::Zone;
 
@@ -46,6 +47,7 @@ pub struct Writer<S> {
     stripe_statistics: Vec<StripeStatistics>,
     user_metadata: Vec<(String, Vec<u8>)>,
     writes_zone: bool,
+    encryption: Option<Encryptor>,
     /// At which size the next stripe is written: padding moves it.
     stripe_limit: usize,
     failed: bool,
@@ -90,7 +92,9 @@ impl<S: Sink> Writer<S> {
     /// Arrow types that ORC has no type for, options that make no file, unknown zones and columns.
     pub fn try_new(mut sink: S, schema: &Schema, options: WriterOptions) -> Result<Self> {
         options.check()?;
-        let types = types(schema, options.bare_root)?;
+        let mut types = types(schema, options.bare_root)?;
+        let own = options.encryption.as_ref();
+        let mut encryption = own.map(|own| Encryptor::new(own, &mut types)).transpose()?;
         let walk = types.walk();
         let has = |kind: &Kind| walk.iter().any(|node| node.kind == *kind);
         let writes_zone = has(&Kind::Timestamp) || has(&Kind::TimestampInstant);
@@ -99,8 +103,19 @@ impl<S: Sink> Writer<S> {
             zone: Zone::named(&options.timezone)?,
             bloom_columns: bloom_columns(&types, &options.bloom_filter_columns)?,
             bloom: BloomBuilder::new(u64::from(options.row_index_stride), options.bloom_filter_fpp)?,
+            encrypted: encryption.as_ref().map(Encryptor::roots).unwrap_or_default(),
         };
         let root = plan.writer(&types)?;
+        for (variant, (column, _)) in plan.encrypted.iter().enumerate() {
+            // A file without rows has no stripe that would say it.
+            let mut statistics = Vec::new();
+            if let Some(node) = types.find(*column) {
+                plan.plain_writer(node)?.file_statistics(&mut statistics);
+            }
+            if let Some(encryption) = &mut encryption {
+                encryption.set_statistics(variant, statistics);
+            }
+        }
         let block = options.block(walk.len());
         let compressor = Compressor::new(options.compression, options.compression_level, block)?;
         sink.append(MAGIC)?;
@@ -119,6 +134,7 @@ impl<S: Sink> Writer<S> {
             stripe_limit: options.stripe_size,
             schema: types,
             options,
+            encryption,
             failed: false,
         })
     }
@@ -178,7 +194,10 @@ impl<S: Sink> Writer<S> {
         };
         let stripes: Vec<_> = self.stripes.iter().map(written).collect();
         let rows = self.rows();
+        let compressor = &mut self.context.compressor;
+        let encryption = self.encryption.map(|own| own.tail(self.stripes.len(), compressor)).transpose()?;
         let tail = Tail {
+            encryption,
             schema: &self.schema,
             options: &self.options,
             content_length: self.offset,
@@ -275,23 +294,28 @@ impl<S: Sink> Writer<S> {
         }
         let mut stripe = StripeWriter::new(&mut self.context);
         self.root.finish(&mut stripe)?;
-        let StripeWriter { index, data, encodings, statistics, .. } = stripe;
-        let streams = index.iter().chain(&data).map(|stream| Stream {
-            kind: Some(stream.kind),
-            column: Some(stream.column),
-            length: Some(stream.bytes.len() as u64),
-        });
+        let StripeWriter { index, data, encodings, statistics, variants, .. } = stripe;
+        let length = |streams: &[StreamBytes]| -> u64 { streams.iter().map(|stream| stream.bytes.len() as u64).sum() };
+        let id = self.stripes.len() as u64 + 1;
+        let encrypted = self.encryption.as_mut().map(|encryption| encryption.stripe(variants, id)).transpose()?;
+        let area = |kind: StreamKind, streams: fn(&EncryptedStripe) -> &[StreamBytes]| {
+            let bytes = encrypted.as_ref().map(|encrypted| length(streams(encrypted)));
+            bytes.map(|length| Stream { kind: Some(kind), column: None, length: Some(length) })
+        };
+        let mut streams: Vec<_> = index.iter().map(StreamBytes::message).collect();
+        streams.extend(area(StreamKind::EncryptedIndex, |encrypted| &encrypted.index));
+        streams.extend(data.iter().map(StreamBytes::message));
+        streams.extend(area(StreamKind::EncryptedData, |encrypted| &encrypted.data));
+        let encrypted = encrypted.unwrap_or_default();
         let footer = StripeFooter {
-            streams: streams.collect(),
+            streams,
             columns: encodings,
             writer_timezone: self.writes_zone.then(|| self.options.timezone.clone()),
-            encryption: Vec::new(),
+            encryption: encrypted.footer,
         };
         let footer = compress_all(footer.encode(), &mut self.context.compressor)?;
-        let length = |streams: &[super::stripe::StreamBytes]| -> u64 {
-            streams.iter().map(|stream| stream.bytes.len() as u64).sum()
-        };
-        let (index_length, data_length) = (length(&index), length(&data));
+        let index_length = length(&index) + length(&encrypted.index);
+        let data_length = length(&data) + length(&encrypted.data);
         self.pad(index_length + data_length + footer.len() as u64)?;
         self.stripes.push(StripeInformation {
             offset: Some(self.offset),
@@ -299,10 +323,15 @@ impl<S: Sink> Writer<S> {
             data_length: Some(data_length),
             footer_length: Some(footer.len() as u64),
             number_of_rows: Some(self.stripe_rows),
-            ..StripeInformation::default()
+            // Later stripes count on, and inherit the keys.
+            encrypt_stripe_id: self.encryption.as_ref().filter(|_| id == 1).map(|_| id),
+            encrypted_local_keys: match &self.encryption {
+                Some(encryption) if id == 1 => encryption.wrapped_keys(),
+                _ => Vec::new(),
+            },
         });
         self.stripe_statistics.push(StripeStatistics { col_stats: statistics });
-        for stream in index.iter().chain(&data) {
+        for stream in index.iter().chain(&encrypted.index).chain(&data).chain(&encrypted.data) {
             self.append(&stream.bytes)?;
         }
         self.append(&footer)?;

@@ -5,6 +5,7 @@
 //! stripe goes to the [`Sink`].
 
 mod column;
+mod encryption;
 mod file;
 mod options;
 mod sink;
@@ -13,6 +14,7 @@ mod stream;
 mod stripe;
 mod tail;
 
+pub use encryption::EncryptionOptions;
 pub use file::{Writer, WrittenFile, WrittenStripe};
 pub use options::{BloomVersion, LastSecond, WriterOptions};
 pub use sink::Sink;

@@ -1,5 +1,6 @@
 //! What a writer is asked for.
 
+use super::encryption::EncryptionOptions;
 use crate::error::{Error, Result};
 use crate::proto::CompressionKind;
 use crate::rle::Packing;
@@ -77,6 +78,8 @@ pub struct WriterOptions {
     pub bare_root: bool,
     /// The user's metadata.
     pub user_metadata: Vec<(String, Vec<u8>)>,
+    /// Columns under keys.
+    pub encryption: Option<EncryptionOptions>,
 }
 
 impl Default for WriterOptions {
@@ -101,6 +104,7 @@ impl Default for WriterOptions {
             last_second: LastSecond::default(),
             bare_root: false,
             user_metadata: Vec::new(),
+            encryption: None,
         }
     }
 }

@@ -30,13 +30,30 @@ pub struct StripeWriter<'a> {
     pub encodings: Vec<ColumnEncoding>,
     /// What is known of each column, in the order of their ids.
     pub statistics: Vec<ColumnStatistics>,
+    /// The first column.
+    pub first: u32,
+    /// Encrypted columns as they are; all above is masked.
+    pub variants: Vec<VariantStripe>,
+}
+
+/// What a stripe holds of an encrypted column and all below it, not yet encrypted.
+#[derive(Debug)]
+pub struct VariantStripe {
+    /// The number of the variant.
+    pub variant: usize,
+    pub index: Vec<StreamBytes>,
+    pub data: Vec<StreamBytes>,
+    pub encodings: Vec<ColumnEncoding>,
+    pub statistics: Vec<ColumnStatistics>,
+    /// Of all stripes so far.
+    pub file_statistics: Vec<ColumnStatistics>,
 }
 
 impl<'a> StripeWriter<'a> {
     /// An empty stripe.
     pub fn new(context: &'a mut Context) -> Self {
         let (index, data) = (Vec::new(), Vec::new());
-        Self { context, index, data, encodings: Vec::new(), statistics: Vec::new() }
+        Self { context, index, data, encodings: Vec::new(), statistics: Vec::new(), first: 0, variants: Vec::new() }
     }
 
     /// Adds a plain index stream.
@@ -53,7 +70,7 @@ impl<'a> StripeWriter<'a> {
 
     /// Adds what the stripe's footer and the metadata section say of a column; columns come in the order of their ids.
     pub fn add_column(&mut self, column: u32, encoding: ColumnEncoding, statistics: ColumnStatistics) {
-        debug_assert_eq!(column as usize, self.encodings.len());
+        debug_assert_eq!(column as usize, self.first as usize + self.encodings.len());
         self.encodings.push(encoding);
         self.statistics.push(statistics);
     }

@@ -5,8 +5,8 @@ use super::stream::compress_all;
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 use crate::proto::{
-    CalendarKind, ColumnStatistics, CompressionKind, Footer, Message, Metadata, PostScript, StripeInformation,
-    StripeStatistics, UserMetadataItem,
+    CalendarKind, ColumnStatistics, CompressionKind, Encryption, Footer, Message, Metadata, PostScript,
+    StripeInformation, StripeStatistics, UserMetadataItem,
 };
 use crate::tail::FileVersion;
 use crate::types::TypeDescription;
@@ -30,6 +30,8 @@ pub struct Tail<'a> {
     pub stripe_statistics: Vec<StripeStatistics>,
     pub statistics: Vec<ColumnStatistics>,
     pub user_metadata: &'a [(String, Vec<u8>)],
+    /// What the footer says of it, and the encrypted statistics of stripes.
+    pub encryption: Option<(Encryption, Vec<u8>)>,
 }
 
 impl Tail<'_> {
@@ -42,6 +44,7 @@ impl Tail<'_> {
             name: Some(name.clone()),
             value: Some(value.clone()),
         };
+        let (encryption, encrypted_statistics) = self.encryption.unzip();
         let footer = Footer {
             header_length: Some(MAGIC.len() as u64),
             content_length: Some(self.content_length),
@@ -52,7 +55,7 @@ impl Tail<'_> {
             statistics: self.statistics,
             row_index_stride: Some(options.row_index_stride),
             writer: Some(WRITER),
-            encryption: None,
+            encryption: encryption.map(Box::new),
             calendar: Some(CalendarKind::ProlepticGregorian),
             software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
         };
@@ -65,12 +68,13 @@ impl Tail<'_> {
             version: version(options.version),
             metadata_length: Some(metadata.len() as u64),
             writer_version: Some(WRITER_VERSION),
-            stripe_statistics_length: None,
+            stripe_statistics_length: encrypted_statistics.as_ref().map(|bytes| bytes.len() as u64),
             magic: Some("ORC".to_owned()),
         };
         let postscript = postscript.encode();
         let length = u8::try_from(postscript.len()).map_err(|_| Error::limit("a postscript beyond 255 bytes"))?;
-        let mut tail = metadata;
+        let mut tail = encrypted_statistics.unwrap_or_default();
+        tail.extend_from_slice(&metadata);
         tail.extend_from_slice(&footer);
         tail.extend_from_slice(&postscript);
         tail.push(length);

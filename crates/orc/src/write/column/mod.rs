@@ -5,6 +5,7 @@
 
 mod decimal;
 mod dictionary;
+mod encrypted;
 mod head;
 mod nested;
 mod number;
@@ -28,6 +29,7 @@ use super::options::WriterOptions;
 use super::stripe::StripeWriter;
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
+use crate::mask::Mask;
 use crate::predicate::BloomBuilder;
 use crate::proto::{ColumnStatistics, EncodingKind};
 use crate::tail::FileVersion;
@@ -50,6 +52,8 @@ pub struct Plan<'a> {
     pub zone: Zone,
     /// Columns with bloom filters.
     pub bloom_columns: HashSet<u32>,
+    /// Encrypted columns, by variant, with their masks.
+    pub encrypted: Vec<(u32, Mask)>,
     /// An empty filter of a row group.
     pub bloom: BloomBuilder,
 }
@@ -73,6 +77,14 @@ pub trait ColumnWriter: Debug + Send {
 impl Plan<'_> {
     /// The writer of a type and everything below it.
     pub fn writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
+        let encrypted = self.encrypted.iter().enumerate().find(|(_, (root, _))| *root == node.column);
+        let Some((variant, (_, mask))) = encrypted else { return self.plain_writer(node) };
+        let (masked, own) = (self.plain_writer(node)?, self.plain_writer(node)?);
+        Ok(Box::new(encrypted::EncryptedColumn::new(node, variant, mask, masked, own)))
+    }
+
+    /// The same, without encryption of the type itself.
+    pub fn plain_writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
         Ok(match &node.kind {
             Kind::Boolean => Box::new(number::BooleanColumn::new(node.column, self)),
             Kind::Byte => Box::new(number::ByteColumn::new(node.column, self)),

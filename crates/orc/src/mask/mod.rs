@@ -1,0 +1,202 @@
+//! Data masks ("Data Masks"): what readers without keys see of encrypted columns.
+
+mod redact;
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, ListArray, MapArray, StructArray, UnionArray, new_null_array,
+};
+use arrow_schema::{DataType, Field, FieldRef, UnionFields};
+use sha2::{Digest, Sha256};
+
+pub use redact::Redact;
+
+use crate::error::{Error, Result};
+use crate::types::{Kind, TypeDescription};
+
+/// How values are hidden.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Mask {
+    /// Everything is null.
+    #[default]
+    Nullify,
+    /// Characters and digits are replaced by others of their class, parts of times by fixed ones.
+    Redact(Box<Redact>),
+    /// Text by its SHA-256 in upper-case hex, binary values by its 32 bytes, all else null.
+    Sha256,
+}
+
+impl Mask {
+    /// The mask of a name, with its parameters as the footer has them.
+    ///
+    /// # Errors
+    ///
+    /// Unknown names, parameters that the mask does not have.
+    pub fn named(name: &str, parameters: &[String]) -> Result<Self> {
+        match name {
+            "nullify" if parameters.is_empty() => Ok(Self::Nullify),
+            "sha256" if parameters.is_empty() => Ok(Self::Sha256),
+            "redact" => Ok(Self::Redact(Box::new(Redact::new(parameters)?))),
+            "nullify" | "sha256" => Err(Error::invalid(format!("the mask {name} has no parameters"))),
+            _ => Err(Error::unsupported(format!("the mask {name}"))),
+        }
+    }
+
+    /// Its name in the footer.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Nullify => "nullify",
+            Self::Redact(_) => "redact",
+            Self::Sha256 => "sha256",
+        }
+    }
+
+    /// Its parameters in the footer.
+    pub fn parameters(&self) -> &[String] {
+        match self {
+            Self::Redact(redact) => redact.parameters(),
+            Self::Nullify | Self::Sha256 => &[],
+        }
+    }
+
+    /// The masked values of a column, as many as there are; leaves may be of another Arrow type for the same type.
+    pub fn apply(&self, node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
+        if *self == Self::Nullify {
+            return Ok(new_null_array(array.data_type(), array.len()));
+        }
+        let child = |index: usize, array: &ArrayRef| match node.children.get(index) {
+            Some(child) => self.apply(child, array),
+            None => Err(unexpected(node, array)),
+        };
+        match node.kind {
+            Kind::Struct => {
+                let own = array.as_struct_opt().ok_or_else(|| unexpected(node, array))?;
+                let columns: Vec<_> =
+                    own.columns().iter().enumerate().map(|(at, column)| child(at, column)).collect::<Result<_>>()?;
+                let fields: Vec<_> =
+                    own.fields().iter().zip(&columns).map(|(field, column)| retyped(field, column)).collect();
+                let nulls = own.nulls().cloned();
+                Ok(Arc::new(StructArray::try_new_with_length(fields.into(), columns, nulls, own.len())?))
+            }
+            Kind::List => lists(node, array, |values| child(0, values)),
+            Kind::Map => {
+                let own = array.as_map_opt().ok_or_else(|| unexpected(node, array))?;
+                let (keys, values) = (child(0, own.keys())?, child(1, own.values())?);
+                if keys.null_count() > 0 {
+                    let message = format!("the mask {} would make keys of column {} null", self.name(), node.column);
+                    return Err(Error::invalid(message));
+                }
+                let (field, offsets, entries, nulls, ordered) = own.clone().into_parts();
+                let fields: Vec<_> = entries
+                    .fields()
+                    .iter()
+                    .zip([&keys, &values])
+                    .zip([false, true])
+                    .map(|((field, column), nullable)| {
+                        Arc::new(
+                            field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(nullable),
+                        )
+                    })
+                    .collect();
+                let entries = StructArray::try_new(fields.into(), vec![keys, values], None)?;
+                let field = Arc::new(field.as_ref().clone().with_data_type(entries.data_type().clone()));
+                Ok(Arc::new(MapArray::try_new(field, offsets, entries, nulls, ordered)?))
+            }
+            Kind::Union => {
+                let own = array.as_union_opt().ok_or_else(|| unexpected(node, array))?;
+                let (fields, ids, offsets, columns) = own.clone().into_parts();
+                let columns: Vec<_> =
+                    columns.iter().enumerate().map(|(at, column)| child(at, column)).collect::<Result<_>>()?;
+                let fields: UnionFields =
+                    fields.iter().zip(&columns).map(|((id, field), column)| (id, retyped(field, column))).collect();
+                Ok(Arc::new(UnionArray::try_new(fields, ids, offsets, columns)?))
+            }
+            _ => {
+                let plain = match array.as_any_dictionary_opt() {
+                    Some(dictionary) => arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?,
+                    None => Arc::clone(array),
+                };
+                match self {
+                    Self::Redact(redact) => redact.leaf(node, &plain),
+                    Self::Sha256 | Self::Nullify => sha256(node, &plain),
+                }
+            }
+        }
+    }
+}
+
+/// The field of a masked child: of its type, and nullable.
+fn retyped(field: &Field, array: &ArrayRef) -> FieldRef {
+    Arc::new(field.clone().with_data_type(array.data_type().clone()).with_nullable(true))
+}
+
+fn unexpected(node: &TypeDescription, array: &ArrayRef) -> Error {
+    Error::invalid(format!("column {}: values of {} cannot be masked as {}", node.column, array.data_type(), node))
+}
+
+/// Lists of any Arrow form with other elements.
+fn lists(node: &TypeDescription, array: &ArrayRef, mask: impl Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::List(_) => {
+            let (field, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
+            let values = mask(&values)?;
+            Ok(Arc::new(ListArray::try_new(retyped(&field, &values), offsets, values, nulls)?))
+        }
+        DataType::LargeList(_) => {
+            let (field, offsets, values, nulls) = array.as_list::<i64>().clone().into_parts();
+            let values = mask(&values)?;
+            Ok(Arc::new(LargeListArray::try_new(retyped(&field, &values), offsets, values, nulls)?))
+        }
+        DataType::FixedSizeList(..) => {
+            let (field, size, values, nulls) = array.as_fixed_size_list().clone().into_parts();
+            let values = mask(&values)?;
+            Ok(Arc::new(FixedSizeListArray::try_new(retyped(&field, &values), size, values, nulls)?))
+        }
+        _ => Err(unexpected(node, array)),
+    }
+}
+
+/// The bytes of text or binary values.
+fn bytes<'a>(node: &TypeDescription, array: &'a ArrayRef) -> Result<Vec<Option<&'a [u8]>>> {
+    fn text(value: Option<&str>) -> Option<&[u8]> {
+        value.map(str::as_bytes)
+    }
+    Ok(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(text).collect(),
+        DataType::Binary => array.as_binary::<i32>().iter().collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        DataType::BinaryView => array.as_binary_view().iter().collect(),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().collect(),
+        _ => return Err(unexpected(node, array)),
+    })
+}
+
+/// The digest of text in hex, which the column's writer cuts or fills up to its type, or of binary values.
+fn sha256(node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
+    match node.kind {
+        Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => {
+            let mut out = StringBuilder::with_capacity(array.len(), array.len() * 64);
+            for value in bytes(node, array)? {
+                out.append_option(value.map(|value| {
+                    Sha256::digest(value)
+                        .iter()
+                        .fold(String::with_capacity(64), |text, byte| format!("{text}{byte:02X}"))
+                }));
+            }
+            Ok(Arc::new(out.finish()))
+        }
+        Kind::Binary => {
+            let mut out = BinaryBuilder::with_capacity(array.len(), array.len() * 32);
+            for value in bytes(node, array)? {
+                out.append_option(value.map(Sha256::digest));
+            }
+            Ok(Arc::new(out.finish()))
+        }
+        _ => Ok(new_null_array(array.data_type(), array.len())),
+    }
+}

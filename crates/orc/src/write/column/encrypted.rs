@@ -1,0 +1,71 @@
+//! A column under a key: written masked for all, and as it is for those who have the key.
+
+use arrow_array::ArrayRef;
+
+use super::{ColumnWriter, Context};
+use crate::error::Result;
+use crate::mask::Mask;
+use crate::proto::ColumnStatistics;
+use crate::types::TypeDescription;
+use crate::write::stripe::{StripeWriter, VariantStripe};
+
+/// The root of an encrypted variant.
+#[derive(Debug)]
+pub struct EncryptedColumn {
+    node: TypeDescription,
+    variant: usize,
+    mask: Mask,
+    masked: Box<dyn ColumnWriter>,
+    own: Box<dyn ColumnWriter>,
+}
+
+impl EncryptedColumn {
+    /// Of two writers of the same type.
+    pub fn new(
+        node: &TypeDescription,
+        variant: usize,
+        mask: &Mask,
+        masked: Box<dyn ColumnWriter>,
+        own: Box<dyn ColumnWriter>,
+    ) -> Self {
+        Self { node: node.clone(), variant, mask: mask.clone(), masked, own }
+    }
+}
+
+impl ColumnWriter for EncryptedColumn {
+    fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()> {
+        self.masked.write(&self.mask.apply(&self.node, array)?, context)?;
+        self.own.write(array, context)
+    }
+
+    fn begin_group(&mut self, context: &Context) {
+        self.masked.begin_group(context);
+        self.own.begin_group(context);
+    }
+
+    fn end_group(&mut self, context: &mut Context) -> Result<()> {
+        self.masked.end_group(context)?;
+        self.own.end_group(context)
+    }
+
+    fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
+        self.masked.finish(stripe)?;
+        let mut own = StripeWriter::new(stripe.context);
+        own.first = self.node.column;
+        self.own.finish(&mut own)?;
+        let StripeWriter { index, data, encodings, statistics, .. } = own;
+        let mut file_statistics = Vec::new();
+        self.own.file_statistics(&mut file_statistics);
+        let variant = self.variant;
+        stripe.variants.push(VariantStripe { variant, index, data, encodings, statistics, file_statistics });
+        Ok(())
+    }
+
+    fn file_statistics(&self, out: &mut Vec<ColumnStatistics>) {
+        self.masked.file_statistics(out);
+    }
+
+    fn memory(&self) -> usize {
+        self.masked.memory() + self.own.memory()
+    }
+}
