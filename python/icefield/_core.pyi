@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, TypeAlias, final
+from typing import IO, Any, TypeAlias, final
 
 import pyarrow as pa
 
@@ -611,6 +611,28 @@ class OrcFile:
 @final
 class OrcBatches:
     def next_batch(self) -> ArrowArray | None: ...
+
+@final
+class OrcWriter:
+    def __new__(
+        cls,
+        place: str | IO[bytes],
+        options: dict[str, Any],
+        /,
+        *,
+        schema: object | None = None,
+        storage: Storage | None = None,
+    ) -> OrcWriter: ...
+    def write(self, rows: object) -> None: ...
+    def flush(self) -> None: ...
+    @property
+    def memory(self) -> int: ...
+    def close(self) -> tuple[int, int]: ...
+    def abort(self) -> None: ...
+
+def orc_merge(
+    inputs: Sequence[str | bytes], place: str | IO[bytes], /, *, storage: Storage | None = None
+) -> tuple[int, int]: ...
 
 # scans
 

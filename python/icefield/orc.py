@@ -1,4 +1,4 @@
-"""ORC files, read as Arrow, in the manner of ``pyarrow.orc``.
+"""ORC files, read as Arrow and written from it, in the manner of ``pyarrow.orc``.
 
 ::
 
@@ -7,6 +7,9 @@
     >>> file.nrows, file.schema.names  # doctest: +SKIP
     (450, ['id', 'name'])
     >>> file.read(columns=["id"])  # doctest: +SKIP
+    >>> with orc.ORCWriter("copy.orc", bloom_filter_columns=["id"]) as writer:  # doctest: +SKIP
+    ...     for batch in file.iter_batches():
+    ...         writer.write(batch)
 """
 
 from __future__ import annotations
@@ -19,11 +22,15 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._core import OrcFile, Storage
 from icefield._optional import require
+from icefield._orc_writer import ORCWriter, merge_files, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ORCFile", "read_schema", "read_table"]
+__all__ = ["ORCFile", "ORCWriter", "Writer", "merge_files", "read_schema", "read_table", "write_table"]
+
+#: The shorter name of `ORCWriter`.
+Writer = ORCWriter
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
 Columns: TypeAlias = "Sequence[str | int] | None"

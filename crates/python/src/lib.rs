@@ -15,6 +15,7 @@ mod manifests;
 mod metadata;
 mod name_mapping;
 mod orc;
+mod orc_write;
 mod partitioning;
 mod puffin;
 mod scan;
@@ -53,6 +54,7 @@ const ROOMS: &[Room] = &[
     inspect::register,
     write::register,
     orc::register,
+    orc_write::register,
 ];
 
 #[pymodule(gil_used = false)]

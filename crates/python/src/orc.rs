@@ -31,9 +31,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The bytes of a file: in memory, or in a storage that gives ranges of them.
 #[derive(Debug)]
-enum OrcSource {
+pub enum OrcSource {
+    /// All of them.
     Memory(Bytes),
-    Stored { storage: Storage, path: String, length: u64 },
+    /// A file of a storage.
+    Stored {
+        /// The storage.
+        storage: Storage,
+        /// Its path there.
+        path: String,
+        /// Its bytes.
+        length: u64,
+    },
 }
 
 impl Source for OrcSource {
@@ -316,13 +325,7 @@ impl PyOrcFile {
         let keys = keys.map(|keys| Arc::new(PyKeys { keys, raised: Mutex::default() }));
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         py.detach(|| {
-            let (source, name) = match source {
-                FileInput::Memory(bytes) => (OrcSource::Memory(Bytes::from_owner(bytes)), None),
-                FileInput::Path(path) => {
-                    let length = storage.size(&path)?;
-                    (OrcSource::Stored { storage, path: path.clone(), length }, Some(path))
-                }
-            };
+            let (source, name) = source.open(&storage)?;
             let provider = keys.clone().map(|keys| keys as Arc<dyn KeyProvider>);
             let reader = Reader::open_with(source, Limits::default(), provider)
                 .map_err(|error| named(error, name.as_deref(), keys.as_deref()))?;
@@ -492,9 +495,24 @@ impl PyOrcFile {
 
 /// A file as Python names it.
 #[derive(FromPyObject)]
-enum FileInput {
+pub enum FileInput {
+    /// Its bytes.
     Memory(PyBackedBytes),
+    /// Its path in a storage.
     Path(String),
+}
+
+impl FileInput {
+    /// The bytes, and the name that errors give them.
+    pub fn open(self, storage: &Storage) -> Result<(OrcSource, Option<String>)> {
+        match self {
+            Self::Memory(bytes) => Ok((OrcSource::Memory(Bytes::from_owner(bytes)), None)),
+            Self::Path(path) => {
+                let (storage, length) = (storage.clone(), storage.size(&path)?);
+                Ok((OrcSource::Stored { storage, path: path.clone(), length }, Some(path)))
+            }
+        }
+    }
 }
 
 /// The largest number that every reader of JSON holds exactly; larger ones are written as text.

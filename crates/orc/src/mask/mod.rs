@@ -65,7 +65,9 @@ impl Mask {
     /// The masked values of a column, as many as there are; leaves may be of another Arrow type for the same type.
     pub fn apply(&self, node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
         if *self == Self::Nullify {
-            return Ok(new_null_array(array.data_type(), array.len()));
+            // A null of Arrow's union is one of its first variant; this shall be a null union.
+            let whole = if node.kind == Kind::Union { &DataType::Null } else { array.data_type() };
+            return Ok(new_null_array(whole, array.len()));
         }
         let child = |index: usize, array: &ArrayRef| match node.children.get(index) {
             Some(child) => self.apply(child, array),
@@ -108,8 +110,14 @@ impl Mask {
             Kind::Union => {
                 let own = array.as_union_opt().ok_or_else(|| unexpected(node, array))?;
                 let (fields, ids, offsets, columns) = own.clone().into_parts();
-                let columns: Vec<_> =
-                    columns.iter().enumerate().map(|(at, column)| child(at, column)).collect::<Result<_>>()?;
+                // The variant of null unions is no child.
+                let mut at = 0;
+                let each = |column: &ArrayRef| {
+                    let is_null = *column.data_type() == DataType::Null;
+                    at += usize::from(!is_null);
+                    if is_null { Ok(Arc::clone(column)) } else { child(at - 1, column) }
+                };
+                let columns: Vec<_> = columns.iter().map(each).collect::<Result<_>>()?;
                 let fields: UnionFields =
                     fields.iter().zip(&columns).map(|((id, field), column)| (id, retyped(field, column))).collect();
                 Ok(Arc::new(UnionArray::try_new(fields, ids, offsets, columns)?))

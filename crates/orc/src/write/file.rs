@@ -12,7 +12,7 @@ use super::options::WriterOptions;
 use super::sink::Sink;
 use super::stream::compress_all;
 use super::stripe::{StreamBytes, StripeWriter};
-use super::tail::{MAGIC, Tail};
+use super::tail::{MAGIC, Origin, Tail};
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 use crate::predicate::BloomBuilder;
@@ -64,9 +64,9 @@ pub struct WrittenFile {
     pub stripes: Vec<WrittenStripe>,
     /// The type tree, with column ids and attributes.
     pub schema: TypeDescription,
-    /// Statistics of the whole file, by column id.
+    /// Statistics of the whole file, by column id; those of encrypted columns are of the masked values.
     pub statistics: Vec<ColumnStatistics>,
-    /// Statistics of each stripe, by column id.
+    /// Statistics of each stripe, by column id; masked likewise.
     pub stripe_statistics: Vec<StripeStatistics>,
 }
 
@@ -200,6 +200,7 @@ impl<S: Sink> Writer<S> {
             encryption,
             schema: &self.schema,
             options: &self.options,
+            origin: Origin::default(),
             content_length: self.offset,
             stripes: self.stripes,
             stripe_statistics: self.stripe_statistics.clone(),

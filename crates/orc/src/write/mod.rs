@@ -7,6 +7,7 @@
 mod column;
 mod encryption;
 mod file;
+mod merge;
 mod options;
 mod sink;
 mod statistics;
@@ -15,6 +16,7 @@ mod stripe;
 mod tail;
 
 pub use encryption::EncryptionOptions;
+pub use merge::Merger;
 pub use file::{Writer, WrittenFile, WrittenStripe};
 pub use options::{BloomVersion, LastSecond, WriterOptions};
 pub use sink::Sink;

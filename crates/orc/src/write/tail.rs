@@ -19,11 +19,32 @@ pub const WRITER: u32 = i32::MAX as u32;
 /// The version of the writer, by orc-core's steps: as of ORC-14, all fixes are in.
 const WRITER_VERSION: u32 = 9;
 
+/// Who wrote the stripes.
+#[derive(Debug)]
+pub struct Origin {
+    pub writer: Option<u32>,
+    pub writer_version: Option<u32>,
+    pub software_version: Option<String>,
+    pub calendar: Option<CalendarKind>,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self {
+            writer: Some(WRITER),
+            writer_version: Some(WRITER_VERSION),
+            software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
+            calendar: Some(CalendarKind::ProlepticGregorian),
+        }
+    }
+}
+
 /// What the tail says.
 #[derive(Debug)]
 pub struct Tail<'a> {
     pub schema: &'a TypeDescription,
     pub options: &'a WriterOptions,
+    pub origin: Origin,
     /// Bytes of header and stripes.
     pub content_length: u64,
     pub stripes: Vec<StripeInformation>,
@@ -54,10 +75,10 @@ impl Tail<'_> {
             number_of_rows: Some(rows),
             statistics: self.statistics,
             row_index_stride: Some(options.row_index_stride),
-            writer: Some(WRITER),
+            writer: self.origin.writer,
             encryption: encryption.map(Box::new),
-            calendar: Some(CalendarKind::ProlepticGregorian),
-            software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
+            calendar: self.origin.calendar,
+            software_version: self.origin.software_version,
         };
         let footer = compress_all(footer.encode(), compressor)?;
         let compressed = options.compression != CompressionKind::None;
@@ -67,7 +88,7 @@ impl Tail<'_> {
             compression_block_size: compressed.then(|| compressor.block() as u64),
             version: version(options.version),
             metadata_length: Some(metadata.len() as u64),
-            writer_version: Some(WRITER_VERSION),
+            writer_version: self.origin.writer_version,
             stripe_statistics_length: encrypted_statistics.as_ref().map(|bytes| bytes.len() as u64),
             magic: Some("ORC".to_owned()),
         };

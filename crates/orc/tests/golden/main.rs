@@ -8,6 +8,7 @@
 
 mod corrupt;
 mod encode;
+mod encrypted;
 mod examples;
 mod expected;
 mod metadata;
@@ -39,6 +40,7 @@ const MODULES: &[Module] = &[
     metadata::trials,
     predicates::trials,
     rewrite::trials,
+    encrypted::trials,
     corrupt::trials,
     examples::trials,
 ];
@@ -79,6 +81,11 @@ impl Golden {
 
     /// All keys, or only the first by name: the two sets of keys that rows are expected for.
     pub fn keys(&self, first_only: bool) -> Option<Arc<dyn KeyProvider>> {
+        Some(Arc::new(self.master_keys(first_only)?))
+    }
+
+    /// The same, as a writer needs them.
+    pub fn master_keys(&self, first_only: bool) -> Option<MemoryKeys> {
         let listed = json(&self.folder.join("expected/keys.json"))?;
         let mut listed = listed.as_array()?.clone();
         listed.sort_by_key(|key| key["name"].as_str().unwrap_or_default().to_owned());
@@ -90,7 +97,7 @@ impl Golden {
             let (name, version) = (key["name"].as_str()?.to_owned(), key["version"].as_u64()? as u32);
             keys.add(KeyName { name, version, algorithm }, &unhex(key["material"].as_str()?)).ok()?;
         }
-        Some(Arc::new(keys))
+        Some(keys)
     }
 }
 

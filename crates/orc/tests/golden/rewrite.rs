@@ -62,7 +62,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
 }
 
 /// All rows: to the nanosecond where all timestamps allow it, and as text where all text is.
-fn as_exact_as_possible(reader: &Reader<Bytes>) -> Result<(ArrowOptions, Vec<RecordBatch>), Failed> {
+pub fn as_exact_as_possible(reader: &Reader<Bytes>) -> Result<(ArrowOptions, Vec<RecordBatch>), Failed> {
     let mut last = None;
     for strings in [StringForm::Utf8, StringForm::Binary] {
         for timestamp_unit in [TimeUnit::Nanosecond, TimeUnit::Microsecond] {
@@ -79,7 +79,7 @@ fn as_exact_as_possible(reader: &Reader<Bytes>) -> Result<(ArrowOptions, Vec<Rec
 }
 
 /// The file's own form, and some that are unlike it.
-fn forms(reader: &Reader<Bytes>) -> Vec<WriterOptions> {
+pub fn forms(reader: &Reader<Bytes>) -> Vec<WriterOptions> {
     let file = reader.metadata();
     let stripe_rows = file.footer.stripes.iter().filter_map(|stripe| stripe.number_of_rows).max();
     let zone = (!file.footer.stripes.is_empty()).then(|| reader.directory(0).ok()?.footer.writer_timezone).flatten();
@@ -133,11 +133,11 @@ fn forms(reader: &Reader<Bytes>) -> Vec<WriterOptions> {
     ]
 }
 
-fn check(holds: bool, message: impl FnOnce() -> String) -> Result<(), Failed> {
+pub fn check(holds: bool, message: impl FnOnce() -> String) -> Result<(), Failed> {
     if holds { Ok(()) } else { Err(message().into()) }
 }
 
-fn write(schema: &Arc<Schema>, batches: &[RecordBatch], options: WriterOptions) -> icefield_orc::Result<Bytes> {
+pub fn write(schema: &Arc<Schema>, batches: &[RecordBatch], options: WriterOptions) -> icefield_orc::Result<Bytes> {
     let mut writer = Writer::try_new(Vec::new(), schema, options)?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
     let (bytes, file) = writer.finish()?;

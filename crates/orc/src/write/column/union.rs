@@ -40,6 +40,9 @@ impl UnionColumn {
 
 impl ColumnWriter for UnionColumn {
     fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()> {
+        if *array.data_type() == DataType::Null {
+            return self.head.add(Some(&NullBuffer::new_null(array.len())), array.len(), context);
+        }
         let refused = || unexpected(self.head.column, array);
         let (DataType::Union(fields, mode), Some(union)) = (array.data_type(), array.as_union_opt()) else {
             return Err(refused());

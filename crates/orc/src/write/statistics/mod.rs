@@ -4,12 +4,14 @@
 //! the file. Sums of doubles are therefore taken in the same order as orc-core takes them.
 
 mod geometry;
+mod merge;
 mod number;
 mod text;
 
 use std::fmt::Debug;
 
 pub use geometry::Shapes;
+pub use merge::merge;
 pub use number::{Days, Decimals, Doubles, Instants, Integers};
 pub use text::Texts;
 

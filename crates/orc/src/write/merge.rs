@@ -1,0 +1,219 @@
+//! Files put one behind the other without decoding a value: stripes move as they are, the tail is made anew.
+//!
+//! The rules are those of orc-core's `OrcFile.mergeFiles`: files must have one schema, codec, version, writer and row
+//! index stride, and no two values for one key of the user's metadata. It leaves out those that do not fit; this refuses
+//! them by name, so that no rows are missing without a word.
+
+use std::sync::Arc;
+
+use super::file::{WrittenFile, WrittenStripe};
+use super::options::WriterOptions;
+use super::sink::Sink;
+use super::statistics::merge;
+use super::tail::{MAGIC, Origin, Tail};
+use crate::compress::{Compressor, DEFAULT_BLOCK, MAX_BLOCK};
+use crate::error::{Error, Result};
+use crate::proto::{CompressionKind, StripeInformation, StripeStatistics};
+use crate::read::Reader;
+use crate::source::Source;
+use crate::tail::FileMetadata;
+
+/// Bytes that are copied at a time.
+const PIECE: u64 = 4 << 20;
+
+/// Puts files together, in the order in which they are added.
+///
+/// After an error the file is not to be used.
+#[derive(Debug)]
+pub struct Merger<S> {
+    sink: S,
+    offset: u64,
+    /// The first file, which says how all have to be.
+    first: Option<(String, Arc<FileMetadata>)>,
+    /// The largest chunk of any.
+    block: u64,
+    stripes: Vec<StripeInformation>,
+    stripe_statistics: Vec<StripeStatistics>,
+    statistics: Vec<crate::proto::ColumnStatistics>,
+    user_metadata: Vec<(String, Vec<u8>)>,
+    failed: bool,
+}
+
+impl<S: Sink> Merger<S> {
+    /// Begins a file.
+    pub fn try_new(mut sink: S) -> Result<Self> {
+        sink.append(MAGIC)?;
+        Ok(Self {
+            sink,
+            offset: MAGIC.len() as u64,
+            first: None,
+            block: 0,
+            stripes: Vec::new(),
+            stripe_statistics: Vec::new(),
+            statistics: Vec::new(),
+            user_metadata: Vec::new(),
+            failed: false,
+        })
+    }
+
+    /// Appends the stripes of a file; `name` is what an error calls it.
+    ///
+    /// # Errors
+    ///
+    /// A file that is unlike the first one, or encrypted; failures of source and sink.
+    pub fn add<R: Source>(&mut self, name: &str, file: &Reader<R>) -> Result<()> {
+        if self.failed {
+            return Err(Error::invalid("this merge has failed before: its file is not whole"));
+        }
+        self.failed = true;
+        self.append(name, file)?;
+        self.failed = false;
+        Ok(())
+    }
+
+    fn append<R: Source>(&mut self, name: &str, reader: &Reader<R>) -> Result<()> {
+        let file = reader.metadata();
+        self.check(name, file)?;
+        if self.first.is_none() {
+            self.first = Some((name.to_owned(), Arc::clone(file)));
+        }
+        self.block = self.block.max(file.postscript.compression_block_size.unwrap_or(DEFAULT_BLOCK as u64));
+        let mut statistics = file.stripe_statistics()?.into_iter();
+        for stripe in &file.footer.stripes {
+            let start = stripe.offset.unwrap_or(0);
+            let lengths = [stripe.index_length, stripe.data_length, stripe.footer_length];
+            let length = lengths.iter().flatten().try_fold(0u64, |sum, length| sum.checked_add(*length));
+            let end = length.and_then(|length| start.checked_add(length)).filter(|end| *end <= file.length);
+            let Some(end) = end else {
+                return Err(Error::corrupt("footer", "a stripe passes the file").in_file(name));
+            };
+            self.stripes.push(StripeInformation { offset: Some(self.offset), ..stripe.clone() });
+            // Without statistics a stripe has none of no columns, which says nothing.
+            self.stripe_statistics.push(statistics.next().unwrap_or_default());
+            let mut at = start;
+            while at < end {
+                let next = end.min(at + PIECE);
+                let bytes = reader.source().read_range(at..next).map_err(|error| error.in_file(name))?;
+                self.sink.append(&bytes)?;
+                self.offset += bytes.len() as u64;
+                at = next;
+            }
+        }
+        merge(&mut self.statistics, &file.footer.statistics, file.schema.end as usize);
+        for item in &file.footer.metadata {
+            let (name, value) = (item.name.clone().unwrap_or_default(), item.value.clone().unwrap_or_default());
+            if !self.user_metadata.iter().any(|(known, _)| *known == name) {
+                self.user_metadata.push((name, value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why a file cannot stand behind those that are there.
+    fn check(&self, name: &str, file: &FileMetadata) -> Result<()> {
+        let refuse = |why: String| Err(Error::invalid(format!("{name} cannot be merged: {why}")));
+        if file.footer.encryption.is_some() {
+            return refuse("its columns are encrypted".to_owned());
+        }
+        let Some((first_name, first)) = &self.first else { return Ok(()) };
+        let differs = |what: &str, own: &dyn std::fmt::Display, other: &dyn std::fmt::Display| {
+            refuse(format!("its {what} is {own}, that of {first_name} is {other}"))
+        };
+        let (footer, other) = (&file.footer, &first.footer);
+        if file.schema != first.schema {
+            return if file.schema.to_string() == first.schema.to_string() {
+                refuse(format!("the attributes of its types are not those of {first_name}"))
+            } else {
+                differs("schema", &file.schema, &first.schema)
+            };
+        }
+        if file.compression != first.compression {
+            return differs("compression", &file.compression, &first.compression);
+        }
+        if file.version != first.version {
+            return differs("file version", &file.version.name(), &first.version.name());
+        }
+        // What is known to be wrong in files of old depends on all of these.
+        if file.writer() != first.writer()
+            || (footer.writer, &footer.software_version) != (other.writer, &other.software_version)
+            || file.postscript.writer_version != first.postscript.writer_version
+        {
+            let shown = |file: &FileMetadata| {
+                format!("{} (version {})", file.writer(), file.postscript.writer_version.unwrap_or(0))
+            };
+            return differs("writer", &shown(file), &shown(first));
+        }
+        let stride = |file: &FileMetadata| file.row_index_stride().unwrap_or(0);
+        if stride(file) != stride(first) {
+            return differs("row index stride", &stride(file), &stride(first));
+        }
+        if footer.calendar != other.calendar {
+            let shown = |file: &FileMetadata| file.footer.calendar.map_or("not said", |calendar| calendar.name());
+            return differs("calendar", &shown(file), &shown(first));
+        }
+        for item in &footer.metadata {
+            let (key, value) = (item.name.as_deref().unwrap_or(""), item.value.as_deref().unwrap_or_default());
+            if self.user_metadata.iter().any(|(known, other)| known == key && other != value) {
+                return refuse(format!("its user metadata {key} has another value than in a file before it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the tail.
+    ///
+    /// # Errors
+    ///
+    /// No file was added, or the sink fails.
+    pub fn finish(mut self) -> Result<(S, WrittenFile)> {
+        let Some((_, first)) = self.first.take().filter(|_| !self.failed) else {
+            return Err(Error::invalid("nothing was merged, or merging has failed"));
+        };
+        let block = usize::try_from(self.block).unwrap_or(MAX_BLOCK).clamp(1, MAX_BLOCK);
+        let compression = first.compression;
+        let block = if compression == CompressionKind::None { 0 } else { block };
+        let mut compressor = Compressor::new(compression, None, block)?;
+        let options = WriterOptions {
+            version: first.version,
+            compression,
+            row_index_stride: first.footer.row_index_stride.unwrap_or(0),
+            ..WriterOptions::default()
+        };
+        let lengths = |stripe: &StripeInformation| {
+            [stripe.index_length, stripe.data_length, stripe.footer_length].iter().flatten().sum()
+        };
+        let written = |stripe: &StripeInformation| WrittenStripe {
+            offset: stripe.offset.unwrap_or(0),
+            length: lengths(stripe),
+            rows: stripe.number_of_rows.unwrap_or(0),
+        };
+        let stripes: Vec<_> = self.stripes.iter().map(written).collect();
+        let tail = Tail {
+            encryption: None,
+            schema: &first.schema,
+            options: &options,
+            origin: Origin {
+                writer: first.footer.writer,
+                writer_version: first.postscript.writer_version,
+                software_version: first.footer.software_version.clone(),
+                calendar: first.footer.calendar,
+            },
+            content_length: self.offset,
+            stripes: self.stripes,
+            stripe_statistics: self.stripe_statistics.clone(),
+            statistics: self.statistics.clone(),
+            user_metadata: &self.user_metadata,
+        };
+        let tail = tail.encode(&mut compressor)?;
+        self.sink.append(&tail)?;
+        let file = WrittenFile {
+            length: self.offset + tail.len() as u64,
+            rows: stripes.iter().map(|stripe| stripe.rows).sum(),
+            stripes,
+            schema: first.schema.clone(),
+            statistics: self.statistics,
+            stripe_statistics: self.stripe_statistics,
+        };
+        Ok((self.sink, file))
+    }
+}

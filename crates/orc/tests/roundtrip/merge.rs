@@ -1,0 +1,152 @@
+//! Merged files: the rows of all, statistics as of one file, and by name and reason those that do not fit.
+
+use std::sync::Arc;
+
+use arrow_array::{Int64Array, RecordBatch};
+use bytes::Bytes;
+use icefield_orc::proto::{ColumnStatistics, CompressionKind};
+use icefield_orc::{Error, FileVersion, Merger, ReadOptions, Reader, WriterOptions};
+use proptest::prelude::*;
+
+use super::arbitrary::{self, Draw};
+use super::{assert_same, column, read, write};
+
+fn merge(files: &[Bytes]) -> icefield_orc::Result<Bytes> {
+    let mut merger = Merger::try_new(Vec::new())?;
+    for (number, file) in files.iter().enumerate() {
+        merger.add(&format!("f{number}.orc"), &Reader::open(file.clone())?)?;
+    }
+    let (bytes, file) = merger.finish()?;
+    assert_eq!(file.length, bytes.len() as u64);
+    Ok(bytes.into())
+}
+
+/// Statistics but for sums of doubles, which depend on the order of their parts, and what compression makes of them.
+fn comparable(statistics: &[ColumnStatistics]) -> String {
+    let mut statistics = statistics.to_vec();
+    for own in &mut statistics {
+        if let Some(doubles) = &mut own.double_statistics {
+            doubles.sum = None;
+        }
+    }
+    format!("{statistics:?}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merged_files_hold_the_rows_of_all(seed in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let mut draw = Draw::new(&seed);
+        let types = arbitrary::schema(&mut draw);
+        let arrow = arbitrary::arrow(&mut draw);
+        let options = arbitrary::options(&mut draw, &types);
+        let parts: Vec<_> = (0..1 + draw.below(3)).map(|_| arbitrary::batches(&mut draw, &types, &arrow)).collect();
+        let schema = Arc::clone(&parts[0].0);
+        let files: Vec<_> = parts.iter().map(|(_, batches)| write(&schema, batches, 500, options.clone()).unwrap().0).collect();
+        let merged = Reader::open(merge(&files).unwrap()).unwrap();
+        let all: Vec<RecordBatch> = parts.iter().flat_map(|(_, batches)| batches.clone()).collect();
+        let got = read(&merged, &arrow, 700).unwrap();
+        assert_same(&schema, &all, &got);
+
+        // One file of the same stripes knows the same of them.
+        let mut writer = icefield_orc::Writer::try_new(Vec::new(), &schema, options).unwrap();
+        for (_, batches) in &parts {
+            for batch in batches {
+                for start in (0..batch.num_rows()).step_by(500) {
+                    writer.write(&batch.slice(start, 500.min(batch.num_rows() - start))).unwrap();
+                }
+            }
+            writer.flush().unwrap();
+        }
+        let (_, one) = writer.finish().unwrap();
+        let own = merged.metadata();
+        prop_assert_eq!(own.rows(), one.rows);
+        // Sums that overflow do so in the file where they meet.
+        if one.statistics.iter().all(|own| own.int_statistics.as_ref().is_none_or(|own| own.sum.is_some())
+            && own.decimal_statistics.as_ref().is_none_or(|own| own.sum.is_some()))
+        {
+            prop_assert_eq!(comparable(&own.footer.statistics), comparable(&one.statistics));
+        }
+        prop_assert_eq!(own.stripe_statistics().unwrap().len(), own.footer.stripes.len());
+
+        // The index of every stripe still leads to its rows.
+        let rows = own.rows();
+        if rows > 2 {
+            let some = ReadOptions { rows: Some(vec![rows / 2..rows / 2 + 1, rows - 1..rows]), arrow: arrow.clone(), ..ReadOptions::default() };
+            let some: Vec<_> = merged.batches(some).unwrap().collect::<Result<_, _>>().unwrap();
+            for index in 0..schema.fields().len() {
+                let all = column(&got, index).unwrap();
+                let (middle, last) = (all.slice(rows as usize / 2, 1), all.slice(rows as usize - 1, 1));
+                let wanted = if rows / 2 + 1 > rows - 1 { last } else { arrow_select::concat::concat(&[&middle, &last]).unwrap() };
+                prop_assert_eq!(Some(wanted), column(&some, index));
+            }
+        }
+    }
+}
+
+fn numbers(name: &str, options: WriterOptions) -> Bytes {
+    let array = Arc::new(Int64Array::from(vec![1, 2, 3])) as arrow_array::ArrayRef;
+    let batch = RecordBatch::try_from_iter([(name, array)]).unwrap();
+    write(&batch.schema(), &[batch], 10, options).unwrap().0
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused_by_name_and_reason() {
+    let with = |change: fn(&mut WriterOptions)| {
+        let mut options =
+            WriterOptions { user_metadata: vec![("who".to_owned(), b"me".to_vec())], ..WriterOptions::default() };
+        change(&mut options);
+        options
+    };
+    let first = numbers("n", with(|_| {}));
+    for (other, reason) in [
+        (numbers("m", with(|_| {})), "its schema is struct<m:bigint>, that of f0.orc is struct<n:bigint>"),
+        (
+            numbers("n", with(|options| options.compression = CompressionKind::Zlib)),
+            "its compression is ZLIB, that of f0.orc is ZSTD",
+        ),
+        (
+            numbers("n", with(|options| options.version = FileVersion::V0_11)),
+            "its file version is 0.11, that of f0.orc is 0.12",
+        ),
+        (
+            numbers("n", with(|options| options.row_index_stride = 500)),
+            "its row index stride is 500, that of f0.orc is 10000",
+        ),
+        (
+            numbers("n", with(|options| options.user_metadata = vec![("who".to_owned(), b"you".to_vec())])),
+            "its user metadata who has another value than in a file before it",
+        ),
+    ] {
+        let refused = merge(&[first.clone(), other]).err();
+        assert_eq!(refused, Some(Error::invalid(format!("f1.orc cannot be merged: {reason}"))));
+    }
+    assert!(matches!(merge(&[]), Err(Error::Invalid(message)) if message.contains("nothing was merged")));
+}
+
+/// Files whose other metadata and block sizes differ do fit: the larger block counts, and metadata is joined.
+#[test]
+fn metadata_is_joined_and_the_largest_block_counts() {
+    let file = |key: &str, block: usize| {
+        let user_metadata = vec![("all".to_owned(), b"same".to_vec()), (key.to_owned(), key.into())];
+        numbers("n", WriterOptions { user_metadata, compression_block_size: Some(block), ..WriterOptions::default() })
+    };
+    let merged = Reader::open(merge(&[file("a", 1000), file("b", 70_000), file("c", 500)]).unwrap()).unwrap();
+    let metadata = merged.metadata();
+    assert_eq!(metadata.postscript.compression_block_size, Some(70_000));
+    let names: Vec<_> = metadata.footer.metadata.iter().filter_map(|item| item.name.as_deref()).collect();
+    assert_eq!(names, ["all", "a", "b", "c"]);
+    assert_eq!(read(&merged, &Default::default(), 100).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 9);
+}
+
+/// After a refusal there is no half of a file to be had.
+#[test]
+fn a_merge_that_failed_is_over() {
+    let mut merger = Merger::try_new(Vec::new()).unwrap();
+    merger.add("a", &Reader::open(numbers("a", WriterOptions::default())).unwrap()).unwrap();
+    merger.add("b", &Reader::open(numbers("b", WriterOptions::default())).unwrap()).unwrap_err();
+    let again = merger.add("a", &Reader::open(numbers("a", WriterOptions::default())).unwrap());
+    assert!(matches!(again, Err(Error::Invalid(message)) if message.contains("has failed before")));
+    assert!(merger.finish().is_err());
+}

@@ -1,0 +1,418 @@
+//! ORC files in the making: rows of any Arrow stream in, a file in a storage or a binary file of Python's out.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::Schema;
+use bytes::Bytes;
+use icefield_orc::proto::{CompressionKind, EncryptionAlgorithm};
+use icefield_orc::rle::Packing;
+use icefield_orc::{
+    BloomVersion, EncryptionOptions, FileVersion, KeyName, LastSecond, Mask, MemoryKeys, Merger, Reader, Writer,
+    WriterOptions,
+};
+use icefield_table::storage::{Output, Storage};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::capsule::{SchemaInput, StreamInput};
+use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::orc::FileInput;
+use crate::storage::PyStorage;
+
+/// Adds this room's names to `icefield._core`.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyOrcWriter>()?;
+    module.add_function(wrap_pyfunction!(orc_merge, module)?)
+}
+
+/// Bytes that are gathered before they go to the storage or to Python.
+const BUFFER: usize = 1 << 20;
+
+/// Where the file goes. What is not whole does not stay in a storage.
+#[derive(FromPyObject)]
+enum WhereInput {
+    Path(String),
+    File(Py<PyAny>),
+}
+
+enum Place {
+    Stored(Option<Box<dyn Output>>),
+    File(Py<PyAny>),
+}
+
+/// The exception that a place raised: the caller shall see that very one.
+type Raised = Arc<Mutex<Option<BorderError>>>;
+
+struct Target {
+    place: Place,
+    raised: Raised,
+}
+
+impl Target {
+    fn failed(&self, error: BorderError) -> io::Error {
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        io::Error::other("the place of the file failed")
+    }
+
+    fn finish(mut self) -> Result<()> {
+        match &mut self.place {
+            Place::Stored(output) => match output.take() {
+                Some(output) => Ok(output.finish()?),
+                None => Ok(()),
+            },
+            Place::File(_) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Place::Stored(Some(output)) = std::mem::replace(&mut self.place, Place::Stored(None)) {
+            output.abort();
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.place {
+            Place::Stored(Some(output)) => match output.write(Bytes::copy_from_slice(bytes)) {
+                Ok(()) => Ok(bytes.len()),
+                Err(error) => Err(self.failed(error.into())),
+            },
+            Place::Stored(None) => Err(io::Error::other("the file is closed")),
+            Place::File(file) => {
+                let written = Python::attach(|py| {
+                    let written = file.bind(py).call_method1("write", (PyBytes::new(py, bytes),))?;
+                    // Raw files may take less than they are given; others answer nothing, or all.
+                    if written.is_none() { Ok(bytes.len()) } else { written.extract::<usize>() }
+                });
+                written.map_err(|error| self.failed(error.into()))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Everything that can be asked of a writer, by the names of `icefield.orc`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct OptionsInput {
+    file_version: String,
+    batch_size: usize,
+    stripe_size: usize,
+    stripe_rows: Option<u64>,
+    compression: String,
+    compression_level: Option<i32>,
+    compression_block_size: Option<usize>,
+    compression_strategy: String,
+    row_index_stride: u32,
+    padding_tolerance: f64,
+    block_size: Option<u64>,
+    dictionary_key_size_threshold: f64,
+    sorted_dictionaries: bool,
+    bloom_filter_columns: Vec<ColumnInput>,
+    bloom_filter_fpp: f64,
+    bloom_filter_version: String,
+    timezone: String,
+    last_second: String,
+    metadata: Vec<(String, Vec<u8>)>,
+    keys: BTreeMap<String, Vec<u8>>,
+    encrypt: Vec<(String, Vec<String>)>,
+    masks: Vec<(String, Vec<String>)>,
+}
+
+/// A column by its place among the top-level ones, or by dotted name.
+#[derive(FromPyObject)]
+enum ColumnInput {
+    Index(usize),
+    Name(String),
+}
+
+fn refused(what: &str, value: &str, known: &str) -> BorderError {
+    InvalidArgumentError::new_err(format!("{what} is one of {known}, not {value:?}")).into()
+}
+
+impl OptionsInput {
+    /// The options, but for the columns with filters: those may be numbers, which the schema makes names of.
+    fn options(self) -> Result<(WriterOptions, Vec<ColumnInput>)> {
+        let version = match self.file_version.as_str() {
+            "0.11" => FileVersion::V0_11,
+            "0.12" => FileVersion::V0_12,
+            "UNSTABLE-PRE-2.0" => FileVersion::V2Draft,
+            other => return Err(refused("file_version", other, "0.11, 0.12, UNSTABLE-PRE-2.0")),
+        };
+        let compression = match self.compression.to_ascii_uppercase().as_str() {
+            "NONE" | "UNCOMPRESSED" => CompressionKind::None,
+            "ZLIB" => CompressionKind::Zlib,
+            "SNAPPY" => CompressionKind::Snappy,
+            "LZO" => CompressionKind::Lzo,
+            "LZ4" => CompressionKind::Lz4,
+            "ZSTD" => CompressionKind::Zstd,
+            "BROTLI" => CompressionKind::Brotli,
+            _ => {
+                let known = "uncompressed, zlib, snappy, lzo, lz4, zstd, brotli";
+                return Err(refused("compression", &self.compression, known));
+            }
+        };
+        let packing = match self.compression_strategy.to_ascii_uppercase().as_str() {
+            "SPEED" => Packing::Aligned,
+            "COMPRESSION" => Packing::Tight,
+            _ => return Err(refused("compression_strategy", &self.compression_strategy, "speed, compression")),
+        };
+        let bloom_filter_version = match self.bloom_filter_version.as_str() {
+            "utf8" => BloomVersion::Utf8,
+            "original" => BloomVersion::Original,
+            other => return Err(refused("bloom_filter_version", other, "utf8, original")),
+        };
+        let last_second = match self.last_second.as_str() {
+            "refuse" => LastSecond::Refuse,
+            "round" => LastSecond::Round,
+            other => return Err(refused("last_second", other, "refuse, round")),
+        };
+        let mut keys = MemoryKeys::default();
+        for (name, material) in self.keys {
+            let algorithm = match material.len() {
+                0..=16 => EncryptionAlgorithm::AesCtr128,
+                _ => EncryptionAlgorithm::AesCtr256,
+            };
+            keys.add(KeyName { name, version: 0, algorithm }, &material)?;
+        }
+        let mask = |(text, columns): (String, Vec<String>)| {
+            let mut parts = text.split(',').map(str::to_owned);
+            let name = parts.next().unwrap_or_default();
+            Ok((Mask::named(&name, &parts.collect::<Vec<_>>())?, columns))
+        };
+        let masks = self.masks.into_iter().map(mask).collect::<icefield_orc::Result<_>>()?;
+        let encryption = EncryptionOptions { keys: Arc::new(keys), columns: self.encrypt, masks };
+        let options = WriterOptions {
+            version,
+            compression,
+            compression_level: self.compression_level,
+            compression_block_size: self.compression_block_size,
+            stripe_size: self.stripe_size,
+            stripe_rows: self.stripe_rows,
+            row_index_stride: self.row_index_stride,
+            dictionary_key_size_threshold: self.dictionary_key_size_threshold,
+            sorted_dictionaries: self.sorted_dictionaries,
+            packing,
+            bloom_filter_columns: Vec::new(),
+            bloom_filter_fpp: self.bloom_filter_fpp,
+            bloom_filter_version,
+            block_size: self.block_size,
+            block_padding_tolerance: self.padding_tolerance,
+            timezone: self.timezone,
+            last_second,
+            bare_root: false,
+            user_metadata: self.metadata,
+            encryption: (!encryption.columns.is_empty() || !encryption.masks.is_empty()).then_some(encryption),
+        };
+        Ok((options, self.bloom_filter_columns))
+    }
+}
+
+type FileWriter = Writer<BufWriter<Target>>;
+
+/// What a writer is at.
+enum State {
+    /// Nothing is there yet.
+    New(Box<Beginning>),
+    Open(Box<FileWriter>),
+    /// Closed, failed, or at work in another thread.
+    Gone,
+}
+
+/// What a file is begun with, once its columns are known.
+struct Beginning {
+    place: WhereInput,
+    storage: Storage,
+    options: WriterOptions,
+    blooms: Vec<ColumnInput>,
+}
+
+impl WhereInput {
+    fn open(self, storage: &Storage, raised: &Raised) -> Result<BufWriter<Target>> {
+        let place = match self {
+            Self::Path(path) => Place::Stored(Some(storage.output(&path)?)),
+            Self::File(file) => Place::File(file),
+        };
+        Ok(BufWriter::with_capacity(BUFFER, Target { place, raised: Arc::clone(raised) }))
+    }
+}
+
+impl Beginning {
+    fn begin(self, schema: &Schema, raised: &Raised) -> Result<Box<FileWriter>> {
+        let column = |column: ColumnInput| match column {
+            ColumnInput::Name(name) => Ok(name),
+            ColumnInput::Index(index) => match schema.fields().get(index) {
+                Some(field) => Ok(field.name().clone()),
+                None => {
+                    let count = schema.fields().len();
+                    Err(BorderError::from(InvalidArgumentError::new_err(format!("column {index} of {count}"))))
+                }
+            },
+        };
+        let bloom_filter_columns = self.blooms.into_iter().map(column).collect::<Result<_>>()?;
+        let options = WriterOptions { bloom_filter_columns, ..self.options };
+        let target = self.place.open(&self.storage, raised)?;
+        Ok(Box::new(Writer::try_new(target, schema, options)?))
+    }
+}
+
+/// Writes one ORC file. After an error, or without `close`, nothing of it stays in a storage.
+#[pyclass(frozen, name = "OrcWriter", module = "icefield._core")]
+pub struct PyOrcWriter {
+    state: Mutex<State>,
+    raised: Raised,
+    batch_size: usize,
+}
+
+/// What a place raised instead of what that made the writer say.
+fn cause(raised: &Raised, error: icefield_orc::Error) -> BorderError {
+    raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| error.into())
+}
+
+impl PyOrcWriter {
+    fn cause(&self, error: icefield_orc::Error) -> BorderError {
+        cause(&self.raised, error)
+    }
+
+    fn replace(&self, state: State) -> State {
+        std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
+    }
+
+    /// The writer, begun with these columns where it is not yet; nobody else has it meanwhile.
+    fn take(&self, schema: &Schema) -> Result<Box<FileWriter>> {
+        match self.replace(State::Gone) {
+            State::New(beginning) => beginning.begin(schema, &self.raised),
+            State::Open(writer) => Ok(writer),
+            State::Gone => Err(InvalidArgumentError::new_err("the writer is closed, has failed, or is at work").into()),
+        }
+    }
+}
+
+#[pymethods]
+impl PyOrcWriter {
+    /// Begins a file in a storage, or in a binary file that is open for writing; without ``schema`` its columns are
+    /// those of the first rows.
+    #[new]
+    #[pyo3(signature = (place, options, /, *, schema=None, storage=None))]
+    fn py_new(
+        py: Python<'_>,
+        place: WhereInput,
+        options: OptionsInput,
+        schema: Option<SchemaInput>,
+        storage: Option<PyRef<'_, PyStorage>>,
+    ) -> Result<Self> {
+        let batch_size = options.batch_size;
+        if batch_size == 0 {
+            return Err(InvalidArgumentError::new_err("batches of no rows").into());
+        }
+        let (options, blooms) = options.options()?;
+        let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
+        let beginning = Box::new(Beginning { place, storage, options, blooms });
+        let raised = Raised::default();
+        let state = match schema {
+            Some(schema) => State::Open(py.detach(|| beginning.begin(&schema.0, &raised))?),
+            None => State::New(beginning),
+        };
+        Ok(Self { state: Mutex::new(state), raised, batch_size })
+    }
+
+    /// Appends rows; on an error the file is given up.
+    fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
+        py.detach(|| {
+            let mut writer = self.take(&rows.0.schema())?;
+            for batch in rows.0 {
+                let batch = batch.map_err(from_producer)?;
+                let mut at = 0;
+                while at < batch.num_rows() {
+                    let count = self.batch_size.min(batch.num_rows() - at);
+                    writer.write(&batch.slice(at, count)).map_err(|error| self.cause(error))?;
+                    at += count;
+                }
+            }
+            self.replace(State::Open(writer));
+            Ok(())
+        })
+    }
+
+    /// Ends the stripe: what is written next begins another one.
+    fn flush(&self, py: Python<'_>) -> Result<()> {
+        py.detach(|| {
+            if matches!(&*self.state.lock().unwrap_or_else(PoisonError::into_inner), State::New(_)) {
+                return Ok(());
+            }
+            let mut writer = self.take(&Schema::empty())?;
+            writer.flush().map_err(|error| self.cause(error))?;
+            self.replace(State::Open(writer));
+            Ok(())
+        })
+    }
+
+    /// Bytes that are held for the stripe.
+    #[getter]
+    fn memory(&self) -> usize {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(writer) => writer.memory(),
+            State::New(_) | State::Gone => 0,
+        }
+    }
+
+    /// Writes the rest and the tail, and makes the file appear: its length and its rows.
+    fn close(&self, py: Python<'_>) -> Result<(u64, u64)> {
+        py.detach(|| {
+            let writer = self.take(&Schema::empty())?;
+            let (target, file) = writer.finish().map_err(|error| self.cause(error))?;
+            let target = target.into_inner().map_err(|error| self.cause(error.into_error().into()))?;
+            target.finish()?;
+            Ok((file.length, file.rows))
+        })
+    }
+
+    /// Gives the file up.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| drop(self.replace(State::Gone)));
+    }
+}
+
+/// An error of the stream of rows: the exception itself where Python raised it.
+fn from_producer(error: arrow_schema::ArrowError) -> BorderError {
+    match error {
+        arrow_schema::ArrowError::ExternalError(inner) => match inner.downcast::<PyErr>() {
+            Ok(raised) => (*raised).into(),
+            Err(other) => InvalidArgumentError::new_err(format!("the rows given: {other}")).into(),
+        },
+        other => InvalidArgumentError::new_err(format!("the rows given: {other}")).into(),
+    }
+}
+
+/// Puts files one behind the other without decoding them: the length and the rows of the new one.
+#[pyfunction]
+#[pyo3(signature = (inputs, place, /, *, storage=None))]
+fn orc_merge(
+    py: Python<'_>,
+    inputs: Vec<FileInput>,
+    place: WhereInput,
+    storage: Option<PyRef<'_, PyStorage>>,
+) -> Result<(u64, u64)> {
+    let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
+    py.detach(|| {
+        let raised = Raised::default();
+        let mut merger = Merger::try_new(place.open(&storage, &raised)?)?;
+        for (number, input) in inputs.into_iter().enumerate() {
+            let (source, name) = input.open(&storage)?;
+            let name = name.unwrap_or_else(|| format!("file {number}"));
+            let reader = Reader::open(source).map_err(|error| error.in_file(&name))?;
+            merger.add(&name, &reader).map_err(|error| cause(&raised, error))?;
+        }
+        let (target, file) = merger.finish().map_err(|error| cause(&raised, error))?;
+        target.into_inner().map_err(|error| cause(&raised, error.into_error().into()))?.finish()?;
+        Ok((file.length, file.rows))
+    })
+}
