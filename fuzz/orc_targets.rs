@@ -1,20 +1,24 @@
-//! What each fuzz target of `icefield-orc` does with its input: whole files, runs, chunks.
+//! What each fuzz target of `icefield-orc` does with its input: whole files, runs, chunks, rows that are written.
 //!
 //! The fuzz targets call these, and so does `crates/orc/tests/fuzz_corpus.rs`, which runs them over the stored corpus and
 //! over mutations of it in the ordinary tests.
+
+#[path = "../crates/orc/tests/roundtrip/arbitrary.rs"]
+mod arbitrary;
 
 use bytes::Bytes;
 use icefield_orc::compress::{Compressor, Decompressor};
 use icefield_orc::proto::{CompressionKind, StreamKind};
 use icefield_orc::rle::{BooleanReader, ByteReader, ByteWriter, IntReader, IntWriter, Packing};
 use icefield_orc::stream::{ByteStream, Context, Part};
-use icefield_orc::{Limits, ReadOptions, Reader};
+use icefield_orc::{Limits, ReadOptions, Reader, Writer};
 
 /// Takes any bytes; it may refuse them, it may not panic.
 pub type Target = fn(&[u8]);
 
 /// Every target; the corpus of each is `corpus/NAME`.
-pub const ALL: &[(&str, Target)] = &[("orc_file", orc_file), ("orc_runs", orc_runs), ("orc_chunks", orc_chunks)];
+pub const ALL: &[(&str, Target)] =
+    &[("orc_file", orc_file), ("orc_runs", orc_runs), ("orc_chunks", orc_chunks), ("orc_write", orc_write)];
 
 /// Rows after which a file has shown enough.
 const ENOUGH_ROWS: usize = 100_000;
@@ -102,4 +106,19 @@ pub fn orc_chunks(data: &[u8]) {
     let compressed = Compressor::new(kind, None, BLOCK).and_then(|mut codec| codec.deflate_all(bytes, &mut chunks));
     assert_eq!(compressed, Ok(()));
     assert_eq!(decompressor.inflate_all(&chunks, BLOCK, bytes.len() + 1).as_deref(), Ok(bytes));
+}
+
+/// The bytes draw types, rows and options: what is written is read again as it was.
+pub fn orc_write(data: &[u8]) {
+    let mut draw = arbitrary::Draw::new(data);
+    let types = arbitrary::schema(&mut draw);
+    let arrow = arbitrary::arrow(&mut draw);
+    let (schema, batches) = arbitrary::batches(&mut draw, &types, &arrow);
+    let mut writer = Writer::try_new(Vec::new(), &schema, arbitrary::options(&mut draw, &types)).expect("a writer");
+    batches.iter().for_each(|batch| writer.write(batch).expect("rows that can be written"));
+    let (bytes, _) = writer.finish().expect("a file");
+    let reader = Reader::open(Bytes::from(bytes)).expect("a file that can be read");
+    let read = reader.batches(ReadOptions { arrow, batch_size: 777, ..ReadOptions::default() }).expect("batches");
+    let read: Vec<_> = read.map(|batch| batch.expect("rows that can be read")).collect();
+    arbitrary::assert_same(&schema, &batches, &read);
 }

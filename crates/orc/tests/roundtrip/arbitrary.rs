@@ -381,3 +381,17 @@ pub fn options(draw: &mut Draw, types: &TypeDescription) -> WriterOptions {
         ..WriterOptions::default()
     }
 }
+
+/// The rows of one column, in one array.
+pub fn column(batches: &[RecordBatch], index: usize) -> Option<ArrayRef> {
+    let arrays: Vec<_> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
+    (!arrays.is_empty()).then(|| arrow_select::concat::concat(&arrays).unwrap())
+}
+
+/// Two tables hold the same rows.
+pub fn assert_same(schema: &Schema, wanted: &[RecordBatch], got: &[RecordBatch]) {
+    let wanted: Vec<_> = wanted.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
+    for (index, field) in schema.fields().iter().enumerate() {
+        assert_eq!(column(&wanted, index), column(got, index), "column {}", field.name());
+    }
+}

@@ -10,8 +10,8 @@ use icefield_orc::{
 };
 use proptest::prelude::*;
 
-use super::arbitrary::{self, Draw};
-use super::{assert_same, read, write};
+use super::arbitrary::{self, Draw, assert_same};
+use super::{read, write};
 
 /// Two master keys; the first has an older version, too.
 fn keys(only: Option<&str>) -> Arc<MemoryKeys> {

@@ -8,7 +8,7 @@ mod merge;
 
 use std::sync::Arc;
 
-use arbitrary::Draw;
+use arbitrary::{Draw, assert_same, column};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 use bytes::Bytes;
@@ -34,19 +34,6 @@ fn write(
 
 fn read(reader: &Reader<Bytes>, arrow: &ArrowOptions, batch_size: usize) -> icefield_orc::Result<Vec<RecordBatch>> {
     reader.batches(ReadOptions { arrow: arrow.clone(), batch_size, ..ReadOptions::default() })?.collect()
-}
-
-/// The rows of one column, in one array.
-fn column(batches: &[RecordBatch], index: usize) -> Option<ArrayRef> {
-    let arrays: Vec<_> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
-    (!arrays.is_empty()).then(|| arrow_select::concat::concat(&arrays).unwrap())
-}
-
-fn assert_same(schema: &Schema, wanted: &[RecordBatch], got: &[RecordBatch]) {
-    let wanted: Vec<_> = wanted.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
-    for (index, field) in schema.fields().iter().enumerate() {
-        assert_eq!(column(&wanted, index), column(got, index), "column {}", field.name());
-    }
 }
 
 proptest! {

@@ -8,8 +8,8 @@ use icefield_orc::proto::{ColumnStatistics, CompressionKind};
 use icefield_orc::{Error, FileVersion, Merger, ReadOptions, Reader, WriterOptions};
 use proptest::prelude::*;
 
-use super::arbitrary::{self, Draw};
-use super::{assert_same, column, read, write};
+use super::arbitrary::{self, Draw, assert_same, column};
+use super::{read, write};
 
 fn merge(files: &[Bytes]) -> icefield_orc::Result<Bytes> {
     let mut merger = Merger::try_new(Vec::new())?;
