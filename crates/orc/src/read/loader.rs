@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::ReadOptions;
 use super::groups::{StripeIndexes, rows_to_read, surviving};
-use super::stripe::{StripeParts, StripeReader};
+use super::stripe::{CLOSE, StripeParts, StripeReader};
 use crate::column::{ColumnPositions, StripeColumns};
 use crate::compress::HEADER;
 use crate::encrypt::LocalKey;
@@ -329,12 +329,16 @@ impl StripeLoader {
             block => (block + HEADER as u64) * (2 + MAX_RUN_BYTES / block),
         };
         let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut before: Option<u64> = None;
         for rows in &planned.rows {
+            // What lies between close ranges is decoded with them.
+            let close = before.is_some_and(|before| rows.start.saturating_sub(before) <= CLOSE);
+            before = Some(rows.end);
             let first = start_of(rows.start / stride)?;
             let end =
                 start_of((rows.end - 1) / stride + 1).map_or(length, |next| next.saturating_add(slop).min(length));
             match ranges.last_mut() {
-                Some(last) if first <= last.end => last.end = last.end.max(end),
+                Some(last) if close || first <= last.end => last.end = last.end.max(end),
                 _ => ranges.push(first..end),
             }
         }

@@ -19,7 +19,7 @@ use crate::tail::FileMetadata;
 use crate::types::{Kind, TypeDescription};
 
 /// Wanted rows that lie closer than this are decoded together, and cut out afterwards.
-const CLOSE: u64 = 512;
+pub(super) const CLOSE: u64 = 512;
 
 /// What the plan of a stripe gives to its reader.
 #[derive(Debug)]

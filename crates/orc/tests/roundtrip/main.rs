@@ -119,3 +119,28 @@ fn a_finished_file_tells_its_metrics() {
     assert_eq!((bounds.minimum.as_deref(), bounds.maximum.as_deref()), (Some(&b"a"[..]), Some(&b"c"[..])));
     assert_eq!(file.statistics[2].has_null, Some(false));
 }
+
+/// Ranges of rows that are close are decoded as one: the row groups between them have to be fetched, too.
+#[test]
+fn rows_that_are_close_with_row_groups_between_them() {
+    use arrow_array::StringArray;
+
+    let texts = |row: u64| (0..4).map(|at| format!("{:016x}", row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> at)).collect();
+    let array = Arc::new(StringArray::from_iter_values((0..2000).map(texts).collect::<Vec<String>>())) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("text", array.clone())]).unwrap();
+    let options = WriterOptions {
+        row_index_stride: 10,
+        compression_block_size: Some(100),
+        dictionary_key_size_threshold: 0.0,
+        ..WriterOptions::default()
+    };
+    let reader = Reader::open(write(&batch.schema(), &[batch], 1000, options).unwrap().0).unwrap();
+    for gap in [5, 100, 500, 700] {
+        let rows = vec![3..6, 6 + gap..9 + gap, 1990..2000];
+        let options = ReadOptions { rows: Some(rows), ..ReadOptions::default() };
+        let got: Vec<_> = reader.batches(options).unwrap().collect::<Result<_, _>>().unwrap();
+        let wanted = [array.slice(3, 3), array.slice(6 + gap as usize, 3), array.slice(1990, 10)];
+        let wanted: Vec<_> = wanted.iter().map(|part| part.as_ref()).collect();
+        assert_eq!(column(&got, 0), Some(arrow_select::concat::concat(&wanted).unwrap()), "gap {gap}");
+    }
+}
