@@ -33,8 +33,7 @@ import org.apache.orc.Writer;
  * orc-core as a peer of {@code test_orc.py}: it takes a request a line, words apart by tabs, and answers a line.
  *
  * <p>{@code rows FILE OUT [NAME=HEX ...]} writes every row as JSON and answers how many there are;
- * {@code rewrite FILE OUT CODEC} writes the rows with its own defaults and answers the bytes of the new file;
- * {@code merge OUT FILE ...} merges, and answers the files that it took.
+ * {@code rewrite FILE OUT CODEC} writes the rows with its own defaults and answers the bytes of the new file.
  */
 public final class OrcPeer {
     private static final Configuration CONFIGURATION = new Configuration();
@@ -47,7 +46,6 @@ public final class OrcPeer {
                 System.out.println("ok " + switch (words[0]) {
                     case "rows" -> rows(words);
                     case "rewrite" -> rewrite(words[1], words[2], CompressionKind.valueOf(words[3]));
-                    case "merge" -> merge(words);
                     default -> throw new IllegalArgumentException(line);
                 });
             } catch (Exception | LinkageError error) {
@@ -196,11 +194,5 @@ public final class OrcPeer {
             }
         }
         return Files.size(java.nio.file.Path.of(out));
-    }
-
-    private static String merge(String[] words) throws Exception {
-        List<Path> inputs = Arrays.stream(words).skip(2).map(OrcPeer::path).toList();
-        var merged = OrcFile.mergeFiles(path(words[1]), OrcFile.writerOptions(CONFIGURATION).overwrite(true), inputs);
-        return String.join("\t", merged.stream().map(Path::getName).toList());
     }
 }

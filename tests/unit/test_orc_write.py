@@ -2,7 +2,6 @@
 
 import io
 import math
-from datetime import datetime
 
 import duckdb
 import polars as pl
@@ -164,7 +163,7 @@ def breaking():
     [
         (pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}), {}, UnsupportedFeatureError, "no type"),
         (pa.RecordBatchReader.from_batches(TABLE.schema, breaking()), {}, Exception, "no more"),
-        (TABLE, {"compression": "lzma"}, InvalidArgumentError, "compression is one of .*, not 'lzma'"),
+        (TABLE, {"compression": "lzma"}, InvalidArgumentError, 'compression is one of .*, not "lzma"'),
         (TABLE, {"file_version": "0.13"}, InvalidArgumentError, "file_version is one of"),
         (TABLE, {"compression_strategy": "best"}, InvalidArgumentError, "compression_strategy is one of"),
         (TABLE, {"last_second": "guess"}, InvalidArgumentError, "last_second is one of"),
@@ -210,7 +209,7 @@ def test_a_writer_that_failed_or_is_closed_takes_no_more(tmp_path):
 
 def test_an_exception_in_the_block_gives_the_file_up(tmp_path):
     (tmp_path / "old.orc").write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), orc.ORCWriter(tmp_path / "old.orc") as writer:
+    with pytest.raises(ZeroDivisionError), orc.ORCWriter(tmp_path / "old.orc") as writer:  # noqa: PT012 - it is the story
         writer.write(TABLE)
         raise ZeroDivisionError
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old.orc": b"old"}
@@ -243,13 +242,14 @@ def test_a_folder_is_no_file(tmp_path):
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 def test_the_last_second_before_1970(unit, tmp_path):
-    times = pa.array([datetime(1969, 12, 31, 23, 59, 59, 600_000), datetime(1969, 12, 31, 23, 59, 59, 400_000)])
+    # 23:59:59.6 and 23:59:59.4
+    times = pa.array([-400, -600], pa.timestamp("ms"))
     table = pa.table({"at": times.cast(pa.timestamp(unit))})
     with pytest.raises(InvalidArgumentError, match="last second before 1970"):
         orc.write_table(table, tmp_path / "second.orc")
     orc.write_table(table, tmp_path / "second.orc", last_second="round")
-    read = orc.read_table(tmp_path / "second.orc")["at"].to_pylist()
-    assert read == [datetime(1970, 1, 1), datetime(1969, 12, 31, 23, 59, 59)]
+    read = orc.read_table(tmp_path / "second.orc", timestamp_unit="s")["at"]
+    assert read.cast(pa.int64()).to_pylist() == [0, -1]
 
 
 def test_encrypted_columns(tmp_path):

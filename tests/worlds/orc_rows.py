@@ -1,11 +1,13 @@
 """Tables of every ORC type from a seed, and their rows in one plain form that every peer's answer is brought to.
 
 Integers and days are numbers, floats the numbers of their bits, times seconds and nanoseconds of the wall clock,
-decimals the text of their unscaled value, bytes hex, structs and lists lists, maps lists of pairs, unions tag and value.
+decimals the text of their unscaled value, bytes hex, structs and lists lists, maps lists of pairs, unions tag and
+value.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from decimal import Decimal
 from typing import Any
@@ -127,6 +129,12 @@ def values(random: np.random.Generator, field: pa.Field, count: int, *, after: i
             return pa.ListArray.from_arrays(offsets, values(random, kind.value_field, ends[-1], after=after), type=kind)
         keys = pa.array([f"k{at}" for at in range(ends[-1])], pa.string())
         return pa.MapArray.from_arrays(offsets, keys, values(random, kind.item_field, ends[-1], after=after), kind)
+    return leaves(random, field, count, nulls, after)
+
+
+def leaves(random: np.random.Generator, field: pa.Field, count: int, nulls: np.ndarray | None, after: int) -> pa.Array:
+    """Make values of a type without children."""
+    kind = field.type
     if pa.types.is_boolean(kind):
         bits = np.repeat(random.random(count) < 0.5, random.integers(1, 30, count))[:count]
         return pa.array(bits, kind, mask=nulls)
@@ -204,7 +212,7 @@ def plain_nested(array: pa.Array, field: pa.Field) -> list[Any]:
     else:
         inner_rows = plain(array.values, field.type.value_field)
     base = offsets[0] if array.offset == 0 else 0
-    return [inner_rows[start - base : end - base] for start, end in zip(offsets, offsets[1:], strict=False)]
+    return [inner_rows[start - base : end - base] for start, end in itertools.pairwise(offsets)]
 
 
 def plain_leaves(array: pa.Array, field: pa.Field) -> list[Any]:

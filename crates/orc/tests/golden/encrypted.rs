@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icefield_orc::types::TypeDescription;
-use icefield_orc::{EncryptionOptions, FileMetadata, Limits, Mask, Reader, WriterOptions};
+use icefield_orc::{EncryptionOptions, FileMetadata, Kind, Limits, Mask, Reader, WriterOptions};
 use libtest_mimic::{Failed, Trial};
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
 
 use super::rewrite::{as_exact_as_possible, check, forms, write};
 use super::rows::{check_rows, parse};
-use super::{Golden, trial};
+use super::{Golden, hex, trial, unhex};
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
     let encrypted = |name: &String| golden.folder.join(format!("expected/{name}.masked.rows.jsonl.gz")).exists();
@@ -44,7 +46,8 @@ fn check_bytes(golden: &Golden, name: &str, file: &FileMetadata, bytes: &Bytes) 
         ("partial.rows.jsonl", golden.keys(true)),
     ] {
         if let Some(rows) = golden.expected(name, form) {
-            let checked = check_rows(bytes, &parse(&rows)?, keys, None);
+            let rows = with_digests(golden, name, file, parse(&rows)?)?;
+            let checked = check_rows(bytes, &rows, keys, None);
             checked.map_err(|error| format!("{form}: {}", error.message().unwrap_or("failed")))?;
         }
     }
@@ -64,6 +67,23 @@ fn check_bytes(golden: &Golden, name: &str, file: &FileMetadata, bytes: &Bytes) 
         own.variants.iter().map(|variant| (variant.root, variant.key)).collect()
     };
     check(roots(own) == roots(wanted), || format!("variants {:?}, {:?} wanted", roots(own), roots(wanted)))
+}
+
+/// Rows in which the digests of binary values are those of the values: orc-core gives all of a batch that of the last.
+fn with_digests(golden: &Golden, name: &str, file: &FileMetadata, mut rows: Vec<Json>) -> Result<Vec<Json>, Failed> {
+    let truth = parse(&golden.expected(name, "rows.jsonl").ok_or("no rows")?)?;
+    let masks = file.footer.encryption.iter().flat_map(|encryption| &encryption.mask);
+    let hashed = masks.filter(|mask| mask.name.as_deref() == Some("sha256")).flat_map(|mask| &mask.columns);
+    let binary = |column: &&u32| file.schema.find(**column).is_some_and(|node| node.kind == Kind::Binary);
+    for path in hashed.filter(binary).filter_map(|column| path_of(&file.schema, *column)) {
+        for (row, truth) in rows.iter_mut().zip(&truth) {
+            let (Some(masked), Some(value)) = (row.get_mut(&path), truth[&path].as_str()) else { continue };
+            if masked.as_str() != Some(value) {
+                *masked = hex(&Sha256::digest(unhex(value))).into();
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// What the file was written with.

@@ -11,6 +11,7 @@ mod encode;
 mod encrypted;
 mod examples;
 mod expected;
+mod merge;
 mod metadata;
 mod predicates;
 mod rewrite;
@@ -41,6 +42,7 @@ const MODULES: &[Module] = &[
     predicates::trials,
     rewrite::trials,
     encrypted::trials,
+    merge::trials,
     corrupt::trials,
     examples::trials,
 ];

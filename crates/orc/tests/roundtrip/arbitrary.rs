@@ -135,7 +135,7 @@ fn nulls(draw: &mut Draw, count: usize) -> Option<NullBuffer> {
 
 /// Integers of every shape that a run kind is made for, within a range.
 fn integers(draw: &mut Draw, count: usize, least: i128, most: i128) -> Vec<i128> {
-    let span = (most - least).max(1) as u128;
+    let span = most.wrapping_sub(least).cast_unsigned().max(1);
     let wide = |draw: &mut Draw| {
         let number = u128::from(draw.any()) << 64 | u128::from(draw.any());
         least.wrapping_add((number % span) as i128)

@@ -44,7 +44,11 @@ fn merged(own: &ColumnStatistics, later: &ColumnStatistics) -> ColumnStatistics 
     let counted = ColumnStatistics {
         number_of_values: count,
         has_null: nulls,
-        bytes_on_disk: total(own.bytes_on_disk, later.bytes_on_disk),
+        // Columns without a byte have none to tell of.
+        bytes_on_disk: match (own.bytes_on_disk, later.bytes_on_disk) {
+            (None, None) => None,
+            (own, later) => Some(own.unwrap_or(0).saturating_add(later.unwrap_or(0))),
+        },
         ..ColumnStatistics::default()
     };
     // Of no values only their number is of interest.
