@@ -35,4 +35,6 @@ pub use read::{
 pub use source::{Source, Step};
 pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};
-pub use write::{BloomVersion, EncryptionOptions, LastSecond, Merger, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe};
+pub use write::{
+    BloomVersion, EncryptionOptions, LastSecond, Merger, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe,
+};

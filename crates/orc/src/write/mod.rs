@@ -16,7 +16,7 @@ mod stripe;
 mod tail;
 
 pub use encryption::EncryptionOptions;
-pub use merge::Merger;
 pub use file::{Writer, WrittenFile, WrittenStripe};
+pub use merge::Merger;
 pub use options::{BloomVersion, LastSecond, WriterOptions};
 pub use sink::Sink;

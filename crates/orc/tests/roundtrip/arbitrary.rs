@@ -28,7 +28,8 @@ pub struct Draw {
 
 impl Draw {
     pub fn new(bytes: &[u8]) -> Self {
-        let state = bytes.iter().fold(0x9e37_79b9, |state: u64, byte| state.wrapping_mul(0x100_0193) ^ u64::from(*byte));
+        let state =
+            bytes.iter().fold(0x9e37_79b9, |state: u64, byte| state.wrapping_mul(0x100_0193) ^ u64::from(*byte));
         Self { bytes: bytes.to_vec().into_iter(), state }
     }
 
@@ -217,7 +218,8 @@ fn text(draw: &mut Draw, most: u64) -> String {
 fn texts(draw: &mut Draw, count: usize, most: u64) -> Vec<String> {
     let known: Vec<_> = (0..=draw.below(30)).map(|_| text(draw, most)).collect();
     let fresh = draw.pick(&[0, 1, 3]);
-    let mut one = |_| if draw.any() % 3 < fresh { text(draw, most) } else { known[draw.any() as usize % known.len()].clone() };
+    let mut one =
+        |_| if draw.any() % 3 < fresh { text(draw, most) } else { known[draw.any() as usize % known.len()].clone() };
     (0..count).map(&mut one).collect()
 }
 
@@ -363,8 +365,11 @@ pub fn options(draw: &mut Draw, types: &TypeDescription) -> WriterOptions {
         CompressionKind::Brotli,
     ]);
     let row_index_stride = draw.pick(&[0, 1, 10, 250, 1000, 10_000]);
-    let bloom_filter_columns =
-        if row_index_stride < 10 { Vec::new() } else { types.names.iter().filter(|_| draw.one_in(3)).cloned().collect() };
+    let bloom_filter_columns = if row_index_stride < 10 {
+        Vec::new()
+    } else {
+        types.names.iter().filter(|_| draw.one_in(3)).cloned().collect()
+    };
     WriterOptions {
         version: draw.pick(&[FileVersion::V0_12, FileVersion::V0_11, FileVersion::V2Draft]),
         compression,

@@ -6,7 +6,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::Schema;
 use icefield_orc::proto::EncryptionAlgorithm;
 use icefield_orc::{
-    EncryptionOptions, Error, KeyName, KeyProvider, Kind, Limits, Mask, MemoryKeys, Reader, TypeDescription, WriterOptions,
+    EncryptionOptions, Error, KeyName, KeyProvider, Kind, Limits, Mask, MemoryKeys, Reader, TypeDescription,
+    WriterOptions,
 };
 use proptest::prelude::*;
 
@@ -96,10 +97,14 @@ proptest! {
 fn null_unions(count: usize, data_type: &arrow_schema::DataType) -> arrow_array::ArrayRef {
     let arrow_schema::DataType::Union(fields, _) = data_type else { panic!("no union") };
     let (id, _) = fields.iter().last().unwrap();
-    let mut children: Vec<_> = fields.iter().map(|(_, field)| arrow_array::new_empty_array(field.data_type())).collect();
+    let mut children: Vec<_> =
+        fields.iter().map(|(_, field)| arrow_array::new_empty_array(field.data_type())).collect();
     *children.last_mut().unwrap() = Arc::new(arrow_array::NullArray::new(count));
     let offsets = (0..count as i32).collect::<Vec<_>>();
-    Arc::new(arrow_array::UnionArray::try_new(fields.clone(), vec![id; count].into(), Some(offsets.into()), children).unwrap())
+    Arc::new(
+        arrow_array::UnionArray::try_new(fields.clone(), vec![id; count].into(), Some(offsets.into()), children)
+            .unwrap(),
+    )
 }
 
 fn one_column(values: Vec<Option<&str>>) -> RecordBatch {
@@ -108,8 +113,13 @@ fn one_column(values: Vec<Option<&str>>) -> RecordBatch {
 }
 
 fn under(key: &str, path: &str, masks: Vec<(Mask, Vec<String>)>) -> WriterOptions {
-    let encryption = EncryptionOptions { keys: keys(None), columns: vec![(key.to_owned(), vec![path.to_owned()])], masks };
-    WriterOptions { encryption: Some(encryption), bloom_filter_columns: vec![path.to_owned()], ..WriterOptions::default() }
+    let encryption =
+        EncryptionOptions { keys: keys(None), columns: vec![(key.to_owned(), vec![path.to_owned()])], masks };
+    WriterOptions {
+        encryption: Some(encryption),
+        bloom_filter_columns: vec![path.to_owned()],
+        ..WriterOptions::default()
+    }
 }
 
 /// Neither values, nor statistics, nor filters of true values stand in the clear.
@@ -117,7 +127,8 @@ fn under(key: &str, path: &str, masks: Vec<(Mask, Vec<String>)>) -> WriterOption
 fn nothing_leaks() {
     use icefield_orc::proto::StreamKind;
     let batch = one_column(vec![Some("Ada Lovelace"), None, Some("Grace Hopper")]);
-    let options = WriterOptions { compression: icefield_orc::proto::CompressionKind::None, ..under("alpha", "secret", vec![]) };
+    let options =
+        WriterOptions { compression: icefield_orc::proto::CompressionKind::None, ..under("alpha", "secret", vec![]) };
     let (bytes, _) = write(&batch.schema(), &[batch], 10, options).unwrap();
     for word in ["Ada Lovelace", "Grace Hopper", "Lovelace"] {
         assert!(!bytes.windows(word.len()).any(|window| window == word.as_bytes()), "{word}");
@@ -135,7 +146,11 @@ fn nothing_leaks() {
 /// The newest version of a master key is used, and every file has local keys of its own.
 #[test]
 fn local_keys_are_fresh() {
-    let write_once = || write(&one_column(vec![]).schema(), &[one_column(vec![Some("x")])], 10, under("alpha", "secret", vec![])).unwrap().0;
+    let write_once = || {
+        write(&one_column(vec![]).schema(), &[one_column(vec![Some("x")])], 10, under("alpha", "secret", vec![]))
+            .unwrap()
+            .0
+    };
     let keys_of = |bytes: &bytes::Bytes| {
         let reader = Reader::open(bytes.clone()).unwrap();
         let footer = &reader.metadata().footer;
@@ -155,7 +170,12 @@ fn what_cannot_be_encrypted_is_refused() {
     let twice = |columns: &[(&str, &str)], masks: Vec<(Mask, Vec<String>)>| {
         let columns = columns.iter().map(|(key, path)| ((*key).to_owned(), vec![(*path).to_owned()])).collect();
         let encryption = EncryptionOptions { keys: keys(None), columns, masks };
-        write(&batch.schema(), &[batch.clone()], 10, WriterOptions { encryption: Some(encryption), ..Default::default() })
+        write(
+            &batch.schema(),
+            &[batch.clone()],
+            10,
+            WriterOptions { encryption: Some(encryption), ..Default::default() },
+        )
     };
     let wrong_mask = vec![(Mask::Sha256, vec!["other".to_owned()])];
     for (result, message) in [
@@ -164,7 +184,10 @@ fn what_cannot_be_encrypted_is_refused() {
         (twice(&[("alpha", "")], vec![]), "no column  to be encrypted"),
         (twice(&[("alpha", "secret"), ("beta", "secret")], vec![]), "column secret is encrypted twice"),
         (twice(&[("alpha", "secret")], wrong_mask), "no column other to be encrypted"),
-        (twice(&[], vec![(Mask::Sha256, vec!["secret".to_owned()])]), "a mask for column secret, which is not encrypted"),
+        (
+            twice(&[], vec![(Mask::Sha256, vec!["secret".to_owned()])]),
+            "a mask for column secret, which is not encrypted",
+        ),
     ] {
         assert_eq!(result.err(), Some(Error::invalid(message)));
     }

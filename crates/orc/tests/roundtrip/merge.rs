@@ -21,10 +21,11 @@ fn merge(files: &[Bytes]) -> icefield_orc::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Statistics but for sums of doubles, which depend on the order of their parts, and what compression makes of them.
+/// Statistics but for sums of doubles, which depend on the order of their parts, and for bytes: padding moves stripes.
 fn comparable(statistics: &[ColumnStatistics]) -> String {
     let mut statistics = statistics.to_vec();
     for own in &mut statistics {
+        own.bytes_on_disk = None;
         if let Some(doubles) = &mut own.double_statistics {
             doubles.sum = None;
         }

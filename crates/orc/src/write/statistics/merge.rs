@@ -108,7 +108,11 @@ fn doubles(own: &DoubleStatistics, later: &DoubleStatistics) -> DoubleStatistics
 fn texts(own: &StringStatistics, later: &StringStatistics) -> StringStatistics {
     type Side<'a> = (Option<&'a Vec<u8>>, Option<&'a Vec<u8>>);
     /// The exact bound or the cut one of the side that goes further.
-    fn further(own: Side<'_>, later: Side<'_>, is_further: fn(&[u8], &[u8]) -> bool) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    fn further(
+        own: Side<'_>,
+        later: Side<'_>,
+        is_further: fn(&[u8], &[u8]) -> bool,
+    ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
         let (Some(left), Some(right)) = (own.0.or(own.1), later.0.or(later.1)) else { return (None, None) };
         let (exact, cut) = if is_further(right, left) { later } else { own };
         (exact.cloned(), cut.filter(|_| exact.is_none()).cloned())
@@ -180,10 +184,7 @@ impl Digits {
 }
 
 fn dates(own: &DateStatistics, later: &DateStatistics) -> DateStatistics {
-    DateStatistics {
-        minimum: both(own.minimum, later.minimum, least),
-        maximum: both(own.maximum, later.maximum, most),
-    }
+    DateStatistics { minimum: both(own.minimum, later.minimum, least), maximum: both(own.maximum, later.maximum, most) }
 }
 
 fn binaries(own: &BinaryStatistics, later: &BinaryStatistics) -> BinaryStatistics {
