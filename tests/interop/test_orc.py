@@ -10,6 +10,7 @@ import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -182,6 +183,20 @@ def in_microseconds(rows: list[Any], schema: pa.Schema) -> list[Any]:
         return value
 
     return [[cut(value, field.type) for value, field in zip(row, schema, strict=True)] for row in rows]
+
+
+def test_the_cases_hold_every_kind_of_run(tmp_path: Path) -> None:
+    kinds = Counter[str]()
+    for case in CASES[:4]:
+        table = orc_rows.table(case["seed"])
+        orc.write_table(table, tmp_path / "runs.orc", file_version=case["file_version"], stripe_rows=1100)
+        for stripe in orc.ORCFile(tmp_path / "runs.orc").inspect(runs=True)["stripes"]:
+            for stream in stripe["streams"]:
+                kinds.update({kind.partition(".")[0]: count for kind, count in stream.get("runs", {}).items()})
+    assert set(kinds) == {
+        *("shortRepeat", "direct", "patchedBase", "delta", "deltaFixed"),
+        *("v1Run", "v1RunDelta", "v1Literal", "byteRun", "byteLiteral"),
+    }
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York", "GMT-03:00"])
