@@ -20,6 +20,10 @@ import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.UnionColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgumentFactory;
+import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
 import org.apache.orc.CompressionKind;
 import org.apache.orc.EncryptionAlgorithm;
 import org.apache.orc.InMemoryKeystore;
@@ -33,6 +37,7 @@ import org.apache.orc.Writer;
  * orc-core as a peer of {@code test_orc.py}: it takes a request a line, words apart by tabs, and answers a line.
  *
  * <p>{@code rows FILE OUT [NAME=HEX ...]} writes every row as JSON and answers how many there are;
+ * {@code kept FILE OUT COLUMN TYPE VALUE} writes those of row groups in which the column may have the value;
  * {@code rewrite FILE OUT CODEC} writes the rows with its own defaults and answers the bytes of the new file.
  */
 public final class OrcPeer {
@@ -44,7 +49,8 @@ public final class OrcPeer {
             String[] words = line.split("\t", -1);
             try {
                 System.out.println("ok " + switch (words[0]) {
-                    case "rows" -> rows(words);
+                    case "rows" -> rows(open(words, 3), words[2], null, null);
+                    case "kept" -> rows(open(words, words.length), words[2], words[3], equal(words));
                     case "rewrite" -> rewrite(words[1], words[2], CompressionKind.valueOf(words[3]));
                     default -> throw new IllegalArgumentException(line);
                 });
@@ -73,11 +79,26 @@ public final class OrcPeer {
         return OrcFile.createReader(path(words[1]), options);
     }
 
-    private static long rows(String[] words) throws Exception {
-        Reader reader = open(words, 3);
+    private static SearchArgument equal(String[] words) {
+        Object value = switch (words[4]) {
+            case "LONG" -> Long.valueOf(words[5]);
+            case "FLOAT" -> Double.valueOf(words[5]);
+            case "STRING" -> words[5];
+            case "DATE" -> java.sql.Date.valueOf(words[5]);
+            case "DECIMAL" -> new HiveDecimalWritable(words[5]);
+            default -> throw new IllegalArgumentException(words[4]);
+        };
+        return SearchArgumentFactory.newBuilder().equals(words[3], PredicateLeaf.Type.valueOf(words[4]), value).build();
+    }
+
+    private static long rows(Reader reader, String file, String column, SearchArgument wanted) throws Exception {
+        Reader.Options options = reader.options();
+        if (wanted != null) {
+            options.searchArgument(wanted, new String[] {column});
+        }
         long count = 0;
-        try (RecordReader records = reader.rows();
-            BufferedWriter out = Files.newBufferedWriter(java.nio.file.Path.of(words[2]), StandardCharsets.UTF_8)) {
+        try (RecordReader records = reader.rows(options);
+            BufferedWriter out = Files.newBufferedWriter(java.nio.file.Path.of(file), StandardCharsets.UTF_8)) {
             VectorizedRowBatch batch = reader.getSchema().createRowBatch();
             List<TypeDescription> types = reader.getSchema().getChildren();
             var text = new StringBuilder();
@@ -85,16 +106,16 @@ public final class OrcPeer {
                 for (int row = 0; row < batch.size; row++) {
                     text.setLength(0);
                     text.append('[');
-                    for (int column = 0; column < types.size(); column++) {
-                        text.append(column == 0 ? "" : ",");
-                        value(text, types.get(column), batch.cols[column], row);
+                    for (int at = 0; at < types.size(); at++) {
+                        text.append(at == 0 ? "" : ",");
+                        value(text, types.get(at), batch.cols[at], row);
                     }
                     out.append(text.append("]\n"));
                     count++;
                 }
             }
         }
-        if (count != reader.getNumberOfRows()) {
+        if (wanted == null && count != reader.getNumberOfRows()) {
             throw new IllegalStateException(count + " rows of " + reader.getNumberOfRows());
         }
         return count;

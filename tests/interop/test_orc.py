@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+import math
 import subprocess
 import sys
 from collections import Counter
@@ -61,7 +62,7 @@ class Java:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
+            encoding="utf-8",
         )
 
     def ask(self, *words: str | Path) -> str:
@@ -197,6 +198,32 @@ def test_the_cases_hold_every_kind_of_run(tmp_path: Path) -> None:
         *("shortRepeat", "direct", "patchedBase", "delta", "deltaFixed"),
         *("v1Run", "v1RunDelta", "v1Literal", "byteRun", "byteLiteral"),
     }
+
+
+#: Columns of `orc_rows`, and how orc-core's predicates call their types.
+PRUNED = {"leaf4": "LONG", "leaf3": "LONG", "leaf6": "FLOAT", "leaf7": "STRING", "leaf9": "DATE", "leaf14": "DECIMAL"}
+
+
+@pytest.mark.parametrize("blooms", [False, True], ids=["bounds", "blooms"])
+def test_javas_pruning_keeps_what_matches(blooms: bool, java: Java, tmp_path: Path) -> None:
+    kept_rows = asked = 0
+    for seed in (3, 9, 14):
+        table = orc_rows.table(seed)
+        table = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
+        file = tmp_path / "pruned.orc"
+        columns = [*PRUNED, "row"] if blooms else []
+        orc.write_table(table, file, row_index_stride=1000, stripe_rows=2200, bloom_filter_columns=columns)
+        for name, kind in PRUNED.items():
+            for value in table[name].drop_null().unique().to_pylist()[:5]:
+                if isinstance(value, float) and math.isnan(value):
+                    continue
+                shown = format(value, "f") if isinstance(value, Decimal) else str(value)
+                java.ask("kept", file, tmp_path / "kept.jsonl", name, kind, shown)
+                kept = {json.loads(line)[-1] for line in (tmp_path / "kept.jsonl").read_text().splitlines()}
+                places = [row for row, own in enumerate(table[name].to_pylist()) if own == value]
+                assert kept.issuperset(places), f"{name} = {value}"
+                kept_rows, asked = kept_rows + len(kept), asked + table.num_rows
+    assert 0 < kept_rows < asked
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York", "GMT-03:00"])
