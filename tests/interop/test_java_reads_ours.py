@@ -174,6 +174,18 @@ def test_java_reads_appends_and_we_read(
     assert table.scan(row_filter="id >= 12").to_arrow().num_rows == 6
 
 
+def test_java_reads_orc_by_every_way(
+    catalog: ice.catalog.Catalog, java: Java, way: Way, request: pytest.FixtureRequest
+) -> None:
+    name = "orc_" + request.node.callspec.params["way"].replace(" ", "_")
+    properties = {"write.format.default": "orc"}
+    table = catalog.create_table(f"db.{name}", SCHEMA, partition_by=["bucket(3, id)"], properties=properties)
+    way(table, rows(0, 12))
+    assert set(table.refresh().inspect.files()["file_format"].to_pylist()) == {"ORC"}
+    same(java.rows(f"SELECT * FROM {CATALOG}.db.{name}"), rows(0, 12))
+    same(table.scan().to_arrow(), rows(0, 12))
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_pyiceberg_and_duckdb_read_it(catalog: ice.catalog.Catalog, version: int, tmp_path: Path) -> None:
     sql = pytest.importorskip("pyiceberg.catalog.sql")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import icefield as ice
 
-from .values import NANOS, POOLS, order, to_array
+from .values import NANOS, ORC_POOLS, POOLS, order, to_array
 
 NAN = {"float", "double"}
 
@@ -105,12 +105,18 @@ def random_partition(rng: Random, schema: ice.Schema) -> list[tuple[str, str]]:
     return chosen[: rng.choice([0, 1, 1, 2, 2, 3])]
 
 
-def random_rows(rng: Random, schema: ice.Schema, first_id: int, count: int) -> pa.Table:
-    """Make rows whose columns keep to a window of their type's values, so that metrics can tell files apart."""
-    return _rows(rng, schema.to_arrow(), first_id, count, {column.id: column.type for column in primitives(schema)})
+def random_rows(rng: Random, schema: ice.Schema, first_id: int, count: int, *, orc: bool = False) -> pa.Table:
+    """Make rows whose columns keep to a window of their type's values, so that metrics can tell files apart.
+
+    With ``orc``, only rows that ORC can hold: no time of the last second before 1970.
+    """
+    kinds = {column.id: column.type for column in primitives(schema)}
+    return _rows(rng, schema.to_arrow(), first_id, count, kinds, ORC_POOLS if orc else POOLS)
 
 
-def _rows(rng: Random, schema: pa.Schema, first_id: int, count: int, kinds: dict[int, str]) -> pa.Table:
+def _rows(
+    rng: Random, schema: pa.Schema, first_id: int, count: int, kinds: dict[int, str], pools: dict[str, list[Any]]
+) -> pa.Table:
     def column(field: pa.Field) -> list[Any]:
         nulls = 0.0 if not field.nullable else rng.choice([0.0, 0.0, 0.3, 1.0])
         if field.name == "id" and not field.nullable:
@@ -125,7 +131,7 @@ def _rows(rng: Random, schema: pa.Schema, first_id: int, count: int, kinds: dict
             values = [[(key, rng.choice([None, 7])) for key in "ab"[: rng.randint(0, 2)]] for _ in range(count)]
         else:
             kind = kinds.get(int(field.metadata[b"PARQUET:field_id"]), "")
-            pool = sorted(POOLS.get(kind, [None]), key=lambda value: order(value) if value is not None else 0)
+            pool = sorted(pools.get(kind, [None]), key=lambda value: order(value) if value is not None else 0)
             start = rng.randrange(len(pool))
             window = pool[start : start + rng.randint(1, 4)]
             if kind in NAN and rng.random() < 0.3:

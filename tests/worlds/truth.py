@@ -1,4 +1,4 @@
-"""What is in a data file, read by pyarrow and matched by field id: plain rows that predicates are tried on."""
+"""What is in a data file or a table, read by pyarrow, by field id: plain rows that predicates are tried on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ def rows_of_file(path: str, schema: ice.Schema) -> list[dict[int, Any]]:
 
     Columns on top that the file has not are there with their default, if it is a number, a text or a boolean.
     """
-    table = pq.ParquetFile(path.removeprefix("file://").removeprefix("file:")).read()
+    return rows_of_table(pq.ParquetFile(path.removeprefix("file://").removeprefix("file:")).read(), schema)
+
+
+def rows_of_table(table: pa.Table, schema: ice.Schema) -> list[dict[int, Any]]:
+    """Give the rows of a table with field ids, as `rows_of_file` does."""
     defaults = {field["id"]: field.get("initial-default") for field in json.loads(schema.to_json())["fields"]}
     columns: dict[int, list[Any]] = {}
 

@@ -41,6 +41,19 @@ POOLS: dict[str, list[Any]] = {
 POOLS["timestamptz"] = POOLS["timestamp"]
 POOLS["timestamptz_ns"] = POOLS["timestamp_ns"]
 
+#: Ticks of a second.
+SECOND = {
+    "timestamp": 1_000_000,
+    "timestamptz": 1_000_000,
+    "timestamp_ns": 1_000_000_000,
+    "timestamptz_ns": 1_000_000_000,
+}
+#: Values that ORC can hold: seconds are cut toward zero there, so that the last one before 1970 is lost.
+ORC_POOLS = {
+    kind: [value for value in pool if kind not in SECOND or not -SECOND[kind] < value < 0]
+    for kind, pool in POOLS.items()
+}
+
 
 def to_array(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Make an Arrow array of plain values; structs are dicts, lists are lists, maps are lists of pairs."""

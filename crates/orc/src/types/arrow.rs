@@ -1,7 +1,7 @@
 //! The Arrow form of a type, both ways.
 //!
 //! Attributes become metadata of the field under their own names. What Arrow cannot say (`char(7)`, `geometry`) stands
-//! in the metadata under [`TYPE_KEY`], and is honoured on the way back.
+//! in the metadata under [`TYPE_KEY`], and is honoured on the way back; `bigint` there takes a time of day as its number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -194,6 +194,8 @@ fn from_arrow_type(data_type: &DataType, exact: Option<&str>) -> Result<TypeDesc
         DataType::Int16 | DataType::UInt8 => Kind::Short,
         DataType::Int32 | DataType::UInt16 => Kind::Int,
         DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Kind::Long,
+        // ORC has no time of day; who says so gets its number.
+        DataType::Time64(_) if exact == Some(Kind::Long.name()) => Kind::Long,
         DataType::Float16 | DataType::Float32 => Kind::Float,
         DataType::Float64 => Kind::Double,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => text_kind(exact)?,

@@ -200,7 +200,7 @@ impl<S: Sink> Writer<S> {
             encryption,
             schema: &self.schema,
             options: &self.options,
-            origin: Origin::default(),
+            origin: Origin { calendar: Some(self.options.calendar), ..Origin::default() },
             content_length: self.offset,
             stripes: self.stripes,
             stripe_statistics: self.stripe_statistics.clone(),

@@ -2,7 +2,7 @@
 
 use super::encryption::EncryptionOptions;
 use crate::error::{Error, Result};
-use crate::proto::CompressionKind;
+use crate::proto::{CalendarKind, CompressionKind};
 use crate::rle::Packing;
 use crate::tail::FileVersion;
 
@@ -72,6 +72,9 @@ pub struct WriterOptions {
     pub block_padding_tolerance: f64,
     /// The zone of timestamps without one: their wall clocks are stored as its instants.
     pub timezone: String,
+    /// What the footer says of days before 1582-10-15. It says it and no more: values are stored as they are given.
+    /// Iceberg's files hold proleptic days and say Julian; its readers count on both.
+    pub calendar: CalendarKind,
     /// Timestamps in the last second before 1970.
     pub last_second: LastSecond,
     /// The file's root is the schema's only field, not a struct of it.
@@ -101,6 +104,7 @@ impl Default for WriterOptions {
             block_size: None,
             block_padding_tolerance: 0.05,
             timezone: "UTC".to_owned(),
+            calendar: CalendarKind::ProlepticGregorian,
             last_second: LastSecond::default(),
             bare_root: false,
             user_metadata: Vec::new(),

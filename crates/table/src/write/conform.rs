@@ -13,7 +13,6 @@ use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Ty
 use icefield_format::value::Value;
 
 use super::cast::{self, Cast};
-use super::parquet_schema::is_stored;
 use crate::error::{Error, Result};
 use crate::read::constant;
 
@@ -93,6 +92,11 @@ impl Conform {
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map_err(|error| Error::Internal(format!("a stored batch: {error}")))
     }
+}
+
+/// Whether a field has a place in data files: columns of type `unknown` hold nothing but nulls.
+pub(super) fn is_stored(field: &Field) -> bool {
+    !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
 }
 
 struct Plan {

@@ -87,19 +87,20 @@ pub struct FileNames {
     task: u32,
     attempt: u64,
     operation: Uuid,
+    extension: &'static str,
     count: AtomicU32,
 }
 
 impl FileNames {
     /// Names for one attempt at one task. The operation's id is one for the whole write, fresh for each.
-    pub fn new(task: u32, attempt: u64, operation: Uuid) -> Self {
-        Self { task, attempt, operation, count: AtomicU32::new(0) }
+    pub fn new(task: u32, attempt: u64, operation: Uuid, extension: &'static str) -> Self {
+        Self { task, attempt, operation, extension, count: AtomicU32::new(0) }
     }
 
     /// The next name.
     pub fn next(&self) -> String {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("{:05}-{}-{}-{number:05}.parquet", self.task, self.attempt, self.operation)
+        format!("{:05}-{}-{}-{number:05}.{}", self.task, self.attempt, self.operation, self.extension)
     }
 }
 
@@ -139,9 +140,13 @@ mod tests {
     #[test]
     fn names_of_attempts_differ() {
         let operation = Uuid::new_v4();
-        let names = [FileNames::new(1, 0, operation), FileNames::new(1, 1, operation), FileNames::new(2, 0, operation)];
+        let names = [
+            FileNames::new(1, 0, operation, "orc"),
+            FileNames::new(1, 1, operation, "orc"),
+            FileNames::new(2, 0, operation, "orc"),
+        ];
         let mut all: Vec<String> = names.iter().flat_map(|names| [names.next(), names.next()]).collect();
-        assert!(all[0].starts_with("00001-0-") && all[0].ends_with("-00001.parquet"), "{}", all[0]);
+        assert!(all[0].starts_with("00001-0-") && all[0].ends_with("-00001.orc"), "{}", all[0]);
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 6);

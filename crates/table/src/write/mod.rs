@@ -1,20 +1,22 @@
-//! Arrow batches to data files with their metrics ("Data Files", "Appendix A: Parquet", "Sorting").
+//! Arrow batches to data files with their metrics ("Data Files", "Appendix A", "Sorting").
 //!
 //! [`TableWriter`] is the way in. [`conform`] brings the data to the table's schema, [`route`] finds the partition of each
-//! row, [`sort`] sorts, [`file`] encodes, [`metrics`] says what a manifest wants to know of the file.
+//! row, [`sort`] sorts, [`file`] encodes by format ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of
+//! the file.
 
 mod cast;
 mod column;
 pub mod conform;
-mod dictionary;
 pub mod file;
 pub mod location;
 pub mod metrics;
 pub mod modes;
 pub mod options;
-mod parquet_schema;
+pub mod orc;
+pub mod parquet;
 pub mod plan;
 pub mod route;
+mod sink;
 pub mod sort;
 pub mod wire;
 mod writer;

@@ -1,164 +1,44 @@
 //! How data files are written: the `write.*` properties of a table.
 
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
-use parquet::schema::types::{ColumnPath, SchemaDescriptor};
-
-use icefield_format::types::Schema;
-
+use super::orc::OrcOptions;
+use super::parquet::ParquetOptions;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-
-/// Rows of a row group at the most, unless `write.parquet.row-group-limit` says otherwise.
-const ROW_GROUP_ROWS: usize = 1 << 20;
 
 /// How data files are written.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// Size on disk at which a file is closed (`write.target-file-size-bytes`).
     pub target_file_bytes: u64,
-    /// Encoded size at which a row group is closed (`write.parquet.row-group-size-bytes`).
-    pub row_group_bytes: usize,
-    /// Rows at which a row group is closed, if its size has not closed it before (`write.parquet.row-group-limit`).
-    pub row_group_rows: usize,
-    compression: Compression,
-    page_bytes: usize,
-    page_rows: usize,
-    dictionary_bytes: usize,
-    version: WriterVersion,
-    blooms: Vec<Bloom>,
-    without_statistics: Vec<String>,
+    /// The format of data files and what is set of it.
+    pub format: FormatOptions,
 }
 
-/// A bloom filter of one column.
+/// What is set of the format of data files (`write.format.default`).
 #[derive(Debug, Clone)]
-struct Bloom {
-    column: String,
-    false_positives: f64,
-    distinct: Option<u64>,
+pub enum FormatOptions {
+    /// `write.parquet.*`
+    Parquet(ParquetOptions),
+    /// `write.orc.*`
+    Orc(OrcOptions),
 }
 
 impl WriteOptions {
-    /// Reads the properties; those that mean nothing for Parquet are passed over.
+    /// Reads the properties; those of other formats are passed over.
     pub fn new(settings: &Settings) -> Result<Self> {
         let format = settings.text("write.format.default").unwrap_or("parquet");
-        if !format.eq_ignore_ascii_case("parquet") {
-            return Err(Error::unsupported(format!(
-                "writing data files in the format {format} (write.format.default)"
-            )));
-        }
-        let version = match settings.text("write.parquet.page-version").unwrap_or("v1") {
-            "v2" => WriterVersion::PARQUET_2_0,
-            _ => WriterVersion::PARQUET_1_0,
+        let format = match format.to_ascii_lowercase().as_str() {
+            "parquet" => FormatOptions::Parquet(ParquetOptions::new(settings)?),
+            "orc" => FormatOptions::Orc(OrcOptions::new(settings)?),
+            _ => {
+                return Err(Error::unsupported(format!(
+                    "writing data files in the format {format} (write.format.default)"
+                )));
+            }
         };
-        Ok(Self {
-            target_file_bytes: settings.positive("write.target-file-size-bytes", 512 << 20)? as u64,
-            row_group_bytes: settings.positive("write.parquet.row-group-size-bytes", 128 << 20)?,
-            row_group_rows: settings.positive("write.parquet.row-group-limit", ROW_GROUP_ROWS)?,
-            compression: compression(settings)?,
-            page_bytes: settings.positive("write.parquet.page-size-bytes", 1 << 20)?,
-            page_rows: settings.positive("write.parquet.page-row-limit", 20_000)?,
-            dictionary_bytes: settings.positive("write.parquet.dict-size-bytes", 2 << 20)?,
-            version,
-            blooms: blooms(settings)?,
-            without_statistics: settings
-                .below("write.parquet.stats-enabled.column.")
-                .filter(|(_, value)| value.eq_ignore_ascii_case("false"))
-                .map(|(column, _)| column.to_owned())
-                .collect(),
-        })
+        let target_file_bytes = settings.positive("write.target-file-size-bytes", 512 << 20)? as u64;
+        Ok(Self { target_file_bytes, format })
     }
-
-    /// The Parquet writer's own properties for files of this schema.
-    pub(super) fn parquet(&self, schema: &Schema, file: &SchemaDescriptor) -> WriterProperties {
-        let mut builder = WriterProperties::builder()
-            .set_created_by(concat!("icefield version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_writer_version(self.version)
-            .set_compression(self.compression)
-            .set_data_page_size_limit(self.page_bytes)
-            .set_data_page_row_count_limit(self.page_rows)
-            .set_dictionary_page_size_limit(self.dictionary_bytes)
-            // The row group is closed by us, by bytes and rows. Bounds are cut by us too, to what the metrics mode allows.
-            .set_max_row_group_row_count(None)
-            .set_max_row_group_bytes(None)
-            .set_statistics_truncate_length(None);
-        for bloom in &self.blooms {
-            let Some(path) = column_path(schema, file, &bloom.column) else { continue };
-            builder = bloom.apply(builder, path);
-        }
-        for column in &self.without_statistics {
-            let Some(path) = column_path(schema, file, column) else { continue };
-            builder = builder.set_column_statistics_enabled(path, parquet::file::properties::EnabledStatistics::None);
-        }
-        builder.build()
-    }
-}
-
-impl Bloom {
-    fn apply(&self, builder: WriterPropertiesBuilder, path: ColumnPath) -> WriterPropertiesBuilder {
-        let builder = builder
-            .set_column_bloom_filter_enabled(path.clone(), true)
-            .set_column_bloom_filter_fpp(path.clone(), self.false_positives);
-        match self.distinct {
-            Some(distinct) => builder.set_column_bloom_filter_max_ndv(path, distinct),
-            None => builder,
-        }
-    }
-}
-
-/// Path in the file of a column named as in the table; none where it is not a column of the file.
-fn column_path(schema: &Schema, file: &SchemaDescriptor, name: &str) -> Option<ColumnPath> {
-    let id = schema.find_by_name(name, true).ok()??.id;
-    let columns = file.columns().iter();
-    let mut found = columns.filter(|column| {
-        let info = column.self_type().get_basic_info();
-        info.has_id() && info.id() == id
-    });
-    found.next().map(|column| column.path().clone())
-}
-
-fn compression(settings: &Settings) -> Result<Compression> {
-    let codec = settings.text("write.parquet.compression-codec").unwrap_or("zstd").to_ascii_lowercase();
-    let level = match settings.text("write.parquet.compression-level") {
-        None | Some("" | "null") => None,
-        Some(_) => Some(settings.number::<i32>("write.parquet.compression-level", 0)?),
-    };
-    let bad = |error: parquet::errors::ParquetError| {
-        Error::invalid(format!("table property write.parquet.compression-level: {error}"))
-    };
-    let unsigned = level.map(|level| u32::try_from(level).unwrap_or(u32::MAX));
-    Ok(match codec.as_str() {
-        "zstd" => Compression::ZSTD(level.map_or(Ok(ZstdLevel::default()), ZstdLevel::try_new).map_err(bad)?),
-        "gzip" => Compression::GZIP(unsigned.map_or(Ok(GzipLevel::default()), GzipLevel::try_new).map_err(bad)?),
-        "brotli" => {
-            Compression::BROTLI(unsigned.map_or(Ok(BrotliLevel::default()), BrotliLevel::try_new).map_err(bad)?)
-        }
-        "snappy" => Compression::SNAPPY,
-        "lz4" | "lz4_raw" => Compression::LZ4_RAW,
-        "uncompressed" | "none" => Compression::UNCOMPRESSED,
-        other => {
-            return Err(Error::unsupported(format!(
-                "Parquet codec {other:?} (write.parquet.compression-codec: zstd, gzip, snappy, lz4, brotli, uncompressed)"
-            )));
-        }
-    })
-}
-
-fn blooms(settings: &Settings) -> Result<Vec<Bloom>> {
-    let wanted = settings.below("write.parquet.bloom-filter-enabled.column.");
-    let wanted = wanted.filter(|(_, value)| value.eq_ignore_ascii_case("true"));
-    let bloom = |(column, _): (&str, &str)| {
-        let fpp = settings.number(&format!("write.parquet.bloom-filter-fpp.column.{column}"), 0.01)?;
-        if !(fpp > 0.0 && fpp < 1.0) {
-            return Err(Error::invalid(format!(
-                "bloom filter of column {column}: its fpp {fpp} is not between 0 and 1"
-            )));
-        }
-        let name = format!("write.parquet.bloom-filter-ndv.column.{column}");
-        let distinct = settings.text(&name).map(|_| settings.number(&name, 0)).transpose()?;
-        Ok(Bloom { column: column.to_owned(), false_positives: fpp, distinct })
-    };
-    wanted.map(bloom).collect()
 }
 
 #[cfg(test)]
@@ -166,24 +46,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_javas_and_unknown_properties_mean_nothing() {
+    fn defaults_are_javas_and_properties_of_other_formats_mean_nothing() {
         let options =
             WriteOptions::new(&Settings::new([("write.strange", "x"), ("write.orc.stripe-size-bytes", "0")])).unwrap();
         assert_eq!(options.target_file_bytes, 512 << 20);
-        assert_eq!(options.row_group_bytes, 128 << 20);
-        assert!(matches!(options.compression, Compression::ZSTD(_)));
+        assert!(matches!(options.format, FormatOptions::Parquet(_)));
+        let settings = [("write.format.default", "ORC"), ("write.parquet.row-group-size-bytes", "0")];
+        let options = WriteOptions::new(&Settings::new(settings)).unwrap();
+        assert!(matches!(options.format, FormatOptions::Orc(_)));
     }
 
     #[test]
     fn bad_values_name_the_property() {
-        for (name, value, part) in [
-            ("write.target-file-size-bytes", "big", "write.target-file-size-bytes"),
-            ("write.parquet.row-group-size-bytes", "0", "write.parquet.row-group-size-bytes"),
-            ("write.parquet.compression-codec", "lzo", "lzo"),
-            ("write.parquet.compression-level", "99", "compression-level"),
-            ("write.format.default", "avro", "write.format.default"),
+        for (format, name, value, part) in [
+            ("parquet", "write.target-file-size-bytes", "big", "write.target-file-size-bytes"),
+            ("parquet", "write.parquet.row-group-size-bytes", "0", "write.parquet.row-group-size-bytes"),
+            ("parquet", "write.parquet.compression-codec", "lzo", "lzo"),
+            ("parquet", "write.parquet.compression-level", "99", "compression-level"),
+            ("avro", "write.strange", "", "write.format.default"),
+            ("orc", "write.orc.stripe-size-bytes", "0", "write.orc.stripe-size-bytes"),
+            ("orc", "write.orc.block-size-bytes", "x", "write.orc.block-size-bytes"),
+            ("orc", "write.orc.compression-codec", "gzip", "gzip"),
+            ("orc", "write.orc.compression-strategy", "best", "write.orc.compression-strategy"),
+            ("orc", "write.orc.bloom.filter.fpp", "1.0", "write.orc.bloom.filter.fpp"),
         ] {
-            let error = WriteOptions::new(&Settings::new([(name, value)])).unwrap_err().to_string();
+            let settings = Settings::new([("write.format.default", format), (name, value)]);
+            let error = WriteOptions::new(&settings).unwrap_err().to_string();
             assert!(error.contains(part), "{name}: {error}");
         }
     }

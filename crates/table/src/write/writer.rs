@@ -14,7 +14,6 @@ use uuid::Uuid;
 use super::conform::{Conform, Matching};
 use super::file::{FileLayout, FileWriter, WrittenFile};
 use super::location::{DataLocations, FileNames};
-use super::metrics;
 use super::modes::Modes;
 use super::options::WriteOptions;
 use super::route::{Router, Share, Tuple};
@@ -108,8 +107,7 @@ pub struct TableWriter {
 struct Shared {
     config: WriterConfig,
     options: WriteOptions,
-    layout: Arc<FileLayout>,
-    modes: Modes,
+    layout: FileLayout,
     locations: DataLocations,
     names: FileNames,
     sorter: Option<Sorter>,
@@ -123,7 +121,7 @@ struct Lane {
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
-    file: Option<FileWriter>,
+    file: Option<Box<dyn FileWriter>>,
     done: Vec<DataFile>,
     /// When it last got rows.
     used: u64,
@@ -134,14 +132,14 @@ impl TableWriter {
     pub fn new(config: WriterConfig, data: &ArrowSchema) -> Result<Self> {
         let options = WriteOptions::new(&config.settings)?;
         let conform = Conform::new(&config.schema, data, config.matching)?;
-        let layout = Arc::new(FileLayout::new(&config.schema, conform.schema().clone(), &options)?);
         let modes = Modes::new(&config.settings, &config.schema, config.order.as_deref())?;
+        let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options, modes)?;
         let locations = DataLocations::new(&config.location, &config.settings)?;
-        let names = FileNames::new(config.task, config.attempt, config.operation);
+        let names = FileNames::new(config.task, config.attempt, config.operation, layout.extension());
         let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
         let partitioned = !config.spec.fields.is_empty();
         let router = partitioned.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
-        let shared = Arc::new(Shared { config, options, layout, modes, locations, names, sorter });
+        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter });
         let lanes = if partitioned { Vec::new() } else { vec![Lane::default()] };
         Ok(Self { shared, conform, router, lanes, clock: 0 })
     }
@@ -275,7 +273,7 @@ impl TableWriter {
             held.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
             for (bytes, lane) in held {
                 lane.flush(&self.shared, true)?;
-                lane.file.as_mut().map_or(Ok(()), FileWriter::close_row_group)?;
+                lane.file.as_mut().map_or(Ok(()), |file| file.close_group())?;
                 total -= bytes;
                 if total <= config.memory_bytes / 2 {
                     break;
@@ -319,7 +317,7 @@ impl Lane {
     }
 
     fn memory(&self) -> usize {
-        self.pending_bytes + self.file.as_ref().map_or(0, FileWriter::memory)
+        self.pending_bytes + self.file.as_ref().map_or(0, |file| file.memory())
     }
 
     fn take_pending(&mut self) -> Vec<RecordBatch> {
@@ -345,7 +343,7 @@ impl Lane {
             Some(file) => file,
             none => {
                 let path = shared.locations.file(&self.path, &shared.names.next());
-                none.insert(FileWriter::create(&shared.config.storage, path, shared.layout.clone(), batches)?)
+                none.insert(shared.layout.create(&shared.config.storage, path, batches)?)
             }
         };
         file.write(batches, side_by_side)?;
@@ -360,31 +358,23 @@ impl Lane {
     fn end_file(&mut self, shared: &Shared) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let written = file.finish()?;
-        let described = shared.describe(&written, self.tuple.clone());
-        match described {
-            Ok(file) => self.done.push(file),
-            Err(error) => {
-                let _ = shared.config.storage.delete(&written.path);
-                return Err(error);
-            }
-        }
+        self.done.push(shared.describe(written, self.tuple.clone()));
         Ok(())
     }
 }
 
 impl Shared {
     /// The manifest's description of a file.
-    fn describe(&self, written: &WrittenFile, partition: Tuple) -> Result<DataFile> {
-        let found = metrics::from_footer(&written.footer, &self.config.schema, &self.modes)?;
-        let size = i64::try_from(written.bytes).map_err(|_| Error::Internal("a file of 8 EiB".into()))?;
+    fn describe(&self, written: WrittenFile, partition: Tuple) -> DataFile {
+        let found = written.metrics;
         let sorted = self.sorter.as_ref().and(self.config.order.as_ref());
-        Ok(DataFile {
-            file_path: written.path.clone(),
-            file_format: "PARQUET".to_owned(),
+        DataFile {
+            file_path: written.path,
+            file_format: self.layout.format().to_owned(),
             partition_spec_id: self.config.spec.spec_id,
             partition,
             record_count: found.record_count,
-            file_size_in_bytes: size,
+            file_size_in_bytes: i64::try_from(written.bytes).unwrap_or(i64::MAX),
             column_sizes: Some(found.column_sizes.into_iter().collect()),
             value_counts: Some(found.value_counts.into_iter().collect()),
             null_value_counts: Some(found.null_value_counts.into_iter().collect()),
@@ -394,6 +384,6 @@ impl Shared {
             split_offsets: Some(found.split_offsets),
             sort_order_id: Some(sorted.map_or(0, |order| order.order_id)),
             ..DataFile::default()
-        })
+        }
     }
 }

@@ -18,10 +18,13 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{
+    Int8Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, Time64NanosecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 pub use head::Head;
 
@@ -180,6 +183,8 @@ fn integers<'a>(column: u32, array: &'a ArrayRef, scratch: &'a mut Vec<i64>) -> 
     match array.data_type() {
         DataType::Int64 if array.null_count() == 0 => return Ok(array.as_primitive::<Int64Type>().values()),
         DataType::Int64 => widen::<Int64Type>(array, scratch),
+        DataType::Time64(TimeUnit::Microsecond) => widen::<Time64MicrosecondType>(array, scratch),
+        DataType::Time64(_) => widen::<Time64NanosecondType>(array, scratch),
         DataType::Int32 => widen::<Int32Type>(array, scratch),
         DataType::Int16 => widen::<Int16Type>(array, scratch),
         DataType::Int8 => widen::<Int8Type>(array, scratch),

@@ -34,13 +34,14 @@ fn of_present(child: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> 
 #[derive(Debug)]
 pub struct StructColumn {
     head: Head<Nothing>,
+    names: Vec<String>,
     children: Vec<Box<dyn ColumnWriter>>,
 }
 
 impl StructColumn {
     pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
         let children = node.children.iter().map(|child| plan.writer(child)).collect::<Result<_>>()?;
-        Ok(Self { head: Head::new(node.column, Nothing, plan), children })
+        Ok(Self { head: Head::new(node.column, Nothing, plan), names: node.names.clone(), children })
     }
 }
 
@@ -49,8 +50,9 @@ impl ColumnWriter for StructColumn {
         let own = array.as_struct_opt().filter(|own| own.num_columns() == self.children.len());
         let own = own.ok_or_else(|| unexpected(self.head.column, array))?;
         self.head.add(own.nulls(), own.len(), context)?;
-        for (child, column) in self.children.iter_mut().zip(own.columns()) {
-            child.write(&of_present(column, own.nulls())?, context)?;
+        for ((child, name), column) in self.children.iter_mut().zip(&self.names).zip(own.columns()) {
+            let written = child.write(&of_present(column, own.nulls())?, context);
+            written.map_err(|error| error.within(&format!("field {name}")))?;
         }
         Ok(())
     }

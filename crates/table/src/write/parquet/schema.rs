@@ -7,16 +7,12 @@ use parquet::basic::{EdgeInterpolationAlgorithm, LogicalType, Repetition, TimeUn
 use parquet::schema::types::{Type as ParquetType, TypePtr};
 
 use crate::error::{Error, Result};
+use crate::write::conform::is_stored;
 
 /// The root of the Parquet schema. Columns of type `unknown` are left out: they hold nothing but nulls.
 pub fn parquet_schema(schema: &Schema) -> Result<TypePtr> {
     let root = ParquetType::group_type_builder("table").with_fields(children(schema.fields(), "")?);
     root.build().map(Arc::new).map_err(|error| Error::unsupported(format!("a Parquet file of this schema: {error}")))
-}
-
-/// Whether a field has a place in data files.
-pub fn is_stored(field: &Field) -> bool {
-    !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
 }
 
 fn children(fields: &[Field], parent: &str) -> Result<Vec<TypePtr>> {

@@ -1,0 +1,137 @@
+//! Metrics of an ORC file from its statistics, as the Java library takes them from there.
+//!
+//! Statistics of floats do not serve: a NaN among the values spoils them, and none are counted. Those come from the
+//! batches ([`Floats`]), as in Java.
+
+use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::{Value, decimal};
+use icefield_orc::proto::{ColumnStatistics, TimestampStatistics};
+use icefield_orc::{Kind, TypeDescription, WrittenFile};
+
+use super::floats::Floats;
+use super::schema::ID;
+use crate::error::Result;
+use crate::write::metrics::FileMetrics;
+use crate::write::modes::{Mode, Modes};
+
+/// The metrics of a finished file.
+pub fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
+    let mut metrics = FileMetrics {
+        record_count: signed(file.rows),
+        split_offsets: file.stripes.iter().map(|stripe| signed(stripe.offset)).collect(),
+        ..FileMetrics::default()
+    };
+    let source = Source { file, floats, schema, modes };
+    source.fields(&file.schema, &mut metrics)?;
+    Ok(metrics)
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+struct Source<'a> {
+    file: &'a WrittenFile,
+    floats: &'a Floats,
+    schema: &'a Schema,
+    modes: &'a Modes,
+}
+
+impl Source<'_> {
+    /// The fields of a struct, and of the structs in it.
+    fn fields(&self, node: &TypeDescription, metrics: &mut FileMetrics) -> Result<()> {
+        for child in &node.children {
+            self.field(child, metrics)?;
+            if child.kind == Kind::Struct {
+                self.fields(child, metrics)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&self, node: &TypeDescription, metrics: &mut FileMetrics) -> Result<()> {
+        let Some(id) = node.attribute(ID).and_then(|id| id.parse::<i32>().ok()) else { return Ok(()) };
+        let mode = self.modes.of(id);
+        let Some(statistics) = self.file.statistics.get(node.column as usize) else { return Ok(()) };
+        if mode == Mode::None {
+            return Ok(());
+        }
+        metrics.column_sizes.insert(id, signed(statistics.bytes_on_disk.unwrap_or(0)));
+        let values = statistics.number_of_values.unwrap_or(0);
+        // Below a null struct there is neither a value nor a null: where the column has nulls of its own, all rows count.
+        let nulls = if statistics.has_null == Some(true) { self.file.rows.saturating_sub(values) } else { 0 };
+        metrics.value_counts.insert(id, signed(values + nulls));
+        metrics.null_value_counts.insert(id, signed(nulls));
+        let Some(Type::Primitive(ty)) = self.schema.find_type(id) else { return Ok(()) };
+        let bounds = match ty {
+            PrimitiveType::Float | PrimitiveType::Double => {
+                let Some(found) = self.floats.of(id) else { return Ok(()) };
+                metrics.nan_value_counts.insert(id, signed(found.nans));
+                let value = |bound: f64| match ty {
+                    PrimitiveType::Float => Value::Float(bound as f32),
+                    _ => Value::Double(bound),
+                };
+                found.bounds().map(|(lower, upper)| (value(lower), value(upper)))
+            }
+            _ => bounds(statistics, ty),
+        };
+        bounds.map_or(Ok(()), |bounds| metrics.set_bounds(id, ty, bounds, mode))
+    }
+}
+
+/// The least and the greatest value; none of bytes, for which ORC keeps none.
+fn bounds(statistics: &ColumnStatistics, ty: &PrimitiveType) -> Option<(Value, Value)> {
+    let values = statistics.number_of_values.filter(|values| *values > 0)?;
+    match ty {
+        PrimitiveType::Boolean => {
+            let trues = statistics.bucket_statistics.as_ref()?.count.first().copied()?;
+            Some((Value::Boolean(trues == values), Value::Boolean(trues > 0)))
+        }
+        PrimitiveType::Int => {
+            let own = statistics.int_statistics.as_ref()?;
+            Some((Value::Int(own.minimum?.try_into().ok()?), Value::Int(own.maximum?.try_into().ok()?)))
+        }
+        PrimitiveType::Long | PrimitiveType::Time => {
+            let own = statistics.int_statistics.as_ref()?;
+            Some((Value::Long(own.minimum?), Value::Long(own.maximum?)))
+        }
+        PrimitiveType::Date => {
+            let own = statistics.date_statistics.as_ref()?;
+            Some((Value::Int(own.minimum?), Value::Int(own.maximum?)))
+        }
+        PrimitiveType::Timestamp | PrimitiveType::Timestamptz => {
+            let (lower, upper) = nanoseconds(statistics.timestamp_statistics.as_ref()?)?;
+            let micros = |nanos: i128| i64::try_from(nanos.div_euclid(1000)).ok().map(Value::Long);
+            Some((micros(lower)?, micros(upper)?))
+        }
+        PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs => {
+            let (lower, upper) = nanoseconds(statistics.timestamp_statistics.as_ref()?)?;
+            Some((Value::Long(lower.try_into().ok()?), Value::Long(upper.try_into().ok()?)))
+        }
+        PrimitiveType::Decimal { scale, .. } => {
+            let own = statistics.decimal_statistics.as_ref()?;
+            let value = |text: &[u8]| {
+                let number = decimal::parse(std::str::from_utf8(text).ok()?)?.rescaled(*scale)?;
+                Some(Value::Decimal(number))
+            };
+            Some((value(own.minimum.as_deref()?)?, value(own.maximum.as_deref()?)?))
+        }
+        PrimitiveType::String => {
+            // Where long values are cut, the cut ones are bounds too.
+            let own = statistics.string_statistics.as_ref()?;
+            let text = |bytes: &[u8]| Some(Value::String(std::str::from_utf8(bytes).ok()?.to_owned()));
+            let lower = own.minimum.as_deref().or(own.lower_bound.as_deref())?;
+            let upper = own.maximum.as_deref().or(own.upper_bound.as_deref())?;
+            Some((text(lower)?, text(upper)?))
+        }
+        _ => None,
+    }
+}
+
+/// Milliseconds with the six digits below them, which are stored plus one where they are not those that stand for none.
+fn nanoseconds(own: &TimestampStatistics) -> Option<(i128, i128)> {
+    let digits = |stored: Option<i32>, absent: i32| i128::from(stored.map_or(absent, |digits| digits - 1));
+    let at = |millis: i64, digits: i128| i128::from(millis) * 1_000_000 + digits;
+    let lower = at(own.minimum_utc?, digits(own.minimum_nanos, 0));
+    Some((lower, at(own.maximum_utc?, digits(own.maximum_nanos, 999_999))))
+}

@@ -1,0 +1,109 @@
+//! ORC data files ("Appendix A: ORC").
+
+mod floats;
+mod metrics;
+mod options;
+mod schema;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use icefield_format::types::Schema;
+use icefield_orc::{TypeDescription, Writer, WriterOptions};
+
+pub use options::OrcOptions;
+
+use self::floats::Floats;
+use super::file::{FileWriter, WrittenFile};
+use super::modes::Modes;
+use super::sink::Sink;
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// What all ORC files of one writer have in common.
+#[derive(Debug)]
+pub struct OrcLayout {
+    table: Arc<Schema>,
+    modes: Modes,
+    /// The stored columns with the attributes of their types.
+    arrow: SchemaRef,
+    options: WriterOptions,
+    floats: Floats,
+}
+
+impl OrcLayout {
+    /// The layout of files of a table schema whose batches come as `arrow`.
+    pub fn new(schema: &Arc<Schema>, arrow: &ArrowSchema, options: &OrcOptions, modes: Modes) -> Result<Self> {
+        let arrow = schema::with_attributes(schema, arrow)?;
+        let types = TypeDescription::from_arrow(&arrow).map_err(|error| Error::unsupported(error.to_string()))?;
+        if let Some(column) =
+            options.writer.bloom_filter_columns.iter().find(|column| types.find_path(column).is_none())
+        {
+            let property = options::BLOOM_COLUMNS;
+            return Err(Error::invalid(format!("table property {property}: {column} is no column of the table")));
+        }
+        let floats = Floats::new(schema, &modes)?;
+        Ok(Self { table: schema.clone(), modes, arrow, options: options.writer.clone(), floats })
+    }
+}
+
+/// An ORC file in the making.
+#[derive(Debug)]
+pub struct OrcWriter {
+    path: String,
+    layout: Arc<OrcLayout>,
+    writer: Writer<Sink>,
+    sink: Sink,
+    floats: Floats,
+}
+
+impl OrcWriter {
+    /// Starts a file.
+    pub fn create(storage: &Storage, path: String, layout: Arc<OrcLayout>) -> Result<Self> {
+        let sink = Sink::new(storage.output(&path)?);
+        let writer = Writer::try_new(sink.clone(), &layout.arrow, layout.options.clone())
+            .map_err(|error| failed(&path, &sink, error))?;
+        let floats = layout.floats.clone();
+        Ok(Self { path, layout, writer, sink, floats })
+    }
+}
+
+impl FileWriter for OrcWriter {
+    fn write(&mut self, batches: &[RecordBatch], _side_by_side: bool) -> Result<()> {
+        for batch in batches {
+            self.floats.add(batch)?;
+            self.writer.write(batch).map_err(|error| failed(&self.path, &self.sink, error))?;
+        }
+        Ok(())
+    }
+
+    fn close_group(&mut self) -> Result<()> {
+        self.writer.flush().map_err(|error| failed(&self.path, &self.sink, error))
+    }
+
+    fn memory(&self) -> usize {
+        self.writer.memory()
+    }
+
+    fn size(&self) -> u64 {
+        self.writer.estimated_length()
+    }
+
+    fn finish(self: Box<Self>) -> Result<WrittenFile> {
+        let Self { path, layout, writer, sink, floats } = *self;
+        let (_, file) = writer.finish().map_err(|error| failed(&path, &sink, error))?;
+        let metrics = metrics::of_file(&file, &floats, &layout.table, &layout.modes)?;
+        let bytes = sink.finish()?;
+        Ok(WrittenFile { path, bytes, metrics })
+    }
+
+    fn abort(self: Box<Self>) {
+        self.sink.abort();
+    }
+}
+
+/// The error of a write: the store's own where it failed, else the encoder's.
+fn failed(path: &str, sink: &Sink, error: icefield_orc::Error) -> Error {
+    sink.failure().unwrap_or_else(|| Error::column("(data)", format!("cannot be written to {path}: {error}")))
+}

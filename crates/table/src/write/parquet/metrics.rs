@@ -1,0 +1,138 @@
+//! Metrics of a Parquet file from its footer: its statistics say everything, gathered while the values were encoded.
+
+use std::collections::BTreeMap;
+
+use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::{Value, binary, decimal, order};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::statistics::Statistics;
+
+use crate::error::Result;
+use crate::write::metrics::FileMetrics;
+use crate::write::modes::{Mode, Modes};
+
+/// What is known of one column over the row groups so far.
+#[derive(Default)]
+struct Column {
+    values: i64,
+    nulls: i64,
+    nans: i64,
+    lower: Option<Value>,
+    upper: Option<Value>,
+    /// A row group without statistics: nothing can be said.
+    unknown: bool,
+}
+
+/// The metrics that a footer and the modes give.
+pub fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
+    let mut metrics = FileMetrics { record_count: footer.file_metadata().num_rows(), ..FileMetrics::default() };
+    let mut columns: BTreeMap<i32, Column> = BTreeMap::new();
+    for group in footer.row_groups() {
+        metrics.split_offsets.extend(group.columns().first().map(first_offset));
+        for chunk in group.columns() {
+            let Some((id, ty)) = counted(chunk, schema) else { continue };
+            if modes.of(id) == Mode::None {
+                continue;
+            }
+            *metrics.column_sizes.entry(id).or_default() += chunk.compressed_size();
+            if let Some(ty) = ty {
+                columns.entry(id).or_default().add(chunk, ty, modes.of(id));
+            }
+        }
+    }
+    for (id, column) in columns {
+        column.finish(id, schema, modes.of(id), &mut metrics)?;
+    }
+    Ok(metrics)
+}
+
+fn first_offset(chunk: &ColumnChunkMetaData) -> i64 {
+    chunk
+        .dictionary_page_offset()
+        .map_or(chunk.data_page_offset(), |dictionary| dictionary.min(chunk.data_page_offset()))
+}
+
+/// The field of a leaf, and its type where counts and bounds are kept: columns in lists and maps have a size only.
+///
+/// The parts of a variant have no ids of their own; its counts are those of its metadata part.
+fn counted<'a>(chunk: &ColumnChunkMetaData, schema: &'a Schema) -> Option<(i32, Option<&'a Type>)> {
+    let info = chunk.column_descr().self_type().get_basic_info();
+    if info.has_id() {
+        let field = schema.find_field(info.id())?;
+        return Some((field.id, schema.accessor(field.id).map(|_| &field.ty)));
+    }
+    let (last, parents) = chunk.column_path().parts().split_last()?;
+    let field = schema.find_by_name(&parents.join("."), true).ok()??;
+    let counted = last == "metadata" && field.ty == Type::Variant && schema.accessor(field.id).is_some();
+    counted.then_some((field.id, Some(&field.ty)))
+}
+
+impl Column {
+    fn add(&mut self, chunk: &ColumnChunkMetaData, ty: &Type, mode: Mode) {
+        let Some(nulls) = chunk.statistics().and_then(Statistics::null_count_opt) else {
+            self.unknown = true;
+            return;
+        };
+        self.values += chunk.num_values();
+        self.nulls += i64::try_from(nulls).unwrap_or(i64::MAX);
+        let Type::Primitive(ty) = ty else { return };
+        let Some(statistics) = chunk.statistics() else { return };
+        self.nans += statistics.nan_count_opt().and_then(|nans| i64::try_from(nans).ok()).unwrap_or(0);
+        if mode.bound_length().is_none() {
+            return;
+        }
+        if let Some((lower, upper)) = chunk_bounds(statistics, ty) {
+            let below = self.lower.as_ref().is_none_or(|known| order::compare(ty, &lower, known).is_lt());
+            let above = self.upper.as_ref().is_none_or(|known| order::compare(ty, &upper, known).is_gt());
+            self.lower = if below { Some(lower) } else { self.lower.take() };
+            self.upper = if above { Some(upper) } else { self.upper.take() };
+        }
+    }
+
+    fn finish(self, id: i32, schema: &Schema, mode: Mode, metrics: &mut FileMetrics) -> Result<()> {
+        if self.unknown {
+            return Ok(());
+        }
+        metrics.value_counts.insert(id, self.values);
+        metrics.null_value_counts.insert(id, self.nulls);
+        let Some(Type::Primitive(ty)) = schema.find_type(id) else { return Ok(()) };
+        if matches!(ty, PrimitiveType::Float | PrimitiveType::Double) {
+            metrics.nan_value_counts.insert(id, self.nans);
+        }
+        let (Some(lower), Some(upper)) = (self.lower, self.upper) else { return Ok(()) };
+        metrics.set_bounds(id, ty, (lower, upper), mode)
+    }
+}
+
+/// Smallest and largest value of a chunk; none where there is no value but null and NaN.
+///
+/// Shapes have none: the order of their bytes means nothing.
+fn chunk_bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<(Value, Value)> {
+    if matches!(ty, PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }) {
+        return None;
+    }
+    let value = |bytes: &[u8]| stored_value(bytes, ty);
+    let (lower, upper) = (value(statistics.min_bytes_opt()?)?, value(statistics.max_bytes_opt()?)?);
+    (!is_nan(&lower) && !is_nan(&upper)).then_some((lower, upper))
+}
+
+fn is_nan(value: &Value) -> bool {
+    match value {
+        Value::Float(value) => value.is_nan(),
+        Value::Double(value) => value.is_nan(),
+        _ => false,
+    }
+}
+
+/// A value in Parquet's plain encoding, which differs from the single-value form for decimals only.
+fn stored_value(bytes: &[u8], ty: &PrimitiveType) -> Option<Value> {
+    if let PrimitiveType::Decimal { precision, .. } = ty {
+        let unscaled = match precision {
+            0..=9 => i128::from(i32::from_le_bytes(bytes.try_into().ok()?)),
+            10..=18 => i128::from(i64::from_le_bytes(bytes.try_into().ok()?)),
+            _ => decimal::from_big_endian(bytes)?,
+        };
+        return Some(Value::Decimal(unscaled));
+    }
+    binary::from_bytes(bytes, ty).ok()
+}

@@ -1,0 +1,221 @@
+//! Parquet data files ("Appendix A: Parquet"): columns encoded side by side, row groups closed by bytes and rows.
+
+mod dictionary;
+mod metrics;
+mod options;
+mod schema;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Field as ArrowField, SchemaRef};
+use icefield_format::types::Schema;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
+use rayon::prelude::*;
+
+pub use options::ParquetOptions;
+
+use self::schema::parquet_schema;
+use super::file::{FileWriter, WrittenFile};
+use super::modes::Modes;
+use super::sink::Sink;
+use crate::error::{Error, Result};
+use crate::runtime;
+use crate::storage::Storage;
+
+/// What all Parquet files of one writer have in common.
+#[derive(Debug)]
+pub struct ParquetLayout {
+    table: Arc<Schema>,
+    modes: Modes,
+    schema: TypePtr,
+    arrow: SchemaRef,
+    properties: WriterPropertiesPtr,
+    row_group_bytes: usize,
+    row_group_rows: usize,
+    /// Leaves of each column.
+    leaves: Vec<usize>,
+    /// Paths in the file of the columns that are one leaf.
+    single: Vec<Option<ColumnPath>>,
+}
+
+impl ParquetLayout {
+    /// The layout of files of a table schema whose batches come as `arrow`.
+    pub fn new(schema: &Arc<Schema>, arrow: SchemaRef, options: &ParquetOptions, modes: Modes) -> Result<Self> {
+        let root = parquet_schema(schema)?;
+        let descriptor = SchemaDescriptor::new(root.clone());
+        let mut leaves = vec![0; root.get_fields().len()];
+        let mut single = vec![None; root.get_fields().len()];
+        for leaf in 0..descriptor.num_columns() {
+            let place = descriptor.get_column_root_idx(leaf);
+            if let (Some(count), Some(single)) = (leaves.get_mut(place), single.get_mut(place)) {
+                let path = descriptor.column(leaf).path().clone();
+                *single = (*count == 0 && path.parts().len() == 1).then_some(path);
+                *count += 1;
+            }
+        }
+        Ok(Self {
+            table: schema.clone(),
+            modes,
+            properties: Arc::new(options.parquet(schema, &descriptor)),
+            schema: root,
+            arrow,
+            row_group_bytes: options.row_group_bytes,
+            row_group_rows: options.row_group_rows,
+            leaves,
+            single,
+        })
+    }
+
+    /// Properties of a file that begins with these batches: columns for which a dictionary does not pay have none.
+    fn properties(&self, first: &[RecordBatch]) -> WriterPropertiesPtr {
+        let without = self.single.iter().enumerate().filter_map(|(position, path)| {
+            let path = path.as_ref()?;
+            let arrays = first.iter().filter_map(|batch| batch.columns().get(position));
+            (!dictionary::pays(arrays)).then_some(path)
+        });
+        let mut without = without.peekable();
+        if without.peek().is_none() {
+            return self.properties.clone();
+        }
+        let builder = without.fold(self.properties.as_ref().clone().into_builder(), |builder, path| {
+            builder.set_column_dictionary_enabled(path.clone(), false)
+        });
+        Arc::new(builder.build())
+    }
+}
+
+/// A Parquet file in the making.
+pub struct ParquetWriter {
+    path: String,
+    layout: Arc<ParquetLayout>,
+    writer: SerializedFileWriter<Sink>,
+    sink: Sink,
+    factory: ArrowRowGroupWriterFactory,
+    /// Columns of the open row group.
+    columns: Vec<ArrowColumnWriter>,
+    rows: usize,
+    groups: usize,
+}
+
+impl std::fmt::Debug for ParquetWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParquetWriter").field("path", &self.path).field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl ParquetWriter {
+    /// Starts a file that will begin with the batches `first`, which are still to be written.
+    pub fn create(storage: &Storage, path: String, layout: Arc<ParquetLayout>, first: &[RecordBatch]) -> Result<Self> {
+        let sink = Sink::new(storage.output(&path)?);
+        let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), layout.properties(first))
+            .map_err(|error| failed(&path, &sink, &error))?;
+        let factory = ArrowRowGroupWriterFactory::new(&writer, layout.arrow.clone());
+        Ok(Self { path, layout, writer, sink, factory, columns: Vec::new(), rows: 0, groups: 0 })
+    }
+
+    /// Encodes batches into the open row group, each column over all of them.
+    fn encode(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
+        if batches.is_empty() {
+            return Ok(());
+        }
+        if self.columns.is_empty() {
+            let columns = self.factory.create_column_writers(self.groups);
+            self.columns = columns.map_err(|error| failed(&self.path, &self.sink, &error))?;
+        }
+        let mut rest = self.columns.as_mut_slice();
+        let mut tasks: Vec<(usize, &ArrowField, &mut [ArrowColumnWriter])> = Vec::new();
+        for (position, (field, leaves)) in self.layout.arrow.fields().iter().zip(&self.layout.leaves).enumerate() {
+            let (writers, others) = rest.split_at_mut_checked(*leaves).unwrap_or_default();
+            tasks.push((position, field, writers));
+            rest = others;
+        }
+        let encode = |(position, field, writers): (usize, &ArrowField, &mut [ArrowColumnWriter])| {
+            for array in batches.iter().filter_map(|batch| batch.columns().get(position)) {
+                let leaves = compute_leaves(field, array)?;
+                leaves.iter().zip(writers.iter_mut()).try_for_each(|(leaf, writer)| writer.write(leaf))?;
+            }
+            Ok(())
+        };
+        let done = match side_by_side && tasks.len() > 1 {
+            true => runtime::pool()?.install(|| tasks.into_par_iter().with_max_len(1).try_for_each(encode)),
+            false => tasks.into_iter().try_for_each(encode),
+        };
+        done.map_err(|error| failed(&self.path, &self.sink, &error))
+    }
+
+    /// Bytes of the open row group as they would be encoded now.
+    fn encoded(&self) -> usize {
+        self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+    }
+}
+
+impl FileWriter for ParquetWriter {
+    fn write(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
+        let mut run: Vec<RecordBatch> = Vec::new();
+        for batch in batches {
+            let mut start = 0;
+            while start < batch.num_rows() {
+                let length = (batch.num_rows() - start).min(self.layout.row_group_rows - self.rows);
+                run.push(batch.slice(start, length));
+                start += length;
+                self.rows += length;
+                if self.rows >= self.layout.row_group_rows {
+                    self.encode(&std::mem::take(&mut run), side_by_side)?;
+                    self.close_group()?;
+                }
+            }
+        }
+        self.encode(&run, side_by_side)?;
+        if self.encoded() >= self.layout.row_group_bytes { self.close_group() } else { Ok(()) }
+    }
+
+    fn close_group(&mut self) -> Result<()> {
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        let columns = std::mem::take(&mut self.columns);
+        let pool = runtime::pool()?;
+        let written = (|| {
+            // Closing a column compresses its last page and its dictionary.
+            let close = || columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Vec<_>>();
+            let chunks: Vec<_> = pool.install(close).into_iter().collect::<std::result::Result<_, _>>()?;
+            let mut group = self.writer.next_row_group()?;
+            for chunk in chunks {
+                chunk.append_to_row_group(&mut group)?;
+            }
+            group.close().map(|_| ())
+        })();
+        (self.rows, self.groups) = (0, self.groups + 1);
+        written.map_err(|error| failed(&self.path, &self.sink, &error))
+    }
+
+    fn memory(&self) -> usize {
+        self.columns.iter().map(ArrowColumnWriter::memory_size).sum()
+    }
+
+    fn size(&self) -> u64 {
+        (self.writer.bytes_written() + self.encoded()) as u64
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WrittenFile> {
+        self.close_group()?;
+        let footer = self.writer.finish().map_err(|error| failed(&self.path, &self.sink, &error))?;
+        let metrics = metrics::from_footer(&footer, &self.layout.table, &self.layout.modes)?;
+        let bytes = self.sink.finish()?;
+        Ok(WrittenFile { path: self.path, bytes, metrics })
+    }
+
+    fn abort(self: Box<Self>) {
+        self.sink.abort();
+    }
+}
+
+/// The error of a write: the store's own where it failed, else the encoder's.
+fn failed(path: &str, sink: &Sink, error: &ParquetError) -> Error {
+    sink.failure().unwrap_or_else(|| Error::column("(data)", format!("cannot be written to {path}: {error}")))
+}
