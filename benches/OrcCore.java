@@ -2,7 +2,9 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
@@ -18,13 +20,15 @@ import org.apache.orc.Writer;
 /**
  * orc-core as a peer of {@code orc.py}: it stays warm, takes a question a line and answers {@code seconds rows}.
  *
- * <p>{@code read FILE THREADS COLUMNS}, {@code filter FILE COLUMN LOW HIGH}, {@code write FILE OUT ROWS}. Batches stay in
- * its own form, {@link VectorizedRowBatch}. Run as a single source file on the jars of PySpark.
+ * <p>{@code read FILE THREADS COLUMNS}, {@code filter FILE COLUMN LOW HIGH}, {@code write FILE OUT ROWS} (rows are
+ * loaded at the first time only). Batches stay in its own form, {@link VectorizedRowBatch}. Run as a single source file
+ * on the jars of PySpark.
  */
 public final class OrcCore {
     private static final Configuration CONFIGURATION = new Configuration();
 
     public static void main(String[] arguments) throws Exception {
+        Map<String, List<VectorizedRowBatch>> loaded = new HashMap<>();
         var questions = new BufferedReader(new InputStreamReader(System.in));
         for (String line = questions.readLine(); line != null; line = questions.readLine()) {
             String[] words = line.split(" ", -1);
@@ -34,9 +38,11 @@ public final class OrcCore {
                 case "read" -> rows = read(words[1], Integer.parseInt(words[2]), words[3]);
                 case "filter" -> rows = filter(words[1], words[2], Long.parseLong(words[3]), Long.parseLong(words[4]));
                 case "write" -> {
-                    List<VectorizedRowBatch> batches = load(words[1], Integer.parseInt(words[3]));
+                    if (!loaded.containsKey(words[1])) {
+                        loaded.put(words[1], load(words[1], Integer.parseInt(words[3])));
+                    }
                     started = System.nanoTime();
-                    rows = write(words[1], batches, words[2]);
+                    rows = write(words[1], loaded.get(words[1]), words[2]);
                 }
                 default -> throw new IllegalArgumentException(line);
             }

@@ -27,6 +27,8 @@ from icefield._orc_writer import ORCWriter, merge_files, write_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icefield.expressions import Expression
+
 __all__ = ["ORCFile", "ORCWriter", "Writer", "merge_files", "read_schema", "read_table", "write_table"]
 
 #: The shorter name of `ORCWriter`.
@@ -34,6 +36,7 @@ Writer = ORCWriter
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
 Columns: TypeAlias = "Sequence[str | int] | None"
+Filter: TypeAlias = "str | Expression | None"
 Keys: TypeAlias = "Mapping[str, bytes] | Callable[[str, int, str, bytes], bytes | None] | None"
 
 _WRITERS = ("ORC_JAVA", "ORC_CPP", "PRESTO", "SCRITCHLEY_GO", "TRINO", "CUDF")
@@ -208,16 +211,19 @@ class ORCFile:
         """Bytes of the postscript."""
         return self._file.lengths[4]
 
-    def read(self, columns: Columns = None, *, use_threads: bool = True) -> pa.Table:
-        """Read the whole file.
+    def read(self, columns: Columns = None, *, predicate: Filter = None, use_threads: bool = True) -> pa.Table:
+        """Read the whole file, or the rows of it that match.
 
         Parameters
         ----------
         columns
             The columns wanted, all without it: numbers of top-level columns, or dotted names (below lists, maps and
             unions ``element``, ``key``, ``value`` and the variant's number). They come in the order of the file.
+        predicate
+            Rows that are wanted: an expression, or its text, as ``"id > 5 AND name IS NOT NULL"``. What statistics and
+            bloom filters rule out is not read, and other columns are decoded for the rows that match.
         use_threads
-            Read several stripes at a time.
+            Read several stripes, or parts of one, at a time.
 
         Returns
         -------
@@ -225,10 +231,41 @@ class ORCFile:
             The rows.
 
         """
-        threads = (os.cpu_count() or 1) if use_threads else 1
-        return self._file.read(_names(columns), threads=threads).to_pyarrow()
+        return self._file.read(_names(columns), predicate=predicate, threads=_threads(use_threads)).to_pyarrow()
 
-    def read_stripe(self, n: int, columns: Columns = None) -> pa.RecordBatch:
+    def to_reader(
+        self,
+        columns: Columns = None,
+        *,
+        predicate: Filter = None,
+        batch_size: int = 8192,
+        use_threads: bool = True,
+    ) -> pa.RecordBatchReader:
+        """Read in a stream, in the order of the file.
+
+        Parameters
+        ----------
+        columns
+            The columns wanted, as in `read`.
+        predicate
+            Rows that are wanted, as in `read`.
+        batch_size
+            Rows of a batch, at the most.
+        use_threads
+            Read several stripes, or parts of one, ahead; each holds a few batches.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            The rows.
+
+        """
+        threads = _threads(use_threads)
+        stream = self._file.stream(_names(columns), predicate=predicate, batch_size=batch_size, threads=threads)
+        reader: pa.RecordBatchReader = require("pyarrow").RecordBatchReader.from_stream(stream)
+        return reader
+
+    def read_stripe(self, n: int, columns: Columns = None, *, predicate: Filter = None) -> pa.RecordBatch:
         """Read one stripe.
 
         Parameters
@@ -237,6 +274,8 @@ class ORCFile:
             Its number, from 0.
         columns
             The columns wanted, as in `read`.
+        predicate
+            Rows that are wanted, as in `read`.
 
         Returns
         -------
@@ -244,10 +283,13 @@ class ORCFile:
             The rows of the stripe.
 
         """
-        batch: pa.RecordBatch = require("pyarrow").record_batch(self._file.read_stripe(n, _names(columns)))
+        read = self._file.read_stripe(n, _names(columns), predicate=predicate)
+        batch: pa.RecordBatch = require("pyarrow").record_batch(read)
         return batch
 
-    def iter_batches(self, batch_size: int = 8192, columns: Columns = None) -> Iterator[pa.RecordBatch]:
+    def iter_batches(
+        self, batch_size: int = 8192, columns: Columns = None, *, predicate: Filter = None
+    ) -> Iterator[pa.RecordBatch]:
         """Read batch after batch; one stripe's bytes are in memory at a time.
 
         Parameters
@@ -256,6 +298,8 @@ class ORCFile:
             Rows of a batch, at the most; a batch ends with its stripe.
         columns
             The columns wanted, as in `read`.
+        predicate
+            Rows that are wanted, as in `read`.
 
         Yields
         ------
@@ -264,7 +308,7 @@ class ORCFile:
 
         """
         pyarrow = require("pyarrow")
-        batches = self._file.batches(_names(columns), batch_size=batch_size)
+        batches = self._file.batches(_names(columns), predicate=predicate, batch_size=batch_size)
         while (batch := batches.next_batch()) is not None:
             yield pyarrow.record_batch(batch)
 
@@ -299,7 +343,9 @@ class ORCFile:
         return f"<ORCFile {self.nrows} rows in {self.nstripes} stripes: {self.type_description}>"
 
 
-def read_table(source: Source, columns: Columns = None, *, use_threads: bool = True, **options: Any) -> pa.Table:
+def read_table(
+    source: Source, columns: Columns = None, *, predicate: Filter = None, use_threads: bool = True, **options: Any
+) -> pa.Table:
     """Read a whole ORC file.
 
     Parameters
@@ -308,8 +354,10 @@ def read_table(source: Source, columns: Columns = None, *, use_threads: bool = T
         A path, a URL, the bytes of the file, or a binary file.
     columns
         The columns wanted, as in `ORCFile.read`.
+    predicate
+        Rows that are wanted, as in `ORCFile.read`.
     use_threads
-        Read several stripes at a time.
+        Read several stripes, or parts of one, at a time.
     **options
         The options of `ORCFile`.
 
@@ -319,7 +367,7 @@ def read_table(source: Source, columns: Columns = None, *, use_threads: bool = T
         The rows.
 
     """
-    return ORCFile(source, **options).read(columns, use_threads=use_threads)
+    return ORCFile(source, **options).read(columns, predicate=predicate, use_threads=use_threads)
 
 
 def read_schema(source: Source, **options: Any) -> pa.Schema:
@@ -349,6 +397,10 @@ def _opened(source: Source) -> str | bytes:
     if isinstance(source, str | os.PathLike):
         return str(Path(source).absolute())
     return source.read()
+
+
+def _threads(use_threads: bool) -> int:
+    return (os.cpu_count() or 1) if use_threads else 1
 
 
 def _names(columns: Columns) -> list[str | int] | None:

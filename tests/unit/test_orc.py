@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 from pyarrow import orc as pyarrow_orc
@@ -307,3 +308,27 @@ def test_inspect_command():
     shown = run("orc", "inspect", path, "--runs")
     for text in ("stripe 0", "rows of an index entry", "DATA"):
         assert text in shown
+
+
+def test_predicates():
+    """What a predicate lets through is what a filter of all rows lets through, by every way to read."""
+    file = orc.ORCFile(named("prune_sorted"))
+    everything = file.read()
+    for predicate, kept in [
+        ("k >= 100 AND k < 103", pc.field("k").isin([100, 101, 102])),
+        ("k < -1000000", pc.field("k") < -1_000_000),
+        ("st.x IS NULL", pc.field("st", "x").is_null()),
+        (ice.expressions.parse("st.x > 5 OR n = 7"), (pc.field("st", "x") > 5) | (pc.field("n") == 7)),
+    ]:
+        expected = everything.filter(kept)
+        assert file.read(predicate=predicate) == expected
+        assert file.read(predicate=predicate, use_threads=False) == expected
+        for use_threads in (False, True):
+            assert file.to_reader(predicate=predicate, use_threads=use_threads).read_all() == expected
+        batches = file.iter_batches(100, predicate=predicate)
+        assert pa.Table.from_batches(batches, everything.schema) == expected
+        stripes = [file.read_stripe(number, predicate=predicate) for number in range(file.nstripes)]
+        assert pa.Table.from_batches(stripes, everything.schema).combine_chunks() == expected.combine_chunks()
+        assert file.read(["s"], predicate=predicate) == expected.select(["s"])
+    with pytest.raises(InvalidArgumentError, match="nothing"):
+        file.read(predicate="nothing = 1")

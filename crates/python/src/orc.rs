@@ -10,9 +10,11 @@ use bytes::Bytes;
 use icefield_orc::proto::{ColumnEncoding, CompressionKind, Message, Shown};
 use icefield_orc::stripe::{StreamPlace, StripeDirectory};
 use icefield_orc::{
-    ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Projection, ReadOptions, Reader,
-    Source, StringForm, StripeReader, TimeUnit, inspect,
+    ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
+    Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit, inspect,
 };
+use icefield_table::read::orc_ahead::read_ahead;
+use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -21,6 +23,8 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::expressions::ExpressionInput;
+use crate::scan::Reader;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
@@ -104,7 +108,7 @@ impl KeyProvider for PyKeys {
 /// An open file and how it is read.
 #[derive(Debug)]
 struct Opened {
-    reader: Reader<OrcSource>,
+    reader: Arc<OrcReader<OrcSource>>,
     name: Option<String>,
     keys: Option<Arc<PyKeys>>,
     arrow: ArrowOptions,
@@ -120,8 +124,19 @@ impl Opened {
         named(error, self.name.as_deref(), self.keys.as_deref())
     }
 
-    fn options(&self, columns: Option<Vec<Column>>) -> icefield_orc::Result<ReadOptions> {
-        let Some(columns) = columns else { return Ok(ReadOptions { arrow: self.arrow.clone(), ..Default::default() }) };
+    /// What to read: some columns, of the rows that a filter lets through.
+    fn options(&self, columns: Option<Vec<Column>>, filter: Option<ExpressionInput>) -> Result<ReadOptions> {
+        let projection = self.projection(columns).map_err(|error| self.named(error))?;
+        let mut options = ReadOptions { projection, arrow: self.arrow.clone(), ..ReadOptions::default() };
+        if let Some(filter) = filter {
+            let (predicate, filter) = orc_filter::filter(&filter.0, &self.file().schema, &self.arrow)?;
+            (options.predicate, options.filter) = (predicate, Some(filter));
+        }
+        Ok(options)
+    }
+
+    fn projection(&self, columns: Option<Vec<Column>>) -> icefield_orc::Result<Projection> {
+        let Some(columns) = columns else { return Ok(Projection::All) };
         let schema = &self.file().schema;
         let find = |column: Column| match column {
             Column::Index(index) => schema.children.get(index).map(|child| child.column).ok_or_else(|| {
@@ -133,12 +148,11 @@ impl Opened {
                 Projection::All => Ok(0),
             },
         };
-        let ids = columns.into_iter().map(find).collect::<icefield_orc::Result<_>>()?;
-        Ok(ReadOptions { projection: Projection::Columns(ids), arrow: self.arrow.clone(), ..Default::default() })
+        Ok(Projection::Columns(columns.into_iter().map(find).collect::<icefield_orc::Result<_>>()?))
     }
 
-    fn read_stripe(&self, stripe: usize, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {
-        let mut reader = self.reader.stripe(stripe, options)?;
+    fn read_piece(&self, piece: &Piece, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {
+        let mut reader = self.reader.piece(piece, options)?;
         let mut batches = Vec::new();
         while let Some(batch) = reader.next_batch()? {
             batches.push(batch);
@@ -146,22 +160,24 @@ impl Opened {
         Ok(batches)
     }
 
-    /// All rows; each thread takes the next stripe that nobody has.
+    /// All rows; each thread takes the next stripe, or part of one where there are few, that nobody has.
     fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
         let schema = self.reader.schema(&options)?;
-        let stripes = self.reader.stripes(&options)?;
+        let pieces = self.reader.pieces(&options, threads)?;
         let options = Arc::new(options);
-        let threads = threads.clamp(1, stripes.len().max(1));
+        let threads = threads.clamp(1, pieces.len().max(1));
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
-            while let Some(stripe) = stripes.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let batches = self.read_stripe(*stripe, &options);
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(piece) = pieces.get(number) else { break };
+                let batches = self.read_piece(piece, &options);
                 let failed = batches.is_err();
-                done.push((*stripe, batches));
+                done.push((number, batches));
                 if failed {
-                    // The others stop at their next stripe.
-                    next.store(stripes.len(), Ordering::Relaxed);
+                    // The others stop at their next piece.
+                    next.store(pieces.len(), Ordering::Relaxed);
                 }
             }
             done
@@ -178,7 +194,7 @@ impl Opened {
             }
             done
         });
-        done.sort_by_key(|(stripe, _)| *stripe);
+        done.sort_by_key(|(number, _)| *number);
         let batches = done.into_iter().map(|(_, batches)| batches).collect::<icefield_orc::Result<Vec<_>>>()?;
         Ok((schema, batches.into_iter().flatten().collect()))
     }
@@ -327,17 +343,17 @@ impl PyOrcFile {
         py.detach(|| {
             let (source, name) = source.open(&storage)?;
             let provider = keys.clone().map(|keys| keys as Arc<dyn KeyProvider>);
-            let reader = Reader::open_with(source, Limits::default(), provider)
+            let reader = OrcReader::open_with(source, Limits::default(), provider)
                 .map_err(|error| named(error, name.as_deref(), keys.as_deref()))?;
-            Ok(Self(Arc::new(Opened { reader, name, keys, arrow })))
+            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), name, keys, arrow })))
         })
     }
 
     /// The schema of the columns.
     #[pyo3(signature = (columns=None))]
     fn schema(&self, columns: Option<Vec<Column>>) -> Result<ArrowSchema> {
-        let options = self.0.options(columns)?;
-        Ok(ArrowSchema(self.0.reader.schema(&options)?))
+        let options = self.0.options(columns, None)?;
+        Ok(ArrowSchema(self.0.reader.schema(&options).map_err(|error| self.0.named(error))?))
     }
 
     /// The type of the rows as ORC writes it.
@@ -424,22 +440,34 @@ impl PyOrcFile {
     }
 
     /// All rows of some columns.
-    #[pyo3(signature = (columns=None, *, threads=1))]
-    fn read(&self, py: Python<'_>, columns: Option<Vec<Column>>, threads: usize) -> Result<ArrowTable> {
+    #[pyo3(signature = (columns=None, *, predicate=None, threads=1))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<Column>>,
+        predicate: Option<ExpressionInput>,
+        threads: usize,
+    ) -> Result<ArrowTable> {
         py.detach(|| {
-            let read = self.0.options(columns).and_then(|options| self.0.read(options, threads));
+            let read = self.0.read(self.0.options(columns, predicate)?, threads);
             let (schema, batches) = read.map_err(|error| self.0.named(error))?;
             Ok(ArrowTable { schema, batches })
         })
     }
 
     /// The rows of one stripe.
-    #[pyo3(signature = (stripe, columns=None))]
-    fn read_stripe(&self, py: Python<'_>, stripe: usize, columns: Option<Vec<Column>>) -> Result<ArrowArray> {
+    #[pyo3(signature = (stripe, columns=None, *, predicate=None))]
+    fn read_stripe(
+        &self,
+        py: Python<'_>,
+        stripe: usize,
+        columns: Option<Vec<Column>>,
+        predicate: Option<ExpressionInput>,
+    ) -> Result<ArrowArray> {
         py.detach(|| {
+            let options = Arc::new(self.0.options(columns, predicate)?);
             let read = || {
-                let options = Arc::new(self.0.options(columns)?);
-                let batches = self.0.read_stripe(stripe, &options)?;
+                let batches = self.0.read_piece(&Piece { stripe, rows: None }, &options)?;
                 let schema = self.0.reader.schema(&options)?;
                 match <[RecordBatch; 1]>::try_from(batches) {
                     Ok([only]) => Ok(only),
@@ -451,15 +479,41 @@ impl PyOrcFile {
     }
 
     /// The rows batch by batch; errors have their own classes.
-    #[pyo3(signature = (columns=None, *, batch_size=8192))]
-    fn batches(&self, py: Python<'_>, columns: Option<Vec<Column>>, batch_size: usize) -> Result<PyOrcBatches> {
-        Ok(PyOrcBatches(Mutex::new(py.detach(|| self.open_batches(columns, batch_size))?)))
+    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=8192))]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<Column>>,
+        predicate: Option<ExpressionInput>,
+        batch_size: usize,
+    ) -> Result<PyOrcBatches> {
+        let batches = py.detach(|| {
+            let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
+            Batches::open(&self.0, options).map_err(|error| self.0.named(error))
+        });
+        Ok(PyOrcBatches(Mutex::new(batches?)))
     }
 
-    /// The rows as a stream of Arrow's interface.
-    #[pyo3(signature = (columns=None, *, batch_size=8192))]
-    fn stream(&self, py: Python<'_>, columns: Option<Vec<Column>>, batch_size: usize) -> Result<ArrowStream> {
-        Ok(ArrowStream::new(Box::new(py.detach(|| self.open_batches(columns, batch_size))?)))
+    /// The rows as a stream of Arrow's interface; with `threads`, stripes are read ahead, several at a time.
+    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=8192, threads=1))]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<Column>>,
+        predicate: Option<ExpressionInput>,
+        batch_size: usize,
+        threads: usize,
+    ) -> Result<ArrowStream> {
+        py.detach(|| {
+            let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
+            if threads > 1 {
+                let name = self.0.name.as_deref().unwrap_or("(memory)").into();
+                let stream = read_ahead(&self.0.reader, &name, options, |_| true, threads)?;
+                return Ok(ArrowStream::new(Box::new(Reader(stream))));
+            }
+            let batches = Batches::open(&self.0, options).map_err(|error| self.0.named(error))?;
+            Ok(ArrowStream::new(Box::new(batches)))
+        })
     }
 
     /// Everything that the file says of itself, as JSON; with ``runs`` also what each stream is made of.
@@ -483,13 +537,6 @@ impl PyOrcFile {
     fn __repr__(&self) -> String {
         let file = self.0.file();
         format!("OrcFile({:?}, {} rows: {})", self.0.name, file.rows(), file.schema)
-    }
-}
-
-impl PyOrcFile {
-    fn open_batches(&self, columns: Option<Vec<Column>>, batch_size: usize) -> Result<Batches> {
-        let open = || Batches::open(&self.0, ReadOptions { batch_size, ..self.0.options(columns)? });
-        open().map_err(|error| self.0.named(error))
     }
 }
 

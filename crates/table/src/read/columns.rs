@@ -6,7 +6,7 @@
 
 use arrow_schema::{DataType, FieldRef, Fields};
 use icefield_format::types::arrow::field_id;
-use icefield_format::types::{Field, Type};
+use icefield_format::types::{Field, PrimitiveType, Type};
 use icefield_format::value::Value;
 
 use super::promote::{self, Promotion};
@@ -124,14 +124,24 @@ impl Rules<'_> {
                 let value = self.inner(&ty.value, value_target, value, &format!("{path}.value"))?;
                 Ok(Shape::Map(Box::new(key), Box::new(value)))
             }
-            (Type::Variant, DataType::Struct(_), DataType::Struct(parts)) => {
+            (Type::Variant, DataType::Struct(targets), DataType::Struct(parts)) => {
                 if parts.iter().any(|part| part.name() == "typed_value") {
                     return Err(Error::unsupported(format!(
                         "{}: column {path} is a shredded variant; reading those is not built yet",
                         self.path
                     )));
                 }
-                Ok(Shape::Keep)
+                if target.data_type() == found.data_type() {
+                    return Ok(Shape::Keep);
+                }
+                // ORC says of no column that it has no nulls.
+                let planned = targets.iter().map(|target| {
+                    let position = parts.iter().position(|part| part.name() == target.name());
+                    let position = position.ok_or_else(|| self.mismatch(path, field, found))?;
+                    let source = Source::File { position, shape: Shape::Keep };
+                    Ok(Planned { target: target.clone(), ty: PrimitiveType::Binary.into(), source })
+                });
+                Ok(Shape::Struct(planned.collect::<Result<_>>()?))
             }
             (Type::Primitive(_), wanted, found_type) if wanted == found_type => Ok(Shape::Keep),
             (Type::Primitive(_), wanted, _) => match promote::of_field(found, wanted) {

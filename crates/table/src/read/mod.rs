@@ -8,6 +8,8 @@ pub mod columns;
 pub mod constant;
 pub mod engine;
 pub mod orc;
+pub mod orc_ahead;
+pub mod orc_filter;
 pub mod orc_predicate;
 pub mod parquet;
 pub mod promote;

@@ -16,16 +16,21 @@ use icefield_orc::{
 };
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
+use super::orc_ahead::read_ahead;
 use super::parquet::RowTest;
+use super::stream::TaskBatches;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
+
+/// Files of fewer rows are read by one thread: other files are read beside them.
+const FEW_ROWS: u64 = 1 << 16;
 
 /// Attribute of a column's field id.
 const ID: &str = "iceberg.id";
 
 /// An ORC file whose tail was read.
 pub struct OrcFile {
-    reader: Reader<Stored>,
+    reader: Arc<Reader<Stored>>,
     path: Arc<str>,
     arrow: ArrowOptions,
 }
@@ -42,6 +47,8 @@ pub struct OrcRequest {
     pub predicate: Option<Predicate>,
     /// Drops rows; it sees its columns before others are decoded.
     pub filter: Option<OrcFilter>,
+    /// Stripes, or parts of them, that are read at a time.
+    pub threads: usize,
 }
 
 /// A test of rows that sees a batch of its own leaves; null counts as no.
@@ -99,7 +106,7 @@ impl OrcFile {
         let reader = Reader::open(source).map_err(|error| convert(&path, error))?;
         // A value that the table's type cannot hold is corrupt: it must not read as null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
-        Ok(Self { reader, path, arrow })
+        Ok(Self { reader: Arc::new(reader), path, arrow })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -125,7 +132,7 @@ impl OrcFile {
     }
 
     /// The batches wanted.
-    pub fn batches(self, request: OrcRequest) -> Result<OrcBatches> {
+    pub fn batches(self, request: OrcRequest) -> Result<TaskBatches> {
         let mut columns = Vec::new();
         collect_leaves(&self.reader.metadata().schema, &mut columns);
         let ids = |leaves: &[usize]| leaves.iter().filter_map(|leaf| columns.get(*leaf).copied()).collect::<Vec<_>>();
@@ -140,27 +147,32 @@ impl OrcFile {
             arrow: self.arrow.clone(),
             ..ReadOptions::default()
         };
-        let all = self.reader.stripes(&options).map_err(|error| convert(&self.path, error))?;
         let (start, length) = request.range;
-        let starts_inside = |index: &usize| {
-            let stripe = self.reader.metadata().footer.stripes.get(*index);
+        let starts_inside = |index: usize| {
+            let stripe = self.reader.metadata().footer.stripes.get(index);
             let offset = stripe.and_then(|stripe| stripe.offset).unwrap_or(0);
             offset >= start && offset < start.saturating_add(length)
         };
-        let stripes: Vec<usize> = all.into_iter().filter(starts_inside).collect();
-        Ok(OrcBatches { file: self, options: Arc::new(options), stripes: stripes.into_iter(), current: None })
+        if request.threads > 1 && self.reader.metadata().rows() >= FEW_ROWS {
+            return Ok(Box::new(read_ahead(&self.reader, &self.path, options, starts_inside, request.threads)?));
+        }
+        let all = self.reader.stripes(&options).map_err(|error| convert(&self.path, error))?;
+        let stripes: Vec<usize> = all.into_iter().filter(|index| starts_inside(*index)).collect();
+        let (options, stripes) = (Arc::new(options), stripes.into_iter());
+        Ok(Box::new(OneByOne { reader: self.reader, path: self.path, options, stripes, current: None }))
     }
 }
 
-/// The batches of a file.
-pub struct OrcBatches {
-    file: OrcFile,
+/// The batches of a file, read by one thread.
+struct OneByOne {
+    reader: Arc<Reader<Stored>>,
+    path: Arc<str>,
     options: Arc<ReadOptions>,
     stripes: std::vec::IntoIter<usize>,
     current: Option<StripeReader>,
 }
 
-impl OrcBatches {
+impl OneByOne {
     fn step(&mut self) -> icefield_orc::Result<Option<RecordBatch>> {
         loop {
             if let Some(stripe) = &mut self.current
@@ -169,12 +181,12 @@ impl OrcBatches {
                 return Ok(Some(batch));
             }
             let Some(next) = self.stripes.next() else { return Ok(None) };
-            self.current = Some(self.file.reader.stripe(next, &self.options)?);
+            self.current = Some(self.reader.stripe(next, &self.options)?);
         }
     }
 }
 
-impl Iterator for OrcBatches {
+impl Iterator for OneByOne {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -182,7 +194,7 @@ impl Iterator for OrcBatches {
         if next.is_err() {
             (self.stripes, self.current) = (Vec::new().into_iter(), None);
         }
-        Some(next.map_err(|error| convert(&self.file.path, error)))
+        Some(next.map_err(|error| convert(&self.path, error)))
     }
 }
 
@@ -233,7 +245,8 @@ fn nanosecond_columns(field: &FieldRef, node: &TypeDescription, schema: &Schema,
     }
 }
 
-fn convert(path: &str, error: icefield_orc::Error) -> Error {
+/// The error of a file's reader as one of this crate, with the file.
+pub fn convert(path: &str, error: icefield_orc::Error) -> Error {
     use icefield_orc::Error as Orc;
     match error {
         Orc::Unsupported(message) => Error::unsupported(format!("{path}: {message}")),

@@ -40,12 +40,17 @@ impl BatchStream {
     pub fn new(schema: SchemaRef, tasks: Vec<OpenTask>, limit: Option<usize>) -> Self {
         // A limit is mostly small: reading ahead would be wasted.
         let width = if limit.is_some() { 1 } else { runtime::threads() };
+        Self { rows_left: limit, ..Self::with_threads(schema, tasks, width) }
+    }
+
+    /// Reads `tasks` in order, so many at a time.
+    pub fn with_threads(schema: SchemaRef, tasks: Vec<OpenTask>, threads: usize) -> Self {
         Self {
             schema,
             tasks: tasks.into(),
             under_way: VecDeque::new(),
-            width,
-            rows_left: limit,
+            width: threads.max(1),
+            rows_left: None,
             failed: false,
             engine: None,
         }

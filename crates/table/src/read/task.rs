@@ -24,6 +24,7 @@ use super::stream::{BatchStream, OpenTask, TaskBatches};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::plan::split::Piece;
+use crate::runtime;
 use crate::storage::Storage;
 
 /// Rows of a batch, at the most.
@@ -103,7 +104,7 @@ impl FilePart {
         })
     }
 
-    fn open(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
+    fn open(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef, threads: usize) -> Result<TaskBatches> {
         if self.deletes > 0 {
             return Err(Error::unsupported(format!(
                 "{}: {} delete files apply to it; reading files with deletes is not built yet",
@@ -112,7 +113,7 @@ impl FilePart {
         }
         match self.format.as_str() {
             "parquet" => self.open_parquet(storage, wanted, output),
-            "orc" => self.open_orc(storage, wanted, output),
+            "orc" => self.open_orc(storage, wanted, output, threads),
             other => Err(Error::unsupported(format!("{}: reading {other} data files is not built yet", self.path))),
         }
     }
@@ -137,7 +138,7 @@ impl FilePart {
 
 impl FilePart {
     /// Reads an ORC part: what the file's statistics and filters rule out is skipped, then rows are tested.
-    fn open_orc(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef) -> Result<TaskBatches> {
+    fn open_orc(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef, threads: usize) -> Result<TaskBatches> {
         let mut file = OrcFile::open(storage, &self.path, self.size)?;
         file.take_units(&wanted.with_ids(&file.fields()), &wanted.schema);
         let stored = file.fields();
@@ -152,6 +153,7 @@ impl FilePart {
             batch_rows: BATCH_ROWS,
             predicate,
             filter: None,
+            threads,
         };
         let residual = self.residual.rewrite_not();
         if residual == Expression::True || tests_whole_columns(&residual, &fields) {
@@ -258,9 +260,11 @@ impl ReadTask {
     /// The rows of the task, part after part.
     pub fn batches(self, storage: &Storage, limit: Option<usize>) -> Result<BatchStream> {
         let output = self.wanted.arrow()?;
+        // A limit is mostly small: reading ahead would be wasted.
+        let threads = if limit.is_some() { 1 } else { runtime::threads() };
         let open = |part: FilePart| -> OpenTask {
             let (storage, wanted, output) = (storage.clone(), self.wanted.clone(), output.clone());
-            Box::new(move || part.open(&storage, &wanted, &output))
+            Box::new(move || part.open(&storage, &wanted, &output, threads))
         };
         let parts = self.parts.into_iter().map(open).collect();
         Ok(BatchStream::new(output, parts, limit))

@@ -1,0 +1,78 @@
+//! Filters of a lone ORC file, that belongs to no table: its columns are called by their names.
+
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::{Fields, Schema as ArrowSchema};
+use icefield_format::expr::{BoundExpr, Expr};
+use icefield_format::types::arrow::{FromArrow, ToArrow, with_mapped_ids};
+use icefield_format::types::{NameMapping, Schema};
+use icefield_orc::{ArrowOptions, Kind, Predicate, RowFilter, TypeDescription};
+
+use super::columns::Rules;
+use super::orc_predicate;
+use super::reshape::Reshape;
+use crate::error::{Error, Result};
+
+/// The version that has all types.
+const NEWEST: u8 = 3;
+
+/// Tests whole rows of a file.
+#[derive(Debug)]
+struct ByName {
+    columns: Vec<u32>,
+    reshape: Reshape,
+    filter: BoundExpr,
+}
+
+impl RowFilter for ByName {
+    fn columns(&self) -> Vec<u32> {
+        self.columns.clone()
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> icefield_orc::Result<BooleanArray> {
+        let found = self.reshape.apply(batch).and_then(|batch| Ok(self.filter.evaluate(&batch)?));
+        found.map_err(|error| icefield_orc::Error::Invalid(error.to_string()))
+    }
+}
+
+/// What of a file a filter lets through: a predicate that skips stripes and row groups, and a test of rows.
+///
+/// `file` is the schema of the whole file, `arrow` says how its types become Arrow's.
+///
+/// # Errors
+///
+/// Columns that the file lacks, or that are of no type that can be compared: a union, a root that is no struct.
+pub fn filter(
+    expr: &Expr,
+    file: &TypeDescription,
+    arrow: &ArrowOptions,
+) -> Result<(Option<Predicate>, Arc<dyn RowFilter>)> {
+    if file.kind != Kind::Struct {
+        return Err(Error::unsupported(format!("a filter of rows that are no struct: {file}")));
+    }
+    let schema = file.to_arrow(arrow);
+    let asked = |name: &str| {
+        expr.predicates().any(|predicate| {
+            let rest = predicate.term.name.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let tops = schema.fields().iter().zip(&file.children).filter(|(field, _)| asked(field.name()));
+    let (fields, nodes): (Vec<_>, Vec<_>) = tops.unzip();
+    let fields: Fields = fields.into_iter().cloned().collect();
+    let types = Schema::from_arrow(&ArrowSchema::new(fields.clone()), &FromArrow::for_version(NEWEST))?;
+    let filter = expr.bind(&types, true)?;
+    let fields = with_mapped_ids(&fields, &NameMapping::of_schema(&types)?);
+    let root = TypeDescription {
+        names: fields.iter().map(|field| field.name().clone()).collect(),
+        children: nodes.iter().map(|node| (*node).clone()).collect(),
+        ..TypeDescription::leaf(Kind::Struct)
+    };
+    let predicate = orc_predicate::predicate(&filter, &orc_predicate::columns(&fields, &root, false));
+    let target = Arc::new(types.to_arrow(&ToArrow::default())?);
+    let wanted: Vec<_> = types.fields().iter().cloned().zip(target.fields().iter().cloned()).collect();
+    let planned = Rules { path: "", constants: &() }.plan(&wanted, &fields)?;
+    let columns = nodes.iter().map(|node| node.column).collect();
+    Ok((predicate, Arc::new(ByName { columns, reshape: Reshape::new("", target, planned), filter })))
+}
