@@ -11,6 +11,9 @@ pub struct Limits {
     pub block_ratio: usize,
     /// Bytes of all blocks of one Avro file after decompression. Below 2^31, so that 32-bit Arrow offsets reach.
     pub avro_bytes: usize,
+    /// Bytes of the values that one Avro file becomes, roughly: small records of few bytes become many columns. What is
+    /// read last may go beyond it by eight times [`Limits::block_bytes`].
+    pub decoded_bytes: usize,
     /// Depth of JSON values, Avro schemas and expressions.
     pub depth: usize,
     /// Depth of nested types. Each struct takes three levels of JSON, so that this is what a JSON parser's 128 leave room
@@ -29,6 +32,7 @@ impl Default for Limits {
             block_bytes: 1 << 28,
             block_ratio: 1 << 12,
             avro_bytes: 1 << 30,
+            decoded_bytes: 1 << 31,
             depth: 128,
             type_depth: 40,
             fields: 100_000,

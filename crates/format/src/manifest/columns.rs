@@ -118,6 +118,11 @@ impl<T: ArrowPrimitiveType> Lists<T> {
         self.values.truncate(self.offsets.last().map_or(0, |offset| offset.as_usize()));
     }
 
+    /// Bytes of the values.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self.values.as_slice())
+    }
+
     pub(super) fn finish(mut self, item: FieldRef) -> ListArray {
         let values = PrimitiveArray::<T>::new(ScalarBuffer::from(self.values), None);
         ListArray::new(item, offsets(self.offsets), Arc::new(values), self.valid.finish())

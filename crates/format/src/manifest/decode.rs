@@ -57,6 +57,13 @@ impl Inherited {
     }
 }
 
+/// Bytes that the columns take for an entry, beside its texts, lists and maps: most of them are numbers that may be null.
+const ENTRY_BYTES: usize = 160;
+/// Bytes of a partition value, in the tuples and in the entries.
+const PARTITION_VALUE_BYTES: usize = 16;
+/// Entries after which the size of the columns is looked at.
+const LOOK_EVERY: u64 = 256;
+
 /// What one entry holds beside its lists, maps and partition.
 #[derive(Debug, Default)]
 struct Row<'b> {
@@ -193,6 +200,16 @@ impl Columns {
         }
     }
 
+    /// Bytes that were decoded so far, beside texts, which are no longer than the block that they stand in.
+    fn bytes(&self) -> usize {
+        let metrics: usize = self.metrics.iter().flatten().map(MetricColumn::bytes).sum();
+        let tuple = self.tuples.columns.len().saturating_mul(PARTITION_VALUE_BYTES);
+        let rows = self.tuple_of.len().saturating_mul(ENTRY_BYTES.saturating_add(tuple));
+        let tuples = self.tuples.count.saturating_mul(tuple.saturating_add(ENTRY_BYTES));
+        let lists = self.split_offsets.bytes() + self.equality_ids.bytes();
+        rows.saturating_add(tuples).saturating_add(metrics).saturating_add(lists)
+    }
+
     /// Forgets the row in the making.
     fn take_back(&mut self) {
         self.split_offsets.take_back();
@@ -316,6 +333,7 @@ pub(super) struct Decoder<'a> {
     inherited: Option<Inherited>,
     filter: Option<&'a PartitionFilter<'a>>,
     columns: Columns,
+    most_bytes: usize,
     position: i64,
     /// The step that the walk is at, for errors.
     at: usize,
@@ -339,6 +357,7 @@ impl<'a> Decoder<'a> {
             inherited,
             filter: options.partition_filter,
             columns,
+            most_bytes: usize::MAX,
             position: 0,
             at: 0,
         }
@@ -346,6 +365,7 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn run(mut self, container: &Container<'_>, limits: &Limits) -> Result<Columns> {
         let mut decompressor = Decompressor::new(container.codec, limits);
+        self.most_bytes = limits.decoded_bytes;
         for (number, block) in container.blocks().enumerate() {
             let block = block?;
             self.block(number, block, decompressor.run(block.data, block.offset)?)?;
@@ -360,6 +380,10 @@ impl<'a> Decoder<'a> {
         }
         let mut cursor = Cursor::new(data);
         for entry in 0..block.count {
+            if entry % LOOK_EVERY == 0 && self.columns.bytes() > self.most_bytes {
+                let message = format!("decodes to more than the {} bytes that the limits allow", self.most_bytes);
+                return Err(Error::corrupt_at(format!("manifest block {number}, entry {entry}"), block.offset, message));
+            }
             self.entry(&mut cursor).map_err(|stop| match stop {
                 Stop::Filter(error) => error,
                 Stop::Fault(fault) => {

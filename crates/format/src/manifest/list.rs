@@ -112,9 +112,9 @@ impl ManifestFile {
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
     let container = Container::open(bytes)?;
     let schema = container.schema(limits)?;
-    let steps = Steps::compile(&schema)?;
+    let steps = Steps::compile(&schema, limits)?;
     let mut decompressor = Decompressor::new(container.codec, limits);
-    let mut manifests = Vec::new();
+    let (mut manifests, mut bytes) = (Vec::new(), 0usize);
     for (number, block) in container.blocks().enumerate() {
         let block = block?;
         let place = |entry: u64, field: &str| format!("manifest list block {number}, manifest {entry}, {field}");
@@ -128,7 +128,14 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
             let mut at = "end";
             let manifest = steps.manifest(&mut cursor, &mut at);
             let offset = (data.len() - cursor.rest().len()) as u64;
-            manifests.push(manifest.map_err(|fault| fault.at(place(entry, at), offset))?);
+            let manifest = manifest.map_err(|fault| fault.at(place(entry, at), offset))?;
+            let summaries = manifest.partitions.as_ref().map_or(0, Vec::len);
+            bytes += size_of::<ManifestFile>() + summaries * size_of::<FieldSummary>();
+            if bytes > limits.decoded_bytes {
+                let message = format!("decodes to more than the {} bytes that the limits allow", limits.decoded_bytes);
+                return Err(Error::corrupt_at(place(entry, at), offset, message));
+            }
+            manifests.push(manifest);
         }
         if !cursor.is_empty() {
             let message = format!("{} bytes are left after its last manifest", cursor.rest().len());
@@ -232,19 +239,25 @@ impl<'b> Value<'b> {
 struct Steps {
     steps: Vec<Step>,
     min_bytes: u64,
+    /// Summaries of one manifest, at the most: a spec has no more fields than a schema may have.
+    most_summaries: usize,
 }
 
 impl Steps {
-    fn compile(schema: &Schema) -> Result<Self> {
+    fn compile(schema: &Schema, limits: &Limits) -> Result<Self> {
         let Schema::Record(record) = schema else { return Err(unexpected("manifest_file", schema, "a record")) };
-        Ok(Self { steps: steps(record, &MANIFEST)?, min_bytes: Skip::of(schema).min_bytes().max(1) })
+        Ok(Self {
+            steps: steps(record, &MANIFEST)?,
+            min_bytes: Skip::of(schema).min_bytes().max(1),
+            most_summaries: limits.fields,
+        })
     }
 
     fn manifest(&self, cursor: &mut Cursor<'_>, at: &mut &'static str) -> Result<ManifestFile, Fault> {
         let mut file = ManifestFile::default();
         for step in &self.steps {
             *at = step.name;
-            let value = step.read(cursor)?;
+            let value = step.read(cursor, self.most_summaries)?;
             match step.id {
                 id if id == fields::PATH.id => {
                     let path = Value::required(value.bytes())?;
@@ -324,7 +337,7 @@ fn steps(record: &RecordSchema, known: &[(Known, Kind, bool)]) -> Result<Vec<Ste
 }
 
 impl Step {
-    fn read<'b>(&self, cursor: &mut Cursor<'b>) -> Result<Value<'b>, Fault> {
+    fn read<'b>(&self, cursor: &mut Cursor<'b>, most_summaries: usize) -> Result<Value<'b>, Fault> {
         if self.id < 0 {
             return self.skip.run(cursor).map(|()| Value::None);
         }
@@ -332,25 +345,27 @@ impl Step {
             return Ok(Value::None);
         }
         match &self.skip {
-            _ if !self.summary.is_empty() => self.summaries(cursor).map(Value::Summaries),
+            _ if !self.summary.is_empty() => self.summaries(cursor, most_summaries).map(Value::Summaries),
             Skip::Varints(_) => cursor.long().map(Value::Number),
             Skip::Prefixed => cursor.bytes().map(Value::Bytes),
             _ => cursor.boolean().map(Value::Boolean),
         }
     }
 
-    fn summaries(&self, cursor: &mut Cursor<'_>) -> Result<Vec<FieldSummary>, Fault> {
+    fn summaries(&self, cursor: &mut Cursor<'_>, most: usize) -> Result<Vec<FieldSummary>, Fault> {
         let mut summaries = Vec::new();
         loop {
             let (count, _) = cursor.items()?;
             if count == 0 {
                 return Ok(summaries);
             }
-            // Each has a boolean at least, so a count beyond the input ends in a fault.
+            if count > (most - summaries.len()) as u64 {
+                return Err(Fault::TooLong);
+            }
             for _ in 0..count {
                 let mut summary = FieldSummary::default();
                 for step in &self.summary {
-                    let value = step.read(cursor)?;
+                    let value = step.read(cursor, 0)?;
                     match (step.id, value) {
                         (id, Value::Boolean(value)) if id == fields::CONTAINS_NULL.id => summary.contains_null = value,
                         (id, Value::Boolean(value)) if id == fields::CONTAINS_NAN.id => {

@@ -438,6 +438,15 @@ impl MetricColumn {
         self.truncate(pairs);
     }
 
+    /// Bytes of the pairs.
+    pub(super) fn bytes(&self) -> usize {
+        let value = match self.values {
+            Values::Counts(_) => size_of::<i64>(),
+            Values::Bounds(_) => size_of::<i32>(),
+        };
+        self.keys.len() * (size_of::<i32>() + value)
+    }
+
     fn truncate(&mut self, pairs: usize) {
         self.keys.truncate(pairs);
         match &mut self.values {

@@ -1,0 +1,10 @@
+//! Planning over tables made for tests: which deletes are linked, what the cache may change, what a stream may take.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
+
+mod cache;
+mod counts;
+mod damage;
+mod links;
+mod streams;
+mod world;
