@@ -90,6 +90,12 @@ $(STAMPS)/azurite: | $(STAMPS)/environment
 		echo "    left out: npm could not install it"; fi
 	@touch $@
 
+# Planners that the bench of planning runs beside us, where they install.
+$(STAMPS)/planners: requirements/planners.txt $(STAMPS)/environment
+	$(call say,planners beside which plans are timed)
+	@$(BIN)/python -m pip install -q -r requirements/planners.txt || echo "    left out: $$(grep -v '^#' requirements/planners.txt) did not install"
+	@touch $@
+
 # --- what people run ---
 
 demo: $(STAMPS)/extension $(STAMPS)/java
@@ -152,7 +158,8 @@ format: $(STAMPS)/lint
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 
 WHAT ?= $(filter-out side_by_side,$(notdir $(basename $(wildcard benches/*.py))))
-bench: $(STAMPS)/release $(STAMPS)/java $(if $(filter spark,$(WHAT)),$(JAVA_VENV)/installed)
+bench: $(STAMPS)/release $(STAMPS)/java $(if $(filter spark plan,$(WHAT)),$(JAVA_VENV)/installed) \
+		$(if $(filter plan,$(WHAT)),$(STAMPS)/planners)
 	@for what in $(WHAT); do $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(BIN)/python benches/$$what.py; done
 
 FUZZ_SECONDS ?= 60

@@ -1,5 +1,6 @@
 //! Which files may hold matching rows, by their metrics ("Scan Planning": inclusive evaluation).
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use arrow_buffer::BooleanBuffer;
@@ -9,9 +10,10 @@ use crate::value::Value;
 
 use super::bind::BoundPredicate;
 use super::datum::Datum;
+use super::files::Judge;
 use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
-use super::{BoundExpr, mask};
+use super::BoundExpr;
 
 /// Says of files whether any of their rows may match: where it says no, none does.
 #[derive(Debug, Clone)]
@@ -32,35 +34,24 @@ impl InclusiveMetrics {
 
     /// Whether a row of the file may match.
     pub fn might_match(&self, file: &impl FileStatistics) -> bool {
-        let record_count = file.record_count();
-        // A file of an old import may not know its count of rows.
-        record_count < 0
-            || record_count > 0
-                && mask::decide(&self.0, &|predicate| {
-                    let field = file.field(predicate.term.reference.id);
-                    might_match(predicate, &TermStatistics { term: &predicate.term, field, record_count })
-                })
+        JUDGE.file(&self.0, file)
     }
 
     /// For each of many files, whether a row of it may match.
     pub fn evaluate(&self, files: &StatisticsColumns) -> Result<BooleanBuffer> {
-        let records = files.record_counts();
-        let count = |row: usize| records.get(row).copied().unwrap_or(-1);
-        let mask = mask::evaluate(&self.0, files.len(), &mut |predicate| {
-            let field = files.of_field(predicate.term.reference.id);
-            Ok(BooleanBuffer::collect_bool(files.len(), |row| {
-                might_match(
-                    predicate,
-                    &TermStatistics { term: &predicate.term, field: field(row), record_count: count(row) },
-                )
-            }))
-        })?;
-        if records.iter().all(|count| *count > 0) {
-            return Ok(mask);
-        }
-        Ok(BooleanBuffer::collect_bool(files.len(), |row| count(row) < 0 || count(row) > 0 && mask.value(row)))
+        JUDGE.files(&self.0, files)
     }
 }
+
+const JUDGE: Judge = Judge {
+    of_metrics: might_match,
+    of_count: |rows| match rows {
+        0 => Some(false),
+        // A file of an old import may not know its count of rows.
+        ..0 => Some(true),
+        _ => None,
+    },
+};
 
 fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
     let plain = predicate.term.transform.is_none();
@@ -99,21 +90,14 @@ fn has_values(statistics: &TermStatistics<'_>) -> bool {
     !statistics.contains_nulls_only() && !statistics.contains_nans_only()
 }
 
-/// A lower bound that is NaN says nothing: some writers of ORC give it where NaN was met first.
 fn might_compare(statistics: &TermStatistics<'_>, comparison: Comparison, literal: Datum<'_>) -> bool {
-    statistics.with_bounds(|lower, upper| {
-        let lower = lower.filter(|lower| !lower.is_nan()).map(|lower| lower.order(literal));
-        let upper = upper.map(|upper| upper.order(literal));
-        match comparison {
-            Comparison::Lt => lower.is_none_or(std::cmp::Ordering::is_lt),
-            Comparison::LtEq => lower.is_none_or(std::cmp::Ordering::is_le),
-            Comparison::Gt => upper.is_none_or(std::cmp::Ordering::is_gt),
-            Comparison::GtEq => upper.is_none_or(std::cmp::Ordering::is_ge),
-            Comparison::Eq => {
-                lower.is_none_or(std::cmp::Ordering::is_le) && upper.is_none_or(std::cmp::Ordering::is_ge)
-            }
-            Comparison::NotEq => true,
-        }
+    statistics.with_order(literal, |lower, upper| match comparison {
+        Comparison::Lt => lower.is_none_or(Ordering::is_lt),
+        Comparison::LtEq => lower.is_none_or(Ordering::is_le),
+        Comparison::Gt => upper.is_none_or(Ordering::is_gt),
+        Comparison::GtEq => upper.is_none_or(Ordering::is_ge),
+        Comparison::Eq => lower.is_none_or(Ordering::is_le) && upper.is_none_or(Ordering::is_ge),
+        Comparison::NotEq => true,
     })
 }
 

@@ -8,6 +8,7 @@ mod bind;
 mod compare;
 mod convert;
 mod datum;
+mod files;
 mod json;
 mod lexer;
 mod literal;

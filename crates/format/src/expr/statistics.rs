@@ -1,5 +1,6 @@
 //! What a manifest says of the columns of a data file ("Data File Fields": counts and bounds by field id).
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use arrow_array::cast::AsArray;
@@ -211,6 +212,19 @@ impl TermStatistics<'_> {
 
     pub(super) fn contains_nans_only(&self) -> bool {
         self.field.nan_count.is_some() && self.field.nan_count == self.field.value_count
+    }
+
+    /// How the term's bounds lie to a literal. A lower bound that is NaN says nothing: some writers of ORC give it where
+    /// NaN was met first.
+    pub(super) fn with_order(
+        &self,
+        literal: Datum<'_>,
+        ask: impl FnOnce(Option<Ordering>, Option<Ordering>) -> bool,
+    ) -> bool {
+        self.with_bounds(|lower, upper| {
+            let lower = lower.filter(|lower| !lower.is_nan()).map(|lower| lower.order(literal));
+            ask(lower, upper.map(|upper| upper.order(literal)))
+        })
     }
 
     /// The term's bounds, or none where they are not known or say nothing.

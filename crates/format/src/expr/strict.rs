@@ -1,5 +1,7 @@
 //! Files all of whose rows match, by their metrics ("Scan Planning": strict evaluation).
 
+use std::cmp::Ordering;
+
 use arrow_buffer::BooleanBuffer;
 
 use crate::error::Result;
@@ -8,10 +10,11 @@ use crate::value::Value;
 
 use super::bind::BoundPredicate;
 use super::datum::Datum;
+use super::files::Judge;
 use super::metrics::all_start_with;
 use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
-use super::{BoundExpr, mask};
+use super::BoundExpr;
 
 /// Says of files whether all of their rows match: where it says yes, all do.
 ///
@@ -29,30 +32,16 @@ impl StrictMetrics {
 
     /// Whether every row of the file matches.
     pub fn must_match(&self, file: &impl FileStatistics) -> bool {
-        let record_count = file.record_count();
-        record_count == 0
-            || mask::decide(&self.0, &|predicate| {
-                let field = file.field(predicate.term.reference.id);
-                must_match(predicate, &TermStatistics { term: &predicate.term, field, record_count })
-            })
+        JUDGE.file(&self.0, file)
     }
 
     /// For each of many files, whether every row of it matches.
     pub fn evaluate(&self, files: &StatisticsColumns) -> Result<BooleanBuffer> {
-        let records = files.record_counts();
-        let count = |row: usize| records.get(row).copied().unwrap_or(-1);
-        let mask = mask::evaluate(&self.0, files.len(), &mut |predicate| {
-            let field = files.of_field(predicate.term.reference.id);
-            Ok(BooleanBuffer::collect_bool(files.len(), |row| {
-                must_match(
-                    predicate,
-                    &TermStatistics { term: &predicate.term, field: field(row), record_count: count(row) },
-                )
-            }))
-        })?;
-        Ok(BooleanBuffer::collect_bool(files.len(), |row| count(row) == 0 || mask.value(row)))
+        JUDGE.files(&self.0, files)
     }
 }
+
+const JUDGE: Judge = Judge { of_metrics: must_match, of_count: |rows| (rows == 0).then_some(true) };
 
 fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
     let reference = &predicate.term.reference;
@@ -110,20 +99,13 @@ fn only_values(statistics: &TermStatistics<'_>) -> bool {
 }
 
 fn must_compare(statistics: &TermStatistics<'_>, comparison: Comparison, literal: Datum<'_>) -> bool {
-    statistics.with_bounds(|lower, upper| {
-        // NaN as a lower bound says nothing, see the inclusive evaluator.
-        let lower = lower.filter(|lower| !lower.is_nan()).map(|lower| lower.order(literal));
-        let upper = upper.map(|upper| upper.order(literal));
-        match comparison {
-            Comparison::Lt => upper.is_some_and(std::cmp::Ordering::is_lt),
-            Comparison::LtEq => upper.is_some_and(std::cmp::Ordering::is_le),
-            Comparison::Gt => lower.is_some_and(std::cmp::Ordering::is_gt),
-            Comparison::GtEq => lower.is_some_and(std::cmp::Ordering::is_ge),
-            Comparison::Eq => {
-                lower.is_some_and(std::cmp::Ordering::is_eq) && upper.is_some_and(std::cmp::Ordering::is_eq)
-            }
-            Comparison::NotEq => false,
-        }
+    statistics.with_order(literal, |lower, upper| match comparison {
+        Comparison::Lt => upper.is_some_and(Ordering::is_lt),
+        Comparison::LtEq => upper.is_some_and(Ordering::is_le),
+        Comparison::Gt => lower.is_some_and(Ordering::is_gt),
+        Comparison::GtEq => lower.is_some_and(Ordering::is_ge),
+        Comparison::Eq => lower.is_some_and(Ordering::is_eq) && upper.is_some_and(Ordering::is_eq),
+        Comparison::NotEq => false,
     })
 }
 

@@ -15,11 +15,13 @@ use crate::value::Value;
 use crate::{Error, Limits, Result};
 
 use super::columns::{Lists, Numbers, Strings, item};
-use super::entries::{Entries, ManifestHeader, PartitionFilter, ReadOptions, Tally};
+use super::entry_columns::{Entries, ManifestHeader, Tally};
 use super::list::ManifestFile;
-use super::metrics::{Metric, MetricColumn, Metrics};
+use super::metrics::MetricColumn;
+use super::options::{PartitionFilter, ReadOptions};
 use super::partition::{self, FixedForm, PartitionColumn, PartitionSteps};
 use super::steps::{ListField, NumberField, Step, Steps, TextField};
+use super::wanted::{Metric, Metrics};
 use super::{FileContent, ManifestContent, Status};
 
 /// What a manifest list hands down to the entries of a manifest ("Manifest Inheritance", "First Row ID Inheritance").

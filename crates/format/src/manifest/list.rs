@@ -5,7 +5,7 @@ use crate::{Error, Limits, Result};
 
 use super::ManifestContent;
 use super::fields::{Known, list as fields};
-use super::steps::{Presence, reduce, unexpected};
+use super::presence::{PLACE, Presence, reduce, unexpected};
 
 /// A manifest, as a manifest list describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -299,7 +299,7 @@ fn steps(record: &RecordSchema, known: &[(Known, Kind, bool)]) -> Result<Vec<Ste
             Some((index, _)) => found.push((index, field.id, name, *kind)),
             None if *required => {
                 return Err(Error::corrupt(
-                    super::steps::PLACE,
+                    PLACE,
                     format!("required field {name} (id {}) is missing", field.id),
                 ));
             }

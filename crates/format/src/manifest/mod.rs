@@ -9,18 +9,23 @@ mod columns;
 pub mod data_file;
 mod decode;
 pub mod entries;
+mod entry_columns;
 pub mod fields;
 pub mod list;
 mod metrics;
+mod options;
 mod partition;
+mod presence;
 mod steps;
+mod wanted;
 pub mod write;
 
 pub use data_file::{DataFile, ManifestEntry};
 pub use entries::{Entries, ReadOptions, Reader, Tally};
 pub use list::{FieldSummary, ManifestFile};
-pub use metrics::{FieldIds, MetricMap, Metrics};
+pub use metrics::MetricMap;
 pub use partition::arrow_fields as partition_fields;
+pub use wanted::{FieldIds, Metrics};
 
 use std::fmt;
 

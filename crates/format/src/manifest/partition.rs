@@ -21,7 +21,7 @@ use crate::value::Value;
 use crate::{Error, Result};
 
 use super::columns::{Numbers, Strings};
-use super::steps::{Presence, reduce, unexpected};
+use super::presence::{Presence, reduce, unexpected};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Bytes of one column of fixed values, nulls included.

@@ -1,51 +1,14 @@
 //! The steps that walk one manifest entry, compiled from the writer's schema and from what the reader wants.
 
-use crate::avro::{Cursor, Fault, RecordSchema, Schema, Skip};
+use crate::avro::{RecordSchema, Schema, Skip};
 use crate::types::StructType;
 use crate::{Error, Result};
 
 use super::fields::{Known, entry, file};
-use super::metrics::{Metric, Metrics};
+use super::metrics::{PairOrder, pair_order};
 use super::partition::PartitionSteps;
-
-/// What errors call the writer's schema.
-pub(super) const PLACE: &str = "avro.schema";
-
-/// How the writer marks null.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
-    /// Not at all: the value is always there.
-    Required,
-    /// A union whose branch of this number is the value; another one, where there is one, is null.
-    Branch(u64),
-}
-
-impl Presence {
-    /// Whether a value follows.
-    #[inline]
-    pub(super) fn is_some(self, cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
-        match self {
-            Self::Required => Ok(true),
-            Self::Branch(value) => match cursor.length()? {
-                branch if branch == value => Ok(true),
-                0 | 1 => Ok(false),
-                _ => Err(Fault::Branch),
-            },
-        }
-    }
-}
-
-/// Looks through a union of null and something.
-pub(super) fn reduce(schema: &Schema) -> Option<(Presence, &Schema)> {
-    match schema {
-        Schema::Union(branches) => match &**branches {
-            [Schema::Null, value] => Some((Presence::Branch(1), value)),
-            [value, Schema::Null] => Some((Presence::Branch(0), value)),
-            _ => None,
-        },
-        schema => Some((Presence::Required, schema)),
-    }
-}
+use super::presence::{PLACE, Presence, reduce, unexpected};
+use super::wanted::{Metric, Metrics};
 
 /// A field of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,23 +54,6 @@ pub(super) enum Step {
     Partition(PartitionSteps),
     /// The branch of the data file, where the writer made it optional.
     Enter(Presence),
-    Skip(Skip),
-}
-
-/// The order of key and value in the records of a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PairOrder {
-    /// Key, value, nothing else: what writers write.
-    KeyValue,
-    /// Anything else.
-    Parts(Vec<PairPart>),
-}
-
-/// A field of the records of a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PairPart {
-    Key,
-    Value(Presence),
     Skip(Skip),
 }
 
@@ -299,34 +245,4 @@ impl Steps {
         }
         Ok(())
     }
-}
-
-/// The order of key and value in a record, or `None` where it has not both in a form that can be read.
-fn pair_order(record: &RecordSchema, metric: Metric) -> Option<PairOrder> {
-    let (key_id, value_id) = metric.pair_ids();
-    let (key, key_field) = record.field(key_id, &["key"])?;
-    let (value, value_field) = record.field(value_id, &["value"])?;
-    let (value_presence, value_schema) = reduce(&value_field.schema)?;
-    let value_fits = match value_schema {
-        Schema::Int(_) | Schema::Long(_) => !metric.is_bound(),
-        Schema::Bytes(_) | Schema::String(_) => metric.is_bound(),
-        _ => false,
-    };
-    if !value_fits || !matches!(key_field.schema, Schema::Int(_) | Schema::Long(_)) {
-        return None;
-    }
-    if record.fields.len() == 2 && key < value && value_presence == Presence::Required {
-        return Some(PairOrder::KeyValue);
-    }
-    let parts = record.fields.iter().enumerate().map(|(index, field)| match index {
-        _ if index == key => PairPart::Key,
-        _ if index == value => PairPart::Value(value_presence),
-        _ => PairPart::Skip(Skip::of(&field.schema)),
-    });
-    Some(PairOrder::Parts(parts.collect()))
-}
-
-#[cold]
-pub(super) fn unexpected(name: &str, schema: &Schema, wanted: &str) -> Error {
-    Error::corrupt(PLACE, format!("the field {name} is {} where {wanted} is expected", schema.word()))
 }

@@ -20,6 +20,7 @@ pub mod prune;
 pub mod report;
 pub mod split;
 mod stream;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -28,19 +29,13 @@ use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::manifest::{Entries, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
-use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
+use icefield_format::types::Schema;
 
 use crate::error::{Error, Result};
-use crate::read::stream::BatchStream;
-use crate::read::task::{FilePart, ReadTask, Wanted};
 use crate::storage::Storage;
 use deletes::{DeleteLinks, Deletes};
 pub use report::ScanReport;
-use split::{Piece, SplitOptions};
 pub use stream::PlanStream;
-
-/// Bytes of a file that one thread of this process reads in one go.
-const LOCAL_SPLIT: i64 = 32 << 20;
 
 /// What a scan reads.
 #[derive(Debug, Clone)]
@@ -174,40 +169,5 @@ impl Plan {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.manifests.is_empty()
-    }
-}
-
-impl Scan {
-    /// What the scan wants of every file. `columns` are names to select, all without them; rows have them in the order of
-    /// the schema.
-    pub fn wanted(&self, columns: Option<&[String]>) -> Result<Arc<Wanted>> {
-        let projection = match columns {
-            Some(names) => Arc::new(self.schema.select(names, self.case_sensitive)?),
-            None => self.schema.clone(),
-        };
-        let mapping = self.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;
-        Ok(Arc::new(Wanted { schema: self.schema.clone(), projection, name_mapping: mapping.map(Arc::new) }))
-    }
-
-    /// The tasks of a plan of this scan.
-    pub fn tasks(&self, plan: &Plan, wanted: &Arc<Wanted>, options: &SplitOptions) -> Result<Vec<ReadTask>> {
-        let part = |piece: &Piece| {
-            let spec_id = plan.manifests.get(piece.manifest).map(|manifest| manifest.spec_id);
-            let spec = spec_id.and_then(|id| self.metadata.partition_spec(id));
-            let spec = spec.ok_or_else(|| Error::Internal("a planned manifest without a spec".to_owned()))?;
-            FilePart::of_plan(plan, piece, spec)
-        };
-        let task = |pieces: &Vec<Piece>| {
-            let parts = pieces.iter().map(part).collect::<Result<_>>()?;
-            Ok(ReadTask { wanted: wanted.clone(), parts })
-        };
-        plan.tasks(options)?.iter().map(task).collect()
-    }
-
-    /// The rows of a plan of this scan, in this process: files are cut small, so that all processors have work.
-    pub fn rows(&self, plan: &Plan, wanted: &Arc<Wanted>, limit: Option<usize>) -> Result<BatchStream> {
-        let options = SplitOptions { split_size: LOCAL_SPLIT, lookback: 1, open_file_cost: LOCAL_SPLIT };
-        let parts = self.tasks(plan, wanted, &options)?.into_iter().flat_map(|task| task.parts).collect();
-        ReadTask { wanted: wanted.clone(), parts }.batches(&self.storage, limit)
     }
 }

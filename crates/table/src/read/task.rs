@@ -7,9 +7,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Fields, Schema as ArrowSchema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
-use icefield_format::manifest::DataFile;
-use icefield_format::spec::PartitionSpec;
-use icefield_format::transform::Transform;
 use icefield_format::types::arrow::{ToArrow, field_id, has_ids, with_mapped_ids, with_positional_ids};
 use icefield_format::types::{NameMapping, Schema};
 use icefield_format::value::Value;
@@ -22,8 +19,6 @@ use super::reshape::Reshape;
 use super::row_groups;
 use super::stream::{BatchStream, OpenTask, TaskBatches};
 use crate::error::{Error, Result};
-use crate::plan::Plan;
-use crate::plan::split::Piece;
 use crate::runtime;
 use crate::storage::Storage;
 
@@ -81,29 +76,6 @@ impl Wanted {
 }
 
 impl FilePart {
-    /// The part of a planned file.
-    pub fn of_plan(plan: &Plan, piece: &Piece, spec: &PartitionSpec) -> Result<Self> {
-        let lost = || Error::Internal("a piece of a file that the plan lacks".to_owned());
-        let manifest = plan.manifests.get(piece.manifest).ok_or_else(lost)?;
-        let file = manifest.entries.file(piece.row, manifest.spec_id)?;
-        let place = manifest.residual_places.get(piece.row).ok_or_else(lost)?;
-        let residual = manifest.residuals.get(*place as usize).ok_or_else(lost)?;
-        Ok(Self {
-            size: file
-                .file_size_in_bytes
-                .try_into()
-                .map_err(|_| Error::corrupt_file(&file.file_path, "negative size"))?,
-            start: piece.start.unsigned_abs(),
-            length: piece.length.unsigned_abs(),
-            record_count: file.record_count,
-            identity: identity(&file, spec),
-            format: file.file_format.to_lowercase(),
-            residual: residual.clone(),
-            deletes: manifest.deletes.as_ref().map_or(0, |links| links.of(piece.row).len()),
-            path: file.file_path,
-        })
-    }
-
     fn open(self, storage: &Storage, wanted: &Wanted, output: &SchemaRef, threads: usize) -> Result<TaskBatches> {
         if self.deletes > 0 {
             return Err(Error::unsupported(format!(
@@ -223,12 +195,6 @@ impl Constants for FilePart {
     fn identity(&self, source_id: i32) -> Option<Option<Value>> {
         self.identity.iter().find(|(id, _)| *id == source_id).map(|(_, value)| value.clone())
     }
-}
-
-fn identity(file: &DataFile, spec: &PartitionSpec) -> Vec<(i32, Option<Value>)> {
-    let fields = spec.fields.iter().zip(&file.partition);
-    let identities = fields.filter(|(field, _)| field.transform == Transform::Identity);
-    identities.filter_map(|(field, value)| Some((field.source_id()?, value.clone()))).collect()
 }
 
 /// The leaves to read for some columns, and the plan of those columns over batches of these leaves.

@@ -70,7 +70,10 @@ proptest! {
         let world = world(&format!("memory://counts/{number}"), &files);
         // Days are partition values, so that nothing is left to test of the files of a day.
         let filter = day.map_or_else(|| "true".to_owned(), |day| format!("day = '2019-04-{}'", 14 + day));
-        let in_day = |of: &&Data| day.is_none_or(|day| of.partition % 5 != 4 && of.partition % 3 == day);
+        // Under a filter, files without rows are not read.
+        let in_day = |of: &&Data| {
+            day.is_none_or(|day| of.partition % 5 != 4 && of.partition % 3 == day && !of.ids.is_empty())
+        };
         let read: Vec<&Data> = files.iter().filter(in_day).collect();
         let scan = world.scan(&filter);
         let plan = scan.plan().unwrap();

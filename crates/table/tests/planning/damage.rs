@@ -73,7 +73,7 @@ fn bits_of_a_manifest_and_of_a_list_may_flip() {
     let SnapshotManifests::List(list) = &world.metadata.current_snapshot().unwrap().manifests else { panic!() };
     for path in [&world.listed[1].manifest_path, list] {
         let whole = world.storage.read(path).unwrap();
-        for at in 0..whole.len() {
+        for at in (0..whole.len()).step_by(7) {
             let mut damaged = whole.to_vec();
             damaged[at] ^= 1 << (at % 8);
             world.storage.put(path, damaged, Existing::Replace).unwrap();

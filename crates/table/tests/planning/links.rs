@@ -263,7 +263,8 @@ proptest! {
                     let found = plan.manifests.iter().flat_map(|m| (0..m.entries.len()).map(move |row| (m, row)));
                     let mut found = found.filter(|(m, row)| m.entries.file_path.value(*row) == data.name);
                     let (manifest, row) = found.next().unwrap();
-                    prop_assert!(linked(&plan, manifest, row).contains(&format!("delete-{number}")));
+                    let name = format!("delete-{number}");
+                    prop_assert!(linked(&plan, manifest, row).contains(&name), "{} lacks {}", data.name, name);
                 }
             }
         }

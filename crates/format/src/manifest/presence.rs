@@ -1,0 +1,48 @@
+//! How a writer's schema says that a value may be null, and errors about that schema.
+
+use crate::avro::{Cursor, Fault, Schema};
+use crate::Error;
+
+/// What errors call the writer's schema.
+pub(super) const PLACE: &str = "avro.schema";
+
+/// How the writer marks null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// Not at all: the value is always there.
+    Required,
+    /// A union whose branch of this number is the value; another one, where there is one, is null.
+    Branch(u64),
+}
+
+impl Presence {
+    /// Whether a value follows.
+    #[inline]
+    pub(super) fn is_some(self, cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+        match self {
+            Self::Required => Ok(true),
+            Self::Branch(value) => match cursor.length()? {
+                branch if branch == value => Ok(true),
+                0 | 1 => Ok(false),
+                _ => Err(Fault::Branch),
+            },
+        }
+    }
+}
+
+/// Looks through a union of null and something.
+pub(super) fn reduce(schema: &Schema) -> Option<(Presence, &Schema)> {
+    match schema {
+        Schema::Union(branches) => match &**branches {
+            [Schema::Null, value] => Some((Presence::Branch(1), value)),
+            [value, Schema::Null] => Some((Presence::Branch(0), value)),
+            _ => None,
+        },
+        schema => Some((Presence::Required, schema)),
+    }
+}
+
+#[cold]
+pub(super) fn unexpected(name: &str, schema: &Schema, wanted: &str) -> Error {
+    Error::corrupt(PLACE, format!("the field {name} is {} where {wanted} is expected", schema.word()))
+}
