@@ -339,7 +339,10 @@ def holds(summary: dict[str, Any], number: int) -> bool:
 def target(what: str, figure: float, bound: float, *, most: bool = True) -> None:
     """Say whether a figure is at most, or at least, what it should be."""
     met = figure <= bound if most else figure >= bound
-    print(f"{'met   ' if met else 'MISSED'} {what}: {figure:.2f}, {'at most' if most else 'at least'} {bound:g}", flush=True)
+    print(
+        f"{'met   ' if met else 'MISSED'} {what}: {figure:.2f}, {'at most' if most else 'at least'} {bound:g}",
+        flush=True,
+    )
 
 
 def judge(name: str, best: dict[str, Answer], floor: float, *, of_floor: float | None, of_peers: float | None) -> None:
@@ -356,7 +359,7 @@ def judge(name: str, best: dict[str, Answer], floor: float, *, of_floor: float |
 def ask(
     title: str, asked: list[tuple[str, str, Question]], found: dict[str, Peer], rounds: int
 ) -> dict[str, dict[str, Answer]]:
-    """Time all peers in turns and print a table: seconds, ratios, and what each has found; the best answers by question."""
+    """Time all peers in turns and print a table: seconds, ratios, what each has found; give the best by question."""
     floor = Process([bench_binary()])
     answers: dict[str, dict[str, Answer]] = {}
     names = [*found, "floor, 1 thread", f"floor, {THREADS} threads"]
@@ -473,7 +476,9 @@ def part_million(options: argparse.Namespace) -> None:
     found: dict[str, Peer] = {"icefield": icefield_first, "icefield, cached": icefield_again}
     none = Question("no filter")
     sizes = [(f"{n:,} files", t, none) for n, t in ((options.files, small), (files, location))]
-    of_hundred, of_million = (best["icefield"].seconds for best in ask("scaling", sizes, found, options.rounds).values())
+    of_hundred, of_million = (
+        best["icefield"].seconds for best in ask("scaling", sizes, found, options.rounds).values()
+    )
     target("ten times the files, times the time", of_million / of_hundred, 12)
     done = subprocess.run([sys.executable, "-c", STREAM, location], check=True, stdout=subprocess.PIPE, text=True)
     count, seconds, peak = done.stdout.split()

@@ -67,6 +67,7 @@ const LIMITS: Limits = Limits {
     avro_bytes: 4 << 20,
     decoded_bytes: 4 << 20,
     depth: 128,
+    type_depth: 40,
     fields: 1000,
     blob_bytes: 1 << 20,
 };
