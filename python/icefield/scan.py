@@ -138,6 +138,10 @@ class DataScan:
         """
         return self._scan.count()
 
+    def exists(self) -> bool:
+        """Whether there is a row: no more is read than what finds one."""
+        return replace(self, limit=1).count() > 0
+
     def bounds(self, column: str) -> ColumnBounds:
         """Find the least and the greatest value of a column without reading a data file.
 
@@ -169,9 +173,18 @@ class DataScan:
 
     # Planning
 
-    def plan_files(self) -> ScanPlan:
-        """Find out which files hold the rows."""
-        return ScanPlan(self._scan.plan())
+    def plan_files(self, *, metrics: bool | Iterable[str] = False) -> ScanPlan:
+        """Find out which files hold the rows.
+
+        Parameters
+        ----------
+        metrics
+            ``True`` adds the metrics of all columns to ``ScanPlan.to_arrow``, maps by field id as manifests have them
+            (bounds in binary single-value form); names of columns add theirs alone.
+
+        """
+        names = None if isinstance(metrics, bool) else list(fields_of(metrics))
+        return ScanPlan(self._scan.plan(metrics=metrics is True, metrics_of=names))
 
     def plan_batches(self) -> pa.RecordBatchReader:
         """Find out which files hold the rows, as a stream: a batch a manifest, columns as in ``ScanPlan.to_arrow``.
@@ -181,9 +194,28 @@ class DataScan:
         """
         return self._scan.plan_stream().to_pyarrow()
 
-    def plan_tasks(self, split_size: int | None = None) -> pa.Table:
-        """Cut and pack the files into tasks of about ``split_size`` bytes: a row a piece of a file."""
-        return self._scan.plan().tasks(split_size).to_pyarrow()
+    def plan_tasks(
+        self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
+    ) -> pa.Table:
+        """Cut files at their split offsets and pack the pieces into tasks, as the Java library does.
+
+        Parameters
+        ----------
+        split_size
+            Bytes of a task; otherwise the table's ``read.split.target-size`` (128 MiB).
+        lookback
+            Tasks that are open for more pieces at a time; otherwise ``read.split.planning-lookback`` (10).
+        open_file_cost
+            Bytes that a piece counts for at least; otherwise ``read.split.open-file-cost`` (4 MiB).
+
+        Returns
+        -------
+        pyarrow.Table
+            A row a piece: number of its task, place of its file in ``plan_files().to_arrow()``, path, start, length.
+
+        """
+        plan = self._scan.plan()
+        return plan.tasks(split_size, lookback=lookback, open_file_cost=open_file_cost).to_pyarrow()
 
     def explain(self) -> str:
         """Say what is read and what is skipped."""

@@ -2,7 +2,7 @@
 
 A scan gives the rows that match and no others; no file with a matching row is left out; what a plan leaves to be tested
 of a file, with the file's partition, is the filter; partitions of which all rows shall match hold no other; counts are
-lengths.
+lengths; bounds that are said to be exact are the least and the greatest value.
 The tables differ in their metrics: whole bounds, bounds cut to one character, counts alone, none.
 """
 
@@ -24,7 +24,7 @@ from worlds.predicates import Predicate, random_predicate
 from worlds.stories import Story, tell
 from worlds.tables import TRANSFORMS, primitives
 from worlds.truth import rows_of_file
-from worlds.values import from_array
+from worlds.values import from_array, order
 
 CASES = int(os.environ.get("ICEFIELD_RANDOM_CASES", "200"))
 SEED = int(os.environ.get("ICEFIELD_RANDOM_SEED", "20201121"))
@@ -71,6 +71,8 @@ class Scanned:
         for limit in (0, 1, len(wanted) // 2, len(wanted) + 1):
             limited = self.table.scan(self.expression, limit=limit, **self.at)
             assert limited.to_arrow().num_rows == limited.count() == min(limit, len(wanted))
+        assert self.scan.exists() == bool(wanted)
+        self._bounds(matching)
         self._plan(matching)
         self._projections(matching)
 
@@ -85,6 +87,14 @@ class Scanned:
                 read = found[column.name].combine_chunks()
                 read = read.combine_chunks() if isinstance(read, pa.ChunkedArray) else read
                 assert Counter(map(repr, from_array(read))) == Counter(map(repr, values)), column
+
+    def _bounds(self, matching: dict[str, list[int]]) -> None:
+        rows = [row for path, ids in matching.items() for row in self.rows[path] if row[self.id] in set(ids)]
+        for column in primitives(self.schema):
+            pair, reason = self.scan._scan.bounds(column.name)
+            values = sorted((row[column.id] for row in rows if row.get(column.id) is not None), key=order)
+            least_and_most = [values[0], values[-1]] if values else [None, None]
+            assert reason is not None or from_array(pair.to_pyarrow()) == least_and_most, column
 
     def _plan(self, matching: dict[str, list[int]]) -> None:
         planned = self.scan.plan_files().files

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, SchemaRef};
+use icefield_format::manifest::Metrics;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
 use icefield_table::plan::columns::PlanColumns;
 use icefield_table::plan::split::{Piece, SplitOptions};
 use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
 use icefield_table::read::stream::BatchStream;
 use icefield_table::read::task::{FilePart, ReadTask, Wanted};
+use icefield_table::read::wire::{pack, unpack};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::errors::Result;
@@ -181,9 +183,16 @@ impl PyScan {
         Ok(py.detach(|| self.scan.count(self.limit))?)
     }
 
-    /// Which files are read.
-    fn plan(&self, py: Python<'_>) -> Result<PyPlan> {
-        let plan = py.detach(|| self.scan.plan())?;
+    /// Which files are read; with all metrics, or with those of some columns.
+    #[pyo3(signature = (*, metrics=false, metrics_of=None))]
+    fn plan(&self, py: Python<'_>, metrics: bool, metrics_of: Option<Vec<String>>) -> Result<PyPlan> {
+        let mut scan = self.scan.clone();
+        scan.metrics = match metrics_of {
+            Some(names) => scan.metrics_of(&names)?,
+            None if metrics => Metrics::all(),
+            None => Metrics::none(),
+        };
+        let plan = py.detach(|| scan.plan())?;
         Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata) })
     }
 
@@ -234,9 +243,19 @@ impl PyPlan {
     }
 
     /// A row a piece of a data file: the task it belongs to, the place of its file in `files`, the bytes.
-    #[pyo3(signature = (split_size=None))]
-    fn tasks(&self, py: Python<'_>, split_size: Option<i64>) -> Result<ArrowTable> {
-        let options = SplitOptions { split_size: split_size.unwrap_or(self.split.split_size), ..self.split };
+    #[pyo3(signature = (split_size=None, *, lookback=None, open_file_cost=None))]
+    fn tasks(
+        &self,
+        py: Python<'_>,
+        split_size: Option<i64>,
+        lookback: Option<usize>,
+        open_file_cost: Option<i64>,
+    ) -> Result<ArrowTable> {
+        let options = SplitOptions {
+            split_size: split_size.unwrap_or(self.split.split_size),
+            lookback: lookback.unwrap_or(self.split.lookback),
+            open_file_cost: open_file_cost.unwrap_or(self.split.open_file_cost),
+        };
         Ok(py.detach(|| self.pieces(&options))?.into())
     }
 
@@ -260,14 +279,25 @@ impl PyPlan {
 #[pymethods]
 impl PyReadTask {
     /// The task that `to_bytes` made into bytes.
+    #[new]
+    fn py_new(data: PyBackedBytes) -> Result<Self> {
+        Self::from_bytes(data)
+    }
+
+    /// The task that `to_bytes` made into bytes.
     #[staticmethod]
     fn from_bytes(data: PyBackedBytes) -> Result<Self> {
-        Ok(Self(ReadTask::from_bytes(&data)?))
+        Ok(Self(ReadTask::from_bytes(&unpack(&data)?)?))
     }
 
     /// All that another machine must know, but how to reach the storage.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.to_bytes()?))
+        Ok(PyBytes::new(py, &pack(&self.0.to_bytes()?)?))
+    }
+
+    /// Pickles as those bytes.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type(), (slf.get().to_bytes(slf.py())?,)))
     }
 
     /// Names of the columns of the rows, in their order.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, MapArray, StructArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, MapArray, StructArray, UInt32Array};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{ArrowError, DataType, Field, Fields};
+use arrow_select::take::take;
 
 use crate::avro::skip::skip_keyed_bytes;
 use crate::avro::{Cursor, Fault, RecordSchema, Schema, Skip};
+use crate::{Error, Result};
 
 use super::columns::{Strings, offset};
 use super::presence::{Presence, reduce};
@@ -51,6 +53,25 @@ impl MetricMap {
     pub fn bounds_of(&self, row: usize) -> Option<Vec<(i32, Vec<u8>)>> {
         let values = self.0.values().as_binary_opt::<i32>()?;
         Some(self.pairs(row)?.map(|(key, at)| (key, values.value(at).to_vec())).collect())
+    }
+
+    /// The same with these fields only.
+    pub fn restricted(&self, wanted: &FieldIds) -> Result<Self> {
+        let DataType::Map(entries, _) = self.0.data_type() else { return Ok(self.clone()) };
+        if *wanted == FieldIds::All {
+            return Ok(self.clone());
+        }
+        let (keys, mut kept, mut offsets) = (self.keys(), Vec::new(), vec![0]);
+        for row in 0..self.0.len() {
+            let asked = |at: &usize| keys.get(*at).is_some_and(|key| wanted.contains(*key));
+            kept.extend(self.range(row).filter(asked).filter_map(|at| u32::try_from(at).ok()));
+            offsets.push(offset(kept.len()));
+        }
+        let failed = |error: ArrowError| Error::invalid(error.to_string());
+        let pairs = take(self.0.entries(), &UInt32Array::from(kept), None).map_err(failed)?;
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let nulls = self.0.nulls().cloned();
+        MapArray::try_new(entries.clone(), offsets, pairs.as_struct().clone(), nulls, false).map(Self).map_err(failed)
     }
 
     fn keys(&self) -> &[i32] {

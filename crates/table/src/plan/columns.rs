@@ -1,5 +1,6 @@
 //! A plan as one Arrow table: a row a data file, its deletes as a list.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::StringDictionaryBuilder;
@@ -11,6 +12,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
+use icefield_format::manifest::{FieldIds, Metrics};
 use icefield_format::types::arrow::field_id;
 
 use super::deletes::{DeleteFile, Deletes};
@@ -22,6 +24,7 @@ use crate::error::{Error, Result};
 pub struct PlanColumns {
     partition: Fields,
     deletes: StructArray,
+    metrics: Metrics,
     schema: SchemaRef,
 }
 
@@ -31,9 +34,9 @@ impl Plan {
     /// Columns: `file_path`, `file_format`, `spec_id`, `partition` (a struct of the fields of all specs in the plan),
     /// `record_count`, `file_size_in_bytes`, `data_sequence_number`, `first_row_id`, `residual` (expression JSON),
     /// `deletes` (a list of structs: path, content, format, place of a vector, referenced data file, sequence number,
-    /// rows, equality ids).
+    /// rows, equality ids); and the metrics that the scan asked for, as maps by field id.
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        let columns = PlanColumns::new(&self.partition, &self.deletes)?;
+        let columns = PlanColumns::new(&self.partition, &self.deletes, &self.metrics)?;
         let batches = self.manifests.iter().map(|manifest| columns.batch(manifest));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         concat_batches(&columns.schema, &batches).map_err(internal)
@@ -55,10 +58,11 @@ pub(super) fn union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
 }
 
 impl PlanColumns {
-    /// For a plan with these partition fields and deletes.
-    pub fn new(partition: &Fields, deletes: &Deletes) -> Result<Self> {
+    /// For a plan with these partition fields and deletes; `metrics` are shown, and must have been read.
+    pub fn new(partition: &Fields, deletes: &Deletes, metrics: &Metrics) -> Result<Self> {
         let deletes = delete_rows(deletes)?;
-        Ok(Self { partition: partition.clone(), schema: schema(partition, deletes.fields()), deletes })
+        let schema = schema(partition, deletes.fields(), metrics);
+        Ok(Self { partition: partition.clone(), deletes, metrics: metrics.clone(), schema })
     }
 
     /// The schema of all batches; see [`Plan::to_batch`].
@@ -68,7 +72,7 @@ impl PlanColumns {
 
     /// A row a data file.
     pub fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
-        batch(manifest, &self.partition, &self.deletes, &self.schema)
+        batch(manifest, &self.partition, &self.deletes, &self.metrics, &self.schema)
     }
 }
 
@@ -115,10 +119,29 @@ fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
     StructArray::try_new_with_length(fields, columns, None, all.len()).map_err(internal)
 }
 
-fn schema(partition: &Fields, deletes: &Fields) -> SchemaRef {
+/// The metrics that are asked for, by name: of which fields, and of what type.
+fn asked(metrics: &Metrics) -> impl Iterator<Item = (&'static str, &FieldIds, DataType)> {
+    let all = [
+        ("column_sizes", &metrics.column_sizes, DataType::Int64),
+        ("value_counts", &metrics.value_counts, DataType::Int64),
+        ("null_value_counts", &metrics.null_value_counts, DataType::Int64),
+        ("nan_value_counts", &metrics.nan_value_counts, DataType::Int64),
+        ("lower_bounds", &metrics.lower_bounds, DataType::Binary),
+        ("upper_bounds", &metrics.upper_bounds, DataType::Binary),
+    ];
+    all.into_iter().filter(|(_, ids, _)| **ids != FieldIds::None)
+}
+
+fn schema(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> SchemaRef {
+    let metric = |(name, _, value): (&str, &FieldIds, DataType)| {
+        let pair = vec![Field::new("key", DataType::Int32, false), Field::new("value", value, false)];
+        let entries = Field::new("entries", DataType::Struct(pair.into()), false);
+        Field::new(name, DataType::Map(Arc::new(entries), false), true)
+    };
+    let metrics = asked(metrics).map(metric);
     let element = Arc::new(Field::new("element", DataType::Struct(deletes.clone()), false));
     let residual = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    Arc::new(Schema::new(vec![
+    let fields = [
         Field::new("file_path", DataType::Utf8, false),
         Field::new("file_format", DataType::Utf8, false),
         Field::new("spec_id", DataType::Int32, false),
@@ -129,13 +152,15 @@ fn schema(partition: &Fields, deletes: &Fields) -> SchemaRef {
         Field::new("first_row_id", DataType::Int64, true),
         Field::new("residual", residual, false),
         Field::new("deletes", DataType::List(element), false),
-    ]))
+    ];
+    Arc::new(Schema::new(fields.into_iter().chain(metrics).collect::<Vec<_>>()))
 }
 
 fn batch(
     manifest: &PlannedManifest,
     partition: &Fields,
     deletes: &StructArray,
+    metrics: &Metrics,
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
     let entries = &manifest.entries;
@@ -146,7 +171,7 @@ fn batch(
     let places = manifest.deletes.as_ref().map(|links| links.places().to_vec()).unwrap_or_default();
     let linked = take(deletes, &UInt32Array::from(places), None).map_err(internal)?;
     let deletes = ListArray::try_new(element, OffsetBuffer::from_lengths(lengths), linked, None).map_err(internal)?;
-    let columns: Vec<ArrayRef> = vec![
+    let mut columns: Vec<ArrayRef> = vec![
         Arc::new(entries.file_path.clone()),
         Arc::new(StringArray::from_iter(formats)),
         Arc::new(Int32Array::from_value(manifest.spec_id, rows)),
@@ -158,6 +183,21 @@ fn batch(
         residuals(manifest)?,
         Arc::new(deletes),
     ];
+    let read = [
+        &entries.column_sizes,
+        &entries.value_counts,
+        &entries.null_value_counts,
+        &entries.nan_value_counts,
+        &entries.lower_bounds,
+        &entries.upper_bounds,
+    ];
+    let by_name: HashMap<&str, _> = asked(&Metrics::all()).map(|(name, ..)| name).zip(read).collect();
+    for (name, ids, _) in asked(metrics) {
+        // Others may be there because the filter needs them, or because an earlier plan has read them.
+        let map = by_name.get(name).copied().and_then(Option::as_ref);
+        let map = map.ok_or_else(|| Error::Internal(format!("{name} was asked for and not read")))?;
+        columns.push(Arc::new(map.restricted(ids)?.as_array().clone()));
+    }
     RecordBatch::try_new(schema.clone(), columns).map_err(internal)
 }
 

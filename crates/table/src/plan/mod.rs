@@ -27,7 +27,7 @@ use std::sync::Arc;
 use arrow_schema::Fields;
 use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expr, Expression};
-use icefield_format::manifest::{Entries, Metrics};
+use icefield_format::manifest::{Entries, FieldIds, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::types::Schema;
 
@@ -80,6 +80,8 @@ pub struct Plan {
     pub deletes: Arc<Deletes>,
     /// Partition fields of all specs that were looked at.
     pub partition: Fields,
+    /// Metrics that the scan asked for; `manifests` may have more.
+    pub metrics: Metrics,
     /// What was looked at and what was skipped.
     pub report: ScanReport,
 }
@@ -120,6 +122,16 @@ impl Scan {
             limits: Limits::default(),
             cached: true,
         })
+    }
+
+    /// All metrics of some columns; nested ones are named with dots.
+    pub fn metrics_of(&self, columns: &[String]) -> Result<Metrics> {
+        let id = |name: &String| {
+            let field = self.schema.find_by_name(name, self.case_sensitive)?;
+            field.map(|field| field.id).ok_or_else(|| Error::invalid(format!("there is no column {name}")))
+        };
+        let ids = columns.iter().map(id).collect::<Result<Vec<_>>>()?;
+        Ok(Metrics { column_sizes: FieldIds::only(ids.iter().copied()), ..Metrics::for_filter(ids) })
     }
 
     /// Plans the scan.

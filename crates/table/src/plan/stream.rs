@@ -20,6 +20,7 @@ pub struct PlanStream {
     found: Ordered<DataWork>,
     index: Arc<DeleteIndex>,
     partition: Fields,
+    metrics: Metrics,
     report: ScanReport,
 }
 
@@ -43,7 +44,7 @@ impl PlanStream {
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
         let work = DataWork { pruner, index: index.clone(), metrics };
-        Ok(Self { found: Ordered::new(Arc::new(work), data, remote), index, partition, report })
+        Ok(Self { found: Ordered::new(Arc::new(work), data, remote), index, partition, metrics: scan.metrics.clone(), report })
     }
 
     /// What was looked at so far.
@@ -58,7 +59,7 @@ impl PlanStream {
 
     /// What makes Arrow batches of the manifests.
     pub fn columns(&self) -> Result<PlanColumns> {
-        PlanColumns::new(&self.partition, self.index.files())
+        PlanColumns::new(&self.partition, self.index.files(), &self.metrics)
     }
 
     pub(super) fn into_plan(self, manifests: Vec<PlannedManifest>) -> Plan {
@@ -68,7 +69,7 @@ impl PlanStream {
             Ok(index) => Arc::new(index.into_files()),
             Err(shared) => Arc::new(shared.files().clone()),
         };
-        Plan { manifests, deletes, partition: self.partition, report: self.report }
+        Plan { manifests, deletes, partition: self.partition, metrics: self.metrics, report: self.report }
     }
 }
 

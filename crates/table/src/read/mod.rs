@@ -17,4 +17,4 @@ pub mod reshape;
 pub mod row_groups;
 pub mod stream;
 pub mod task;
-mod wire;
+pub mod wire;

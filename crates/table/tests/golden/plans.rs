@@ -37,6 +37,7 @@ fn check(table: &Table, case: &Json) -> Result<(), Failed> {
         (Ok(_), Some(error)) => Err(format!("{}: should fail: {error}", case["expr"]).into()),
         (Ok((plan, scan)), None) => {
             same_files(table, case, &plan, &scan)?;
+            same_count(case, &plan)?;
             same_tasks(table, case, &plan)
         }
     }
@@ -111,6 +112,16 @@ fn same_files(table: &Table, case: &Json, plan: &Plan, scan: &Scan) -> Result<()
         // A plan of the reference whose files, less their deletes, hold fewer rows than match has lost some.
         Some(extra) if case.get("reference_defect").is_none() && !loses_rows(case, listed) => {
             Err(format!("{}: {extra} is too much", case["expr"]).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A count that metadata tell is the number of matching rows.
+fn same_count(case: &Json, plan: &Plan) -> Result<(), Failed> {
+    match (case["row_count"].as_i64(), plan.exact_row_count()?) {
+        (Some(wanted), Some(found)) if wanted != found => {
+            Err(format!("{}: {found} rows by metadata, {wanted} by reading", case["expr"]).into())
         }
         _ => Ok(()),
     }

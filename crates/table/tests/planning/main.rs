@@ -7,4 +7,5 @@ mod counts;
 mod damage;
 mod links;
 mod streams;
+mod tasks;
 mod world;
