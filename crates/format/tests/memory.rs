@@ -154,7 +154,8 @@ fn lists_and_maps_of_few_bytes_end_at_the_limit() {
         let mut items = Encoder::default();
         items.long(20_000);
         let record = [&HEAD[..], &COUNTS, &items.into_bytes(), &item.repeat(20_000), &[0]].concat();
-        let error = manifest(what, &repeated(&entry("", more), Codec::Zstandard, &record, 100)).unwrap_err().to_string();
+        let error =
+            manifest(what, &repeated(&entry("", more), Codec::Zstandard, &record, 100)).unwrap_err().to_string();
         // The size is looked at once in a while, or the file's own limit comes first.
         assert!(error.contains("more than"), "{what}: {error}");
     }
@@ -168,7 +169,9 @@ const LIST: &str = r#"{"type":"record","name":"manifest_file","fields":[
 
 #[test]
 fn lists_of_manifests_end_at_the_limit() {
-    let read = |what: &str, bytes: &[u8]| is_bounded(what, bytes.len(), || list::read(bytes, &LIMITS).map(|l| l.manifests.len()));
+    let read = |what: &str, bytes: &[u8]| {
+        is_bounded(what, bytes.len(), || list::read(bytes, &LIMITS).map(|l| l.manifests.len()))
+    };
     let none = [0u8, 2, 0, 2, 0];
     for codec in CODECS {
         assert_eq!(read("few", &repeated(LIST, codec, &none, 1000)), Ok(1000));

@@ -8,12 +8,12 @@ use arrow_buffer::BooleanBuffer;
 use crate::error::Result;
 use crate::value::Value;
 
+use super::BoundExpr;
 use super::bind::BoundPredicate;
 use super::datum::Datum;
 use super::files::Judge;
 use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
-use super::BoundExpr;
 
 /// Says of files whether any of their rows may match: where it says no, none does.
 #[derive(Debug, Clone)]

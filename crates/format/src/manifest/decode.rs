@@ -384,7 +384,11 @@ impl<'a> Decoder<'a> {
         for entry in 0..block.count {
             if entry % LOOK_EVERY == 0 && self.columns.bytes() > self.most_bytes {
                 let message = format!("decodes to more than the {} bytes that the limits allow", self.most_bytes);
-                return Err(Error::corrupt_at(format!("manifest block {number}, entry {entry}"), block.offset, message));
+                return Err(Error::corrupt_at(
+                    format!("manifest block {number}, entry {entry}"),
+                    block.offset,
+                    message,
+                ));
             }
             self.entry(&mut cursor).map_err(|stop| match stop {
                 Stop::Filter(error) => error,

@@ -298,10 +298,7 @@ fn steps(record: &RecordSchema, known: &[(Known, Kind, bool)]) -> Result<Vec<Ste
         match record.field(field.id, field.names) {
             Some((index, _)) => found.push((index, field.id, name, *kind)),
             None if *required => {
-                return Err(Error::corrupt(
-                    PLACE,
-                    format!("required field {name} (id {}) is missing", field.id),
-                ));
+                return Err(Error::corrupt(PLACE, format!("required field {name} (id {}) is missing", field.id)));
             }
             None => {}
         }

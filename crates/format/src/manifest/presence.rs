@@ -1,7 +1,7 @@
 //! How a writer's schema says that a value may be null, and errors about that schema.
 
-use crate::avro::{Cursor, Fault, Schema};
 use crate::Error;
+use crate::avro::{Cursor, Fault, Schema};
 
 /// What errors call the writer's schema.
 pub(super) const PLACE: &str = "avro.schema";

@@ -44,7 +44,13 @@ impl PlanStream {
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
         let work = DataWork { pruner, index: index.clone(), metrics };
-        Ok(Self { found: Ordered::new(Arc::new(work), data, remote), index, partition, metrics: scan.metrics.clone(), report })
+        Ok(Self {
+            found: Ordered::new(Arc::new(work), data, remote),
+            index,
+            partition,
+            metrics: scan.metrics.clone(),
+            report,
+        })
     }
 
     /// What was looked at so far.

@@ -37,7 +37,13 @@ fn manifests(salt: i64) -> Vec<Manifest> {
             set_metrics(&mut made, NAME, &[name], at % 2 == 0, true);
             (at % 7 != 6, made)
         };
-        Manifest { spec_id, sequence_number: 1 + number % 3, deletes: false, entries: (0..10).map(entry).collect() }
+        Manifest {
+            spec_id,
+            sequence_number: 1 + number % 3,
+            deletes: false,
+            entries: (0..10).map(entry).collect(),
+            ..Manifest::default()
+        }
     };
     (0..9).map(manifest).collect()
 }
@@ -66,7 +72,11 @@ fn planned(scan: &Scan) -> (Plan, BTreeMap<String, String>) {
 
 /// All counts but those that tell of the cache.
 fn counts(plan: &Plan) -> Vec<(&'static str, i64)> {
-    plan.report.counts().into_iter().filter(|(name, _)| !matches!(*name, "cached_manifests" | "manifest_bytes_read")).collect()
+    plan.report
+        .counts()
+        .into_iter()
+        .filter(|(name, _)| !matches!(*name, "cached_manifests" | "manifest_bytes_read"))
+        .collect()
 }
 
 fn same_without(scan: &Scan) {

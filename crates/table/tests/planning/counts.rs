@@ -50,7 +50,9 @@ fn world(location: &str, files: &[Data]) -> World {
         };
         if let Some(rows) = of.vector {
             let vector = DataFile { file_format: "puffin".to_owned(), content_offset: Some(4), ..delete.clone() };
-            deletes.entries.push((true, DataFile { record_count: rows as i64, content_size_in_bytes: Some(9), ..vector }));
+            deletes
+                .entries
+                .push((true, DataFile { record_count: rows as i64, content_size_in_bytes: Some(9), ..vector }));
         }
         if of.positions {
             deletes.entries.push((true, delete));
@@ -106,7 +108,8 @@ proptest! {
 
 #[test]
 fn a_filter_that_partitions_do_not_decide_is_said() {
-    let of = |partition| Data { partition, ids: vec![1, 2], counts: true, bounds: true, vector: None, positions: false };
+    let of =
+        |partition| Data { partition, ids: vec![1, 2], counts: true, bounds: true, vector: None, positions: false };
     let world = world("memory://counts/undecided", &[of(0), of(1)]);
     let scan = world.scan("id > 1");
     assert_eq!(scan.plan().unwrap().exact_row_count().unwrap(), None);

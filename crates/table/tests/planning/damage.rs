@@ -1,8 +1,8 @@
 //! Damaged manifests and lists under a plan: the error names the file, whatever is wrong with it.
 
 use icefield_format::avro::Container;
-use icefield_format::metadata::SnapshotManifests;
 use icefield_format::manifest::FileContent;
+use icefield_format::metadata::SnapshotManifests;
 use icefield_table::Error;
 use icefield_table::storage::{Existing, Storage};
 
@@ -15,6 +15,7 @@ fn world(location: &str) -> World {
         sequence_number: 1,
         deletes: false,
         entries: (0..count).map(|n| (true, file(format!("{location}/data/{n:0>200}.parquet"), 0, n))).collect(),
+        ..Manifest::default()
     };
     let mut deletes = data(600);
     (deletes.deletes, deletes.sequence_number) = (true, 2);
@@ -37,7 +38,9 @@ fn error(world: &World) -> Error {
 fn ends(bytes: &[u8]) -> Vec<usize> {
     let container = Container::open(bytes).unwrap();
     let mut ends: Vec<usize> = vec![container.blocks().next().unwrap().unwrap().offset as usize];
-    ends.extend(container.blocks().map(|block| block.unwrap()).map(|block| block.offset as usize + block.data.len() + 16));
+    ends.extend(
+        container.blocks().map(|block| block.unwrap()).map(|block| block.offset as usize + block.data.len() + 16),
+    );
     ends
 }
 

@@ -101,9 +101,7 @@ fn table() -> impl Strategy<Value = (Vec<Data>, Vec<Delete>)> {
             // A file has one vector at the most, and none that is older than the file.
             let mut vectors = BTreeSet::new();
             let sound = |delete: &Delete| match delete.reach {
-                Reach::Vector(at) => {
-                    delete.sequence_number >= files[at].sequence_number && vectors.insert(at)
-                }
+                Reach::Vector(at) => delete.sequence_number >= files[at].sequence_number && vectors.insert(at),
                 _ => true,
             };
             let deletes = deletes.into_iter().filter(sound).collect();
@@ -157,11 +155,7 @@ fn delete_file(delete: &Delete, name: String, files: &[Data]) -> DataFile {
             let columns = [ids.as_deref().map(|ids| (ID, longs(ids))), names.as_deref().map(|n| (NAME, strings(n)))];
             let columns: Vec<_> = columns.into_iter().flatten().collect();
             let equality_ids = Some(columns.iter().map(|(id, _)| *id).collect());
-            with_metrics(
-                DataFile { content: FileContent::EqualityDeletes, equality_ids, ..made },
-                &columns,
-                *written,
-            )
+            with_metrics(DataFile { content: FileContent::EqualityDeletes, equality_ids, ..made }, &columns, *written)
         }
     }
 }
@@ -217,7 +211,13 @@ fn manifests(files: &[Data], deletes: &[Delete]) -> Vec<Manifest> {
         };
         match all.iter_mut().find(same) {
             Some(known) => known.entries.push((true, file)),
-            None => all.push(Manifest { spec_id, sequence_number, deletes, entries: vec![(true, file)] }),
+            None => all.push(Manifest {
+                spec_id,
+                sequence_number,
+                deletes,
+                entries: vec![(true, file)],
+                ..Manifest::default()
+            }),
         }
     };
     files.iter().for_each(|data| add(data.spec_id, data.sequence_number, false, data_file(data)));
@@ -284,8 +284,7 @@ fn one(number: i64) -> Data {
 
 #[test]
 fn what_cannot_be_is_named() {
-    let vector =
-        |sequence_number| Delete { spec_id: 1, partition: 0, sequence_number, reach: Reach::Vector(0) };
+    let vector = |sequence_number| Delete { spec_id: 1, partition: 0, sequence_number, reach: Reach::Vector(0) };
     let two = error_of(&[one(1)], &[vector(2), vector(3)], "memory://links/two");
     assert!(two.contains("data-0.parquet") && two.contains("two deletion vectors"), "{two}");
     let older = error_of(&[one(5)], &[vector(2)], "memory://links/older");

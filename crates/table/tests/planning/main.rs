@@ -8,4 +8,5 @@ mod damage;
 mod links;
 mod streams;
 mod tasks;
+mod tolerant;
 mod world;

@@ -8,7 +8,13 @@ use crate::world::{Manifest, World, file};
 fn world(location: &str, manifests: i32) -> World {
     let manifest = |number: i32| {
         let entry = |at: i32| (at % 3 != 2, file(format!("{number:03}-{at}"), 0, number + at));
-        Manifest { spec_id: 0, sequence_number: 1, deletes: false, entries: (0..5).map(entry).collect() }
+        Manifest {
+            spec_id: 0,
+            sequence_number: 1,
+            deletes: false,
+            entries: (0..5).map(entry).collect(),
+            ..Manifest::default()
+        }
     };
     World::write(&Storage::default(), location, 2, &(0..manifests).map(manifest).collect::<Vec<_>>())
 }

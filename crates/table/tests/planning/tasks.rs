@@ -12,7 +12,8 @@ const FILES: usize = 400;
 
 fn tasks(split_size: i64) -> Vec<ReadTask> {
     let location = "memory://tasks/one";
-    let entries = (0..FILES).map(|n| (true, file(format!("{location}/data/day={}/{n:08}.parquet", n / 9), 0, n as i32)));
+    let entries =
+        (0..FILES).map(|n| (true, file(format!("{location}/data/day={}/{n:08}.parquet", n / 9), 0, n as i32)));
     let manifest = Manifest { sequence_number: 1, entries: entries.collect(), ..Manifest::default() };
     let world = World::write(&Storage::default(), location, 2, &[manifest]);
     let scan = world.scan("id > 17 AND name LIKE 'a%' OR day = '2019-04-15'");
@@ -49,7 +50,8 @@ fn a_task_takes_little_and_a_further_file_less() {
 fn hostile_bytes_are_refused() {
     let document = tasks(1)[0].to_bytes().unwrap();
     let refused = |bytes: &[u8], what: &str| {
-        let (plain, packed) = (ReadTask::from_bytes(bytes), unpack(bytes).and_then(|bytes| ReadTask::from_bytes(&bytes)));
+        let (plain, packed) =
+            (ReadTask::from_bytes(bytes), unpack(bytes).and_then(|bytes| ReadTask::from_bytes(&bytes)));
         assert!(plain.is_err() && packed.is_err(), "{what}");
         for error in [plain.unwrap_err(), packed.unwrap_err()] {
             assert!(matches!(error, Error::Invalid(_) | Error::Format(_)), "{what}: {error:?}");

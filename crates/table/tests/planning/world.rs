@@ -35,6 +35,8 @@ pub struct Manifest {
     pub sequence_number: i64,
     pub deletes: bool,
     pub entries: Vec<(bool, DataFile)>,
+    /// Another version than the table's.
+    pub version: Option<u8>,
 }
 
 /// A table.
@@ -137,7 +139,8 @@ impl World {
         .unwrap();
         let mut listed = Vec::new();
         for (number, manifest) in manifests.iter().enumerate() {
-            let (bytes, described) = manifest.bytes(version, &format!("{location}/metadata/{number:05}.avro"));
+            let of_manifest = manifest.version.unwrap_or(version);
+            let (bytes, described) = manifest.bytes(of_manifest, &format!("{location}/metadata/{number:05}.avro"));
             storage.put(&described.manifest_path, bytes, Existing::Replace).unwrap();
             list.add(&described).unwrap();
             listed.push(described);
@@ -159,8 +162,7 @@ impl World {
             unknown: serde_json::Map::new(),
         };
         let unknown = serde_json::Map::new();
-        let reference =
-            SnapshotRef { snapshot_id: SNAPSHOT, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown };
+        let reference = SnapshotRef { snapshot_id: SNAPSHOT, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown };
         let builder = MetadataBuilder::from_base(&base, base.last_updated_ms()).apply_all([
             MetadataUpdate::AddSpec { spec: spec(1) },
             MetadataUpdate::AddSpec { spec: spec(2) },
