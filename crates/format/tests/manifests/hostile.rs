@@ -97,6 +97,7 @@ fn counts_and_lengths_beyond_the_input_are_refused() {
         ("a negative number of entries", -1, entry(&[&[0], &[0]]), false),
         ("a branch that is not there", 1, entry(&[&[0], &[6]]), false),
         ("a status that is not there", 1, [&[8], &entry(&[&[0], &[0]])[1..]].concat(), false),
+        ("a path of negative length", 1, vec![0, 1, 2, b'b', 2, 2, 0, 0], false),
         ("a path beyond the end", 1, [&[0], &huge[..]].concat(), false),
     ] {
         let outcome = read(&container(ENTRY, count, &data), &Limits::default());
