@@ -663,10 +663,26 @@ class Scan:
         reference: str | None = None,
         limit: int | None = None,
     ) -> Scan: ...
+    @staticmethod
+    def incremental(
+        table: TableState,
+        *,
+        changelog: bool,
+        from_snapshot: int | str | None = None,
+        from_inclusive: bool = False,
+        to_snapshot: int | str | None = None,
+        branch: str | None = None,
+        row_filter: Any = None,
+        selected_fields: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+        limit: int | None = None,
+    ) -> Scan: ...
     @property
     def schema(self) -> Schema: ...
     @property
     def snapshot_id(self) -> int | None: ...
+    @property
+    def changed_snapshot_ids(self) -> list[int] | None: ...
     def stream(self) -> ArrowStream: ...
     def collect(self) -> ArrowTable: ...
     def count(self) -> int: ...
@@ -723,7 +739,18 @@ class Inspect:
         snapshot_id: int | None = None,
         as_of_ms: int | None = None,
         reference: str | None = None,
+        part: tuple[int, int] | None = None,
+        schema: object | None = None,
     ) -> ArrowStream: ...
+    def most_parts(
+        self,
+        name: str,
+        /,
+        *,
+        snapshot_id: int | None = None,
+        as_of_ms: int | None = None,
+        reference: str | None = None,
+    ) -> int: ...
 
 # distributed writes
 

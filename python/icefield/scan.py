@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Self
 
     from icefield.schema import Schema
 
-__all__ = ["ColumnBounds", "DataScan", "ScanPlan"]
+__all__ = ["ColumnBounds", "DataScan", "ScanPlan", "TableScan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class ColumnBounds:
 
 
 @dataclass(frozen=True)
-class DataScan:
+class TableScan(ABC):
     """What is to be read of a table; nothing is read before one of the ``to_`` methods is called.
 
     Any library that takes ``__arrow_c_stream__`` reads a scan as it is: ``polars.DataFrame(scan)``.
@@ -50,9 +52,6 @@ class DataScan:
     row_filter: Any = None
     selected_fields: tuple[str, ...] = ("*",)
     case_sensitive: bool = True
-    snapshot_id: int | None = None
-    as_of_ms: int | None = None
-    ref: str | None = None
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -63,34 +62,25 @@ class DataScan:
             msg = "a limit is not below zero; it, ids of snapshots and times have at most 63 bits"
             raise InvalidArgumentError(msg) from error
 
-    @cached_property
-    def _scan(self) -> Scan:
-        return Scan(
-            self._state,
-            row_filter=self.row_filter,
-            selected_fields=list(self.selected_fields),
-            case_sensitive=self.case_sensitive,
-            snapshot_id=self.snapshot_id,
-            as_of_ms=self.as_of_ms,
-            reference=self.ref,
-            limit=self.limit,
-        )
+    @property
+    @abstractmethod
+    def _scan(self) -> Scan: ...
+
+    @property
+    @abstractmethod
+    def _moment(self) -> str: ...
 
     # What is read
 
-    def filter(self, row_filter: Any) -> DataScan:
+    def filter(self, row_filter: Any) -> Self:
         """Read only rows that match this filter as well; both filters as text."""
         if self.row_filter is None:
             return replace(self, row_filter=row_filter)
         return replace(self, row_filter=f"({self.row_filter}) AND ({row_filter})")
 
-    def select(self, *selected_fields: str) -> DataScan:
+    def select(self, *selected_fields: str) -> Self:
         """Read only these columns; ``"a.b"`` names a nested one."""
         return replace(self, selected_fields=selected_fields)
-
-    def use_ref(self, name: str) -> DataScan:
-        """Read the snapshot that a branch or tag names."""
-        return replace(self, ref=name, snapshot_id=None, as_of_ms=None)
 
     def projection(self) -> Schema:
         """Give the columns that are read."""
@@ -219,16 +209,45 @@ class DataScan:
 
     def explain(self) -> str:
         """Say what is read and what is skipped."""
-        where = "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
         report = self._scan.plan().report_text.replace("\n", "\n  ")
         return "\n".join(
             (
-                f"Scan of {self._state.location}, {where}",
+                f"Scan of {self._state.location}, {self._moment}",
                 f"  columns:      {', '.join(field.name for field in self.projection().fields)}",
                 f"  filter:       {'none' if self.row_filter is None else self.row_filter}",
                 f"  {report}",
             )
         )
+
+
+@dataclass(frozen=True)
+class DataScan(TableScan):
+    """A scan of a table as it is in one snapshot."""
+
+    snapshot_id: int | None = None
+    as_of_ms: int | None = None
+    ref: str | None = None
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return Scan(
+            self._state,
+            row_filter=self.row_filter,
+            selected_fields=list(self.selected_fields),
+            case_sensitive=self.case_sensitive,
+            snapshot_id=self.snapshot_id,
+            as_of_ms=self.as_of_ms,
+            reference=self.ref,
+            limit=self.limit,
+        )
+
+    @property
+    def _moment(self) -> str:
+        return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
+
+    def use_ref(self, name: str) -> DataScan:
+        """Read the snapshot that a branch or tag names."""
+        return replace(self, ref=name, snapshot_id=None, as_of_ms=None)
 
 
 class ScanPlan:

@@ -13,6 +13,7 @@ from icefield._core import Storage, TableState, WritePlan
 from icefield._secrets import guarded, revealed
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
+from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefield.scan import DataScan, fields_of, milliseconds_of
@@ -276,6 +277,86 @@ class Table:
             as_of_ms=milliseconds_of(as_of),
             ref=ref,
             limit=limit,
+        )
+
+    def incremental_append_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | str | None = None,
+        to_snapshot_id_inclusive: int | str | None = None,
+        row_filter: Any = None,
+        selected_fields: Iterable[str] | str = ("*",),
+        case_sensitive: bool = True,
+        options: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        from_snapshot_id_inclusive: int | str | None = None,
+        branch: str | None = None,
+    ) -> IncrementalAppendScan:
+        """Read what ``append`` snapshots added; other snapshots are passed over.
+
+        Parameters
+        ----------
+        from_snapshot_id_exclusive, from_snapshot_id_inclusive
+            The snapshot that the scan begins after or with; a text is the name of a tag. Without one, it begins with
+            the oldest ancestor that is there. The one it begins after may have been expired.
+        to_snapshot_id_inclusive
+            The last snapshot, the current one by default; a text is the name of a tag.
+        branch
+            The branch that the snapshots lie on; the main one by default.
+        row_filter, selected_fields, case_sensitive, limit
+            As for `scan`; names are those of the current schema.
+        options
+            For PyIceberg's sake; ignored.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a snapshot is not there, or the first is no ancestor of the last.
+
+        """
+        del options
+        return IncrementalAppendScan(
+            self._state,
+            row_filter=row_filter,
+            selected_fields=fields_of(selected_fields),
+            case_sensitive=case_sensitive,
+            limit=limit,
+            start=Start.of(from_snapshot_id_exclusive, from_snapshot_id_inclusive),
+            to_snapshot=to_snapshot_id_inclusive,
+            branch=branch,
+        )
+
+    def incremental_changelog_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | str | None = None,
+        to_snapshot_id_inclusive: int | str | None = None,
+        row_filter: Any = None,
+        selected_fields: Iterable[str] | str = ("*",),
+        case_sensitive: bool = True,
+        limit: int | None = None,
+        from_snapshot_id_inclusive: int | str | None = None,
+        branch: str | None = None,
+    ) -> IncrementalChangelogScan:
+        """Read what snapshots added and removed, and in which place; `IncrementalChangelogScan` names the columns.
+
+        Parameters are those of `incremental_append_scan`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a snapshot is not there, or the first is no ancestor of the last.
+
+        """
+        return IncrementalChangelogScan(
+            self._state,
+            row_filter=row_filter,
+            selected_fields=fields_of(selected_fields),
+            case_sensitive=case_sensitive,
+            limit=limit,
+            start=Start.of(from_snapshot_id_exclusive, from_snapshot_id_inclusive),
+            to_snapshot=to_snapshot_id_inclusive,
+            branch=branch,
         )
 
     # How it changes

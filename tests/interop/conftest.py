@@ -67,6 +67,14 @@ class Java:
         with pa.memory_map(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
 
+    def read(self, table: str, /, **options: str) -> pa.Table:
+        """Read a table by name, with read options."""
+        self._files += 1
+        path = self.scratch / f"rows-{self._files}.arrow"
+        self.do("read", table=table, options=options, path=str(path))
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+
     def insert(self, table: str, rows: pa.Table) -> None:
         """Append rows to a table."""
         self._files += 1

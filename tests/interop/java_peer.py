@@ -53,9 +53,20 @@ class Peer:
 
     def query(self, text: str, path: str) -> int:
         """Run a query, write its rows to an Arrow IPC file, and give their number."""
+        return self._save(self.spark.sql(text), path)
+
+    def read(self, table: str, options: dict[str, str], path: str) -> int:
+        """Read a table by name, write its rows to an Arrow IPC file, and give their number."""
+        return self._save(self.spark.read.format("iceberg").options(**options).load(table), path)
+
+    def schema(self, table: str) -> str:
+        """Give the schema of a table as Spark's JSON."""
+        return str(self.spark.table(table).schema.json())
+
+    def _save(self, frame: Any, path: str) -> int:
         import pyarrow as pa
 
-        rows = self.spark.sql(text).toArrow()
+        rows = frame.toArrow()
         with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
             writer.write_table(rows)
         return int(rows.num_rows)

@@ -63,15 +63,79 @@ def test_rows_and_files(uri):
     assert (snapshot["operation"], snapshot["rows"], snapshot["refs"]) == ("append", "3", "main")
 
 
+def test_metadata_tables(uri):
+    with ice.load_catalog("c", uri=uri) as catalog:
+        table = catalog.load_table("a.b.t")
+        for first in (0, 10):
+            table.append(pa.table({"id": list(range(first, first + 10)), "[red]": ["x"] * 10}))
+        snapshots = [snapshot.snapshot_id for snapshot in table.snapshots()]
+        names = table.inspect.names
+        files = table.inspect.files().num_rows
+    for name in names:
+        shown = run(uri, "table", "inspect", "a.b.t", name)
+        assert shown.startswith("┏"), shown
+        assert isinstance(json.loads(run(uri, "table", "inspect", "a.b.t", name.upper(), "--json")), list)
+    found = json.loads(run(uri, "table", "inspect", "a.b.t", "files", "--json"))
+    assert len(found) == files
+    assert sum(file["record_count"] for file in found) == 20
+    assert found[0]["readable_metrics"]["id"]["null_value_count"] == 0
+    assert len(json.loads(run(uri, "table", "inspect", "a.b.t", "files", "-n", "3", "--json"))) == 3
+    assert json.loads(run(uri, "table", "inspect", "a.b.t", "files", "-n", "0", "--json")) == []
+    at = run(uri, "--json", "table", "inspect", "a.b.t", "manifests", "--snapshot", str(snapshots[0]))
+    assert [row["added_snapshot_id"] for row in json.loads(at)] == snapshots[:1]
+    some = run(uri, "table", "inspect", "a.b.t", "snapshots", "-c", "operation", "-c", "snapshot_id", "--json")
+    assert json.loads(some) == [{"snapshot_id": one, "operation": "append"} for one in snapshots]
+    assert "readable_metrics" not in run(uri, "table", "inspect", "a.b.t", "files")
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [["table", "show", "a.b.none"], ["table", "show", "/no/such.metadata.json"], ["-p", "novalue", "catalog", "list"]],
+    [
+        ["table", "show", "a.b.none"],
+        ["table", "show", "/no/such.metadata.json"],
+        ["table", "show", ""],
+        ["table", "show", "none"],
+        ["table", "show", "no.such.namespace.none"],
+        ["table", "schema", "a.b.none"],
+        ["table", "snapshots", "a.b.none"],
+        ["table", "files", "a.b.none"],
+        ["table", "plan", "a.b.t", "none = 1"],
+        ["table", "plan", "a.b.t", "id = = 1"],
+        ["table", "plan", "a.b.t", "id = 'x'"],
+        ["table", "plan", "a.b.t", "--snapshot-id", "1"],
+        ["table", "head", "a.b.none"],
+        ["table", "head", "a.b.t", "-c", "none"],
+        ["table", "head", "a.b.t", "-n", "-1"],
+        ["table", "inspect", "a.b.none", "files"],
+        ["table", "inspect", "a.b.t", "none"],
+        ["table", "inspect", "a.b.t", "files", "--snapshot", "1"],
+        ["table", "inspect", "a.b.t", "history", "--snapshot", "1"],
+        ["table", "inspect", "a.b.t", "files", "-c", "none"],
+        ["catalog", "list", "none"],
+        ["-p", "novalue", "catalog", "list"],
+        ["-p", "type=none", "catalog", "list"],
+        ["--uri", "none", "catalog", "list"],
+        ["--uri", "sqlite:////no/such/folder/c.db", "catalog", "list"],
+        ["--uri", "postgresql://u:secret@localhost:1/none", "catalog", "list"],
+        ["metadata", "show", "/no/such.metadata.json"],
+        ["metadata", "show", __file__],
+        ["metadata", "show", "/"],
+        ["metadata", "show", "none://x/y.json"],
+        ["orc", "inspect", "/no/such.orc"],
+        ["orc", "inspect", __file__],
+        ["orc", "inspect", "/"],
+    ],
+    ids=" ".join,
 )
 def test_errors_are_one_line(uri, arguments, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["icefield", "--catalog", "c", "--uri", uri, *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert ended.value.code == 1
     error = capsys.readouterr().err
+    assert ended.value.code == (2 if error.startswith("Usage: ") else 1)
+    if ended.value.code == 2:  # a wrong option: how it is used, then what is wrong
+        assert "Error: " in error
+        return
+    assert "secret" not in error
     assert error.startswith("icefield: ")
     assert error.count("\n") == 1

@@ -1,11 +1,11 @@
 //! Metadata tables: what a table is made of, given out as Arrow.
 
 use icefield_format::Limits;
-use icefield_table::inspect::{Inspect, MetadataTable, Selection};
+use icefield_table::inspect::{Inspect, MetadataTable, Part, Selection};
 use icefield_table::plan::At;
 use pyo3::prelude::*;
 
-use crate::capsule::ArrowStream;
+use crate::capsule::{ArrowStream, SchemaInput};
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
 use crate::scan::Reader;
@@ -59,10 +59,26 @@ impl PyInspect {
         }))
     }
 
-    /// The rows of a metadata table, as they come.
+    /// Into how many parts the rows of a metadata table can be cut, for workers that share them.
+    #[pyo3(signature = (name, /, *, snapshot_id=None, as_of_ms=None, reference=None))]
+    fn most_parts(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        snapshot_id: Option<i64>,
+        as_of_ms: Option<i64>,
+        reference: Option<String>,
+    ) -> Result<usize> {
+        let selection = Selection { at: At { snapshot_id, as_of_ms, reference }, ..Selection::default() };
+        let table = MetadataTable::parse(name)?;
+        Ok(py.detach(|| self.0.most_parts(table, &selection))?)
+    }
+
+    /// The rows of a metadata table, as they come: all, or one part of some (`(0, 4)` is the first of four); in the types of
+    /// `schema` where an engine takes no others.
     #[pyo3(signature = (
         name, /, *, row_filter=None, selected_fields=None, case_sensitive=true, snapshot_id=None, as_of_ms=None,
-        reference=None
+        reference=None, part=None, schema=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
     fn stream(
@@ -75,15 +91,22 @@ impl PyInspect {
         snapshot_id: Option<i64>,
         as_of_ms: Option<i64>,
         reference: Option<String>,
+        part: Option<(usize, usize)>,
+        schema: Option<SchemaInput>,
     ) -> Result<ArrowStream> {
         let selection = Selection {
             at: At { snapshot_id, as_of_ms, reference },
             columns: selected_fields,
             filter: row_filter.map(|filter| filter.0),
             case_sensitive,
+            part: part.map(|(number, of)| Part::new(number, of)).transpose()?,
         };
         let table = MetadataTable::parse(name)?;
         let stream = py.detach(|| self.0.scan(table, &selection))?;
+        let stream = match schema {
+            Some(target) => stream.as_schema(target.0)?,
+            None => stream,
+        };
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
 }

@@ -8,8 +8,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
 use icefield_table::plan::columns::PlanColumns;
+use icefield_table::plan::incremental::{ChangeColumns, Changes, Point, Range};
 use icefield_table::plan::split::{Piece, SplitOptions};
 use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
+use icefield_table::read::changes::{ScanTask, WantedChanges};
 use icefield_table::read::stream::BatchStream;
 use icefield_table::read::task::{FilePart, ReadTask, Wanted};
 use icefield_table::read::wire::{pack, unpack};
@@ -37,6 +39,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyScan {
     scan: Scan,
     wanted: Arc<Wanted>,
+    /// Of a changelog: the columns of the table, which `wanted` has too, and those of the change.
+    changes: Option<WantedChanges>,
     limit: Option<usize>,
 }
 
@@ -46,12 +50,14 @@ pub struct PyScan {
 pub struct PyPlan {
     plan: Plan,
     split: SplitOptions,
+    /// Of a changelog.
+    changes: Option<Arc<Changes>>,
 }
 
 /// Parts of files that one worker reads, on this machine or another.
 #[pyclass(frozen, name = "ReadTask", module = "icefield._core")]
 #[derive(Debug)]
-pub struct PyReadTask(ReadTask);
+pub struct PyReadTask(ScanTask);
 
 /// A stream of batches as Arrow's readers are.
 pub struct Reader(pub BatchStream);
@@ -72,8 +78,14 @@ impl RecordBatchReader for Reader {
 
 /// A plan in the making as Arrow's readers are.
 struct PlanReader {
-    columns: PlanColumns,
+    columns: FileColumns,
     stream: PlanStream,
+}
+
+/// What makes batches of files.
+enum FileColumns {
+    Files(PlanColumns),
+    Changes(ChangeColumns),
 }
 
 impl Iterator for PlanReader {
@@ -81,14 +93,20 @@ impl Iterator for PlanReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let manifest = self.stream.next()?;
-        let batch = manifest.and_then(|manifest| self.columns.batch(&manifest));
+        let batch = manifest.and_then(|manifest| match &self.columns {
+            FileColumns::Files(columns) => columns.batch(&manifest),
+            FileColumns::Changes(columns) => columns.batch(&manifest),
+        });
         Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 
 impl RecordBatchReader for PlanReader {
     fn schema(&self) -> SchemaRef {
-        self.columns.schema().clone()
+        match &self.columns {
+            FileColumns::Files(columns) => columns.schema().clone(),
+            FileColumns::Changes(columns) => columns.schema().clone(),
+        }
     }
 }
 
@@ -100,7 +118,16 @@ impl PyScan {
     }
 
     fn open(&self) -> icefield_table::Result<BatchStream> {
-        self.read(&self.scan.plan()?, self.wanted.clone())
+        let plan = self.scan.plan()?;
+        match &self.changes {
+            Some(wanted) => self.scan.changed_rows(&plan, wanted, self.limit),
+            None => self.read(&plan, self.wanted.clone()),
+        }
+    }
+
+    /// The changes of a changelog.
+    fn changelog(&self) -> Option<Arc<Changes>> {
+        self.scan.changes.clone().filter(|changes| changes.is_changelog())
     }
 
     /// The rows of a plan, file after file.
@@ -151,13 +178,68 @@ impl PyScan {
         };
         let mapping = scan.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;
         let wanted = Wanted { schema: scan.schema.clone(), projection, name_mapping: mapping.map(Arc::new) };
-        Ok(Self { scan, wanted: Arc::new(wanted), limit })
+        Ok(Self { scan, wanted: Arc::new(wanted), changes: None, limit })
+    }
+
+    /// What snapshots changed: rows that `append` snapshots added, or the changelog of all. A snapshot is given by its id
+    /// or by the name of a tag.
+    #[staticmethod]
+    #[pyo3(signature = (
+        table, *, changelog, from_snapshot=None, from_inclusive=false, to_snapshot=None, branch=None, row_filter=None,
+        selected_fields=None, case_sensitive=true, limit=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
+    fn incremental(
+        table: &Bound<'_, PyTableState>,
+        changelog: bool,
+        from_snapshot: Option<PointInput>,
+        from_inclusive: bool,
+        to_snapshot: Option<PointInput>,
+        branch: Option<String>,
+        row_filter: Option<ExpressionInput>,
+        selected_fields: Option<Vec<String>>,
+        case_sensitive: bool,
+        limit: Option<usize>,
+    ) -> Result<Self> {
+        let state = table.get();
+        let (storage, metadata) = (state.storage.0.clone(), state.committed.metadata.clone());
+        let range = Range {
+            from: from_snapshot.map(|point| point.0),
+            from_inclusive,
+            to: to_snapshot.map(|point| point.0),
+            branch,
+        };
+        let mut scan = match changelog {
+            true => Scan::changelog(storage, metadata, &range)?,
+            false => Scan::appends(storage, metadata, &range)?,
+        };
+        scan.case_sensitive = case_sensitive;
+        if let Some(filter) = row_filter {
+            filter.0.bind(&scan.schema, case_sensitive)?;
+            scan.filter = filter.0;
+        }
+        let changes = changelog.then(|| scan.wanted_changes(selected_fields.as_deref())).transpose()?;
+        let wanted = match &changes {
+            Some(wanted) => wanted.table.clone(),
+            None => scan.wanted(selected_fields.as_deref())?,
+        };
+        Ok(Self { scan, wanted, changes, limit })
     }
 
     /// The columns that are read.
     #[getter]
-    fn schema(&self) -> PySchema {
-        PySchema(self.wanted.projection.as_ref().clone())
+    fn schema(&self) -> Result<PySchema> {
+        Ok(PySchema(match &self.changes {
+            Some(wanted) => wanted.schema()?,
+            None => self.wanted.projection.as_ref().clone(),
+        }))
+    }
+
+    /// The snapshots whose changes are read, oldest first; none where the scan is not of changes.
+    #[getter]
+    fn changed_snapshot_ids(&self) -> Option<Vec<i64>> {
+        let changes = self.scan.changes.as_ref()?;
+        Some(changes.snapshots().iter().map(|snapshot| snapshot.snapshot_id).collect())
     }
 
     /// The snapshot that is read, if the table has one.
@@ -175,7 +257,11 @@ impl PyScan {
     /// All rows.
     fn collect(&self, py: Python<'_>) -> Result<ArrowTable> {
         let batches = py.detach(|| self.open()?.collect::<icefield_table::Result<Vec<_>>>())?;
-        Ok(ArrowTable { schema: self.wanted.arrow()?, batches })
+        let schema = match &self.changes {
+            Some(wanted) => wanted.arrow()?,
+            None => self.wanted.arrow()?,
+        };
+        Ok(ArrowTable { schema, batches })
     }
 
     /// How many rows there are.
@@ -193,14 +279,18 @@ impl PyScan {
             None => Metrics::none(),
         };
         let plan = py.detach(|| scan.plan())?;
-        Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata) })
+        Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata), changes: self.changelog() })
     }
 
     /// Which files are read, as batches with the columns of `Plan.files`, while they are found.
     fn plan_stream(&self, py: Python<'_>) -> Result<ArrowStream> {
         let stream = py.detach(|| {
             let stream = self.scan.plan_stream()?;
-            Ok::<_, icefield_table::Error>(PlanReader { columns: stream.columns()?, stream })
+            let columns = match self.changelog() {
+                Some(changes) => FileColumns::Changes(ChangeColumns::new(stream.columns()?, changes)),
+                None => FileColumns::Files(stream.columns()?),
+            };
+            Ok::<_, icefield_table::Error>(PlanReader { columns, stream })
         })?;
         Ok(ArrowStream::new(Box::new(stream)))
     }
@@ -211,7 +301,8 @@ impl PyScan {
         Ok(py.detach(|| self.exact_bounds(column))?)
     }
 
-    /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given.
+    /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given (a
+    /// changelog takes none).
     #[pyo3(signature = (plan, *, places=None, split_size=None))]
     fn tasks(
         &self,
@@ -220,8 +311,12 @@ impl PyScan {
         places: Option<HashSet<usize>>,
         split_size: Option<i64>,
     ) -> Result<Vec<PyReadTask>> {
-        let PyPlan { plan, split } = plan.get();
+        let PyPlan { plan, split, .. } = plan.get();
         let options = SplitOptions { split_size: split_size.unwrap_or(split.split_size), ..*split };
+        if let Some(wanted) = &self.changes {
+            let tasks = py.detach(|| self.scan.change_tasks(plan, wanted, &options))?;
+            return Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Changes(task))).collect());
+        }
         let mut tasks = py.detach(|| self.scan.tasks(plan, &self.wanted, &options))?;
         if let Some(places) = places {
             let entries = plan.manifests.iter().map(|manifest| &manifest.entries);
@@ -231,7 +326,7 @@ impl PyScan {
             tasks.iter_mut().for_each(|task| task.parts.retain(|part| wanted.contains(part.path.as_str())));
             tasks.retain(|task| !task.parts.is_empty());
         }
-        Ok(tasks.into_iter().map(PyReadTask).collect())
+        Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Rows(task))).collect())
     }
 }
 
@@ -239,7 +334,11 @@ impl PyScan {
 impl PyPlan {
     /// A row a data file.
     fn files(&self, py: Python<'_>) -> Result<ArrowTable> {
-        Ok(py.detach(|| self.plan.to_batch())?.into())
+        let files = || match &self.changes {
+            Some(changes) => ChangeColumns::of_plan(&self.plan, changes.clone()),
+            None => self.plan.to_batch(),
+        };
+        Ok(py.detach(files)?.into())
     }
 
     /// A row a piece of a data file: the task it belongs to, the place of its file in `files`, the bytes.
@@ -287,7 +386,7 @@ impl PyReadTask {
     /// The task that `to_bytes` made into bytes.
     #[staticmethod]
     fn from_bytes(data: PyBackedBytes) -> Result<Self> {
-        Ok(Self(ReadTask::from_bytes(&unpack(&data)?)?))
+        Ok(Self(ScanTask::from_bytes(&unpack(&data)?)?))
     }
 
     /// All that another machine must know, but how to reach the storage.
@@ -303,7 +402,7 @@ impl PyReadTask {
     /// Names of the columns of the rows, in their order.
     #[getter]
     fn column_names(&self) -> Vec<&str> {
-        self.0.wanted.projection.fields().iter().map(|field| field.name.as_str()).collect()
+        self.0.column_names()
     }
 
     /// The rows; in the types of `schema` where an engine takes no others.
@@ -318,7 +417,21 @@ impl PyReadTask {
     }
 
     fn __len__(&self) -> usize {
-        self.0.parts.len()
+        self.0.len()
+    }
+}
+
+/// A snapshot, by its id or by the name of a tag.
+struct PointInput(Point);
+
+impl<'py> FromPyObject<'_, 'py> for PointInput {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(match value.extract::<String>() {
+            Ok(tag) => Point::Tag(tag),
+            Err(_) => Point::Id(value.extract()?),
+        }))
     }
 }
 

@@ -17,6 +17,22 @@ from icefield.orc import ORCFile
 from icefield.scan import DataScan
 from icefield.table import Snapshot, Table
 
+#: Columns of metadata tables that are too wide for a page.
+_METRICS = frozenset(
+    {
+        "column_sizes",
+        "value_counts",
+        "null_value_counts",
+        "nan_value_counts",
+        "lower_bounds",
+        "upper_bounds",
+        "readable_metrics",
+        "key_metadata",
+        "split_offsets",
+        "data_file",
+    }
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="icefield")
@@ -157,6 +173,43 @@ def table_snapshots(context: click.Context, name: str) -> None:
         for snapshot in opened.snapshots()
     ]
     print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows)
+
+
+@table.command("inspect")
+@click.argument("name", metavar="TABLE")
+@click.argument("what", metavar="WHAT")
+@click.option("--snapshot", "snapshot_id", type=int, help="Look into this snapshot; by its id.")
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="Rows to print at the most.")
+@click.option("--columns", "-c", multiple=True, help="A column to print, nested ones with dots; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def table_inspect(
+    context: click.Context,
+    name: str,
+    what: str,
+    snapshot_id: int | None,
+    limit: int | None,
+    columns: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print a metadata table: files, partitions, history and others.
+
+    WHAT is one of snapshots, history, metadata_log_entries, refs, entries, files, data_files, delete_files, manifests,
+    partitions, position_deletes, all_files, all_data_files, all_delete_files, all_entries, all_manifests. People see all
+    columns but metrics, unless columns are given; JSON has all.
+    """
+    context.find_root().params["as_json"] |= as_json
+    inspect = _table(context, name).inspect
+    if not columns and not wants_json():
+        columns = tuple(column for column in inspect.schema(what).column_names if column not in _METRICS)
+    reader = inspect.stream(what, selected_fields=columns or ("*",), snapshot_id=snapshot_id)
+    rows: list[list[Any]] = []
+    for batch in reader:
+        left = batch.num_rows if limit is None else limit - len(rows)
+        rows += (list(row.values()) for row in batch.slice(0, left).to_pylist())
+        if len(rows) == limit:
+            break
+    print_grid(reader.schema.names, rows)
 
 
 @table.command("files")

@@ -24,6 +24,7 @@ require("pyspark")
 require("pyarrow")
 
 from icefield.spark import functions  # noqa: E402
+from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
 from icefield.spark.writing import append  # noqa: E402
@@ -40,6 +41,7 @@ __all__ = [
     "iceberg_schema",
     "of_scan",
     "read",
+    "read_inspect",
     "register",
     "schema_of",
     "spark_schema",

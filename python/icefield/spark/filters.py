@@ -8,15 +8,19 @@ Iceberg's meaning of a row filter is kept when it becomes a column: null matches
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.datasource import Filter
+
+    from icefield.schema import Schema
 
 Json = Any
 
@@ -29,13 +33,41 @@ _COMPARISONS = {
 }
 
 
-def pushed(spark_filter: Filter) -> Json | None:
+_NEGATED = {
+    "EqualTo": "not-eq",
+    "EqualNullSafe": "not-eq",
+    "GreaterThan": "lt-eq",
+    "GreaterThanOrEqual": "lt",
+    "LessThan": "gt-eq",
+    "LessThanOrEqual": "gt",
+}
+
+
+def leaf_types(schema: Schema) -> dict[str, str]:
+    """Give full names and types of primitive columns; names with a dot cannot be told from paths and are left out."""
+    return dict(_leaves(json.loads(schema.to_json())["fields"], ""))
+
+
+def _leaves(fields: Iterable[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
+    for field in fields:
+        if "." in field["name"]:
+            continue
+        name, kind = path + field["name"], field["type"]
+        if isinstance(kind, str):
+            yield name, kind
+        elif kind["type"] == "struct":
+            yield from _leaves(kind["fields"], f"{name}.")
+
+
+def pushed(spark_filter: Filter, types: Mapping[str, str]) -> Json | None:
     """Give the Iceberg expression that keeps at least the rows of a filter that Spark pushes, or None.
 
     Parameters
     ----------
     spark_filter
         One of the filters of ``pyspark.sql.datasource`` (4.1 and later).
+    types
+        Iceberg types of columns, as `leaf_types` gives them.
 
     Returns
     -------
@@ -46,57 +78,81 @@ def pushed(spark_filter: Filter) -> Json | None:
     """
     name = type(spark_filter).__name__
     if name == "Not":
-        return _negated(spark_filter.child)  # type: ignore[attr-defined]
-    term = _term(spark_filter.attribute)  # type: ignore[attr-defined]
-    if name in ("IsNull", "IsNotNull"):
-        return {"type": "is-null" if name == "IsNull" else "not-null", "term": term}
+        return _negated(spark_filter.child, types)  # type: ignore[attr-defined]
+    column = _Column.of(spark_filter, types)
     value: Any = getattr(spark_filter, "value", None)
-    if name == "EqualNullSafe":
-        return {"type": "is-null", "term": term} if value is None else _predicate("eq", term, value)
-    if name in _COMPARISONS:
-        return _predicate(_COMPARISONS[name], term, value)
-    if name == "In":
-        return _membership("in", term, value)
-    if name == "StringStartsWith":
-        return _predicate("starts-with", term, value)
-    return None
-
-
-def _negated(child: Filter) -> Json | None:
-    """Negate a pushed filter. SQL's NOT drops nulls and Iceberg's negations keep them: more rows, never fewer."""
-    name, term = type(child).__name__, _term(child.attribute)  # type: ignore[attr-defined]
-    value: Any = getattr(child, "value", None)
-    if name == "EqualTo":
-        return _predicate("not-eq", term, value)
-    if name == "In":
-        return _membership("not-in", term, value)
-    if name == "StringStartsWith":
-        return _predicate("not-starts-with", term, value)
     if name in ("IsNull", "IsNotNull"):
-        return {"type": "not-null" if name == "IsNull" else "is-null", "term": term}
+        return column.is_null(name == "IsNull")
+    if name == "EqualNullSafe":
+        return column.is_null(True) if value is None else column.compared("eq", value)
+    if name in _COMPARISONS:
+        return column.compared(_COMPARISONS[name], value)
+    if name == "In":
+        return column.member("in", value)
+    if name == "StringStartsWith":
+        return column.compared("starts-with", value)
     return None
 
 
-def _term(attribute: Sequence[str]) -> str:
-    return ".".join(attribute)
+def _negated(child: Filter, types: Mapping[str, str]) -> Json | None:
+    """Negate a pushed filter. SQL's NOT drops nulls and Iceberg's negations keep them: more rows, never fewer."""
+    name = type(child).__name__
+    if name == "Not":
+        return pushed(child.child, types)  # type: ignore[attr-defined]
+    column = _Column.of(child, types)
+    value: Any = getattr(child, "value", None)
+    if name in ("IsNull", "IsNotNull"):
+        return column.is_null(name == "IsNotNull")
+    if name == "EqualNullSafe" and value is None:
+        return column.is_null(False)
+    if name in _NEGATED:
+        return column.compared(_NEGATED[name], value)
+    if name == "In":
+        return column.member("not-in", value)
+    if name == "StringStartsWith":
+        return column.compared("not-starts-with", value)
+    return None
 
 
-def _predicate(kind: str, term: str, value: Any) -> Json | None:
-    literal = _literal(value)
-    if literal is None:
-        return None
-    predicate = {"type": kind, "term": term, "value": literal}
-    if kind in ("gt", "gt-eq") and isinstance(value, float):
-        # NaN is above every number for Spark and matches no comparison in Iceberg.
-        return {"type": "or", "left": predicate, "right": {"type": "is-nan", "term": term}}
-    return predicate
+@dataclass(frozen=True)
+class _Column:
+    """A column that Spark compares, where what Spark sees may be something else than what Iceberg has."""
 
+    term: str
+    type: str | None
 
-def _membership(kind: str, term: str, values: Sequence[Any]) -> Json | None:
-    literals = [_literal(value) for value in values if value is not None]
-    if None in literals or (kind == "not-in" and len(literals) != len(values)):
-        return None
-    return {"type": kind, "term": term, "values": literals}
+    @classmethod
+    def of(cls, spark_filter: Filter, types: Mapping[str, str]) -> _Column:
+        term = ".".join(spark_filter.attribute)  # type: ignore[attr-defined]
+        return cls(term, types.get(term))
+
+    def is_null(self, wanted: bool) -> Json:
+        return {"type": "is-null" if wanted else "not-null", "term": self.term}
+
+    def compared(self, kind: str, value: Any) -> Json | None:
+        literal = self._literal(kind, value)
+        if literal is None:
+            return None
+        made = {"type": kind, "term": self.term, "value": literal}
+        if self.type in ("float", "double") and kind in ("gt", "gt-eq"):
+            # To Spark NaN is the largest value, to Iceberg it is none.
+            return {"type": "or", "left": made, "right": {"type": "is-nan", "term": self.term}}
+        return made
+
+    def member(self, kind: str, values: Sequence[Any]) -> Json | None:
+        literals = [self._literal(kind, value) for value in values if value is not None]
+        if None in literals or (kind == "not-in" and len(literals) != len(values)):
+            return None
+        return {"type": kind, "term": self.term, "values": literals}
+
+    def _literal(self, kind: str, value: Any) -> Json | None:
+        if self.type == "uuid" and value != str(value).lower():
+            # A text to Spark: capitals are other texts, and the same uuid.
+            return None
+        if self.type in ("timestamp_ns", "timestamptz_ns") and kind in ("eq", "in", "lt-eq"):
+            # Spark sees whole microseconds, so that later nanoseconds are equal.
+            return None
+        return _literal(value)
 
 
 def _literal(value: Any) -> Json | None:

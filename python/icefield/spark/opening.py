@@ -8,7 +8,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from icefield.catalog import load_catalog
-from icefield.errors import InvalidArgumentError
+from icefield.errors import InvalidArgumentError, NotFoundError
+from icefield.inspect import InspectTable
+from icefield.scan import TableScan
 from icefield.table import Table
 
 __all__ = ["Moment", "SourceOptions", "moment_of", "opened"]
@@ -56,8 +58,14 @@ _OWN = frozenset(
         "branch",
         "tag",
         "split-size",
+        "start-snapshot-id",
+        "end-snapshot-id",
     }
 )
+#: The snapshots after which and up to which changes are read.
+_RANGE = ("start-snapshot-id", "end-snapshot-id")
+#: What stands behind the name of a table for its changelog, as in Java.
+CHANGES = "changes"
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,12 @@ class SourceOptions:
 
     ``path`` (what ``load`` and ``save`` are given) names the table and ``catalog`` the catalog. ``snapshot-id`` or
     ``versionAsOf``, ``as-of-timestamp`` (milliseconds) or ``timestampAsOf``, ``branch``, ``tag`` choose a snapshot,
-    ``split-size`` the bytes of a task. Every other option is a property of the catalog: ``uri``, ``warehouse``,
+    ``split-size`` the bytes of a task. ``start-snapshot-id`` reads what was appended after a snapshot, up to
+    ``end-snapshot-id`` or the current one. Every other option is a property of the catalog: ``uri``, ``warehouse``,
     ``s3.*``.
+
+    Behind the name of a table may stand that of a metadata table (``db.t.files``), or ``changes`` for the changelog
+    (``db.t.changes``); a table of that very name goes before.
     """
 
     table: str
@@ -89,6 +101,36 @@ class SourceOptions:
         """Open the table."""
         return opened(self.table, self.catalog, self.properties)
 
+    def target(self) -> tuple[Table, str | None]:
+        """Open the table; also give the name of its metadata table, or `CHANGES`, if that is what is read."""
+        try:
+            return self.open(), None
+        except NotFoundError:
+            name, _, what = self.table.rpartition(".")
+            if "." not in name or what.lower() not in (*InspectTable.names, CHANGES):
+                raise
+        return opened(name, self.catalog, self.properties), what.lower()
+
+    def scan(self, table: Table, what: str | None, row_filter: Any, columns: tuple[str, ...] = ("*",)) -> TableScan:
+        """Give the scan of a table, or of its changes."""
+        given = [name for name in _RANGE if name in self.own]
+        if what != CHANGES and not given:
+            return table.scan(row_filter, columns, **self.moment())
+        if what != CHANGES and given == ["end-snapshot-id"]:
+            raise InvalidArgumentError("end-snapshot-id alone tells of no range: give start-snapshot-id too")
+        moment = self.moment()
+        if set(moment) - {"ref"} or "tag" in self.own:
+            raise InvalidArgumentError("choose one snapshot, or a range by start-snapshot-id and end-snapshot-id")
+        start, end = (_number(name, self.own[name]) if name in given else None for name in _RANGE)
+        read = table.incremental_changelog_scan if what == CHANGES else table.incremental_append_scan
+        return read(
+            row_filter=row_filter,
+            selected_fields=columns,
+            from_snapshot_id_exclusive=start,
+            to_snapshot_id_inclusive=end,
+            branch=self.own.get("branch"),
+        )
+
     @property
     def branch(self) -> str:
         """The branch that is written to."""
@@ -102,7 +144,7 @@ class SourceOptions:
 
     def moment(self) -> Moment:
         """Give the snapshot that is to be read."""
-        given = [name for name in self.own if name not in {"path", "catalog", "split-size"}]
+        given = [name for name in self.own if name not in {"path", "catalog", "split-size", *_RANGE}]
         if len(given) > 1:
             raise InvalidArgumentError(f"choose a snapshot by one option, not by {', '.join(sorted(given))}")
         if not given:

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 from icefield._core import ReadTask, Storage
 from icefield.expressions import parse
-from icefield.scan import DataScan, fields_of
+from icefield.incremental import IncrementalChangelogScan
+from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
 from icefield.spark.history import History
 from icefield.spark.opening import moment_of, opened
@@ -78,13 +79,15 @@ def read(
     return of_scan(spark, scan, native=native)
 
 
-def of_scan(spark: SparkSession, scan: DataScan, *, native: bool = True) -> DataFrame:
+def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> DataFrame:
     """Give a scan as a DataFrame."""
     # Pinned: plans are made again by Spark, and must find the same snapshot.
     schema = spark_schema(scan.projection())
     plan = replace(scan, limit=None).plan_files()
     files = plan.to_arrow()
-    reader = _NativeReader.of(spark, scan, schema) if native and is_classic(spark) else None
+    # Spark's reader gives rows, and does not tell what became of them.
+    native = native and is_classic(spark) and not isinstance(scan, IncrementalChangelogScan)
+    reader = _NativeReader.of(spark, scan, schema) if native else None
     places = reader.readable(files) if reader else []
     rest = sorted(set(range(files.num_rows)) - set(places))
     parts: list[DataFrame] = []
@@ -129,7 +132,7 @@ class _NativeReader:
     """Spark's Parquet reader, for one scan."""
 
     def __init__(
-        self, spark: SparkSession, scan: DataScan, schema: st.StructType, history: History, names: list[str]
+        self, spark: SparkSession, scan: TableScan, schema: st.StructType, history: History, names: list[str]
     ) -> None:
         self._spark = spark
         self._scan = scan
@@ -140,7 +143,7 @@ class _NativeReader:
         self._schemes: dict[str, bool] = {"": True, "file": True}
 
     @classmethod
-    def of(cls, spark: SparkSession, scan: DataScan, schema: st.StructType) -> _NativeReader | None:
+    def of(cls, spark: SparkSession, scan: TableScan, schema: st.StructType) -> _NativeReader | None:
         """Give the reader of a scan; None if Spark's cannot read its columns or test its filter as Iceberg does."""
         document = json.loads(scan._state.metadata_json())  # noqa: SLF001
         history = History.of(document)
@@ -206,32 +209,20 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _condition(scan: DataScan, schema: Any) -> tuple[Callable[[], Column] | None, set[str]] | None:
+def _condition(scan: TableScan, schema: Any) -> tuple[Callable[[], Column] | None, set[str]] | None:
     """Give the filter as a column and the top-level columns that it names; None if Spark cannot answer it exactly."""
     if scan.row_filter is None:
         return None, set()
     expression = parse(scan.row_filter) if isinstance(scan.row_filter, str) else scan.row_filter
     bound = expression.bind(schema, scan.case_sensitive).rewrite_not()
     document = json.loads(bound.to_json())
-    types = dict(_leaves(json.loads(schema.to_json())["fields"], ""))
+    types = filters.leaf_types(schema)
     try:
         filters.column(document, types)
     except filters.NotInSpark:
         return None
     used = {name.partition(".")[0] for name in _terms(document)}
     return (lambda: filters.column(document, types)), used
-
-
-def _leaves(fields: Iterable[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
-    """Give full names and types of primitive columns; names with a dot cannot be told from paths and are left out."""
-    for field in fields:
-        if "." in field["name"]:
-            continue
-        name, kind = path + field["name"], field["type"]
-        if isinstance(kind, str):
-            yield name, kind
-        elif kind["type"] == "struct":
-            yield from _leaves(kind["fields"], f"{name}.")
 
 
 def _terms(expression: Any) -> Iterator[str]:

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 
 from icefield.errors import UnsupportedFeatureError
-from icefield.spark.opening import SourceOptions
+from icefield.spark.opening import CHANGES, SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from icefield._core import Storage
+    from icefield.schema import Schema
+    from icefield.spark.inspecting import InspectTask
+    from icefield.table import Table
 
 __all__ = ["Source"]
 
@@ -53,7 +56,7 @@ class Source(DataSource):
         from icefield.spark.types import spark_schema
 
         options = SourceOptions.of(self.options)
-        return spark_schema(options.open().scan(**options.moment()).projection())
+        return spark_schema(readable_schema(options, *options.target()))
 
     def reader(self, schema: st.StructType) -> Reader:
         """Give a reader of some columns."""
@@ -75,6 +78,13 @@ class Source(DataSource):
         return Writer(options, write.plan, write.write_id, write.storage)
 
 
+def readable_schema(options: SourceOptions, table: Table, what: str | None) -> Schema:
+    """Give the columns of a table as it is read, of its changelog, or of a metadata table."""
+    if what in (None, CHANGES):
+        return options.scan(table, what, None).projection()
+    return table.inspect.schema(what)
+
+
 @dataclass(frozen=True)
 class Part(InputPartition):
     """One task: pieces of data files, and the storage that they lie in."""
@@ -82,9 +92,26 @@ class Part(InputPartition):
     task: bytes
     storage: Storage
 
+    def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
+        """Read the task."""
+        from icefield.spark.reading import task_rows
+
+        yield from task_rows(self.task, self.storage, schema)
+
+
+@dataclass(frozen=True)
+class InspectPart(InputPartition):
+    """One task: some of the rows of a metadata table."""
+
+    task: InspectTask
+
+    def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
+        """Read the task."""
+        yield from self.task.rows(schema)
+
 
 class Reader(DataSourceReader):
-    """Reads some columns of a table."""
+    """Reads some columns of a table, of its changelog or of a metadata table."""
 
     def __init__(self, options: SourceOptions, schema: st.StructType) -> None:
         self._options = options
@@ -92,19 +119,23 @@ class Reader(DataSourceReader):
         self._filter: Any = None
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the scan: a partition a group of files."""
-        options, table = self._options, self._options.open()
-        scan = table.scan(self._filter, tuple(self._schema.names), **options.moment())
+        """Plan the scan: a partition a group of files, or of manifests."""
+        options = self._options
+        table, what = options.target()
+        if what not in (None, CHANGES):
+            from icefield.spark.inspecting import inspect_tasks
+
+            row_filter = None if self._filter is None else self._filter.to_json()
+            return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.moment())]
+        scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         tasks = scan._scan.tasks(scan.plan_files()._plan, split_size=options.split_size)  # noqa: SLF001
         return [Part(task.to_bytes(), table.storage) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task."""
         # For a table without rows Spark calls this all the same, with no partition of ours.
-        if isinstance(partition, Part):
-            from icefield.spark.reading import task_rows
-
-            yield from task_rows(partition.task, partition.storage, self._schema)
+        if isinstance(partition, Part | InspectPart):
+            yield from partition.rows(self._schema)
 
 
 class FilteringReader(Reader):
@@ -114,11 +145,14 @@ class FilteringReader(Reader):
         """Take what Iceberg knows for skipping files; Spark still applies every filter itself."""
         from icefield.errors import InvalidArgumentError
         from icefield.expressions import from_json
-        from icefield.spark.filters import pushed
+        from icefield.spark.filters import leaf_types, pushed
 
-        schema = self._options.open().scan(**self._options.moment()).projection()
+        table, what = self._options.target()
+        # A changelog is filtered by the columns of the table; those of the change are left to Spark.
+        schema = table.schema() if what == CHANGES else readable_schema(self._options, table, what)
+        types = leaf_types(schema)
         for one in filters:
-            document = pushed(one)
+            document = pushed(one, types)
             try:
                 expression = None if document is None else from_json(document, schema)
                 if expression is None:

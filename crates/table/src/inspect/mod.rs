@@ -152,11 +152,32 @@ pub struct Selection {
     pub filter: Option<Expr>,
     /// Whether the case of names matters.
     pub case_sensitive: bool,
+    /// Only one part of the rows, for workers that share them.
+    pub part: Option<Part>,
+}
+
+/// One of some parts of about the same size that together are a metadata table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which one, from 0.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// The part of this number.
+    pub fn new(number: usize, of: usize) -> Result<Self> {
+        match number < of {
+            true => Ok(Self { number, of }),
+            false => Err(Error::invalid(format!("there is no part {number} of {of}; they count from 0"))),
+        }
+    }
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Self { at: At::default(), columns: None, filter: None, case_sensitive: true }
+        Self { at: At::default(), columns: None, filter: None, case_sensitive: true, part: None }
     }
 }
 
@@ -215,6 +236,20 @@ impl Inspect {
 
     /// The rows of a metadata table.
     pub fn scan(&self, table: MetadataTable, selection: &Selection) -> Result<BatchStream> {
+        let (output, mut tasks) = self.tasks(table, selection)?;
+        if let Some(Part { number, of }) = selection.part {
+            tasks = tasks.into_iter().enumerate().filter(|(at, _)| at % of == number).map(|(_, task)| task).collect();
+        }
+        Ok(BatchStream::new(output, tasks, None))
+    }
+
+    /// Into how many parts a metadata table can be cut: the rows of one manifest stay together, and tables that no data
+    /// manifests tell of are one.
+    pub fn most_parts(&self, table: MetadataTable, selection: &Selection) -> Result<usize> {
+        Ok(self.tasks(table, selection)?.1.len().max(1))
+    }
+
+    fn tasks(&self, table: MetadataTable, selection: &Selection) -> Result<(SchemaRef, Vec<OpenTask>)> {
         let snapshot = self.snapshot(table, &selection.at)?;
         let partition = PartitionUnion::of(&self.metadata)?;
         let schema = self.schema_with(table, &partition)?;
@@ -231,8 +266,7 @@ impl Inspect {
         let output = arrow(&wanted)?;
         let read =
             Read { inspect: self.clone(), partition, arrow: arrow(&made)?, made, filter, output: output.clone() };
-        let tasks = Arc::new(read).tasks(table, snapshot.as_deref())?;
-        Ok(BatchStream::new(output, tasks, None))
+        Ok((output, Arc::new(read).tasks(table, snapshot.as_deref())?))
     }
 
     fn snapshot(&self, table: MetadataTable, at: &At) -> Result<Option<Arc<Snapshot>>> {

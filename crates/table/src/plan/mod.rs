@@ -14,6 +14,7 @@ pub mod cache;
 pub mod columns;
 pub mod count;
 pub mod deletes;
+pub mod incremental;
 pub mod manifests;
 pub mod pipeline;
 pub mod prune;
@@ -58,6 +59,8 @@ pub struct Scan {
     pub limits: Limits,
     /// Whether the [`cache`] of this process may be used.
     pub cached: bool,
+    /// Only what some snapshots changed; see [`incremental`].
+    pub changes: Option<Arc<incremental::Changes>>,
 }
 
 /// The snapshot of a scan: at most one of these is set.
@@ -121,6 +124,7 @@ impl Scan {
             metrics: Metrics::none(),
             limits: Limits::default(),
             cached: true,
+            changes: None,
         })
     }
 

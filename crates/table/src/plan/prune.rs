@@ -15,7 +15,7 @@ use icefield_format::expr::{
 use icefield_format::manifest::entries::{Entries, ReadOptions, Reader};
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{FieldIds, MetricMap, Metrics, partition_fields};
-use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
 use icefield_format::types::StructType;
@@ -24,6 +24,7 @@ use icefield_format::value::Value;
 
 use super::cache::{Cached, Decoded, Key, ManifestCache};
 use super::deletes::DeleteIndex;
+use super::incremental::Changes;
 use super::pipeline::Work;
 use super::report::FileCounts;
 use super::{PlannedManifest, Scan, manifests};
@@ -43,6 +44,8 @@ pub struct Pruner {
     metrics: InclusiveMetrics,
     filtered: BTreeSet<i32>,
     specs: HashMap<i32, Prepared>,
+    /// Of an incremental scan: which files are asked for.
+    changes: Option<Arc<Changes>>,
 }
 
 /// The filter as one partition spec sees it.
@@ -102,12 +105,20 @@ impl Pruner {
             metrics,
             filtered,
             specs,
+            changes: scan.changes.clone(),
         })
     }
 
     /// The manifests of a snapshot, and whether the cache had them.
     pub fn list(&self, scan: &Scan) -> Result<(Arc<Vec<ManifestFile>>, bool)> {
-        let Some(snapshot) = &scan.snapshot else { return Ok((Arc::default(), false)) };
+        match &scan.snapshot {
+            Some(snapshot) => self.list_of(snapshot),
+            None => Ok((Arc::default(), false)),
+        }
+    }
+
+    /// The manifests of one snapshot, and whether the cache had them.
+    pub fn list_of(&self, snapshot: &Snapshot) -> Result<(Arc<Vec<ManifestFile>>, bool)> {
         let key = match (&snapshot.manifests, &self.cache) {
             (icefield_format::metadata::SnapshotManifests::List(path), Some(_)) => Key::of_list(&self.storage, path)?,
             _ => None,
@@ -134,7 +145,11 @@ impl Pruner {
     pub fn manifests<'m>(&self, all: impl Iterator<Item = &'m ManifestFile>) -> Result<Vec<ManifestFile>> {
         let mut kept = Vec::new();
         for manifest in all {
-            if manifest.has_live_files() && self.manifest_might_match(manifest)? {
+            let wanted = match &self.changes {
+                Some(changes) => changes.may_have(manifest),
+                None => manifest.has_live_files(),
+            };
+            if wanted && self.manifest_might_match(manifest)? {
                 kept.push(manifest.clone());
             }
         }
@@ -172,12 +187,17 @@ impl Pruner {
         Ok(&self.prepared(manifest)?.spec)
     }
 
+    /// Whether deleted entries are of no interest. The cache has none.
+    fn live_only(&self) -> bool {
+        !self.changes.as_ref().is_some_and(|changes| changes.is_changelog())
+    }
+
     /// Takes a manifest from the cache, or reads its bytes.
     fn fetch(&self, manifest: &ManifestFile, metrics: &Metrics) -> Result<Fetched> {
         let prepared = self.prepared(manifest)?;
         let key = match self.cache {
-            Some(_) => Key::of_manifest(&self.storage, manifest)?,
-            None => None,
+            Some(_) if self.live_only() => Key::of_manifest(&self.storage, manifest)?,
+            _ => None,
         };
         let mut decoding = Decoding { metrics: metrics.clone(), key: None, whole: false };
         if let (Some(key), Some((cache, plan))) = (key, self.cache) {
@@ -235,7 +255,7 @@ impl Pruner {
             partition_type: Some(&prepared.partition_type),
             metrics: metrics.clone(),
             inherit: Some(manifest),
-            live_only: true,
+            live_only: self.live_only(),
             partition_filter: if filtered { Some(&keeps) } else { None },
             keep_excluded: key.is_some(),
         };
@@ -310,6 +330,8 @@ pub struct DataWork {
     pub index: Arc<DeleteIndex>,
     /// Metrics that the plan needs and keeps.
     pub metrics: Metrics,
+    /// Of an incremental scan: which files are asked for.
+    pub changes: Option<Arc<Changes>>,
 }
 
 impl Work for DataWork {
@@ -323,7 +345,10 @@ impl Work for DataWork {
     /// The live data files of a manifest that may match, with their residuals and deletes.
     fn run(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<(PlannedManifest, FileCounts)> {
         let prepared = self.pruner.prepared(manifest)?;
-        let (entries, mut counts) = self.pruner.entries(manifest, fetched)?;
+        let (mut entries, mut counts) = self.pruner.entries(manifest, fetched)?;
+        if let Some(changes) = &self.changes {
+            entries = changes.of(entries)?;
+        }
         let (residual_places, residuals) = residuals(prepared, &entries)?;
         let deletes = self.index.links(&prepared.spec, &entries)?;
         counts.kept = entries.len();

@@ -29,7 +29,10 @@ impl PlanStream {
         let filter = scan.filter.bind(&scan.schema, scan.case_sensitive)?;
         let pruner = Arc::new(Pruner::new(scan, filter)?);
         let mut report = ScanReport::default();
-        let (manifests, _) = pruner.list(scan)?;
+        let manifests = match &scan.changes {
+            Some(changes) => Arc::new(changes.manifests(&pruner, &scan.storage)?),
+            None => pruner.list(scan)?.0,
+        };
         let of = |content| manifests.iter().filter(move |manifest| manifest.content == content);
         let deletes = pruner.manifests(of(ManifestContent::Deletes))?;
         report.delete_manifests(of(ManifestContent::Deletes).count(), deletes.len());
@@ -43,7 +46,7 @@ impl PlanStream {
         let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&Metrics::for_filter(ids)) };
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
-        let work = DataWork { pruner, index: index.clone(), metrics };
+        let work = DataWork { pruner, index: index.clone(), metrics, changes: scan.changes.clone() };
         Ok(Self {
             found: Ordered::new(Arc::new(work), data, remote),
             index,

@@ -4,6 +4,7 @@
 //! value comes from, [`reshape`] applies that, [`task`] puts them together for the files of one task, and [`stream`] runs many. A new rule is a line in
 //! [`columns::Rules`], a new format a file beside these.
 
+pub mod changes;
 pub mod columns;
 pub mod constant;
 pub mod engine;

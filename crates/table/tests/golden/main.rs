@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod encoding;
+mod incremental;
 mod metadata_tables;
 mod metrics;
 mod plans;
@@ -26,6 +27,7 @@ fn main() {
     };
     let tables = golden.tables();
     let of_tables = tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table)));
+    let of_tables = of_tables.chain(tables.iter().flat_map(incremental::trials));
     let of_tables = of_tables.chain(metadata_tables::trials(&tables));
     let trials = of_tables.chain(row_lineage::trials(golden.vectors("row_lineage.json"))).collect();
     libtest_mimic::run(&arguments, trials).exit();

@@ -1,0 +1,346 @@
+//! What changed between snapshots, as Java's `IncrementalAppendScan` and `IncrementalChangelogScan` see it.
+//!
+//! Both walk from the last snapshot of a [`Range`] back to its first. A scan of appends reads the files that snapshots with
+//! the operation `append` added, and passes the others over. A changelog reads the files that any snapshot added or removed
+//! but those of `replace`, which change no row; with snapshots that have delete files it is refused, as there. The names of
+//! columns are those of the current schema.
+//!
+//! Manifests are looked for in the lists of all these snapshots: what a later snapshot merged, an earlier one still has.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use icefield_format::manifest::{Entries, ManifestContent, ManifestFile, Status};
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+
+use super::columns::PlanColumns;
+use super::pipeline::{Ordered, Work};
+use super::prune::Pruner;
+use super::{At, Plan, PlannedManifest, Scan};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// The snapshots that an incremental scan is about: ancestors of its last one, after its first one.
+#[derive(Debug, Clone, Default)]
+pub struct Range {
+    /// Where it begins; without it, at the oldest ancestor that is there.
+    pub from: Option<Point>,
+    /// Whether the snapshot that it begins at belongs to it.
+    pub from_inclusive: bool,
+    /// Its last snapshot; without it, the newest of the branch.
+    pub to: Option<Point>,
+    /// The branch that `to` must lie on, and that is read to its end without `to`; without it, the main one.
+    pub branch: Option<String>,
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Point {
+    /// By id.
+    Id(i64),
+    /// By the name of a tag.
+    Tag(String),
+}
+
+/// What became of the rows of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeType {
+    /// They are in the table since.
+    Insert,
+    /// They are not any more.
+    Delete,
+}
+
+impl ChangeType {
+    /// Its name in changelogs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Insert => "INSERT",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// The type of a name.
+    pub fn parse(name: &str) -> Result<Self> {
+        match name {
+            "INSERT" => Ok(Self::Insert),
+            "DELETE" => Ok(Self::Delete),
+            other => Err(Error::invalid(format!("{other:?} is no type of change"))),
+        }
+    }
+}
+
+/// A change to the table: one file, or all rows of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// What became of the rows.
+    pub change_type: ChangeType,
+    /// Place of the snapshot among those of the changelog, oldest first.
+    pub ordinal: i32,
+    /// The snapshot.
+    pub snapshot_id: i64,
+}
+
+/// The snapshots whose changes a scan reads, oldest first, and which of their changes.
+#[derive(Debug, Clone)]
+pub struct Changes {
+    snapshots: Vec<Arc<Snapshot>>,
+    ordinals: HashMap<i64, i32>,
+    changelog: bool,
+}
+
+impl Scan {
+    /// A scan of what `append` snapshots added.
+    pub fn appends(storage: Storage, metadata: Arc<TableMetadata>, range: &Range) -> Result<Self> {
+        Self::incremental(storage, metadata, range, false)
+    }
+
+    /// A scan of what snapshots added and removed.
+    pub fn changelog(storage: Storage, metadata: Arc<TableMetadata>, range: &Range) -> Result<Self> {
+        Self::incremental(storage, metadata, range, true)
+    }
+
+    fn incremental(
+        storage: Storage,
+        metadata: Arc<TableMetadata>,
+        range: &Range,
+        changelog: bool,
+    ) -> Result<Self> {
+        let (last, snapshots) = range.snapshots(&metadata)?;
+        let wanted = |snapshot: &&Arc<Snapshot>| match snapshot.summary.as_ref().map(|summary| &summary.operation) {
+            Some(operation) if changelog => *operation != Operation::Replace,
+            Some(operation) => *operation == Operation::Append,
+            None => changelog,
+        };
+        let snapshots: Vec<_> = snapshots.iter().filter(wanted).cloned().collect();
+        let ordinals = snapshots.iter().map(|snapshot| snapshot.snapshot_id).zip(0..).collect();
+        let scan = Self::new(storage, metadata, &At::default())?;
+        Ok(Self { snapshot: last, changes: Some(Arc::new(Changes { snapshots, ordinals, changelog })), ..scan })
+    }
+}
+
+impl Range {
+    /// The last snapshot and all of the range, oldest first. A table that is empty has none.
+    fn snapshots(&self, metadata: &TableMetadata) -> Result<(Option<Arc<Snapshot>>, Vec<Arc<Snapshot>>)> {
+        if self.from.is_none() && self.to.is_none() && self.branch.is_none() && metadata.current_snapshot().is_none() {
+            return Ok((None, Vec::new()));
+        }
+        let last = self.last(metadata)?;
+        let to = last.snapshot_id;
+        let oldest = match &self.from {
+            None => None,
+            Some(Point::Tag(name)) => Some(tagged(metadata, name)?),
+            Some(Point::Id(id)) => Some(*id),
+        };
+        let stop = match oldest {
+            None => None,
+            Some(from) if self.from_inclusive => {
+                let first = metadata.snapshot(from);
+                let first = first.ok_or_else(|| Error::invalid(format!("cannot find the starting snapshot {from}")))?;
+                if !metadata.ancestors(to).any(|snapshot| snapshot.snapshot_id == from) {
+                    let message = format!("starting snapshot (inclusive) {from} is not an ancestor of end snapshot {to}");
+                    return Err(Error::invalid(message));
+                }
+                first.parent_snapshot_id
+            }
+            // It may have been expired: then the snapshot after it is the oldest that is there.
+            Some(from) => {
+                if !metadata.ancestors(to).any(|snapshot| snapshot.parent_snapshot_id == Some(from)) {
+                    let message =
+                        format!("starting snapshot (exclusive) {from} is not a parent ancestor of end snapshot {to}");
+                    return Err(Error::invalid(message));
+                }
+                Some(from)
+            }
+        };
+        let between = metadata.ancestors(to).take_while(|snapshot| Some(snapshot.snapshot_id) != stop);
+        let mut all: Vec<_> = between.cloned().collect();
+        all.reverse();
+        Ok((Some(last), all))
+    }
+
+    fn last(&self, metadata: &TableMetadata) -> Result<Arc<Snapshot>> {
+        let head = match &self.branch {
+            None => metadata.current_snapshot(),
+            Some(name) => {
+                let found = metadata.reference(name).filter(|found| found.is_branch());
+                let found = found.ok_or_else(|| Error::invalid(format!("the table has no branch {name:?}")))?;
+                metadata.snapshot(found.snapshot_id)
+            }
+        };
+        let id = match &self.to {
+            None => {
+                let none = || Error::invalid("end snapshot is not set and the table has no current snapshot");
+                return head.cloned().ok_or_else(none);
+            }
+            Some(Point::Tag(name)) => tagged(metadata, name)?,
+            Some(Point::Id(id)) => *id,
+        };
+        let found = metadata.snapshot(id);
+        let found = found.ok_or_else(|| Error::invalid(format!("cannot find the end snapshot {id}")))?;
+        if let (Some(branch), Some(head)) = (&self.branch, head)
+            && !metadata.ancestors(head.snapshot_id).any(|snapshot| snapshot.snapshot_id == id)
+        {
+            return Err(Error::invalid(format!("end snapshot {id} is not on the branch {branch:?}")));
+        }
+        Ok(found.clone())
+    }
+}
+
+fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
+    let found = metadata.reference(name).filter(|found| !found.is_branch());
+    Ok(found.ok_or_else(|| Error::invalid(format!("the table has no tag {name:?}")))?.snapshot_id)
+}
+
+impl Changes {
+    /// The snapshots, oldest first.
+    pub fn snapshots(&self) -> &[Arc<Snapshot>] {
+        &self.snapshots
+    }
+
+    /// Whether what was removed is read too.
+    pub fn is_changelog(&self) -> bool {
+        self.changelog
+    }
+
+    /// Whether a manifest may tell of a change that is read.
+    pub(super) fn may_have(&self, manifest: &ManifestFile) -> bool {
+        manifest.has_added_files() || (self.changelog && manifest.has_deleted_files())
+    }
+
+    /// The data manifests that the snapshots wrote, each once, those of older snapshots first.
+    pub(super) fn manifests(self: &Arc<Self>, pruner: &Arc<Pruner>, storage: &Storage) -> Result<Vec<ManifestFile>> {
+        // A list goes through the pipeline of manifests in the name of its snapshot.
+        let list = |snapshot: &Arc<Snapshot>| ManifestFile {
+            manifest_path: snapshot.manifest_list().unwrap_or_default().to_owned(),
+            added_snapshot_id: snapshot.snapshot_id,
+            ..ManifestFile::default()
+        };
+        let lists: Vec<ManifestFile> = self.snapshots.iter().map(list).collect();
+        let remote = lists.first().is_some_and(|list| storage.is_remote(&list.manifest_path));
+        let work = ListWork { pruner: pruner.clone(), changes: self.clone() };
+        let (mut known, mut all) = (HashSet::new(), Vec::new());
+        for read in Ordered::new(Arc::new(work), lists, remote) {
+            all.extend(read?.into_iter().filter(|manifest| known.insert(manifest.manifest_path.clone())));
+        }
+        Ok(all)
+    }
+
+    /// The entries that are changes.
+    pub(super) fn of(&self, entries: Arc<Entries>) -> Result<Arc<Entries>> {
+        let wanted = |row: usize| {
+            Ok(match entries.status_of(row)? {
+                Status::Added => self.ordinal_of(&entries, row).is_some(),
+                Status::Deleted => self.changelog && self.ordinal_of(&entries, row).is_some(),
+                Status::Existing => false,
+            })
+        };
+        let mask = (0..entries.len()).map(wanted).collect::<Result<Vec<bool>>>()?;
+        if mask.iter().all(|kept| *kept) {
+            return Ok(entries);
+        }
+        Ok(Arc::new(entries.filter(&BooleanArray::from(mask))?))
+    }
+
+    fn ordinal_of(&self, entries: &Entries, row: usize) -> Option<(i64, i32)> {
+        let id = entries.snapshot_id.is_valid(row).then(|| entries.snapshot_id.value(row))?;
+        Some((id, *self.ordinals.get(&id)?))
+    }
+
+    /// The change that a planned file is.
+    pub fn change(&self, manifest: &PlannedManifest, row: usize) -> Result<Change> {
+        let found = self.ordinal_of(&manifest.entries, row);
+        let (snapshot_id, ordinal) = found.ok_or_else(|| Error::Internal("a file that is no change".to_owned()))?;
+        let change_type = match manifest.entries.status_of(row)? {
+            Status::Deleted => ChangeType::Delete,
+            _ => ChangeType::Insert,
+        };
+        Ok(Change { change_type, ordinal, snapshot_id })
+    }
+}
+
+/// Reading of manifest lists.
+struct ListWork {
+    pruner: Arc<Pruner>,
+    changes: Arc<Changes>,
+}
+
+impl Work for ListWork {
+    type Fetched = Arc<Vec<ManifestFile>>;
+    type Done = Vec<ManifestFile>;
+
+    fn fetch(&self, list: &ManifestFile) -> Result<Self::Fetched> {
+        let id = list.added_snapshot_id;
+        let snapshot = self.changes.snapshots.iter().find(|snapshot| snapshot.snapshot_id == id);
+        let snapshot = snapshot.ok_or_else(|| Error::Internal(format!("a list of no snapshot {id}")))?;
+        Ok(self.pruner.list_of(snapshot)?.0)
+    }
+
+    fn run(&self, list: &ManifestFile, manifests: Self::Fetched) -> Result<Self::Done> {
+        if self.changes.changelog && manifests.iter().any(|manifest| manifest.content == ManifestContent::Deletes) {
+            return Err(Error::unsupported(format!(
+                "delete files are currently not supported in changelog scans, and snapshot {} has some",
+                list.added_snapshot_id
+            )));
+        }
+        let wrote = |manifest: &&ManifestFile| {
+            manifest.content == ManifestContent::Data && self.changes.ordinals.contains_key(&manifest.added_snapshot_id)
+        };
+        Ok(manifests.iter().filter(wrote).cloned().collect())
+    }
+}
+
+/// Makes batches of the planned manifests of a changelog: those of [`PlanColumns`] and `operation` (`INSERT` or
+/// `DELETE`), `change_ordinal`, `commit_snapshot_id`.
+#[derive(Debug)]
+pub struct ChangeColumns {
+    columns: PlanColumns,
+    changes: Arc<Changes>,
+    schema: SchemaRef,
+}
+
+impl ChangeColumns {
+    /// For a plan of these changes.
+    pub fn new(columns: PlanColumns, changes: Arc<Changes>) -> Self {
+        let mut fields = columns.schema().fields().to_vec();
+        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        fields.extend([
+            Arc::new(Field::new("operation", text, false)),
+            Arc::new(Field::new("change_ordinal", DataType::Int32, false)),
+            Arc::new(Field::new("commit_snapshot_id", DataType::Int64, false)),
+        ]);
+        Self { columns, changes, schema: Arc::new(ArrowSchema::new(fields)) }
+    }
+
+    /// The schema of all batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// A row a change.
+    pub fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
+        let rows = 0..manifest.entries.len();
+        let changes = rows.map(|row| self.changes.change(manifest, row)).collect::<Result<Vec<_>>>()?;
+        let mut operations = StringDictionaryBuilder::<Int32Type>::new();
+        changes.iter().for_each(|change| operations.append_value(change.change_type.as_str()));
+        let mut columns = self.columns.batch(manifest)?.columns().to_vec();
+        columns.extend::<[ArrayRef; 3]>([
+            Arc::new(operations.finish()),
+            Arc::new(Int32Array::from_iter_values(changes.iter().map(|change| change.ordinal))),
+            Arc::new(Int64Array::from_iter_values(changes.iter().map(|change| change.snapshot_id))),
+        ]);
+        RecordBatch::try_new(self.schema.clone(), columns).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// A plan as a batch.
+    pub fn of_plan(plan: &Plan, changes: Arc<Changes>) -> Result<RecordBatch> {
+        let columns = Self::new(PlanColumns::new(&plan.partition, &plan.deletes)?, changes);
+        let batches = plan.manifests.iter().map(|manifest| columns.batch(manifest)).collect::<Result<Vec<_>>>()?;
+        concat_batches(columns.schema(), &batches).map_err(|error| Error::Internal(error.to_string()))
+    }
+}

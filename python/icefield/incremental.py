@@ -1,0 +1,117 @@
+"""Incremental scans: what snapshots added to a table, or added and removed, since some other snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from icefield._core import Scan
+from icefield.errors import InvalidArgumentError
+from icefield.scan import TableScan
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["IncrementalAppendScan", "IncrementalChangelogScan", "IncrementalScan", "Start"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where an incremental scan begins: at a snapshot, by id or by the name of a tag, or after it."""
+
+    snapshot: int | str
+    inclusive: bool = False
+
+    @classmethod
+    def of(cls, exclusive: int | str | None, inclusive: int | str | None) -> Start | None:
+        """Give the one of two snapshots that is set, if one is.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If both are.
+
+        """
+        if exclusive is not None and inclusive is not None:
+            raise InvalidArgumentError("a scan begins at a snapshot or after one: give one of both")
+        if inclusive is not None:
+            return cls(inclusive, inclusive=True)
+        return None if exclusive is None else cls(exclusive)
+
+
+@dataclass(frozen=True)
+class IncrementalScan(TableScan):
+    """A scan of what the snapshots after one, up to another, changed.
+
+    Columns have the names of the table's current schema. Wrong snapshots are told where the scan is made.
+    """
+
+    start: Start | None = None
+    to_snapshot: int | str | None = None
+    branch: str | None = None
+
+    _changelog: ClassVar[bool]
+
+    @cached_property
+    def _scan(self) -> Scan:
+        start = self.start
+        return Scan.incremental(
+            self._state,
+            changelog=self._changelog,
+            from_snapshot=None if start is None else start.snapshot,
+            from_inclusive=start is not None and start.inclusive,
+            to_snapshot=self.to_snapshot,
+            branch=self.branch,
+            row_filter=self.row_filter,
+            selected_fields=list(self.selected_fields),
+            case_sensitive=self.case_sensitive,
+            limit=self.limit,
+        )
+
+    @property
+    def _moment(self) -> str:
+        what = "changes" if self._changelog else "appends"
+        return f"{what} of {len(self.snapshot_ids)} snapshots up to {self._scan.snapshot_id}"
+
+    @property
+    def snapshot_ids(self) -> list[int]:
+        """The snapshots whose changes are read, oldest first; others of the range are passed over."""
+        return self._scan.changed_snapshot_ids or []
+
+    def from_snapshot_id_exclusive(self, snapshot_id: int | str) -> Self:
+        """Begin after a snapshot; it may have been expired since. A text is the name of a tag."""
+        return replace(self, start=Start(snapshot_id))
+
+    def from_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
+        """Begin with a snapshot. A text is the name of a tag."""
+        return replace(self, start=Start(snapshot_id, inclusive=True))
+
+    def to_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
+        """End with a snapshot. A text is the name of a tag."""
+        return replace(self, to_snapshot=snapshot_id)
+
+    def use_branch(self, name: str) -> Self:
+        """Read the history of a branch."""
+        return replace(self, branch=name)
+
+
+@dataclass(frozen=True)
+class IncrementalAppendScan(IncrementalScan):
+    """The rows of the files that snapshots with the operation ``append`` added; other snapshots are passed over."""
+
+    _changelog: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class IncrementalChangelogScan(IncrementalScan):
+    """The rows of the files that snapshots added and removed, and what became of them.
+
+    Beside the columns of the table rows have ``_change_type`` (``INSERT`` or ``DELETE``), ``_change_ordinal`` (the place
+    of their snapshot among those read, from 0) and ``_commit_snapshot_id``; they can be selected like other columns.
+    Snapshots with the operation ``replace`` change no row and are passed over. A file that was rewritten gives all of
+    its rows twice, deleted and inserted. Planning refuses snapshots with delete files (`UnsupportedFeatureError`), as
+    the Java library does.
+    """
+
+    _changelog: ClassVar[bool] = True

@@ -1,0 +1,149 @@
+"""What changed between snapshots, read by Java and by us: appends, changelogs, refusals, of tables of Java's."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield.errors import IcefieldError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from conftest import Java
+
+pytestmark = pytest.mark.interop
+
+CATALOG = "incremental"
+PARTITIONS = {1: "bucket(3, id)", 2: "days(at)", 3: "truncate(1, s)"}
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
+    folder = tmp_path_factory.mktemp("incremental")
+    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    ours.create_namespace("db")
+    java.catalog(CATALOG, Path(folder) / "catalog.db", Path(folder))
+    return ours
+
+
+def history(java: Java, name: str, version: int, how: str) -> None:
+    """Write a table by every operation that leaves no delete files behind; merge-on-read deletes follow at its end."""
+    java.sql(
+        f"CREATE TABLE {name} (id bigint, s string, at timestamp) USING iceberg PARTITIONED BY ({PARTITIONS[version]}) "
+        f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='copy-on-write', {how})"
+    )
+
+    def insert(first: int, last: int, column: str = "s") -> None:
+        values = ", ".join(
+            f"({n}, '{'abc'[n % 3]}{n}', timestamp '2024-01-0{1 + n % 4} 10:00:00')" for n in range(first, last)
+        )
+        java.sql(f"INSERT INTO {name} (id, {column}, at) VALUES {values}")
+
+    insert(0, 12)
+    insert(12, 20)
+    java.sql(f"DELETE FROM {name} WHERE id IN (3, 15)")
+    java.sql(f"ALTER TABLE {name} RENAME COLUMN s TO t") if version != 3 else None
+    insert(20, 26, "s" if version == 3 else "t")
+    java.sql(f"CALL {CATALOG}.system.rewrite_manifests(table => '{name.partition('.')[2]}', use_caching => false)")
+    java.sql(
+        f"CALL {CATALOG}.system.rewrite_data_files(table => '{name.partition('.')[2]}', "
+        "options => map('rewrite-all', 'true'))"
+    )
+    java.sql(f"INSERT OVERWRITE {name} SELECT * FROM {name} WHERE id < 5")
+    java.sql(f"DELETE FROM {name} WHERE id >= 0")
+    insert(30, 34, "s" if version == 3 else "t")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_ranges_are_read_as_java_reads_them(catalog: ice.catalog.Catalog, java: Java, version: int) -> None:
+    name = f"db.t{version}"
+    how = "'commit.manifest.min-count-to-merge'='2'" if version == 2 else "'a'='b'"
+    history(java, f"{CATALOG}.{name}", version, how)
+    table = catalog.load_table(name)
+    made: list[int | None] = [None, *(snapshot.snapshot_id for snapshot in table.snapshots())]
+    kinds = [snapshot.operation for snapshot in table.snapshots()]
+    assert {"append", "overwrite", "replace", "delete"} <= set(kinds), kinds
+    compared: Counter[str] = Counter()
+    for start, end in itertools.combinations(made, 2):
+        span = {"from_snapshot_id_exclusive": start, "to_snapshot_id_inclusive": end}
+        if start is not None:  # Java has no range of appends without a start.
+            check(table.incremental_append_scan(**span), java, name, "", span, compared)
+        check(table.incremental_changelog_scan(**span), java, name, ".changes", span, compared)
+    pairs = len(made) * (len(made) - 1) // 2
+    assert compared["ranges"] == 2 * pairs - (len(made) - 1)
+    assert compared["rows"] > 100
+
+
+def check(
+    scan: ice.incremental.IncrementalScan,
+    java: Java,
+    name: str,
+    what: str,
+    span: dict[str, Any],
+    compared: Counter[str],
+) -> None:
+    """Compare the rows of a range."""
+    options = {
+        "start-snapshot-id": span["from_snapshot_id_exclusive"],
+        "end-snapshot-id": span["to_snapshot_id_inclusive"],
+    }
+    theirs = java.read(f"{CATALOG}.{name}{what}", **{key: str(value) for key, value in options.items() if value})
+    ours = scan.to_arrow()
+    assert ours.column_names == theirs.column_names
+    assert tuples(ours) == tuples(theirs), (what, span)
+    assert scan.count() == ours.num_rows
+    compared.update(ranges=1, rows=ours.num_rows)
+
+
+def tuples(table: pa.Table) -> list[tuple[str, ...]]:
+    """Give the rows sorted; instants without their zone, which Spark's Arrow names and ours may not."""
+    return sorted(tuple(str(value) for value in row.values()) for row in table.to_pylist())
+
+
+def test_changelogs_over_delete_files_are_refused(catalog: ice.catalog.Catalog, java: Java) -> None:
+    java.sql(
+        f"CREATE TABLE {CATALOG}.db.d (id bigint) USING iceberg "
+        "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read')"
+    )
+    java.sql(f"INSERT INTO {CATALOG}.db.d SELECT id FROM range(0, 10, 1, 1)")
+    java.sql(f"DELETE FROM {CATALOG}.db.d WHERE id = 3")
+    java.sql(f"INSERT INTO {CATALOG}.db.d VALUES (10)")
+    table = catalog.load_table("db.d")
+    first, deleted, last = (snapshot.snapshot_id for snapshot in table.snapshots())
+    with pytest.raises(RuntimeError, match="Delete files are currently not supported in changelog scans"):
+        java.read(f"{CATALOG}.db.d.changes")
+    for scan in (
+        table.incremental_changelog_scan(),
+        table.incremental_changelog_scan(from_snapshot_id_exclusive=first),
+        # The delete file is still there in the last snapshot.
+        table.incremental_changelog_scan(from_snapshot_id_exclusive=deleted),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="delete files are currently not supported in changelog"):
+            scan.to_arrow()
+    for start, end in ((first, last), (deleted, last)):
+        options = {"start-snapshot-id": str(start), "end-snapshot-id": str(end)}
+        theirs = java.read(f"{CATALOG}.db.d", **options)
+        ours = table.incremental_append_scan(from_snapshot_id_exclusive=start, to_snapshot_id_inclusive=end)
+        assert tuples(ours.to_arrow()) == tuples(theirs) == [("10",)]
+    only_first = table.incremental_changelog_scan(to_snapshot_id_inclusive=first)
+    assert tuples(only_first.to_arrow()) == tuples(
+        java.read(f"{CATALOG}.db.d.changes", **{"end-snapshot-id": str(first)})
+    )
+
+
+def test_wrong_ranges_are_refused_by_both(catalog: ice.catalog.Catalog, java: Java) -> None:
+    java.sql(f"CREATE TABLE {CATALOG}.db.w (id bigint) USING iceberg")
+    java.sql(f"INSERT INTO {CATALOG}.db.w VALUES (1)")
+    java.sql(f"INSERT INTO {CATALOG}.db.w VALUES (2)")
+    table = catalog.load_table("db.w")
+    first, second = (snapshot.snapshot_id for snapshot in table.snapshots())
+    for start, end in ((second, first), (first, first), (1, second), (first, 1)):
+        with pytest.raises(RuntimeError):
+            java.read(f"{CATALOG}.db.w", **{"start-snapshot-id": str(start), "end-snapshot-id": str(end)})
+        with pytest.raises(IcefieldError):
+            table.incremental_append_scan(from_snapshot_id_exclusive=start, to_snapshot_id_inclusive=end)
