@@ -133,3 +133,22 @@ def test_a_table_without_snapshots(tmp_path: Path) -> None:
     assert set(rows.values()) == {0}
     # Unpartitioned: no table has the column.
     assert "partition" not in inspect.files().column_names + inspect.partitions().column_names
+
+
+def test_a_stream_reads_no_further_than_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICEFIELD_THREADS", "2")
+    catalog = ice.load_catalog("local", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    rows = pa.table({"id": [1]})
+    made = catalog.create_table("db.t", rows.schema, properties={"commit.manifest-merge.enabled": "false"})
+    for _ in range(40):
+        made.append(rows)
+    # No thread comes as far as the last manifest while the first few are wanted.
+    last = made.inspect.manifests()["path"][-1].as_py()
+    made.storage.delete(last)
+    for name in ("files", "entries", "data_files"):
+        stream = made.inspect.stream(name, selected_fields=["file_path"] if name != "entries" else ["status"])
+        for _ in range(10):
+            assert stream.read_next_batch().num_rows == 1
+        with pytest.raises(ice.IcefieldError, match="avro"):
+            stream.read_all()

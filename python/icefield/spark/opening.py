@@ -118,8 +118,7 @@ class SourceOptions:
             return table.scan(row_filter, columns, **self.moment())
         if what != CHANGES and given == ["end-snapshot-id"]:
             raise InvalidArgumentError("end-snapshot-id alone tells of no range: give start-snapshot-id too")
-        moment = self.moment()
-        if set(moment) - {"ref"} or "tag" in self.own:
+        if set(self.own) - {"path", "catalog", "split-size", "branch", *_RANGE}:
             raise InvalidArgumentError("choose one snapshot, or a range by start-snapshot-id and end-snapshot-id")
         start, end = (_number(name, self.own[name]) if name in given else None for name in _RANGE)
         read = table.incremental_changelog_scan if what == CHANGES else table.incremental_append_scan

@@ -276,7 +276,8 @@ impl Work for ListWork {
 
     fn fetch(&self, list: &ManifestFile) -> Result<Self::Fetched> {
         let id = list.added_snapshot_id;
-        let snapshot = self.changes.snapshots.iter().find(|snapshot| snapshot.snapshot_id == id);
+        let place = self.changes.ordinals.get(&id).and_then(|place| usize::try_from(*place).ok());
+        let snapshot = place.and_then(|place| self.changes.snapshots.get(place));
         let snapshot = snapshot.ok_or_else(|| Error::Internal(format!("a list of no snapshot {id}")))?;
         Ok(self.pruner.list_of(snapshot)?.0)
     }
