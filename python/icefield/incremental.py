@@ -107,8 +107,8 @@ class IncrementalAppendScan(IncrementalScan):
 class IncrementalChangelogScan(IncrementalScan):
     """The rows of the files that snapshots added and removed, and what became of them.
 
-    Beside the columns of the table rows have ``_change_type`` (``INSERT`` or ``DELETE``), ``_change_ordinal`` (the place
-    of their snapshot among those read, from 0) and ``_commit_snapshot_id``; they can be selected like other columns.
+    Beside the columns of the table rows have ``_change_type`` (``INSERT`` or ``DELETE``), ``_change_ordinal`` (the
+    place of their snapshot among those read, from 0) and ``_commit_snapshot_id``; they are selected like others.
     Snapshots with the operation ``replace`` change no row and are passed over. A file that was rewritten gives all of
     its rows twice, deleted and inserted. Planning refuses snapshots with delete files (`UnsupportedFeatureError`), as
     the Java library does.

@@ -31,6 +31,7 @@ from icefield.errors import (
     NoSuchNamespaceError,
     NoSuchPropertyException,
     NoSuchTableError,
+    NotInstalledError,
     StorageError,
     TableAlreadyExistsError,
 )
@@ -437,12 +438,21 @@ def _open(uri: str) -> sa.Engine:
     if url.drivername in {"postgres", "postgresql"}:
         require("psycopg")
         url = url.set(drivername="postgresql+psycopg")
-    engine = _open_sqlite(url) if url.get_backend_name() == "sqlite" else _sa().create_engine(url, pool_pre_ping=True)
+    engine = _open_sqlite(url) if url.get_backend_name() == "sqlite" else _open_server(url)
     # A connection must not be shared with a forked child: it opens its own.
     weak = weakref.ref(engine)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: (found := weak()) is not None and found.dispose(close=False))
     return engine
+
+
+def _open_server(url: sa.URL) -> sa.Engine:
+    try:
+        return _sa().create_engine(url, pool_pre_ping=True)  # type: ignore[no-any-return]
+    except _exc().NoSuchModuleError:
+        raise InvalidArgumentError(f"the catalog's database is a {url.drivername!r}, which is not known") from None
+    except ImportError as error:
+        raise NotInstalledError(f"the catalog's database needs a driver that is not installed: {error}") from None
 
 
 def _open_sqlite(url: sa.URL) -> sa.Engine:
@@ -451,7 +461,11 @@ def _open_sqlite(url: sa.URL) -> sa.Engine:
     if memory:
         options["poolclass"] = require("sqlalchemy.pool").StaticPool
     elif url.database and not url.database.startswith("file:"):
-        Path(url.database).expanduser().parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(url.database).expanduser().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"the folder {folder} of the catalog cannot be made: {error.strerror}") from error
     engine = _sa().create_engine(url, **options)
 
     def connected(connection: Any, _record: object) -> None:

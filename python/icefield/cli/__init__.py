@@ -22,5 +22,7 @@ def main() -> None:
 
         icefield()
     except IcefieldError as error:
-        sys.stderr.write(f"icefield: {error}\n")
+        # What a driver or a store says may have several lines.
+        message = " ".join(line.strip() for line in str(error).splitlines())
+        sys.stderr.write(f"icefield: {message}\n")
         sys.exit(1)

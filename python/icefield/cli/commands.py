@@ -195,8 +195,8 @@ def table_inspect(
     """Print a metadata table: files, partitions, history and others.
 
     WHAT is one of snapshots, history, metadata_log_entries, refs, entries, files, data_files, delete_files, manifests,
-    partitions, position_deletes, all_files, all_data_files, all_delete_files, all_entries, all_manifests. People see all
-    columns but metrics, unless columns are given; JSON has all.
+    partitions, position_deletes, all_files, all_data_files, all_delete_files, all_entries, all_manifests. People see
+    all columns but metrics, unless columns are given; JSON has all.
     """
     context.find_root().params["as_json"] |= as_json
     inspect = _table(context, name).inspect
@@ -239,7 +239,9 @@ def table_plan(context: click.Context, name: str, row_filter: str | None, snapsh
 @table.command("head")
 @click.argument("name", metavar="TABLE")
 @click.argument("row_filter", metavar="FILTER", required=False)
-@click.option("--rows", "-n", type=int, default=10, show_default=True, help="Rows to print at the most.")
+@click.option(
+    "--rows", "-n", type=click.IntRange(min=0), default=10, show_default=True, help="Rows to print at the most."
+)
 @click.option("--columns", "-c", multiple=True, help="A column to print; repeatable.")
 @click.pass_context
 def table_head(context: click.Context, name: str, row_filter: str | None, rows: int, columns: tuple[str, ...]) -> None:
