@@ -441,8 +441,13 @@ def _open(uri: str) -> sa.Engine:
     engine = _open_sqlite(url) if url.get_backend_name() == "sqlite" else _open_server(url)
     # A connection must not be shared with a forked child: it opens its own.
     weak = weakref.ref(engine)
+
+    def forked() -> None:
+        if (found := weak()) is not None:
+            found.dispose(close=False)
+
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: (found := weak()) is not None and found.dispose(close=False))
+        os.register_at_fork(after_in_child=forked)
     return engine
 
 
