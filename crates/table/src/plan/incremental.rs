@@ -105,12 +105,7 @@ impl Scan {
         Self::incremental(storage, metadata, range, true)
     }
 
-    fn incremental(
-        storage: Storage,
-        metadata: Arc<TableMetadata>,
-        range: &Range,
-        changelog: bool,
-    ) -> Result<Self> {
+    fn incremental(storage: Storage, metadata: Arc<TableMetadata>, range: &Range, changelog: bool) -> Result<Self> {
         let (last, snapshots) = range.snapshots(&metadata)?;
         let wanted = |snapshot: &&Arc<Snapshot>| match snapshot.summary.as_ref().map(|summary| &summary.operation) {
             Some(operation) if changelog => *operation != Operation::Replace,
@@ -143,7 +138,8 @@ impl Range {
                 let first = metadata.snapshot(from);
                 let first = first.ok_or_else(|| Error::invalid(format!("cannot find the starting snapshot {from}")))?;
                 if !metadata.ancestors(to).any(|snapshot| snapshot.snapshot_id == from) {
-                    let message = format!("starting snapshot (inclusive) {from} is not an ancestor of end snapshot {to}");
+                    let message =
+                        format!("starting snapshot (inclusive) {from} is not an ancestor of end snapshot {to}");
                     return Err(Error::invalid(message));
                 }
                 first.parent_snapshot_id

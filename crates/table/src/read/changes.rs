@@ -54,15 +54,11 @@ impl ChangeColumn {
     /// The column as a field of a schema.
     pub fn field(self) -> Field {
         match self {
-            Self::Type => {
-                Field::required(i32::MAX - 104, self.name(), P::String).with_doc("Record type in changelog")
-            }
+            Self::Type => Field::required(i32::MAX - 104, self.name(), P::String).with_doc("Record type in changelog"),
             Self::Ordinal => {
                 Field::optional(i32::MAX - 105, self.name(), P::Int).with_doc("Change ordinal in changelog")
             }
-            Self::SnapshotId => {
-                Field::optional(i32::MAX - 106, self.name(), P::Long).with_doc("Commit snapshot ID")
-            }
+            Self::SnapshotId => Field::optional(i32::MAX - 106, self.name(), P::Long).with_doc("Commit snapshot ID"),
         }
     }
 
