@@ -17,7 +17,7 @@ from icefield.spark.filters import pushed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.skipif(not functions.AVAILABLE, reason="PySpark 4.0 pushes no filters to Python sources")
+pytestmark = pytest.mark.skipif(not functions.ON_ARROW, reason="PySpark 4.0 pushes no filters to Python sources")
 
 ENABLED = "spark.sql.python.filterPushdown.enabled"
 TYPES = {"n": "int", "f": "float", "u": "uuid", "ns": "timestamp_ns", "st.x": "long", "s": "string", "b": "binary"}

@@ -85,7 +85,7 @@ def test_a_table_of_that_name_goes_before(
     assert spark.read.format("icefield").options(**options).load("db.t.files").columns == ["id", "s", "n"]
 
 
-@pytest.mark.skipif(not functions.AVAILABLE, reason="PySpark 4.0 pushes no filters to Python sources")
+@pytest.mark.skipif(not functions.ON_ARROW, reason="PySpark 4.0 pushes no filters to Python sources")
 def test_filters_are_pushed_to_metadata_tables(spark: SparkSession, table: ice.Table, options: dict[str, str]) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
