@@ -166,7 +166,9 @@ def main() -> None:
         try:
             answer = {"ok": getattr(peer, request.pop("do"))(**request)}
         except Exception as error:  # noqa: BLE001 - the test decides what an error means
-            answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
+            # Behind a long trace stands what it was about.
+            causes = [line for line in str(error).splitlines() if line.startswith("Caused by")]
+            answer = {"error": "\n".join([f"{type(error).__name__}: {error}"[:4000], *causes])}
         print(json.dumps(answer), file=answers)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -51,10 +51,15 @@ def properties(rng: Random, version: int) -> dict[str, str]:
     }
 
 
-def tell(rng: Random, catalog: Any, name: str, *, peer: Peer | None = None, events: int = 6) -> Story:
-    """Make a table and let some events happen to it; those of other writers only where there is a peer."""
+def tell(
+    rng: Random, catalog: Any, name: str, *, peer: Peer | None = None, events: int = 6, without: Collection[str] = ()
+) -> Story:
+    """Make a table and let some events happen to it; those of other writers only where there is a peer.
+
+    ``without`` names types that no column has.
+    """
     version = rng.choice([1, 2, 2, 3, 3])
-    schema = random_schema(rng, version)
+    schema = random_schema(rng, version, without)
     partition = [_text(*part) for part in random_partition(rng, schema)]
     table = catalog.create_table(name, schema=schema, partition_by=partition, properties=properties(rng, version))
     story = Story(table, version, log=[f"v{version} {partition}"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -48,9 +49,9 @@ class Column:
     nested: bool = False
 
 
-def random_schema(rng: Random, version: int) -> ice.Schema:
+def random_schema(rng: Random, version: int, without: Collection[str] = ()) -> ice.Schema:
     """Make a schema: ``id``, some primitive columns, mostly a struct of structs, at times a list and a map."""
-    kinds = [kind for kind in POOLS if version > 2 or kind not in NANOS]
+    kinds = [kind for kind in POOLS if (version > 2 or kind not in NANOS) and kind not in without]
     chosen = rng.sample(kinds, rng.randint(4, 8))
     names = ["größe", "odd name", "Upper"] + [f"c{number}" for number in range(9)]
     ids = itertools.count(1)
