@@ -69,13 +69,16 @@ def test_ranges_are_read_as_java_reads_them(catalog: ice.catalog.Catalog, java: 
     kinds = [snapshot.operation for snapshot in table.snapshots()]
     assert {"append", "overwrite", "replace", "delete"} <= set(kinds), kinds
     compared: Counter[str] = Counter()
-    for start, end in itertools.combinations(made, 2):
+    spans = [*itertools.pairwise(made), *((start, made[-1]) for start in made[:-2])]
+    if version == 2:
+        spans = list(itertools.combinations(made, 2))
+    for start, end in spans:
         span = {"from_snapshot_id_exclusive": start, "to_snapshot_id_inclusive": end}
         if start is not None:  # Java has no range of appends without a start.
             check(table.incremental_append_scan(**span), java, name, "", span, compared)
         check(table.incremental_changelog_scan(**span), java, name, ".changes", span, compared)
-    pairs = len(made) * (len(made) - 1) // 2
-    assert compared["ranges"] == 2 * pairs - (len(made) - 1)
+    without_start = sum(start is None for start, _ in spans)
+    assert compared["ranges"] == 2 * len(spans) - without_start
     assert compared["rows"] > 100
 
 
