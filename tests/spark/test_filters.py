@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -157,26 +158,49 @@ QUERIES = [
 
 
 @pytest.fixture
-def frame(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> DataFrame:
-    """Give a table of a file for every two rows; filters are pushed to it."""
+def load(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> Callable[..., DataFrame]:
+    """Give what reads a table of a file for every two rows."""
     made = catalog.create_table("db.t", schema=ROWS.schema, partition_by="part", properties={"format-version": "3"})
     for number in range(5):
         made.append(ROWS.slice(2 * number, 2))
-    return spark.read.format("icefield").options(**options).load("db.t")
+
+    def load(**more: str) -> DataFrame:
+        return spark.read.format("icefield").options(**options).options(**more).load("db.t")
+
+    return load
 
 
-def test_rows_are_the_same_with_and_without(spark: SparkSession, frame: DataFrame) -> None:
-    plain = frame.localCheckpoint()
+def test_rows_are_the_same_with_and_without(spark: SparkSession, load: Callable[..., DataFrame]) -> None:
+    plain = load().localCheckpoint()
     spark.conf.set(ENABLED, "true")
     try:
         for query in QUERIES:
             expected = sorted(row.d for row in plain.where(query).collect())
-            assert sorted(row.d for row in frame.where(query).collect()) == expected, query
+            frame = load(**{"push-filters": "true"}).where(query)
+            assert sorted(row.d for row in frame.collect()) == expected, query
     finally:
         spark.conf.unset(ENABLED)
 
 
-def test_files_without_such_rows_are_not_read(spark: SparkSession, catalog: ice.Catalog, frame: DataFrame) -> None:
+def test_a_frame_of_many_queries_keeps_no_filter(spark: SparkSession, load: Callable[..., DataFrame]) -> None:
+    """Spark would plan the second query with the filters of the first, and one side of a join with the other's."""
+    spark.conf.set(ENABLED, "true")
+    try:
+        frame = load()
+        assert frame.where("n > 8").count() == 2
+        assert frame.where("n = 1 OR s = 'z'").count() == 2
+        assert frame.count() == 10
+        low, high = frame.where("part < 2").select("t"), frame.where("part > 2").select("t")
+        assert low.crossJoin(high).count() == 16
+        with pytest.raises(Exception, match="neither true nor false"):
+            load(**{"push-filters": "yes"}).where("n = 1").count()
+    finally:
+        spark.conf.unset(ENABLED)
+
+
+def test_files_without_such_rows_are_not_read(
+    spark: SparkSession, catalog: ice.Catalog, load: Callable[..., DataFrame]
+) -> None:
     table = catalog.load_table("db.t")
     files = {file["partition"]["part"]: file["file_path"] for file in table.scan().plan_files().files}
     # Reading any other file than that of partition 3 fails.
@@ -189,6 +213,6 @@ def test_files_without_such_rows_are_not_read(spark: SparkSession, catalog: ice.
             "d IN (date'2022-01-14')", f"u = '{KEYS[3]}'", "dec = 1.5", "b = X'06FF'", "f = 3.5", "s LIKE 'App%'",
             "ts = timestamp_ntz'2001-09-09 01:46:40.000006'", "tz = timestamp'2001-09-09 03:26:40 UTC'",
         ):  # fmt: skip
-            assert frame.where(query).count() > 0, query
+            assert load(**{"push-filters": "true"}).where(query).count() > 0, query
     finally:
         spark.conf.unset(ENABLED)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def rows(first: int, last: int) -> pa.Table:
     """Make rows with these ids."""
     ids = list(range(first, last))
-    nested = pa.array([{"x": n, "tags": ["t"] * (n % 3)} for n in ids])
+    kind = pa.struct([("x", pa.int64()), ("tags", pa.list_(pa.string()))])
+    nested = pa.array([{"x": n, "tags": ["t"] * (n % 3)} for n in ids], kind)
     return pa.table({"id": ids, "s": [f"s{n % 2}" for n in ids], "n": nested})
 
 
@@ -89,9 +90,10 @@ def test_a_table_of_that_name_goes_before(
 def test_filters_are_pushed_to_metadata_tables(spark: SparkSession, table: ice.Table, options: dict[str, str]) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
-        files = spark.read.format("icefield").options(**options).load("db.t.files")
+        source = spark.read.format("icefield").options(**options).option("push-filters", "true")
+        files = source.load("db.t.files")
         assert files.where("partition.s = 's1' AND readable_metrics.id.lower_bound >= 41").count() == 2
-        changes = spark.read.format("icefield").options(**options).load("db.t.changes")
+        changes = source.load("db.t.changes")
         assert changes.where("id = 41 AND _change_ordinal = 10 AND _change_type = 'INSERT'").count() == 1
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")

@@ -75,9 +75,10 @@ def test_pushed_filters_skip_files(
         table.storage.delete(file["file_path"])
     spark.conf.set("spark.sql.python.filterPushdown.enabled", enabled)
     try:
-        df = spark.read.format("icefield").options(**options).load("db.t")
+        source = spark.read.format("icefield").options(**options).option("push-filters", "true")
+        df = source.load("db.t")
         assert [row.id for row in df.where("id >= 35 AND s = 'n1'").collect()] == [37]
-        assert df.where("id > 30 AND (s IS NULL OR length(s) = 9)").count() == 1
+        assert source.load("db.t").where("id > 30 AND (s IS NULL OR length(s) = 9)").count() == 1
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
@@ -91,7 +92,7 @@ def test_pushed_filters_know_sparks_floats(spark: SparkSession, catalog: ice.Cat
         table.append(rows.slice(at, 1))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
-        df = spark.read.format("icefield").options(**options).load("db.t")
+        source = spark.read.format("icefield").options(**options).option("push-filters", "true")
         for column in ("d", "f"):
             for condition, expected in {
                 "{} > 1.0D": [0, 1, 4],
@@ -107,7 +108,8 @@ def test_pushed_filters_know_sparks_floats(spark: SparkSession, catalog: ice.Cat
                 "{} NOT IN (2.0D, 1.5D)": [0, 2, 3, 4, 5],
             }.items():
                 where = condition.format(column)
-                assert sorted(row.id for row in df.where(where).collect()) == expected, where
+                found = source.load("db.t").where(where).collect()
+                assert sorted(row.id for row in found) == expected, where
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 

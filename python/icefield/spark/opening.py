@@ -58,12 +58,15 @@ _OWN = frozenset(
         "branch",
         "tag",
         "split-size",
+        "push-filters",
         "start-snapshot-id",
         "end-snapshot-id",
     }
 )
 #: The snapshots after which and up to which changes are read.
 _RANGE = ("start-snapshot-id", "end-snapshot-id")
+#: Options that do not choose a snapshot.
+_NO_MOMENT = frozenset({"path", "catalog", "split-size", "push-filters", *_RANGE})
 #: What stands behind the name of a table for its changelog, as in Java.
 CHANGES = "changes"
 
@@ -75,8 +78,9 @@ class SourceOptions:
     ``path`` (what ``load`` and ``save`` are given) names the table and ``catalog`` the catalog. ``snapshot-id`` or
     ``versionAsOf``, ``as-of-timestamp`` (milliseconds) or ``timestampAsOf``, ``branch``, ``tag`` choose a snapshot,
     ``split-size`` the bytes of a task. ``start-snapshot-id`` reads what was appended after a snapshot, up to
-    ``end-snapshot-id`` or the current one. Every other option is a property of the catalog: ``uri``, ``warehouse``,
-    ``s3.*``.
+    ``end-snapshot-id`` or the current one. ``push-filters=true`` skips files by the filters of a query, where
+    ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. Every other option is a property of
+    the catalog: ``uri``, ``warehouse``, ``s3.*``.
 
     Behind the name of a table may stand that of a metadata table (``db.t.files``), or ``changes`` for the changelog
     (``db.t.changes``); a table of that very name goes before.
@@ -118,7 +122,7 @@ class SourceOptions:
             return table.scan(row_filter, columns, **self.moment())
         if what != CHANGES and given == ["end-snapshot-id"]:
             raise InvalidArgumentError("end-snapshot-id alone tells of no range: give start-snapshot-id too")
-        if set(self.own) - {"path", "catalog", "split-size", "branch", *_RANGE}:
+        if set(self.own) - {*_NO_MOMENT, "branch"}:
             raise InvalidArgumentError("choose one snapshot, or a range by start-snapshot-id and end-snapshot-id")
         start, end = (_number(name, self.own[name]) if name in given else None for name in _RANGE)
         read = table.incremental_changelog_scan if what == CHANGES else table.incremental_append_scan
@@ -129,6 +133,19 @@ class SourceOptions:
             to_snapshot_id_inclusive=end,
             branch=self.own.get("branch"),
         )
+
+    @property
+    def pushes_filters(self) -> bool:
+        """Whether filters of a query may skip files: only for a DataFrame that one query alone reads, once.
+
+        Spark (4.1 to 4.3, ``PythonDataSourceV2.readInfo``) keeps what a Python source has planned with the filters of
+        one query for all other queries on the same DataFrame, and for both sides of a join of it with itself: they
+        would lose rows. So whoever wants it says so, DataFrame by DataFrame; ``icefield.spark.read(filter=...)`` needs none.
+        """
+        text = self.own.get("push-filters", "false").lower()
+        if text not in ("true", "false"):
+            raise InvalidArgumentError(f"option push-filters: {text!r} is neither true nor false")
+        return text == "true"
 
     @property
     def branch(self) -> str:
@@ -143,7 +160,7 @@ class SourceOptions:
 
     def moment(self) -> Moment:
         """Give the snapshot that is to be read."""
-        given = [name for name in self.own if name not in {"path", "catalog", "split-size", *_RANGE}]
+        given = [name for name in self.own if name not in _NO_MOMENT]
         if len(given) > 1:
             raise InvalidArgumentError(f"choose a snapshot by one option, not by {', '.join(sorted(given))}")
         if not given:

@@ -1,9 +1,9 @@
 """The data source ``icefield``: ``spark.read.format("icefield").load("db.t")``, ``df.write.format("icefield")``, SQL.
 
 The same code as `icefield.spark.read` and `icefield.spark.append`, behind Spark's own face, which gives it less to
-know: columns are not pruned (give ``.schema("id bigint")`` to read some), filters are pushed only from PySpark 4.1 on
-and with ``spark.sql.python.filterPushdown.enabled``, and rows are not brought together by partition. Options:
-`icefield.spark.opening.SourceOptions`.
+know: columns are not pruned (give ``.schema("id bigint")`` to read some), filters are pushed only from PySpark 4.1 on,
+with ``spark.sql.python.filterPushdown.enabled`` and the option ``push-filters``, and rows are not brought together by
+partition. Options: `icefield.spark.opening.SourceOptions`.
 
 Every step runs in a process of its own; only what can be pickled goes from one to the next, so the committer opens the
 catalog again from the options.
@@ -64,7 +64,8 @@ class Source(DataSource):
         # cannot be seen here.
         spec = getattr(sys.modules["__main__"], "__spec__", None)
         pushing = _FILTER_PLANNER in sys.modules or (spec is not None and spec.name == _FILTER_PLANNER)
-        return (FilteringReader if pushing else Reader)(SourceOptions.of(self.options), schema)
+        options = SourceOptions.of(self.options)
+        return (FilteringReader if pushing and options.pushes_filters else Reader)(options, schema)
 
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
         """Give a writer of rows with these columns."""
