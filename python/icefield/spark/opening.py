@@ -140,7 +140,8 @@ class SourceOptions:
 
         Spark (4.1 to 4.3, ``PythonDataSourceV2.readInfo``) keeps what a Python source has planned with the filters of
         one query for all other queries on the same DataFrame, and for both sides of a join of it with itself: they
-        would lose rows. So whoever wants it says so, DataFrame by DataFrame; ``icefield.spark.read(filter=...)`` needs none.
+        would lose rows. So whoever wants it says so, DataFrame by DataFrame; ``icefield.spark.read(filter=...)`` needs
+        none.
         """
         text = self.own.get("push-filters", "false").lower()
         if text not in ("true", "false"):
