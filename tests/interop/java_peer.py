@@ -168,7 +168,7 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - the test decides what an error means
             # Behind a long trace stands what it was about.
             causes = [line for line in str(error).splitlines() if line.startswith("Caused by")]
-            answer = {"error": "\n".join([f"{type(error).__name__}: {error}"[:4000], *causes])}
+            answer = {"error": "\n".join([f"{type(error).__name__}: {error}"[:4000], *causes[-1:]])}
         print(json.dumps(answer), file=answers)
 
 
