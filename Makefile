@@ -26,6 +26,8 @@ RUST_SOURCES := $(shell find crates -name '*.rs') $(wildcard Cargo.* crates/*/Ca
 SPARK_ENV = JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(BIN)/python
 PYTEST = $(BIN)/python -m pytest
 say = @echo "==> $(1)"
+# What pip says of each extra that was not asked for.
+WITHOUT_MARKERS = { grep --line-buffered -vE "^Ignoring .* match your environment" || true; }
 
 .PHONY: help demo test test-rust test-python test-golden test-spark-all lint lint-rust lint-python format bench fuzz clean test-random
 .PHONY: need-rust need-python
@@ -42,6 +44,7 @@ help:
 
 # --- set-up ---
 
+# First of all: whoever has no Rust hears of it before anything is downloaded.
 need-rust:
 	@command -v cargo >/dev/null || { echo "Rust is missing: install version \
 	$$(sed -nE 's/^rust-version = "(.*)"/\1/p' Cargo.toml) or later from https://rustup.rs and run make again."; exit 1; }
@@ -58,12 +61,12 @@ $(STAMPS)/environment: requirements/test.txt requirements/build.txt | need-pytho
 
 $(STAMPS)/extension: $(STAMPS)/environment $(RUST_SOURCES) | need-rust
 	$(call say,compiling the extension (minutes the first time; later only what changed))
-	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop 2> >(grep -v ' markers .* match your environment' >&2)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop 2>&1 | $(WITHOUT_MARKERS)
 	@rm -f $(STAMPS)/release && touch $@
 
 $(STAMPS)/release: $(STAMPS)/environment $(RUST_SOURCES) | need-rust
 	$(call say,compiling the extension as it is published (many minutes the first time))
-	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release 2> >(grep -v ' markers .* match your environment' >&2)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release 2>&1 | $(WITHOUT_MARKERS)
 	@rm -f $(STAMPS)/extension && touch $@
 
 $(STAMPS)/java: $(STAMPS)/environment
@@ -98,7 +101,7 @@ $(STAMPS)/planners: requirements/planners.txt $(STAMPS)/environment
 
 # --- what people run ---
 
-demo: $(STAMPS)/extension $(STAMPS)/java
+demo: need-rust $(STAMPS)/extension $(STAMPS)/java
 	@$(SPARK_ENV) $(BIN)/python examples/flights.py
 
 test: test-rust test-python
@@ -107,20 +110,20 @@ test-rust: | need-rust
 	$(call say,Rust tests)
 	@cargo test --workspace --quiet --no-fail-fast
 
-test-python: $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
+test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
 	$(call say,Python tests)
 	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop"
 	$(call say,Spark and other implementations)
 	@$(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m "spark or interop"
 
-test-golden: $(STAMPS)/extension | need-rust
+test-golden: need-rust $(STAMPS)/extension
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; status=0; \
 	cargo test --workspace --quiet --no-fail-fast --test golden 2>&1 | tee -a $$log || status=1; \
 	$(PYTEST) -q -m golden 2>&1 | tee -a $$log || [ $${PIPESTATUS[0]} = 5 ] || status=1; \
 	count() { grep -oE "[0-9]+ $$1" $$log | awk '{ n += $$1 } END { print n + 0 }'; }; \
 	echo "$$(count passed) passed, $$(count failed) failed"; exit $$status
 
-test-spark-all: $(STAMPS)/extension $(STAMPS)/java
+test-spark-all: need-rust $(STAMPS)/extension $(STAMPS)/java
 	@for version in $(SPARKS); do \
 		echo "==> PySpark $$version"; \
 		venv=$(CURDIR)/.venv-spark-$$version; \
@@ -132,7 +135,7 @@ test-spark-all: $(STAMPS)/extension $(STAMPS)/java
 
 lint: lint-rust lint-python
 
-lint-rust: $(STAMPS)/lint | need-rust
+lint-rust: need-rust $(STAMPS)/lint
 	$(call say,rustfmt)
 	@cargo fmt --all --check
 	$(call say,clippy)
@@ -158,7 +161,7 @@ format: $(STAMPS)/lint
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 
 WHAT ?= $(filter-out side_by_side,$(notdir $(basename $(wildcard benches/*.py))))
-bench: $(STAMPS)/release $(STAMPS)/java $(if $(filter spark plan,$(WHAT)),$(JAVA_VENV)/installed) \
+bench: need-rust $(STAMPS)/release $(STAMPS)/java $(if $(filter spark plan orc,$(WHAT)),$(JAVA_VENV)/installed) \
 		$(if $(filter plan,$(WHAT)),$(STAMPS)/planners)
 	@for what in $(WHAT); do $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(BIN)/python benches/$$what.py; done
 
@@ -169,7 +172,7 @@ fuzz: | need-rust
 
 CASES ?= 5000
 SEED ?= $(shell date +%Y%m%d)
-test-random: $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
+test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	$(call say,$(CASES) random plans and scans, seed $(SEED))
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/laws

@@ -96,6 +96,20 @@ def test_without_arrow_functions_times_are_exact(
         assert answers[f"f{n}"].to_pylist() == expected, column
 
 
+def test_without_arrow_functions_numbers_are_exact(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "ON_ARROW", False)
+    functions._function.cache_clear()
+    numbers = "SELECT * FROM VALUES (9007199254740993, 5), (NULL, NULL), (-9223372036854775808, -7) v(l, i)"
+    columns = [
+        functions.of_type("bucket[100]", "l", "bigint", "int"),
+        functions.of_type("truncate[3]", "i", "int", "int"),
+    ]
+    answers = spark.sql(numbers).select("*", *(made.alias(f"f{n}") for n, made in enumerate(columns))).toArrow()
+    assert answers["f0"].to_pylist() == ice.transforms.bucket(100)(answers["l"].combine_chunks()).to_pylist()
+    assert answers["f1"].to_pylist() == [3, None, -9]
+    functions._function.cache_clear()
+
+
 def test_without_arrow_functions_times_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions, "ON_ARROW", False)
     functions._function.cache_clear()

@@ -53,9 +53,16 @@ def register(spark: SparkSession) -> None:
 
     On PySpark 4.0 the functions take no timestamps (`icefield.spark.functions`).
     """
+    from pyspark.errors import AnalysisException
+
     from icefield.spark.source import Source
 
-    spark.dataSource.register(Source)
+    try:
+        spark.dataSource.register(Source)
+    except AnalysisException as error:
+        # PySpark 4.0 takes no name twice, and may have found the source by itself.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
     functions.register(spark)
 
 

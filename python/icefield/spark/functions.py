@@ -9,8 +9,8 @@ A SQL function has one type of result, so truncation has one function a type: ``
 "decimal(9,2)")``. ``icefield_years`` and its like are other names of ``icefield_year`` and its like.
 
 From PySpark 4.1 on they are Arrow functions, exact for every type. PySpark 4.0 has only functions over pandas Series,
-which no longer tell a timestamp from a local time: there they refuse timestamps and take everything else (``bucket``
-of ``unix_micros(time)`` is that of the time).
+which no longer tell a timestamp from a local time, nor large numbers beside nulls from their neighbours: there they
+refuse both and take everything else (``bucket`` of ``unix_micros(time)`` is that of the time).
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ __all__ = ["ON_ARROW", "apply", "bucket", "day", "hour", "month", "register", "t
 
 #: Whether this PySpark hands values over as Arrow (from 4.1 on), or as pandas Series.
 ON_ARROW = hasattr(F, "arrow_udf")
+
+#: Floats from here on may stand for several whole numbers.
+_EXACT = 2**53
 
 #: Results of the transforms that do not give the type of their source.
 RESULTS = {"bucket": "int", "year": "int", "month": "int", "day": "date", "hour": "int"}
@@ -99,7 +102,11 @@ def register(spark: SparkSession) -> None:
 def of_type(transform: str, name: str, type_name: str, result: str) -> Column:
     """Apply a transform to a column of a known type, timestamps included, in every PySpark."""
     column = F.col(f"`{name.replace('`', '``')}`")
-    if ON_ARROW or type_name not in {"timestamp", "timestamp_ntz"}:
+    if ON_ARROW:
+        return apply(transform, column, result)
+    if type_name in {"tinyint", "smallint", "int", "bigint"}:
+        return _of_numbers(transform, column, result)
+    if type_name not in {"timestamp", "timestamp_ntz"}:
         return apply(transform, column, result)
     if type_name == "timestamp_ntz":
         # A local time is a time of day in no zone: as text with one, it is the instant that Iceberg counts from.
@@ -107,11 +114,17 @@ def of_type(transform: str, name: str, type_name: str, result: str) -> Column:
     micros = F.unix_micros(column)
     kind = transform.partition("[")[0]
     if kind == "bucket":
-        return apply(transform, micros, result)
+        return _of_numbers(transform, micros, result)
     if kind == "hour":
         return _floor_div(micros, 3_600_000_000)
     date = F.date_add(F.lit("1970-01-01").cast("date"), _floor_div(micros, 86_400_000_000))
     return date if kind == "day" else apply(transform, date, result)
+
+
+def _of_numbers(transform: str, column: Column, result: str) -> Column:
+    """Apply a transform to whole numbers, of which pandas has no null: those are taken out around it."""
+    made: Column = F.when(column.isNotNull(), apply(transform, F.coalesce(column, F.lit(0)), result))
+    return made
 
 
 def _floor_div(column: Column, by: int) -> Column:
@@ -166,24 +179,36 @@ def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> An
 
 def _of_series(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
     """Make a function of pandas Series, as PySpark 4.0 gives them, from one of Arrow arrays."""
+    import pyarrow as pa
 
     def arrow_of(series: Any) -> Any:
-        import pyarrow as pa
-
         if series.dtype.kind in "mM":
             raise UnsupportedFeatureError(
                 "PySpark 4.0 gives timestamps to functions without their zone: bucket takes unix_micros(...) of them; "
                 "for all else use PySpark 4.1 or later"
             )
+        if series.dtype.kind == "f" and series.hasnans:
+            # Whole numbers with nulls come as floats.
+            given = series.dropna()
+            if (given.abs() >= _EXACT).any():
+                raise UnsupportedFeatureError(
+                    "PySpark 4.0 gives numbers beside nulls to functions as floats, which these do not fit: "
+                    "coalesce the nulls, or use PySpark 4.1 or later"
+                )
+            if (given % 1 == 0).all():
+                series = series.astype("Int64")
         return pa.Array.from_pandas(series)
 
+    def series_of(values: Any, *numbers: Any) -> Any:
+        array = arrow_of(values)
+        if not pa.types.is_null(array.type):
+            array = function(*map(arrow_of, numbers), array)
+        return array.to_pandas(integer_object_nulls=True)
+
     def one(values: Any) -> Any:
-        return series_of(function(arrow_of(values)))
+        return series_of(values)
 
     def two(numbers: Any, values: Any) -> Any:
-        return series_of(function(arrow_of(numbers), arrow_of(values)))
-
-    def series_of(array: Any) -> Any:
-        return array.to_pandas(integer_object_nulls=True)
+        return series_of(values, numbers)
 
     return one if arguments == 1 else two

@@ -341,7 +341,7 @@ impl Column {
             Step::List(element) => self.list(array, element),
             Step::Map(key, value) => {
                 let given = array.as_map();
-                let (offsets, pairs) = used(given.offsets(), given.entries());
+                let (offsets, pairs) = self.used(given.offsets(), given.entries())?;
                 let keys = key.convert(pairs.column(0), None)?;
                 let values = value.convert(pairs.column(1), None)?;
                 let pair = Fields::from(vec![key.field.clone(), value.field.clone()]);
@@ -356,12 +356,29 @@ impl Column {
     fn list(&self, array: &ArrayRef, element: &Column) -> Result<ArrayRef> {
         let (field, nulls) = (element.field.clone(), array.nulls().cloned());
         if let Some(given) = array.as_list_opt::<i64>() {
-            let (offsets, values) = used(given.offsets(), given.values());
+            let (offsets, values) = self.used(given.offsets(), given.values())?;
             return self.made(LargeListArray::try_new(field, offsets, element.convert(&values, None)?, nulls));
         }
         let given = array.as_list::<i32>();
-        let (offsets, values) = used(given.offsets(), given.values());
+        let (offsets, values) = self.used(given.offsets(), given.values())?;
         self.made(ListArray::try_new(field, offsets, element.convert(&values, None)?, nulls))
+    }
+
+    /// The values that the offsets of a (sliced) list or map really use, and the offsets from their beginning.
+    fn used<O: OffsetSizeTrait, V: Cut>(&self, offsets: &OffsetBuffer<O>, values: &V) -> Result<(OffsetBuffer<O>, V)> {
+        let (first, last) = (offsets.first(), offsets.last());
+        if first == last {
+            // Where nothing is used, the one offset may be anything: Spark 4.0 leaves it unset in lists without rows.
+            return Ok((OffsetBuffer::new_zeroed(offsets.len() - 1), values.cut(0, 0)));
+        }
+        if last.as_usize() > values.count() {
+            return Err(Error::column(&self.path, "its offsets go beyond its values"));
+        }
+        let values = values.cut(first.as_usize(), (last - first).as_usize());
+        if first == O::zero() {
+            return Ok((offsets.clone(), values));
+        }
+        Ok((OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect()), values))
     }
 
     fn made<A: Array + 'static>(&self, made: std::result::Result<A, arrow_schema::ArrowError>) -> Result<ArrayRef> {
@@ -380,27 +397,63 @@ impl Column {
 
 /// What can be cut out of an array of values.
 trait Cut {
+    fn count(&self) -> usize;
     fn cut(&self, start: usize, length: usize) -> Self;
 }
 
 impl Cut for ArrayRef {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
     fn cut(&self, start: usize, length: usize) -> Self {
         self.slice(start, length)
     }
 }
 
 impl Cut for StructArray {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
     fn cut(&self, start: usize, length: usize) -> Self {
         self.slice(start, length)
     }
 }
 
-/// The values that the offsets of a (sliced) list or map really use, and the offsets from their beginning.
-fn used<O: OffsetSizeTrait, V: Cut>(offsets: &OffsetBuffer<O>, values: &V) -> (OffsetBuffer<O>, V) {
-    let (first, last) = (offsets.first(), offsets.last());
-    let values = values.cut(first.as_usize(), (last - first).as_usize());
-    if first == O::zero() {
-        return (offsets.clone(), values);
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int32Array, make_array};
+    use arrow_buffer::Buffer;
+    use arrow_data::ArrayData;
+
+    use super::*;
+
+    #[test]
+    fn lists_without_rows_whose_offset_was_never_set() {
+        let schema = Schema::new(
+            0,
+            vec![Field::optional(
+                1,
+                "l",
+                Type::List(ListType { element: Field::optional(2, "element", PrimitiveType::Int) }),
+            )],
+        );
+        let element = Arc::new(ArrowField::new("element", DataType::Int32, true));
+        let list = |length, offsets: Vec<i32>| {
+            let data = ArrayData::builder(DataType::List(element.clone())).len(length);
+            let data = data.add_buffer(Buffer::from_vec(offsets)).add_child_data(Int32Array::from(vec![1, 2]).to_data());
+            // SAFETY: what a producer gives by the C data interface is not validated either; the offsets are only compared.
+            make_array(unsafe { data.build_unchecked() })
+        };
+        let write = |array: ArrayRef| {
+            let batch = RecordBatch::try_from_iter_with_nullable([("l", array, true)]).unwrap();
+            let conform = Conform::new(schema.as_ref().unwrap(), &batch.schema(), Matching::default()).unwrap();
+            conform.apply(&batch)
+        };
+        assert_eq!(write(list(0, vec![1 << 30])).unwrap().num_rows(), 0);
+        assert_eq!(write(list(2, vec![7, 7, 7])).unwrap().column(0).as_list::<i32>().value_length(1), 0);
+        let error = write(list(1, vec![0, 3])).unwrap_err().to_string();
+        assert!(error.contains("column l") && error.contains("beyond its values"), "{error}");
     }
-    (OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect()), values)
 }
