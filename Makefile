@@ -38,7 +38,7 @@ help:
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
-	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side,$(notdir $(basename $(wildcard benches/*.py))))"
+	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      random tables and filters beside Java's planner and laws of scans (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60, on stable Rust"
 
@@ -160,7 +160,7 @@ format: $(STAMPS)/lint
 	@cargo fmt --all
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 
-WHAT ?= $(filter-out side_by_side,$(notdir $(basename $(wildcard benches/*.py))))
+WHAT ?= $(filter-out side_by_side orc_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))
 bench: need-rust $(STAMPS)/release $(STAMPS)/java $(if $(filter spark plan orc,$(WHAT)),$(JAVA_VENV)/installed) \
 		$(if $(filter plan,$(WHAT)),$(STAMPS)/planners)
 	@for what in $(WHAT); do $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(BIN)/python benches/$$what.py; done

@@ -179,7 +179,8 @@ def appending(peers: Peers, by: str | None, rounds: int, rows: int) -> Row:
     }
     if by:
         runs["rows received by bucket"] = peers.received_by_bucket
-    targets = [Target("rows received", 1.25), Target("Java", 1.35)]
+    # The floor is that of the road: receiving rows, as they must come.
+    targets = [Target("rows received by bucket" if by else "rows received", 1.25), Target("Java", 1.35)]
     return measure(f"append, {by or 'unpartitioned'}", runs, rounds=rounds, targets=targets)
 
 
