@@ -99,40 +99,6 @@ def register(spark: SparkSession) -> None:
         spark.udf.register(f"icefield_truncate{suffix}", _with_number("truncate", result))
 
 
-def of_type(transform: str, name: str, type_name: str, result: str) -> Column:
-    """Apply a transform to a column of a known type, timestamps included, in every PySpark."""
-    column = F.col(f"`{name.replace('`', '``')}`")
-    if ON_ARROW:
-        return apply(transform, column, result)
-    if type_name in {"tinyint", "smallint", "int", "bigint"}:
-        return _of_numbers(transform, column, result)
-    if type_name not in {"timestamp", "timestamp_ntz"}:
-        return apply(transform, column, result)
-    if type_name == "timestamp_ntz":
-        # A local time is a time of day in no zone: as text with one, it is the instant that Iceberg counts from.
-        column = F.to_timestamp(F.concat(column.cast("string"), F.lit("Z")))
-    micros = F.unix_micros(column)
-    kind = transform.partition("[")[0]
-    if kind == "bucket":
-        return _of_numbers(transform, micros, result)
-    if kind == "hour":
-        return _floor_div(micros, 3_600_000_000)
-    date = F.date_add(F.lit("1970-01-01").cast("date"), _floor_div(micros, 86_400_000_000))
-    return date if kind == "day" else apply(transform, date, result)
-
-
-def _of_numbers(transform: str, column: Column, result: str) -> Column:
-    """Apply a transform to whole numbers, of which pandas has no null: those are taken out around it."""
-    made: Column = F.when(column.isNotNull(), apply(transform, F.coalesce(column, F.lit(0)), result))
-    return made
-
-
-def _floor_div(column: Column, by: int) -> Column:
-    """Divide whole numbers, downwards; ``/`` would divide doubles."""
-    divided: Column = F.call_function("div", column - F.pmod(column, F.lit(by)), F.lit(by)).cast("int")
-    return divided
-
-
 @lru_cache(maxsize=256)
 def _function(transform: str, result: str) -> Any:
     """Make a vectorised function of one column."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TaskWriter, WritePlan
 from icefield.errors import CommitStateUnknownException, InvalidArgumentError
-from icefield.spark import functions
+from icefield.spark.keys import partition_value
 from icefield.spark.opening import opened
 from icefield.spark.types import arrow_schema, spark_schema
 
@@ -218,6 +218,5 @@ def _keys(df: DataFrame, table: Table) -> list[Any]:
         if transform == "identity":
             keys.append(F.col(f"`{name.replace('`', '``')}`"))
         elif given[name] == types.get(name):
-            kind = transform.partition("[")[0]
-            keys.append(functions.of_type(transform, name, types[name], functions.RESULTS.get(kind, types[name])))
+            keys.append(partition_value(transform, name, given[name]))
     return keys
