@@ -436,7 +436,7 @@ mod tests {
             vec![Field::optional(
                 1,
                 "l",
-                Type::List(ListType { element: Field::optional(2, "element", PrimitiveType::Int) }),
+                Type::List(ListType { element: Field::optional(2, "element", PrimitiveType::Int) }.into()),
             )],
         );
         let element = Arc::new(ArrowField::new("element", DataType::Int32, true));
