@@ -134,7 +134,8 @@ def _iceberg_fields(schema: st.StructType, numbers: Iterator[int], path: str) ->
     fields = []
     for field_id, field in zip(ids, schema.fields, strict=True):
         kind = _iceberg_type(field.dataType, numbers, path + field.name)
-        made = {"id": field_id, "name": field.name, "required": not field.nullable, "type": kind}
+        made = {"id": field_id, "name": field.name, "required": _is_required(field.dataType, field.nullable)}
+        made["type"] = kind
         comment = field.metadata.get("comment")
         fields.append({**made, "doc": comment} if comment else made)
     return fields
@@ -158,17 +159,26 @@ _ICEBERG_NAMES = {
 }
 
 
+def _is_required(kind: st.DataType, nullable: bool) -> bool:
+    """Say whether values must be there; those of void never are, whatever Spark says of an empty array."""
+    return not nullable and kind.simpleString() != "void"
+
+
 def _iceberg_type(kind: st.DataType, numbers: Iterator[int], path: str) -> Any:
     from pyspark.sql import types as st
 
     if isinstance(kind, st.StructType):
         return {"type": "struct", "fields": _iceberg_fields(kind, numbers, f"{path}.")}
     if isinstance(kind, st.ArrayType):
-        made = {"type": "list", "element-id": next(numbers), "element-required": not kind.containsNull}
+        made = {
+            "type": "list",
+            "element-id": next(numbers),
+            "element-required": _is_required(kind.elementType, kind.containsNull),
+        }
         return {**made, "element": _iceberg_type(kind.elementType, numbers, f"{path}.element")}
     if isinstance(kind, st.MapType):
         made = {"type": "map", "key-id": next(numbers), "value-id": next(numbers)}
-        made["value-required"] = not kind.valueContainsNull
+        made["value-required"] = _is_required(kind.valueType, kind.valueContainsNull)
         made["key"] = _iceberg_type(kind.keyType, numbers, f"{path}.key")
         return {**made, "value": _iceberg_type(kind.valueType, numbers, f"{path}.value")}
     if isinstance(kind, st.DecimalType):

@@ -76,7 +76,10 @@ def append(
     target = opened(table, catalog, properties).refresh()
     write = Write.into(target, df)
     rows, clustered = _distributed(df, target, distribution)
-    payload = rows.mapInArrow(_tasks_of(write.plan, write.storage, clustered=clustered), _RESULT)
+    names = rows.columns
+    # PySpark hands columns over by names that it parses as paths.
+    sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
+    payload = sent.mapInArrow(_tasks_of(write.plan, write.storage, names, clustered=clustered), _RESULT)
     try:
         # Collected once: a second action would write everything again.
         written = [row["files"] for row in payload.collect()]
@@ -129,11 +132,12 @@ class Write:
                     self.storage.delete(path)
 
 
-def _tasks_of(plan: bytes, storage: Storage, *, clustered: bool) -> Any:
+def _tasks_of(plan: bytes, storage: Storage, names: list[str], *, clustered: bool) -> Any:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        files = write_task(plan, storage, batches, clustered=clustered)
+        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        files = write_task(plan, storage, named, clustered=clustered)
         if files is not None:
             types = (pa.binary(), pa.int32(), pa.int64(), pa.int64())
             arrays = [pa.array([value], kind) for value, kind in zip(files, types, strict=True)]
@@ -180,7 +184,10 @@ def _distributed(df: DataFrame, table: Table, distribution: str | None) -> tuple
     keys = _keys(df, table) if mode != "none" else []
     if not keys:
         return df, False
-    names = [f"{_KEY}{place}" for place in range(len(keys))]
+    prefix = _KEY
+    while any(column.lower().startswith(prefix) for column in df.columns):
+        prefix = f"_{prefix}"
+    names = [f"{prefix}{place}" for place in range(len(keys))]
     keyed = df.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
     # No number of partitions: Spark then joins small ones to what is worth a task.
     shuffled = keyed.repartition(*names)

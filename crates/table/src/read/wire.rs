@@ -6,8 +6,8 @@ use std::sync::Arc;
 use icefield_format::Limits;
 use icefield_format::avro::codec::{Codec, Compression, Compressor, Decompressor};
 use icefield_format::expr::{BoundExpr, Expr};
-use icefield_format::types::{NameMapping, Schema};
-use icefield_format::value::{Value, json as single};
+use icefield_format::types::{NameMapping, PrimitiveType, Schema, Type};
+use icefield_format::value::{Value, binary as single};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -35,7 +35,8 @@ struct PartForm {
     start: u64,
     length: u64,
     rows: i64,
-    identity: Vec<(i32, Option<Json>)>,
+    /// In their binary form: JSON has no NaN and no infinities.
+    identity: Vec<(i32, Option<Vec<u8>>)>,
     residual: usize,
     deletes: usize,
 }
@@ -111,14 +112,21 @@ fn bind(json: &Json, schema: &Schema) -> Result<BoundExpr> {
 }
 
 /// Values of columns that the schema has; of others nobody asks.
-fn identity_out(schema: &Schema, identity: &[(i32, Option<Value>)]) -> Result<Vec<(i32, Option<Json>)>> {
+fn identity_out(schema: &Schema, identity: &[(i32, Option<Value>)]) -> Result<Vec<(i32, Option<Vec<u8>>)>> {
     let known = identity.iter().filter_map(|(id, value)| Some((*id, value, schema.find_field(*id)?)));
     known
         .map(|(id, value, field)| {
-            let value = value.as_ref().map(|value| single::to_json(value, &field.ty)).transpose()?;
-            Ok((id, value))
+            let ty = primitive(&field.ty)?;
+            Ok((id, value.as_ref().map(|value| single::to_bytes(value, ty)).transpose()?))
         })
         .collect()
+}
+
+fn primitive(ty: &Type) -> Result<&PrimitiveType> {
+    match ty {
+        Type::Primitive(ty) => Ok(ty),
+        other => Err(Error::invalid(format!("a partition value of the type {other}"))),
+    }
 }
 
 fn part_in(part: PartForm, schema: &Schema, residuals: &[BoundExpr]) -> Result<FilePart> {
@@ -126,7 +134,8 @@ fn part_in(part: PartForm, schema: &Schema, residuals: &[BoundExpr]) -> Result<F
         let field = schema.find_field(id);
         let field =
             field.ok_or_else(|| Error::invalid(format!("a scan task with a value of field {id}, which it lacks")))?;
-        Ok((id, value.map(|value| single::from_json(&value, &field.ty)).transpose()?))
+        let ty = primitive(&field.ty)?;
+        Ok((id, value.map(|value| single::from_bytes(&value, ty)).transpose()?))
     });
     let residual = residuals.get(part.residual).ok_or_else(|| Error::invalid("a scan task without its residual"))?;
     Ok(FilePart {
