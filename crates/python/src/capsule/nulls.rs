@@ -119,9 +119,9 @@ unsafe extern "C" fn next_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_Ar
     let Some(get_next) = inner.stream.get_next() else { return INVALID };
     // SAFETY: as above.
     let code = unsafe { get_next(&raw mut inner.stream, out) };
-    // SAFETY: `out` was filled by the stream, or is empty at its end; both structs are `ArrowArray` of the C interface.
+    // SAFETY: `out` was filled by the stream, or is empty at its end.
     if code == 0 && unsafe { out.as_ref() }.is_some_and(|array| !array.is_released()) {
-        // SAFETY: it is there and not released, and of the stream's type.
+        // SAFETY: both structs are the `ArrowArray` of the C data interface, and the array has the type of the stream.
         unsafe { mend(out.cast(), &inner.ty) };
     }
     code

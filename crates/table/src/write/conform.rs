@@ -442,7 +442,8 @@ mod tests {
         let element = Arc::new(ArrowField::new("element", DataType::Int32, true));
         let list = |length, offsets: Vec<i32>| {
             let data = ArrayData::builder(DataType::List(element.clone())).len(length);
-            let data = data.add_buffer(Buffer::from_vec(offsets)).add_child_data(Int32Array::from(vec![1, 2]).to_data());
+            let data =
+                data.add_buffer(Buffer::from_vec(offsets)).add_child_data(Int32Array::from(vec![1, 2]).to_data());
             // SAFETY: what a producer gives by the C data interface is not validated either; the offsets are only compared.
             make_array(unsafe { data.build_unchecked() })
         };
