@@ -128,9 +128,6 @@ fn bytes<T: ByteArrayType>(
     let mut heads = [0; BLOCK * STEP];
     for block in Blocks(offsets) {
         let (few, _) = few.split_at_mut(block.len() - 1);
-        if length <= STEP {
-            fetch(block, data);
-        }
         if length <= STEP
             && let Some(used) = short_heads(block, data, length, ascii_only, few, &mut heads)
         {
@@ -169,20 +166,6 @@ impl<'a, O> Iterator for Blocks<'a, O> {
     }
 }
 
-/// Asks for the beginnings of a block's values, all at once: of long values nothing else is read, and a load that waits for
-/// memory waits with a dozen others at the most, where requests to the second-level cache are several dozens.
-#[inline(always)]
-fn fetch<O: ArrowNativeType>(offsets: &[O], data: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    for value in offsets.iter().filter_map(|start| data.get(start.as_usize())) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a hint, about an address inside of the data.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (offsets, data);
-}
-
 /// Bytes of a short head.
 const STEP: usize = 16;
 
@@ -190,7 +173,7 @@ const STEP: usize = 16;
 /// none where a value is not as simple as that.
 ///
 /// A head of any length is moved as a whole step, and the next one put over what is too much: there is no branch on the
-/// lengths, which nobody can predict.
+/// lengths, which nobody can predict. Of long values the time is the memory's: to fetch their beginnings ahead gains nothing.
 fn short_heads<O: ArrowNativeType>(
     offsets: &[O],
     data: &[u8],
