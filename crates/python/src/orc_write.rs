@@ -207,6 +207,7 @@ impl OptionsInput {
             block_size: self.block_size,
             block_padding_tolerance: self.padding_tolerance,
             timezone: self.timezone,
+            calendar: WriterOptions::default().calendar,
             last_second,
             bare_root: false,
             user_metadata: self.metadata,

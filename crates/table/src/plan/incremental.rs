@@ -119,9 +119,12 @@ impl Scan {
     }
 }
 
+/// The last snapshot of a range, and all of them, oldest first.
+type Ancestry = (Option<Arc<Snapshot>>, Vec<Arc<Snapshot>>);
+
 impl Range {
     /// The last snapshot and all of the range, oldest first. A table that is empty has none.
-    fn snapshots(&self, metadata: &TableMetadata) -> Result<(Option<Arc<Snapshot>>, Vec<Arc<Snapshot>>)> {
+    fn snapshots(&self, metadata: &TableMetadata) -> Result<Ancestry> {
         if self.from.is_none() && self.to.is_none() && self.branch.is_none() && metadata.current_snapshot().is_none() {
             return Ok((None, Vec::new()));
         }
@@ -336,7 +339,7 @@ impl ChangeColumns {
 
     /// A plan as a batch.
     pub fn of_plan(plan: &Plan, changes: Arc<Changes>) -> Result<RecordBatch> {
-        let columns = Self::new(PlanColumns::new(&plan.partition, &plan.deletes)?, changes);
+        let columns = Self::new(PlanColumns::new(&plan.partition, &plan.deletes, &plan.metrics)?, changes);
         let batches = plan.manifests.iter().map(|manifest| columns.batch(manifest)).collect::<Result<Vec<_>>>()?;
         concat_batches(columns.schema(), &batches).map_err(|error| Error::Internal(error.to_string()))
     }
