@@ -34,13 +34,16 @@ fn with_header(bytes: &[u8], change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) ->
     out.into_bytes()
 }
 
+/// What a header says under a name, made of what it said.
+type Header = dyn Fn(&str, &[u8]) -> Option<Vec<u8>>;
+
 #[test]
 fn headers_may_be_wrong_or_lack_keys() {
     let location = "memory://tolerant/headers";
     let manifest = data(location);
     let (whole, _) = manifest.bytes(2, "any");
     let needed = |key: &str| key.starts_with("avro.");
-    let headers: [(&str, Box<dyn Fn(&str, &[u8]) -> Option<Vec<u8>>>); 4] = [
+    let headers: [(&str, Box<Header>); 4] = [
         ("as it was", Box::new(|_, value| Some(value.to_vec()))),
         ("none but Avro's own", Box::new(move |key, value| needed(key).then(|| value.to_vec()))),
         ("of no sense", Box::new(move |key, value| Some(if needed(key) { value.to_vec() } else { b"{\xff".to_vec() }))),
@@ -57,7 +60,12 @@ fn headers_may_be_wrong_or_lack_keys() {
         ),
     ];
     for (what, change) in headers {
-        let world = World::write(&Storage::default(), &format!("{location}/{}", what.len()), 2, &[manifest.clone()]);
+        let world = World::write(
+            &Storage::default(),
+            &format!("{location}/{}", what.len()),
+            2,
+            std::slice::from_ref(&manifest),
+        );
         // The list says how long it is: a list is written for the manifest as it stands.
         let changed = with_header(&whole, change);
         let world = rewritten(&world, changed);
