@@ -30,7 +30,7 @@ impl Draw {
     pub fn new(bytes: &[u8]) -> Self {
         let state =
             bytes.iter().fold(0x9e37_79b9, |state: u64, byte| state.wrapping_mul(0x100_0193) ^ u64::from(*byte));
-        Self { bytes: bytes.to_vec().into_iter(), state }
+        Self { bytes: Vec::from(bytes).into_iter(), state }
     }
 
     /// Any number.
@@ -128,9 +128,9 @@ fn nulls(draw: &mut Draw, count: usize) -> Option<NullBuffer> {
         2 => Some(NullBuffer::new_null(count)),
         3 => {
             let every = 1 + draw.below(300) as usize;
-            Some((0..count).map(|slot| slot / every % 2 == 0).collect())
+            Some((0..count).map(|slot| (slot / every).is_multiple_of(2)).collect())
         }
-        _ => Some((0..count).map(|_| draw.any() % 4 != 0).collect()),
+        _ => Some((0..count).map(|_| !draw.any().is_multiple_of(4)).collect()),
     }
 }
 
@@ -155,7 +155,7 @@ fn integers(draw: &mut Draw, count: usize, least: i128, most: i128) -> Vec<i128>
         match shape {
             // Repeats, short and long.
             0 => {
-                let run = 1 + draw.any() as usize % if draw.any() % 8 == 0 { 700 } else { 12 };
+                let run = 1 + draw.any() as usize % if draw.any().is_multiple_of(8) { 700 } else { 12 };
                 at = fit(middle + i128::from(draw.any() % 5));
                 values.extend(std::iter::repeat_n(at, run.min(count - values.len())));
             }
@@ -171,7 +171,7 @@ fn integers(draw: &mut Draw, count: usize, least: i128, most: i128) -> Vec<i128>
             }
             // Few bits, and now and then many.
             3 => {
-                let outlier = draw.any() % 40 == 0;
+                let outlier = draw.any().is_multiple_of(40);
                 values.push(fit(if outlier { wide(draw) } else { middle + i128::from(draw.any() % 60) }));
             }
             // So many bits.
@@ -239,7 +239,8 @@ fn array(draw: &mut Draw, node: &TypeDescription, arrow: &ArrowOptions, count: u
     match &node.kind {
         Kind::Boolean => {
             let every = 1 + draw.below(40) as usize;
-            let value = |slot: usize| if every < 20 { slot / every % 2 == 0 } else { draw.any() % 2 == 0 };
+            let value =
+                |slot: usize| if every < 20 { (slot / every).is_multiple_of(2) } else { draw.any().is_multiple_of(2) };
             Arc::new(BooleanArray::new((0..count).map(value).collect::<Vec<_>>().into(), nulls))
         }
         Kind::Byte => Arc::new(primitive::<Int8Type>(number(i8::MIN.into(), i8::MAX.into()), nulls, |v| v as i8)),

@@ -172,7 +172,7 @@ fn what_cannot_be_encrypted_is_refused() {
         let encryption = EncryptionOptions { keys: keys(None), columns, masks };
         write(
             &batch.schema(),
-            &[batch.clone()],
+            std::slice::from_ref(&batch),
             10,
             WriterOptions { encryption: Some(encryption), ..Default::default() },
         )
