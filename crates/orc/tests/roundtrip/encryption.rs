@@ -35,7 +35,7 @@ fn maskable(mask: &Mask, node: &TypeDescription) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn keys_show_the_values_and_masks_hide_them(seed in proptest::collection::vec(any::<u8>(), 0..64)) {

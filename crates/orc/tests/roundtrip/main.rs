@@ -37,7 +37,7 @@ fn read(reader: &Reader<Bytes>, arrow: &ArrowOptions, batch_size: usize) -> icef
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_written_is_read_again(seed in proptest::collection::vec(any::<u8>(), 0..64)) {

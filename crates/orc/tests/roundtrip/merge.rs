@@ -34,7 +34,7 @@ fn comparable(statistics: &[ColumnStatistics]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn merged_files_hold_the_rows_of_all(seed in proptest::collection::vec(any::<u8>(), 0..64)) {
