@@ -10,12 +10,11 @@
 //! Delete files stay in the columns they were read to; a place counts them through. What is looked up by partition is looked
 //! up once for each partition of a manifest.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use arrow_array::{Array, BinaryArray, Int64Array};
+use arrow_array::{Array, BinaryArray};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use icefield_format::expr::Datum;
 use icefield_format::manifest::{DataFile, Entries, FileContent, MetricMap};
@@ -23,6 +22,7 @@ use icefield_format::spec::PartitionSpec;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_format::value::Value;
 
+use super::overlap::{Bound, Columns, Of, column_may_meet};
 use crate::error::{Error, Result};
 
 /// Id of the column `file_path` of position delete files ("Reserved Field IDs").
@@ -192,8 +192,8 @@ pub struct DeleteIndex {
     positions_of_partition: HashMap<Vec<u8>, Vec<u32>>,
     equality_of_partition: HashMap<Vec<u8>, Vec<u32>>,
     equality_everywhere: Vec<u32>,
-    /// By place: what the equality deletes say of their columns.
-    equality: Vec<Vec<(usize, Column)>>,
+    /// By place: what the equality deletes say of their columns, those whose types have an order.
+    equality: Vec<Vec<(usize, Of<Bound>)>>,
     /// Columns of equality deletes, with their types where they are known and primitive.
     tested: Vec<(i32, Option<PrimitiveType>)>,
 }
@@ -254,9 +254,11 @@ impl DeleteIndex {
                 DeleteKind::Equality => {
                     let of_file = equality_ids(&entries, row).into_iter().map(|id| {
                         let columns = columns.entry(id).or_insert_with(|| Columns::new(&entries, id));
-                        (self.tested(id), columns.get(row))
+                        let at = self.tested(id);
+                        let ty = self.tested.get(at).and_then(|(_, ty)| ty.as_ref())?;
+                        Some((at, columns.get(row, ty).map(Bound::of)))
                     });
-                    let of_file: Vec<_> = of_file.collect();
+                    let of_file: Vec<_> = of_file.flatten().collect();
                     self.equality.resize_with(place as usize + 1, Vec::new);
                     if let Some(slot) = self.equality.last_mut() {
                         *slot = of_file;
@@ -341,6 +343,7 @@ impl DeleteIndex {
         let columns: Vec<Columns> = self.tested.iter().map(|(id, _)| Columns::new(entries, *id)).collect();
         let mut links = DeleteLinks { offsets: Vec::with_capacity(entries.len() + 1), places: Vec::new() };
         links.offsets.push(0);
+        let mut data = Vec::with_capacity(columns.len());
         for row in 0..entries.len() {
             let tuple = entries.tuple_of.value(row) as usize;
             let of_partition = match found.get_mut(tuple) {
@@ -350,7 +353,8 @@ impl DeleteIndex {
                 },
                 _ => OfPartition::default(),
             };
-            self.link(entries, row, of_partition, &columns, &mut links.places)?;
+            data.clear();
+            self.link(entries, row, of_partition, &columns, &mut data, &mut links.places)?;
             let end = u32::try_from(links.places.len()).map_err(|_| Error::unsupported("more than 2^32 links"))?;
             links.offsets.push(end);
         }
@@ -364,12 +368,14 @@ impl DeleteIndex {
         }
     }
 
-    fn link(
+    /// `data` is what the metrics of the file say of the tested columns; it is filled where somebody asks.
+    fn link<'c>(
         &self,
         entries: &Entries,
         row: usize,
         of_partition: OfPartition<'_>,
-        columns: &[Columns],
+        columns: &'c [Columns],
+        data: &mut Vec<Option<Of<Datum<'c>>>>,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let sequence = sequence_number(entries, row);
@@ -377,7 +383,13 @@ impl DeleteIndex {
         for places in [&self.equality_everywhere, of_partition.equality] {
             let newer = places.partition_point(|place| self.sequence_number(*place) <= sequence);
             let newer = places.get(newer..).unwrap_or_default();
-            out.extend(newer.iter().filter(|place| self.may_meet(columns, row, **place)));
+            if !newer.is_empty() && data.is_empty() {
+                let of = |((_, ty), column): (&(i32, Option<PrimitiveType>), &'c Columns)| {
+                    ty.as_ref().map(|ty| column.get(row, ty))
+                };
+                data.extend(self.tested.iter().zip(columns).map(of));
+            }
+            out.extend(newer.iter().filter(|place| self.may_meet(data, **place)));
         }
         if let [place, ..] = self.vectors.get(path) {
             let number = self.sequence_number(*place);
@@ -401,11 +413,10 @@ impl DeleteIndex {
     }
 
     /// Whether rows of an equality delete file may equal rows of a data file, as far as the metrics of both tell.
-    fn may_meet(&self, columns: &[Columns], row: usize, place: u32) -> bool {
-        self.equality.get(place as usize).into_iter().flatten().all(|(at, delete)| {
-            let (Some((_, Some(ty))), Some(data)) = (self.tested.get(*at), columns.get(*at)) else { return true };
-            column_may_meet(ty, &data.borrow(row), &delete.borrow())
-        })
+    fn may_meet(&self, data: &[Option<Of<Datum<'_>>>], place: u32) -> bool {
+        let deletes = self.equality.get(place as usize).into_iter().flatten();
+        let mut both = deletes.filter_map(|(at, delete)| Some((data.get(*at)?.as_ref()?, delete)));
+        both.all(|(data, delete)| column_may_meet(data, delete))
     }
 }
 
@@ -466,92 +477,6 @@ fn referenced<'a>(
         return None;
     }
     std::str::from_utf8(lower.value(row)).ok()
-}
-
-/// The metrics of one column in the files of a manifest.
-#[derive(Debug)]
-struct Columns {
-    values: Option<Int64Array>,
-    nulls: Option<Int64Array>,
-    lower: Option<BinaryArray>,
-    upper: Option<BinaryArray>,
-}
-
-/// What the metrics of a file say about one of its columns; `B` holds the bounds.
-#[derive(Debug, Clone, Copy)]
-struct Of<B> {
-    values: Option<i64>,
-    nulls: Option<i64>,
-    lower: Option<B>,
-    upper: Option<B>,
-}
-
-type Column = Of<Box<[u8]>>;
-
-impl Columns {
-    fn new(entries: &Entries, id: i32) -> Self {
-        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(id));
-        Self {
-            values: counts(&entries.value_counts),
-            nulls: counts(&entries.null_value_counts),
-            lower: bounds(&entries.lower_bounds),
-            upper: bounds(&entries.upper_bounds),
-        }
-    }
-
-    fn borrow(&self, row: usize) -> Of<&[u8]> {
-        fn count(array: &Option<Int64Array>, row: usize) -> Option<i64> {
-            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
-        }
-        fn bound(array: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
-            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
-        }
-        Of {
-            values: count(&self.values, row),
-            nulls: count(&self.nulls, row),
-            lower: bound(&self.lower, row),
-            upper: bound(&self.upper, row),
-        }
-    }
-
-    fn get(&self, row: usize) -> Column {
-        let of = self.borrow(row);
-        Of { values: of.values, nulls: of.nulls, lower: of.lower.map(Box::from), upper: of.upper.map(Box::from) }
-    }
-}
-
-impl Column {
-    fn borrow(&self) -> Of<&[u8]> {
-        Of { values: self.values, nulls: self.nulls, lower: self.lower.as_deref(), upper: self.upper.as_deref() }
-    }
-}
-
-impl<B> Of<B> {
-    fn all_null(&self) -> bool {
-        self.values.is_some() && self.values == self.nulls
-    }
-
-    fn no_null(&self) -> bool {
-        self.nulls == Some(0)
-    }
-}
-
-fn column_may_meet(ty: &PrimitiveType, data: &Of<&[u8]>, delete: &Of<&[u8]>) -> bool {
-    let some_null = |column: &Of<&[u8]>| column.nulls.is_none_or(|nulls| nulls > 0);
-    if some_null(data) && some_null(delete) {
-        return true;
-    }
-    if data.all_null() && delete.no_null() || delete.all_null() && data.no_null() {
-        return false;
-    }
-    let bounds = (&data.lower, &data.upper, &delete.lower, &delete.upper);
-    let (Some(data_lower), Some(data_upper), Some(lower), Some(upper)) = bounds else { return true };
-    let order = |left: &[u8], right: &[u8]| match (Datum::of_bound(ty, left), Datum::of_bound(ty, right)) {
-        (Some(left), Some(right)) if !left.is_nan() && !right.is_nan() => Some(left.order(right)),
-        _ => None,
-    };
-    order(data_lower, upper) != Some(Ordering::Greater) && order(lower, data_upper) != Some(Ordering::Greater)
 }
 
 /// A partition of a spec as bytes: equal exactly where the tuples are.

@@ -16,6 +16,7 @@ pub mod count;
 pub mod deletes;
 pub mod incremental;
 pub mod manifests;
+mod overlap;
 pub mod pipeline;
 pub mod prune;
 pub mod report;

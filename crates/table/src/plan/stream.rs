@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow_schema::Fields;
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{ManifestContent, Metrics};
+use icefield_format::manifest::{FieldIds, ManifestContent, Metrics};
+use icefield_format::types::PrimitiveType;
 
 use super::columns::PlanColumns;
 use super::deletes::{DeleteIndex, Deletes};
@@ -43,7 +44,7 @@ impl PlanStream {
         report.count_kinds(index.files())?;
         // Filtered fields and fields of equality deletes, beside what the caller asked for.
         let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(index.equality_ids()).collect();
-        let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&Metrics::for_filter(ids)) };
+        let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&needed(scan, ids)) };
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
         let work = DataWork { pruner, index: index.clone(), metrics, changes: scan.changes.clone() };
@@ -98,6 +99,17 @@ impl Iterator for PlanStream {
             }
         }
     }
+}
+
+/// Counts and bounds of these fields; NaN is counted of floats alone.
+fn needed(scan: &Scan, ids: BTreeSet<i32>) -> Metrics {
+    let is_float = |id: &i32| {
+        let ty = scan.schema.find_field(*id).and_then(|field| field.ty.as_primitive());
+        matches!(ty, Some(PrimitiveType::Float | PrimitiveType::Double))
+    };
+    let floats: Vec<i32> = ids.iter().copied().filter(is_float).collect();
+    let nan_value_counts = if floats.is_empty() { FieldIds::None } else { FieldIds::only(floats) };
+    Metrics { nan_value_counts, ..Metrics::for_filter(ids) }
 }
 
 fn index(

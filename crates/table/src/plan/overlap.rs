@@ -1,0 +1,112 @@
+//! Whether rows of an equality delete file may equal rows of a data file, as far as the metrics of both tell.
+
+use std::cmp::Ordering;
+
+use arrow_array::{Array, BinaryArray, Int64Array};
+use icefield_format::expr::Datum;
+use icefield_format::manifest::{Entries, MetricMap};
+use icefield_format::types::PrimitiveType;
+
+/// The metrics of one column in the files of a manifest.
+#[derive(Debug)]
+pub(super) struct Columns {
+    values: Option<Int64Array>,
+    nulls: Option<Int64Array>,
+    lower: Option<BinaryArray>,
+    upper: Option<BinaryArray>,
+}
+
+/// What the metrics of a file say about one of its columns; `B` holds the bounds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Of<B> {
+    values: Option<i64>,
+    nulls: Option<i64>,
+    lower: Option<B>,
+    upper: Option<B>,
+}
+
+/// A bound that outlives the manifest.
+#[derive(Debug)]
+pub(super) enum Bound {
+    Plain(Datum<'static>),
+    Bytes(Box<[u8]>),
+}
+
+impl Bound {
+    pub(super) fn of(datum: Datum<'_>) -> Self {
+        match datum {
+            Datum::Bytes(bytes) => Self::Bytes(bytes.into()),
+            Datum::Boolean(value) => Self::Plain(Datum::Boolean(value)),
+            Datum::Integer(value) => Self::Plain(Datum::Integer(value)),
+            Datum::Float(value) => Self::Plain(Datum::Float(value)),
+            Datum::Decimal(value) => Self::Plain(Datum::Decimal(value)),
+        }
+    }
+
+    fn datum(&self) -> Datum<'_> {
+        match self {
+            Self::Plain(datum) => *datum,
+            Self::Bytes(bytes) => Datum::Bytes(bytes),
+        }
+    }
+}
+
+impl Columns {
+    pub(super) fn new(entries: &Entries, id: i32) -> Self {
+        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
+        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(id));
+        Self {
+            values: counts(&entries.value_counts),
+            nulls: counts(&entries.null_value_counts),
+            lower: bounds(&entries.lower_bounds),
+            upper: bounds(&entries.upper_bounds),
+        }
+    }
+
+    /// What is known of a file; bounds that do not fit the type are not known.
+    pub(super) fn get(&self, row: usize, ty: &PrimitiveType) -> Of<Datum<'_>> {
+        let count = |array: &Option<Int64Array>| {
+            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
+        };
+        fn bound<'a>(array: &'a Option<BinaryArray>, row: usize, ty: &PrimitiveType) -> Option<Datum<'a>> {
+            array.as_ref().filter(|array| array.is_valid(row)).and_then(|array| Datum::of_bound(ty, array.value(row)))
+        }
+        Of {
+            values: count(&self.values),
+            nulls: count(&self.nulls),
+            lower: bound(&self.lower, row, ty),
+            upper: bound(&self.upper, row, ty),
+        }
+    }
+}
+
+impl<B> Of<B> {
+    pub(super) fn map<C>(self, change: impl Fn(B) -> C) -> Of<C> {
+        Of { values: self.values, nulls: self.nulls, lower: self.lower.map(&change), upper: self.upper.map(&change) }
+    }
+
+    fn may_have_null(&self) -> bool {
+        self.nulls.is_none_or(|nulls| nulls > 0)
+    }
+
+    fn all_null(&self) -> bool {
+        self.values.is_some() && self.values == self.nulls
+    }
+
+    fn no_null(&self) -> bool {
+        self.nulls == Some(0)
+    }
+}
+
+pub(super) fn column_may_meet(data: &Of<Datum<'_>>, delete: &Of<Bound>) -> bool {
+    if data.may_have_null() && delete.may_have_null() {
+        return true;
+    }
+    if data.all_null() && delete.no_null() || delete.all_null() && data.no_null() {
+        return false;
+    }
+    let bounds = (data.lower, data.upper, &delete.lower, &delete.upper);
+    let (Some(data_lower), Some(data_upper), Some(lower), Some(upper)) = bounds else { return true };
+    let is_above = |left: Datum<'_>, right: Datum<'_>| left.row_order(right) == Some(Ordering::Greater);
+    !is_above(data_lower, upper.datum()) && !is_above(lower.datum(), data_upper)
+}
