@@ -1,6 +1,7 @@
 """Plans from Python: streams, metrics on request, tasks, counts and bounds without reading, the cache of manifests."""
 
 import pickle
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,7 +66,7 @@ def test_metrics_are_given_on_request(table):
 def test_counts_bounds_and_existence_without_reading(table):
     for path in table.scan().plan_files().to_arrow()["file_path"].to_pylist():
         # The data files are gone: what is answered is answered by metadata.
-        pa.fs.LocalFileSystem().delete_file(path.removeprefix("file://"))
+        Path(path.removeprefix("file://")).unlink()
     scan = table.scan()
     assert scan.count() == 60
     assert table.scan(limit=7).count() == 7
@@ -76,10 +77,10 @@ def test_counts_bounds_and_existence_without_reading(table):
     assert table.scan("id > 100").count() == 0
     for column in ("id", "day", "nested.x"):
         found = scan.bounds(column)
-        values = ROWS["nested"].combine_chunks().field("x") if "." in column else ROWS[column]
+        values = pa.array(range(0, 120, 2)) if "." in column else ROWS[column]
         assert found.exact
         assert (found.lower, found.upper) == (pc.min(values).as_py(), pc.max(values).as_py())
-    assert table.scan(f"day = '{DAY}'").bounds("id") == ice.scan.ColumnBounds(30, 39)
+    assert table.scan(f"day = '{DAY}'").bounds("id") == ice.scan.ColumnBounds(10, 19)
     assert "NaN" in scan.bounds("price").reason
     assert "cut" in scan.bounds("name").reason
     assert "filter" in table.scan("id > 5").bounds("id").reason
@@ -95,7 +96,8 @@ def test_tasks_follow_the_split_properties(table):
     scan = table.scan()
     everything = scan.plan_tasks()
     assert set(everything["task"].to_pylist()) == {0}, "all fit into 128 MiB"
-    assert sum(everything["length"].to_pylist()) == sum(sizes)
+    # A piece ends where its file ends, and begins where the first row group does.
+    assert sorted(map(sum, zip(everything["start"].to_pylist(), everything["length"].to_pylist()))) == sorted(sizes)
     alone = scan.plan_tasks(max(sizes), lookback=1)
     assert len(set(alone["task"].to_pylist())) == len(sizes)
     # A file that costs half a task to open goes in twos.
@@ -121,7 +123,7 @@ def test_tasks_travel_as_few_bytes(table):
 
 
 def test_the_report_reads_well(table):
-    scan = table.scan(f"day = '{DAY}' AND id = 33", selected_fields=("id", "name"))
+    scan = table.scan(f"day = '{DAY}' AND id = 13", selected_fields=("id", "name"))
     text = scan.explain()
     for part in ("Scan of ", "columns:      id, name", "filter:       ", "data files:   1 to read", "manifests:"):
         assert part in text
