@@ -97,7 +97,7 @@ def test_tasks_follow_the_split_properties(table):
     everything = scan.plan_tasks()
     assert set(everything["task"].to_pylist()) == {0}, "all fit into 128 MiB"
     # A piece ends where its file ends, and begins where the first row group does.
-    assert sorted(map(sum, zip(everything["start"].to_pylist(), everything["length"].to_pylist()))) == sorted(sizes)
+    assert sorted(pc.add(everything["start"], everything["length"]).to_pylist()) == sorted(sizes)
     alone = scan.plan_tasks(max(sizes), lookback=1)
     assert len(set(alone["task"].to_pylist())) == len(sizes)
     # A file that costs half a task to open goes in twos.
