@@ -48,7 +48,7 @@ def test_every_metadata_table(
     monkeypatch.setattr(inspecting, "_MANIFESTS_A_TASK", 5)
     expected = getattr(table.inspect, name)()
     read = ice_spark.read_inspect(spark, table, name)
-    many = name in ("entries", "files", "data_files", "all_entries", "all_files", "all_data_files")
+    many = name in ("entries", "files", "data_files", "all_entries", "all_files", "all_data_files", "all_manifests")
     assert read.rdd.getNumPartitions() == (3 if many else 1)
     same(read, expected)
     same(spark.read.format("icefield").options(**options).load(f"db.t.{name}"), expected)

@@ -201,7 +201,7 @@ def table_inspect(
     context.find_root().params["as_json"] |= as_json
     inspect = _table(context, name).inspect
     if not columns and not wants_json():
-        columns = tuple(column for column in inspect.schema(what).column_names if column not in _METRICS)
+        columns = tuple(field.name for field in inspect.schema(what).fields if field.name not in _METRICS)
     reader = inspect.stream(what, selected_fields=columns or ("*",), snapshot_id=snapshot_id)
     rows: list[list[Any]] = []
     for batch in reader:

@@ -52,7 +52,7 @@ class InspectTask:
             row_filter=None if self.row_filter is None else from_json(self.row_filter, inspect.schema(self.name)),
             selected_fields=wanted.names,
             part=self.part,
-            schema=pa.schema([wanted.field(name) for name in own.column_names]),
+            schema=pa.schema([wanted.field(field.name) for field in own.fields]),
             **_arguments(self.moment),
         )
         for batch in stream.to_pyarrow():
