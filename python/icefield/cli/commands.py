@@ -11,7 +11,7 @@ import click
 from icefield._secrets import redacted
 from icefield.catalog import load_catalog
 from icefield.catalog.configuration import catalog_names, catalog_properties
-from icefield.cli.output import instant, print_grid, print_json, print_text, wants_json
+from icefield.cli.output import instant, print_grid, print_json, print_records, print_text, wants_json
 from icefield.errors import InvalidArgumentError
 from icefield.orc import ORCFile
 from icefield.scan import DataScan
@@ -209,7 +209,7 @@ def table_inspect(
         rows += (list(row.values()) for row in batch.slice(0, left).to_pylist())
         if len(rows) == limit:
             break
-    print_grid(reader.schema.names, rows)
+    print_records(reader.schema.names, rows)
 
 
 @table.command("files")

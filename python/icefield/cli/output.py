@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-__all__ = ["as_json", "instant", "print_grid", "print_json", "print_text", "wants_json"]
+__all__ = ["as_json", "instant", "print_grid", "print_json", "print_records", "print_text", "wants_json"]
 
 
 def wants_json() -> bool:
@@ -36,11 +36,32 @@ def print_grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     if wants_json():
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    grid = Grid(*columns, title=title, title_justify="left", header_style="bold")
+    Console().print(_grid(columns, rows, title))
+
+
+def print_records(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows under headings, or where they are too wide for that, each row down the page."""
+    rows = [list(row) for row in rows]
+    if wants_json():
+        print_grid(columns, rows)
+        return
+    console, grid = Console(), _grid(columns, rows, None)
+    if not rows or console.measure(grid, options=console.options.update(max_width=10_000)).maximum <= console.width:
+        console.print(grid)
+        return
+    for number, row in enumerate(rows, 1):
+        cells = [(column, cell) for column, cell in zip(columns, row, strict=True) if cell is not None]
+        console.print(_grid(["", f"row {number}"], cells, None, whole=True))
+
+
+def _grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None, *, whole: bool = False) -> Grid:
+    # Headings and cells are text, never markup: a column may be named "[red]".
+    grid = Grid(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        grid.add_column(Text(column), overflow="fold" if whole else "ellipsis")
     for row in rows:
-        # Cells are text, never markup: a column may be named "[red]".
         grid.add_row(*(Text("" if cell is None else _text(cell)) for cell in row))
-    Console().print(grid)
+    return grid
 
 
 def print_text(text: str) -> None:
