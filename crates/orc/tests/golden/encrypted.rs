@@ -69,17 +69,26 @@ fn check_bytes(golden: &Golden, name: &str, file: &FileMetadata, bytes: &Bytes) 
     check(roots(own) == roots(wanted), || format!("variants {:?}, {:?} wanted", roots(own), roots(wanted)))
 }
 
-/// Rows in which the digests of binary values are those of the values: orc-core gives all of a batch that of the last.
+/// Rows in which digests are those of the values that are expected. In those of a set, all binary values of a batch have
+/// the digest of the last (a defect of orc-core), and `char` that of what was given, before its trailing spaces went.
 fn with_digests(golden: &Golden, name: &str, file: &FileMetadata, mut rows: Vec<Json>) -> Result<Vec<Json>, Failed> {
     let truth = parse(&golden.expected(name, "rows.jsonl").ok_or("no rows")?)?;
     let masks = file.footer.encryption.iter().flat_map(|encryption| &encryption.mask);
     let hashed = masks.filter(|mask| mask.name.as_deref() == Some("sha256")).flat_map(|mask| &mask.columns);
-    let binary = |column: &&u32| file.schema.find(**column).is_some_and(|node| node.kind == Kind::Binary);
-    for path in hashed.filter(binary).filter_map(|column| path_of(&file.schema, *column)) {
+    for node in hashed.filter_map(|column| file.schema.find(*column)) {
+        let path = path_of(&file.schema, node.column).ok_or("no path")?;
         for (row, truth) in rows.iter_mut().zip(&truth) {
             let (Some(masked), Some(value)) = (row.get_mut(&path), truth[&path].as_str()) else { continue };
-            if masked.as_str() != Some(value) {
-                *masked = hex(&Sha256::digest(unhex(value))).into();
+            if masked.as_str() == Some(value) {
+                continue;
+            }
+            match node.kind {
+                Kind::Binary => *masked = hex(&Sha256::digest(unhex(value))).into(),
+                Kind::Char { length } => {
+                    let digest = hex(&Sha256::digest(value)).to_uppercase();
+                    *masked = digest.chars().take(length as usize).collect::<String>().into();
+                }
+                _ => {}
             }
         }
     }
