@@ -48,7 +48,7 @@ def test_metrics_are_given_on_request(table):
     every = table.scan().plan_files(metrics=True).to_arrow()
     names = ["column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"]
     assert every.column_names == [*plain.column_names, *names]
-    ids = {field.name: field.id for field in table.schema().fields}
+    ids = {field.name: field.field_id for field in table.schema().fields}
     # Whatever the filter and earlier plans have read, only what is asked for is shown.
     for row_filter in (None, "price > 3", "id < 1000"):
         some = table.scan(row_filter).plan_files(metrics=["id", "nested.x"]).to_arrow()

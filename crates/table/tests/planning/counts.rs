@@ -16,7 +16,7 @@ struct Data {
     ids: Vec<i64>,
     counts: bool,
     bounds: bool,
-    /// Rows that a vector deletes.
+    /// Rows that a vector deletes: some, for a delete file without rows is not looked at under a filter.
     vector: Option<usize>,
     /// Whether a file of positions names it.
     positions: bool,
@@ -25,7 +25,7 @@ struct Data {
 prop_compose! {
     fn data()(
         partition in 0..4i32, ids in vec(-20..20i64, 0..5), counts in prop::bool::weighted(0.8),
-        bounds in prop::bool::weighted(0.8), vector in option::weighted(0.3, 0..4usize), positions in prop::bool::weighted(0.1),
+        bounds in prop::bool::weighted(0.8), vector in option::weighted(0.3, 1..4usize), positions in prop::bool::weighted(0.1),
     ) -> Data {
         let vector = vector.filter(|rows| *rows <= ids.len());
         Data { partition, ids, counts, bounds, vector, positions }

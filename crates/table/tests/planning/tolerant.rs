@@ -70,7 +70,8 @@ fn headers_may_be_wrong_or_lack_keys() {
         let changed = with_header(&whole, change);
         let world = rewritten(&world, changed);
         let plan = world.scan("day = '2019-04-15'").plan().unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert_eq!(plan.len(), 3, "{what}");
+        // Of three files of the day one has a null instead.
+        assert_eq!(plan.len(), 2, "{what}");
         assert_eq!(world.scan("true").plan().unwrap().len(), 9, "{what}");
     }
 }
