@@ -130,7 +130,7 @@ NESTED = pa.schema(
 
 def test_spark_reads_nested_columns_and_old_days(catalog: ice.catalog.Catalog, java: Java) -> None:
     values = [
-        {"id": 1, "l": [{"x": 1, "t": ["a", None]}, None], "m": [("k", None), ("ä", 1)], "st": {"day": -800_000}},
+        {"id": 1, "l": [{"x": 1, "t": ["a", None]}, None], "m": [("k", None), ("ä", 1)], "st": {"day": -700_000}},
         {"id": 2, "l": [], "m": [], "st": {"day": None, "in": {"ts": -62_135_596_800_000_000}}},
         {"id": 3},
         {"id": 4, "l": [{"x": None, "t": None}], "m": [("", 2)], "st": {"in": {"ts": -123_456_789_000_001}}},

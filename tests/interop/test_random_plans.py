@@ -187,7 +187,11 @@ class Case:
                 return "null and NaN in partition values"
             if test.transform is not None and transform == "identity":
                 return OVER_IDENTITY
-            if what == "only ours" and test.column.nested and (test.op in EQUALITY or "null" in test.op):
+            if (
+                what == "only ours"
+                and test.column.nested
+                and (test.op in EQUALITY or test.op.endswith(("null", "nan")))
+            ):
                 return "counts of nested columns"
             if what == "only Java" and len(test.values) > SET:
                 return "sets of more than 200 values"

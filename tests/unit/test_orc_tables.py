@@ -172,3 +172,14 @@ def test_large_files_are_read_in_order_by_several_threads(catalog, stripe_size):
     with table.scan().to_arrow_batch_reader() as reader:
         assert reader.read_next_batch()["id"][0].as_py() == 0  # the rest is never asked for
     assert table.scan(limit=3).to_arrow()["id"].to_pylist() == [0, 1, 2]
+
+
+def test_rows_of_null_structs_are_not_counted_and_yet_found(catalog):
+    """All values of ``st.x`` are NaN, but a row without ``st`` has none: it is not NaN."""
+    x = pa.struct([("x", pa.float64())])
+    rows = pa.table({"id": [1, 2, 3], "st": pa.array([{"x": float("nan")}, None, {"x": float("nan")}], x)})
+    table = catalog.create_table("a.t", rows, properties=ORC).append(rows)
+    for op, found in [("not-nan", [2]), ("is-nan", [1, 3]), ("is-null", [2]), ("not-null", [1, 3])]:
+        scan = table.scan(ice.expressions.from_json(json.dumps({"type": op, "term": "st.x"})))
+        assert scan.to_arrow()["id"].to_pylist() == found, op
+        assert scan.count() == len(found), op
