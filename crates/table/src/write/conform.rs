@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, LargeListArray, ListArray, MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, StructArray,
+    Array, ArrayRef, LargeListArray, ListArray, MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
+    StructArray, new_empty_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
@@ -320,6 +321,10 @@ impl Column {
     }
 
     fn convert(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+        if array.is_empty() {
+            // Made anew: Spark 4.0 leaves the one offset of texts, lists and maps without values unset.
+            return Ok(new_empty_array(self.field.data_type()));
+        }
         let plain = self.unpacked.as_ref().map(|ty| arrow_cast::cast(array, ty)).transpose();
         let plain = plain.map_err(|error| Error::column(&self.path, error.to_string()))?;
         let array = plain.as_ref().unwrap_or(array);
@@ -368,7 +373,7 @@ impl Column {
     fn used<O: OffsetSizeTrait, V: Cut>(&self, offsets: &OffsetBuffer<O>, values: &V) -> Result<(OffsetBuffer<O>, V)> {
         let (first, last) = (offsets.first(), offsets.last());
         if first == last {
-            // Where nothing is used, the one offset may be anything: Spark 4.0 leaves it unset in lists without rows.
+            // Nothing is used, whatever the offsets are.
             return Ok((OffsetBuffer::new_zeroed(offsets.len() - 1), values.cut(0, 0)));
         }
         if last.as_usize() > values.count() {
