@@ -88,6 +88,12 @@ def test_the_map_of_the_house_is_right() -> None:
     assert missing == []
 
 
+def test_names_of_tests_are_unique() -> None:
+    """pytest imports them by their names alone."""
+    names = [path.name for path in tracked(".py") if path.name.startswith("test_")]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_data_stay_small() -> None:
     sizes = {path: path.stat().st_size for path in tracked("")}
     assert {path: size for path, size in sizes.items() if size > MOST_BYTES} == {}

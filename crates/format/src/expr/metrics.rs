@@ -60,7 +60,7 @@ fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> b
         Test::NotNull => !statistics.contains_nulls_only(),
         Test::IsNan => !statistics.contains_nulls_only() && (!plain || statistics.may_contain_nan()),
         // Where rows of null parents are not counted, they match.
-        Test::NotNan => !plain || !(statistics.contains_nans_only() && statistics.counts_all_rows()),
+        Test::NotNan => !(plain && statistics.contains_nans_only() && statistics.counts_all_rows()),
         Test::Compare(Comparison::NotEq, literal) => {
             Datum::of(literal).is_none_or(|literal| !is_unique(statistics, |v| v.order(literal).is_eq()))
         }
