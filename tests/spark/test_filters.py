@@ -209,8 +209,10 @@ def test_files_without_such_rows_are_not_read(
     spark.conf.set(ENABLED, "true")
     try:
         for query in (
-            "n BETWEEN 7 AND 8", "n IN (7, 8)", "n <=> 7", "s = 'Apple'", "st.y.z = 'z5'", "st.x = 5", "part = 3",
-            "d IN (date'2022-01-14')", f"u = '{KEYS[3]}'", "dec = 1.5", "b = X'06FF'", "f = 3.5", "s LIKE 'App%'",
+            "n BETWEEN 7 AND 8", "n IN (7, 8)", "n <=> 7", "s = 'Apple' AND n > 5", "st.y.z = 'z5'",
+            "st.x = 5", "part = 3",
+            "d IN (date'2022-01-14')", f"u = '{KEYS[3]}'", "dec = 1.5", "b = X'06FF'", "f = 3.5",
+            "s LIKE 'App%' AND n > 5",
             "ts = timestamp_ntz'2001-09-09 01:46:40.000006'", "tz = timestamp'2001-09-09 03:26:40 UTC'",
         ):  # fmt: skip
             assert load(**{"push-filters": "true"}).where(query).count() > 0, query

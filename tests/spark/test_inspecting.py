@@ -64,12 +64,14 @@ def test_columns_filters_and_snapshots(spark: SparkSession, table: ice.Table, op
     assert by_id.count() == 3
     source = spark.read.format("icefield").options(**options)
     assert source.option("tag", "second").load("db.t.files").count() == 4
+    # Options stay with a reader.
+    source = spark.read.format("icefield").options(**options)
     metrics = source.schema("record_count bigint, file_path string").load("db.t.data_files")
     assert metrics.selectExpr("sum(record_count) AS n").first().n == 48
 
 
 def test_what_is_not_there(spark: SparkSession, table: ice.Table, options: dict[str, str]) -> None:
-    with pytest.raises(ice.InvalidArgumentError, match="there is no metadata table 'none'"):
+    with pytest.raises(ice.InvalidArgumentError, match='there is no metadata table "none"'):
         ice_spark.read_inspect(spark, table, "none")
     with pytest.raises(ice.InvalidArgumentError, match="cannot select a snapshot"):
         ice_spark.read_inspect(spark, table, "snapshots", as_of="second")

@@ -144,7 +144,7 @@ class FilteringReader(Reader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what Iceberg knows for skipping files; Spark still applies every filter itself."""
-        from icefield.errors import InvalidArgumentError
+        from icefield.errors import CorruptDataError, InvalidArgumentError
         from icefield.expressions import from_json
         from icefield.spark.filters import leaf_types, pushed
 
@@ -159,7 +159,7 @@ class FilteringReader(Reader):
                 if expression is None:
                     continue
                 expression.bind(schema)
-            except InvalidArgumentError:
+            except (CorruptDataError, InvalidArgumentError):
                 continue  # a literal that the column's type has no value for: the filter stays Spark's alone
             self._filter = expression if self._filter is None else self._filter & expression
         return filters
