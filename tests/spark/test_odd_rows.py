@@ -51,11 +51,3 @@ def test_columns_of_nothing(spark: SparkSession, catalog: ice.Catalog, options: 
     ice_spark.append(df, table)
     for found in reads(spark, table, options):
         assert [(row.nothing, row.n) for row in found.collect()] == [(None, 1)]
-
-
-def test_arrays_of_nothing_have_no_place_in_a_file(spark: SparkSession, catalog: ice.Catalog) -> None:
-    df = spark.sql("SELECT array() AS empty, 1 AS n")
-    table = catalog.create_table("db.t", ice_spark.schema_of(df), properties={"format-version": "3"})
-    assert str(table.schema().find_field("empty.element").field_type) == "unknown"
-    with pytest.raises(ice.UnsupportedFeatureError, match="unknown"):
-        ice_spark.append(df, table)
