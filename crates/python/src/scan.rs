@@ -7,8 +7,9 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchRead
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
+use icefield_table::plan::changes::Changes;
 use icefield_table::plan::columns::PlanColumns;
-use icefield_table::plan::incremental::{ChangeColumns, Changes, Point, Range};
+use icefield_table::plan::incremental::{ChangeColumns, Point, Range};
 use icefield_table::plan::split::{Piece, SplitOptions};
 use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
 use icefield_table::read::changes::{ScanTask, WantedChanges};

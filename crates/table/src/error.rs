@@ -97,6 +97,16 @@ impl Error {
         Self::CorruptFile { path: path.into(), message: message.to_string() }
     }
 
+    /// What the reader or writer of an ORC file said, with the file.
+    pub fn of_orc(path: &str, error: icefield_orc::Error) -> Self {
+        use icefield_orc::Error as Orc;
+        match error {
+            Orc::Unsupported(message) => Self::unsupported(format!("{path}: {message}")),
+            Orc::Io(message) => Self::Storage { path: path.to_owned(), operation: "read", message },
+            other => Self::corrupt_file(path, other),
+        }
+    }
+
     /// The same error, with the file it was met in where its place lacks one.
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {

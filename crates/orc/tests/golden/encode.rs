@@ -12,10 +12,8 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
 use super::expected::int;
-use super::vectors::{bloom_hash, list, same};
-use super::{Golden, hex, json, trial};
-
-type Check = fn(&Json) -> Result<(), Failed>;
+use super::vectors::{Check, bloom_hash, list, of_sections, same};
+use super::{Golden, hex};
 
 /// Every section that says what a writer gives.
 const SECTIONS: &[(&str, Check)] = &[
@@ -31,14 +29,7 @@ const SECTIONS: &[(&str, Check)] = &[
 ];
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
-    let vectors = json(&golden.folder.join("vectors.json")).unwrap_or_default();
-    let mut trials = Vec::new();
-    for (section, check) in SECTIONS {
-        for (number, case) in vectors[*section].as_array().cloned().unwrap_or_default().into_iter().enumerate() {
-            trials.push(trial(format!("encode::{section}::{number}"), move || check(&case)));
-        }
-    }
-    trials
+    of_sections(golden, "encode", SECTIONS)
 }
 
 fn bytes(case: &Json) -> Result<&str, Failed> {

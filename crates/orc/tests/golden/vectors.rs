@@ -14,7 +14,8 @@ use serde_json::Value as Json;
 use super::expected::int;
 use super::{Golden, hex, json, trial, unhex};
 
-type Check = fn(&Json) -> Result<(), Failed>;
+/// Holds one case to what it says.
+pub type Check = fn(&Json) -> Result<(), Failed>;
 
 /// Every section that can be read; others (what only a writer does) are the writer's.
 const SECTIONS: &[(&str, Check)] = &[
@@ -31,11 +32,16 @@ const SECTIONS: &[(&str, Check)] = &[
 ];
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
+    of_sections(golden, "vectors", SECTIONS)
+}
+
+/// A trial a case of these sections; a set may lack any of them.
+pub fn of_sections(golden: &Arc<Golden>, what: &str, sections: &[(&str, Check)]) -> Vec<Trial> {
     let vectors = json(&golden.folder.join("vectors.json")).unwrap_or_default();
     let mut trials = Vec::new();
-    for (section, check) in SECTIONS {
-        for (number, case) in vectors[*section].as_array().cloned().unwrap_or_default().into_iter().enumerate() {
-            trials.push(trial(format!("vectors::{section}::{number}"), move || check(&case)));
+    for &(section, check) in sections {
+        for (number, case) in vectors[section].as_array().cloned().unwrap_or_default().into_iter().enumerate() {
+            trials.push(trial(format!("{what}::{section}::{number}"), move || check(&case)));
         }
     }
     trials

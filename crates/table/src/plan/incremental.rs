@@ -7,17 +7,18 @@
 //!
 //! Manifests are looked for in the lists of all these snapshots: what a later snapshot merged, an earlier one still has.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use icefield_format::manifest::{Entries, ManifestContent, ManifestFile, Status};
+use icefield_format::manifest::{ManifestContent, ManifestFile};
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
+use super::changes::Changes;
 use super::columns::PlanColumns;
 use super::pipeline::{Ordered, Work};
 use super::prune::Pruner;
@@ -45,53 +46,6 @@ pub enum Point {
     Id(i64),
     /// By the name of a tag.
     Tag(String),
-}
-
-/// What became of the rows of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeType {
-    /// They are in the table since.
-    Insert,
-    /// They are not any more.
-    Delete,
-}
-
-impl ChangeType {
-    /// Its name in changelogs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Insert => "INSERT",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    /// The type of a name.
-    pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "INSERT" => Ok(Self::Insert),
-            "DELETE" => Ok(Self::Delete),
-            other => Err(Error::invalid(format!("{other:?} is no type of change"))),
-        }
-    }
-}
-
-/// A change to the table: one file, or all rows of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
-    /// What became of the rows.
-    pub change_type: ChangeType,
-    /// Place of the snapshot among those of the changelog, oldest first.
-    pub ordinal: i32,
-    /// The snapshot.
-    pub snapshot_id: i64,
-}
-
-/// The snapshots whose changes a scan reads, oldest first, and which of their changes.
-#[derive(Debug, Clone)]
-pub struct Changes {
-    snapshots: Vec<Arc<Snapshot>>,
-    ordinals: HashMap<i64, i32>,
-    changelog: bool,
 }
 
 impl Scan {
@@ -196,71 +150,22 @@ fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
     Ok(found.ok_or_else(|| Error::invalid(format!("the table has no tag {name:?}")))?.snapshot_id)
 }
 
-impl Changes {
-    /// The snapshots, oldest first.
-    pub fn snapshots(&self) -> &[Arc<Snapshot>] {
-        &self.snapshots
+/// The data manifests that the snapshots wrote, each once, those of older snapshots first.
+pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, storage: &Storage) -> Result<Vec<ManifestFile>> {
+    // A list goes through the pipeline of manifests in the name of its snapshot.
+    let list = |snapshot: &Arc<Snapshot>| ManifestFile {
+        manifest_path: snapshot.manifest_list().unwrap_or_default().to_owned(),
+        added_snapshot_id: snapshot.snapshot_id,
+        ..ManifestFile::default()
+    };
+    let lists: Vec<ManifestFile> = changes.snapshots.iter().map(list).collect();
+    let remote = lists.first().is_some_and(|list| storage.is_remote(&list.manifest_path));
+    let work = ListWork { pruner: pruner.clone(), changes: changes.clone() };
+    let (mut known, mut all) = (HashSet::new(), Vec::new());
+    for read in Ordered::new(Arc::new(work), lists, remote) {
+        all.extend(read?.into_iter().filter(|manifest| known.insert(manifest.manifest_path.clone())));
     }
-
-    /// Whether what was removed is read too.
-    pub fn is_changelog(&self) -> bool {
-        self.changelog
-    }
-
-    /// Whether a manifest may tell of a change that is read.
-    pub(super) fn may_have(&self, manifest: &ManifestFile) -> bool {
-        manifest.has_added_files() || (self.changelog && manifest.has_deleted_files())
-    }
-
-    /// The data manifests that the snapshots wrote, each once, those of older snapshots first.
-    pub(super) fn manifests(self: &Arc<Self>, pruner: &Arc<Pruner>, storage: &Storage) -> Result<Vec<ManifestFile>> {
-        // A list goes through the pipeline of manifests in the name of its snapshot.
-        let list = |snapshot: &Arc<Snapshot>| ManifestFile {
-            manifest_path: snapshot.manifest_list().unwrap_or_default().to_owned(),
-            added_snapshot_id: snapshot.snapshot_id,
-            ..ManifestFile::default()
-        };
-        let lists: Vec<ManifestFile> = self.snapshots.iter().map(list).collect();
-        let remote = lists.first().is_some_and(|list| storage.is_remote(&list.manifest_path));
-        let work = ListWork { pruner: pruner.clone(), changes: self.clone() };
-        let (mut known, mut all) = (HashSet::new(), Vec::new());
-        for read in Ordered::new(Arc::new(work), lists, remote) {
-            all.extend(read?.into_iter().filter(|manifest| known.insert(manifest.manifest_path.clone())));
-        }
-        Ok(all)
-    }
-
-    /// The entries that are changes.
-    pub(super) fn of(&self, entries: Arc<Entries>) -> Result<Arc<Entries>> {
-        let wanted = |row: usize| {
-            Ok(match entries.status_of(row)? {
-                Status::Added => self.ordinal_of(&entries, row).is_some(),
-                Status::Deleted => self.changelog && self.ordinal_of(&entries, row).is_some(),
-                Status::Existing => false,
-            })
-        };
-        let mask = (0..entries.len()).map(wanted).collect::<Result<Vec<bool>>>()?;
-        if mask.iter().all(|kept| *kept) {
-            return Ok(entries);
-        }
-        Ok(Arc::new(entries.filter(&BooleanArray::from(mask))?))
-    }
-
-    fn ordinal_of(&self, entries: &Entries, row: usize) -> Option<(i64, i32)> {
-        let id = entries.snapshot_id.is_valid(row).then(|| entries.snapshot_id.value(row))?;
-        Some((id, *self.ordinals.get(&id)?))
-    }
-
-    /// The change that a planned file is.
-    pub fn change(&self, manifest: &PlannedManifest, row: usize) -> Result<Change> {
-        let found = self.ordinal_of(&manifest.entries, row);
-        let (snapshot_id, ordinal) = found.ok_or_else(|| Error::Internal("a file that is no change".to_owned()))?;
-        let change_type = match manifest.entries.status_of(row)? {
-            Status::Deleted => ChangeType::Delete,
-            _ => ChangeType::Insert,
-        };
-        Ok(Change { change_type, ordinal, snapshot_id })
-    }
+    Ok(all)
 }
 
 /// Reading of manifest lists.

@@ -11,6 +11,7 @@
 
 pub mod bounds;
 pub mod cache;
+pub mod changes;
 pub mod columns;
 pub mod count;
 pub mod deletes;
@@ -61,7 +62,7 @@ pub struct Scan {
     /// Whether the [`cache`] of this process may be used.
     pub cached: bool,
     /// Only what some snapshots changed; see [`incremental`].
-    pub changes: Option<Arc<incremental::Changes>>,
+    pub changes: Option<Arc<changes::Changes>>,
 }
 
 /// The snapshot of a scan: at most one of these is set.

@@ -23,8 +23,8 @@ use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
 
 use super::cache::{Cached, Decoded, Key, ManifestCache};
+use super::changes::Changes;
 use super::deletes::DeleteIndex;
-use super::incremental::Changes;
 use super::pipeline::Work;
 use super::report::FileCounts;
 use super::{PlannedManifest, Scan, manifests};

@@ -12,7 +12,7 @@ use super::columns::PlanColumns;
 use super::deletes::{DeleteIndex, Deletes};
 use super::pipeline::Ordered;
 use super::prune::{DataWork, DeleteWork, Pruner};
-use super::{Plan, PlannedManifest, Scan, ScanReport};
+use super::{Plan, PlannedManifest, Scan, ScanReport, incremental};
 use crate::error::Result;
 
 /// The data files of a scan as they are found; manifests of which no file is left do not appear.
@@ -31,7 +31,7 @@ impl PlanStream {
         let pruner = Arc::new(Pruner::new(scan, filter)?);
         let mut report = ScanReport::default();
         let manifests = match &scan.changes {
-            Some(changes) => Arc::new(changes.manifests(&pruner, &scan.storage)?),
+            Some(changes) => Arc::new(incremental::manifests(changes, &pruner, &scan.storage)?),
             None => pruner.list(scan)?.0,
         };
         let of = |content| manifests.iter().filter(move |manifest| manifest.content == content);

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use super::stream::{BatchStream, OpenTask, TaskBatches};
 use super::task::{FilePart, ReadTask, Wanted};
 use crate::error::{Error, Result};
-use crate::plan::incremental::{Change, ChangeType};
+use crate::plan::changes::{Change, ChangeType};
 use crate::plan::split::{Piece, SplitOptions};
 use crate::plan::{Plan, Scan};
 use crate::storage::Storage;

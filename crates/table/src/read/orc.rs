@@ -103,7 +103,7 @@ impl OrcFile {
     pub fn open(storage: &Storage, path: &str, size: u64) -> Result<Self> {
         let path: Arc<str> = path.into();
         let source = Stored { storage: storage.clone(), path: path.clone(), size };
-        let reader = Reader::open(source).map_err(|error| convert(&path, error))?;
+        let reader = Reader::open(source).map_err(|error| Error::of_orc(&path, error))?;
         // A value that the table's type cannot hold is corrupt: it must not read as null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
         Ok(Self { reader: Arc::new(reader), path, arrow })
@@ -156,7 +156,7 @@ impl OrcFile {
         if request.threads > 1 && self.reader.metadata().rows() >= FEW_ROWS {
             return Ok(Box::new(read_ahead(&self.reader, &self.path, options, starts_inside, request.threads)?));
         }
-        let all = self.reader.stripes(&options).map_err(|error| convert(&self.path, error))?;
+        let all = self.reader.stripes(&options).map_err(|error| Error::of_orc(&self.path, error))?;
         let stripes: Vec<usize> = all.into_iter().filter(|index| starts_inside(*index)).collect();
         let (options, stripes) = (Arc::new(options), stripes.into_iter());
         Ok(Box::new(OneByOne { reader: self.reader, path: self.path, options, stripes, current: None }))
@@ -194,7 +194,7 @@ impl Iterator for OneByOne {
         if next.is_err() {
             (self.stripes, self.current) = (Vec::new().into_iter(), None);
         }
-        Some(next.map_err(|error| convert(&self.path, error)))
+        Some(next.map_err(|error| Error::of_orc(&self.path, error)))
     }
 }
 
@@ -242,15 +242,5 @@ fn nanosecond_columns(field: &FieldRef, node: &TypeDescription, schema: &Schema,
             }
         }
         _ => {}
-    }
-}
-
-/// The error of a file's reader as one of this crate, with the file.
-pub fn convert(path: &str, error: icefield_orc::Error) -> Error {
-    use icefield_orc::Error as Orc;
-    match error {
-        Orc::Unsupported(message) => Error::unsupported(format!("{path}: {message}")),
-        Orc::Io(message) => Error::Storage { path: path.to_owned(), operation: "read", message },
-        other => Error::corrupt_file(path, other),
     }
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use icefield_orc::{Piece, ReadOptions, Reader, Source};
 
-use super::orc::convert;
 use super::stream::{BatchStream, OpenTask, TaskBatches};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Rows of a piece, at the most where the file has row groups: as many as `threads` threads may hold decoded.
 const PIECE_ROWS: u64 = 1 << 18;
@@ -22,7 +21,7 @@ pub fn read_ahead<S>(
 where
     S: Source + Send + Sync + 'static,
 {
-    let wrong = |error| convert(name, error);
+    let wrong = |error| Error::of_orc(name, error);
     let schema = reader.schema(&options).map_err(wrong)?;
     let large = usize::try_from(reader.metadata().rows().div_ceil(PIECE_ROWS)).unwrap_or(usize::MAX);
     let pieces = reader.pieces(&options, threads.max(large)).map_err(wrong)?;
@@ -34,7 +33,7 @@ where
                 let mut stripe = reader.piece(&piece, &options)?;
                 std::iter::from_fn(|| stripe.next_batch().transpose()).collect::<icefield_orc::Result<Vec<_>>>()
             };
-            let batches = read().map_err(|error| convert(&name, error))?;
+            let batches = read().map_err(|error| Error::of_orc(&name, error))?;
             Ok(Box::new(batches.into_iter().map(Ok)) as TaskBatches)
         })
     };
