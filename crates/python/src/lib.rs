@@ -30,6 +30,11 @@ mod write;
 
 use pyo3::prelude::*;
 
+/// Columns are large and short-lived: the C library's allocator gives their pages back to the system at once, and most of
+/// the time of a kernel that only copies would then be the system's, clearing pages for it again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What adds a room's names to the module.
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
