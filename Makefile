@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 # Compiled dependencies are kept outside the clone and shared by all clones.
 export CARGO_TARGET_DIR ?= $(or $(ICEFIELD_TARGET),$(HOME)/.cache/icefield/target)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Property tests draw the same cases in every run, so that a change is judged by itself; `make test-random` draws others.
+export PROPTEST_RNG_SEED ?= 1
 
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
@@ -39,7 +41,7 @@ help:
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
-	@echo "make test-random      random tables and filters beside Java's planner and laws of scans (CASES=5000 SEED=today)"
+	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60, on stable Rust"
 
 # --- set-up ---
@@ -175,7 +177,13 @@ fuzz: | need-rust
 
 CASES ?= 5000
 SEED ?= $(shell date +%Y%m%d)
+# Where Rust's property tests are.
+PROPERTIES := compress expressions kernels manifests metadata_laws planning roundtrip runs values
+ROUNDS ?= 20
 test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
+	$(call say,property tests in Rust: $(ROUNDS) times other cases)
+	@for round in $$(seq $(ROUNDS)); do \
+		PROPTEST_RNG_SEED=$(SEED)$$round cargo test --workspace --quiet --lib $(PROPERTIES:%=--test %) || exit 1; done
 	$(call say,$(CASES) random plans and scans, seed $(SEED))
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/laws
