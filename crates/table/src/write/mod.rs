@@ -1,13 +1,14 @@
 //! Arrow batches to data files with their metrics ("Data Files", "Appendix A", "Sorting").
 //!
 //! [`TableWriter`] is the way in. [`conform`] brings the data to the table's schema, [`route`] finds the partition of each
-//! row, [`sort`] sorts, [`file`] encodes by format ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of
+//! row, [`sort`] sorts, [`layout`] starts a [`file`] by format ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of
 //! the file.
 
 mod cast;
 mod column;
 pub mod conform;
 pub mod file;
+pub mod layout;
 pub mod location;
 pub mod metrics;
 pub mod modes;

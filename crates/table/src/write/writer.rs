@@ -12,7 +12,8 @@ use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::conform::{Conform, Matching};
-use super::file::{FileLayout, FileWriter, WrittenFile};
+use super::file::{FileWriter, WrittenFile};
+use super::layout::FileLayout;
 use super::location::{DataLocations, FileNames};
 use super::modes::Modes;
 use super::options::WriteOptions;
