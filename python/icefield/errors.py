@@ -22,7 +22,8 @@
     ├── NamespaceNotEmptyError
     ├── ValidationException
     ├── CommitFailedException
-    └── CommitStateUnknownException
+    ├── CommitStateUnknownException
+    └── InternalError
 
 Where PyIceberg has a name for a cause, the name here is the same.
 """
@@ -35,6 +36,7 @@ __all__ = [
     "CommitStateUnknownException",
     "CorruptDataError",
     "IcefieldError",
+    "InternalError",
     "InvalidArgumentError",
     "MissingFileError",
     "NamespaceAlreadyExistsError",
@@ -155,3 +157,7 @@ class CommitFailedException(IcefieldError):
 
 class CommitStateUnknownException(IcefieldError):
     """Nobody knows whether the commit went through; nothing was deleted."""
+
+
+class InternalError(IcefieldError):
+    """A defect of icefield itself: nothing that the caller did wrong. Nothing was committed."""

@@ -64,6 +64,11 @@ def test_nothing_imports_spark_or_the_command_line() -> None:
             assert "icefield.cli" not in line, f"{path}:{number}"
 
 
+def test_whatever_leaves_the_lock_of_python_catches_panics() -> None:
+    border = ROOT / "crates" / "python" / "src"
+    assert [path.name for path in border.rglob("*.rs") if ".detach(" in path.read_text()] == ["entry.rs"]
+
+
 def test_files_are_no_larger_than_one_sees_into() -> None:
     sources = [path for path in tracked(".rs", ".py", ".pyi") if path.name != "_core.pyi"]
     lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in sources}

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 /// Classes of `icefield.errors`; imported when the first error is raised.
 mod classes {
     pyo3::import_exception!(icefield.errors, IcefieldError);
+    pyo3::import_exception!(icefield.errors, InternalError);
     pyo3::import_exception!(icefield.errors, InvalidArgumentError);
     pyo3::import_exception!(icefield.errors, UnsupportedFeatureError);
     pyo3::import_exception!(icefield.errors, CorruptDataError);
@@ -92,7 +93,8 @@ impl From<icefield_table::Error> for BorderError {
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
             Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),
             Error::Validation(_) => ValidationException::new_err(message),
-            // A defect of ours, or a variant that is not named yet.
+            Error::Internal(_) => InternalError::new_err(message),
+            // A variant that is not named yet.
             _ => IcefieldError::new_err(message),
         })
     }

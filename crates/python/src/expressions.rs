@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyTzInfoAccess as _};
 
 use crate::capsule::{ArrowArray, StreamInput};
+use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::json::JsonInput;
 use crate::schema::PySchema;
@@ -431,7 +432,7 @@ fn partition_tuple(spec: &PartitionSpec, schema: &Schema, partition: &Bound<'_, 
 
 /// The masks of all batches in one array.
 fn evaluate<'py>(py: Python<'py>, expr: &BoundExpr, rows: StreamInput) -> Result<Bound<'py, PyAny>> {
-    let mask = py.detach(|| -> Result<ArrayRef> {
+    let mask = detached(py, || -> Result<ArrayRef> {
         let mut masks: Vec<BooleanArray> = Vec::new();
         for batch in rows.0 {
             masks.push(expr.evaluate(&batch?)?);
@@ -441,6 +442,6 @@ fn evaluate<'py>(py: Python<'py>, expr: &BoundExpr, rows: StreamInput) -> Result
             [] => Ok(Arc::new(BooleanArray::from(Vec::<bool>::new()))),
             masks => Ok(arrow_select::concat::concat(masks)?),
         }
-    })?;
+    })??;
     Ok(Bound::new(py, ArrowArray::new(mask))?.call_method0("to_pyarrow")?)
 }

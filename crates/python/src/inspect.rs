@@ -6,6 +6,7 @@ use icefield_table::plan::At;
 use pyo3::prelude::*;
 
 use crate::capsule::{ArrowStream, SchemaInput};
+use crate::entry::detached;
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
 use crate::scan::Reader;
@@ -71,7 +72,7 @@ impl PyInspect {
     ) -> Result<usize> {
         let selection = Selection { at: At { snapshot_id, as_of_ms, reference }, ..Selection::default() };
         let table = MetadataTable::parse(name)?;
-        Ok(py.detach(|| self.0.most_parts(table, &selection))?)
+        Ok(detached(py, || self.0.most_parts(table, &selection))??)
     }
 
     /// The rows of a metadata table, as they come: all, or one part of some (`(0, 4)` is the first of four); in the types of
@@ -102,7 +103,7 @@ impl PyInspect {
             part: part.map(|(number, of)| Part::new(number, of)).transpose()?,
         };
         let table = MetadataTable::parse(name)?;
-        let stream = py.detach(|| self.0.scan(table, &selection))?;
+        let stream = detached(py, || self.0.scan(table, &selection))??;
         let stream = match schema {
             Some(target) => stream.as_schema(target.0)?,
             None => stream,

@@ -2,10 +2,11 @@
 //! mapped; no logic.
 //!
 //! Each room of the public API is one file here, beside one of the same name in `python/icefield`, and one line in
-//! [`ROOMS`]. The rules of a room: classes are `frozen`; what takes longer than microseconds runs inside `py.detach`;
+//! [`ROOMS`]. The rules of a room: classes are `frozen`; what takes longer than microseconds runs inside [`entry::detached`];
 //! columns cross as the classes of [`capsule`], never as lists; errors cross by `?` ([`errors`]).
 
 mod capsule;
+mod entry;
 mod errors;
 mod evolution;
 mod expressions;

@@ -8,6 +8,7 @@ use icefield_table::plan::cache::ManifestCache;
 use pyo3::prelude::*;
 
 use crate::capsule::ArrowTable;
+use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::types::TypeInput;
 
@@ -30,7 +31,7 @@ fn manifest_cache_info() -> Result<(usize, usize, usize, u64, u64)> {
 /// Forgets all decoded manifests.
 #[pyfunction]
 fn clear_manifest_cache(py: Python<'_>) -> Result<()> {
-    py.detach(|| ManifestCache::shared().map(ManifestCache::clear))?;
+    detached(py, || ManifestCache::shared().map(ManifestCache::clear))??;
     Ok(())
 }
 
@@ -38,7 +39,7 @@ fn clear_manifest_cache(py: Python<'_>) -> Result<()> {
 #[pyfunction]
 #[pyo3(signature = (max_bytes, /))]
 fn resize_manifest_cache(py: Python<'_>, max_bytes: usize) -> Result<()> {
-    py.detach(|| ManifestCache::shared().map(|cache| cache.resize(max_bytes)))?;
+    detached(py, || ManifestCache::shared().map(|cache| cache.resize(max_bytes)))??;
     Ok(())
 }
 
@@ -46,7 +47,7 @@ fn resize_manifest_cache(py: Python<'_>, max_bytes: usize) -> Result<()> {
 #[pyfunction]
 #[pyo3(signature = (data, /))]
 fn read_manifest_list(py: Python<'_>, data: &[u8]) -> Result<ArrowTable> {
-    Ok(py.detach(|| list::read(data, &Limits::default())?.to_record_batch()).map(RecordBatch::into)?)
+    Ok(detached(py, || list::read(data, &Limits::default())?.to_record_batch())?.map(RecordBatch::into)?)
 }
 
 /// What a manifest's list hands down to its entries.
@@ -88,7 +89,7 @@ fn read_manifest(
         live_only,
         ..ReadOptions::default()
     };
-    Ok(py.detach(|| entries::read(data, &options, &Limits::default())?.to_record_batch()).map(RecordBatch::into)?)
+    Ok(detached(py, || entries::read(data, &options, &Limits::default())?.to_record_batch())?.map(RecordBatch::into)?)
 }
 
 fn inherited(row: Inherited) -> Result<ManifestFile> {

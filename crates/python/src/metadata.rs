@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use serde_json::Value as Json;
 
+use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::json::JsonInput;
 use crate::partitioning::PyPartitionSpec;
@@ -76,13 +77,13 @@ impl PyTableMetadata {
         previous_file: Option<String>,
     ) -> Result<Self> {
         let now_ms = time(now_ms);
-        let changed = py.detach(|| {
+        let changed = detached(py, || {
             let mut builder = MetadataBuilder::from_base(&self.0, now_ms);
             if let Some(location) = previous_file {
                 builder = builder.with_previous_file(location);
             }
             builder.apply_all(updates)?.build()
-        });
+        })?;
         Ok(Self(Arc::new(changed?)))
     }
 }
@@ -99,13 +100,13 @@ impl PyTableMetadata {
         let limits = Limits::default();
         let metadata = if let Ok(text) = json.cast::<PyString>() {
             let text = text.to_str()?;
-            py.detach(|| TableMetadata::from_json(text.as_bytes(), &limits))
+            detached(py, || TableMetadata::from_json(text.as_bytes(), &limits))?
         } else if let Ok(bytes) = json.cast::<PyBytes>() {
             let bytes = bytes.as_bytes();
-            py.detach(|| TableMetadata::from_json(bytes, &limits))
+            detached(py, || TableMetadata::from_json(bytes, &limits))?
         } else {
             let value = json.extract::<JsonInput>()?.0;
-            py.detach(|| TableMetadata::from_json_value(&value, &limits))
+            detached(py, || TableMetadata::from_json_value(&value, &limits))?
         };
         Ok(Self(Arc::new(metadata?)))
     }
@@ -116,13 +117,13 @@ impl PyTableMetadata {
     fn create(py: Python<'_>, updates: JsonObjects, now_ms: Option<i64>) -> Result<Self> {
         let updates = read_updates(&updates.0)?;
         let now_ms = time(now_ms);
-        let created = py.detach(|| MetadataBuilder::new_table(now_ms).apply_all(updates)?.build());
+        let created = detached(py, || MetadataBuilder::new_table(now_ms).apply_all(updates)?.build())?;
         Ok(Self(Arc::new(created?)))
     }
 
     /// The JSON text, as the format version requires it.
-    fn to_json(&self, py: Python<'_>) -> String {
-        py.detach(|| self.0.to_json())
+    fn to_json(&self, py: Python<'_>) -> Result<String> {
+        detached(py, || self.0.to_json())
     }
 
     /// The metadata after these updates of the REST protocol.

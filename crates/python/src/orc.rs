@@ -22,6 +22,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Map, Value as Json, json};
 
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
+use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::expressions::ExpressionInput;
 use crate::scan::Reader;
@@ -288,7 +289,7 @@ fn as_array(batch: RecordBatch) -> ArrowArray {
 impl PyOrcBatches {
     /// The next batch, if there is one.
     fn next_batch(&self, py: Python<'_>) -> Result<Option<ArrowArray>> {
-        let batch = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next_batch())?;
+        let batch = detached(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next_batch())??;
         Ok(batch.map(as_array))
     }
 }
@@ -340,13 +341,13 @@ impl PyOrcFile {
         let arrow = arrow_options(timestamp_unit, out_of_range, strings, trim_char)?;
         let keys = keys.map(|keys| Arc::new(PyKeys { keys, raised: Mutex::default() }));
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
-        py.detach(|| {
+        detached(py, || {
             let (source, name) = source.open(&storage)?;
             let provider = keys.clone().map(|keys| keys as Arc<dyn KeyProvider>);
             let reader = OrcReader::open_with(source, Limits::default(), provider)
                 .map_err(|error| named(error, name.as_deref(), keys.as_deref()))?;
             Ok(Self(Arc::new(Opened { reader: Arc::new(reader), name, keys, arrow })))
-        })
+        })?
     }
 
     /// The schema of the columns.
@@ -448,11 +449,11 @@ impl PyOrcFile {
         predicate: Option<ExpressionInput>,
         threads: usize,
     ) -> Result<ArrowTable> {
-        py.detach(|| {
+        detached(py, || {
             let read = self.0.read(self.0.options(columns, predicate)?, threads);
             let (schema, batches) = read.map_err(|error| self.0.named(error))?;
             Ok(ArrowTable { schema, batches })
-        })
+        })?
     }
 
     /// The rows of one stripe.
@@ -464,7 +465,7 @@ impl PyOrcFile {
         columns: Option<Vec<Column>>,
         predicate: Option<ExpressionInput>,
     ) -> Result<ArrowArray> {
-        py.detach(|| {
+        detached(py, || {
             let options = Arc::new(self.0.options(columns, predicate)?);
             let read = || {
                 let batches = self.0.read_piece(&Piece { stripe, rows: None }, &options)?;
@@ -475,7 +476,7 @@ impl PyOrcFile {
                 }
             };
             read().map(as_array).map_err(|error| self.0.named(error))
-        })
+        })?
     }
 
     /// The rows batch by batch; errors have their own classes.
@@ -487,10 +488,10 @@ impl PyOrcFile {
         predicate: Option<ExpressionInput>,
         batch_size: usize,
     ) -> Result<PyOrcBatches> {
-        let batches = py.detach(|| {
+        let batches = detached(py, || {
             let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
             Batches::open(&self.0, options).map_err(|error| self.0.named(error))
-        });
+        })?;
         Ok(PyOrcBatches(Mutex::new(batches?)))
     }
 
@@ -504,7 +505,7 @@ impl PyOrcFile {
         batch_size: usize,
         threads: usize,
     ) -> Result<ArrowStream> {
-        py.detach(|| {
+        detached(py, || {
             let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
             if threads > 1 {
                 let name = self.0.name.as_deref().unwrap_or("(memory)").into();
@@ -513,24 +514,24 @@ impl PyOrcFile {
             }
             let batches = Batches::open(&self.0, options).map_err(|error| self.0.named(error))?;
             Ok(ArrowStream::new(Box::new(batches)))
-        })
+        })?
     }
 
     /// Everything that the file says of itself, as JSON; with ``runs`` also what each stream is made of.
     #[pyo3(signature = (*, runs=false))]
     fn inspect(&self, py: Python<'_>, runs: bool) -> Result<String> {
-        py.detach(|| Ok(describe(&self.0, runs).map_err(|error| self.0.named(error))?.to_string()))
+        detached(py, || Ok(describe(&self.0, runs).map_err(|error| self.0.named(error))?.to_string()))?
     }
 
     /// The statistics of the file by column, as JSON.
     fn file_statistics(&self, py: Python<'_>) -> Result<String> {
-        let statistics = py.detach(|| self.0.file().file_statistics()).map_err(|error| self.0.named(error))?;
+        let statistics = detached(py, || self.0.file().file_statistics())?.map_err(|error| self.0.named(error))?;
         Ok(messages(&statistics).to_string())
     }
 
     /// The statistics of each stripe by column, as JSON.
     fn stripe_statistics(&self, py: Python<'_>) -> Result<String> {
-        let statistics = py.detach(|| stripe_statistics(self.0.file())).map_err(|error| self.0.named(error))?;
+        let statistics = detached(py, || stripe_statistics(self.0.file()))?.map_err(|error| self.0.named(error))?;
         Ok(messages(&statistics).to_string())
     }
 

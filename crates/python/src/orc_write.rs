@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::capsule::{SchemaInput, StreamInput};
+use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::orc::FileInput;
 use crate::storage::PyStorage;
@@ -319,7 +320,7 @@ impl PyOrcWriter {
         let beginning = Box::new(Beginning { place, storage, options, blooms });
         let raised = Raised::default();
         let state = match schema {
-            Some(schema) => State::Open(py.detach(|| beginning.begin(&schema.0, &raised))?),
+            Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0, &raised))??),
             None => State::New(beginning),
         };
         Ok(Self { state: Mutex::new(state), raised, batch_size })
@@ -327,7 +328,7 @@ impl PyOrcWriter {
 
     /// Appends rows; on an error the file is given up.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
-        py.detach(|| {
+        detached(py, || {
             let mut writer = self.take(&rows.0.schema())?;
             for batch in rows.0 {
                 let batch = batch.map_err(from_producer)?;
@@ -340,12 +341,12 @@ impl PyOrcWriter {
             }
             self.replace(State::Open(writer));
             Ok(())
-        })
+        })?
     }
 
     /// Ends the stripe: what is written next begins another one.
     fn flush(&self, py: Python<'_>) -> Result<()> {
-        py.detach(|| {
+        detached(py, || {
             if matches!(&*self.state.lock().unwrap_or_else(PoisonError::into_inner), State::New(_)) {
                 return Ok(());
             }
@@ -353,7 +354,7 @@ impl PyOrcWriter {
             writer.flush().map_err(|error| self.cause(error))?;
             self.replace(State::Open(writer));
             Ok(())
-        })
+        })?
     }
 
     /// Bytes that are held for the stripe.
@@ -367,18 +368,18 @@ impl PyOrcWriter {
 
     /// Writes the rest and the tail, and makes the file appear: its length and its rows.
     fn close(&self, py: Python<'_>) -> Result<(u64, u64)> {
-        py.detach(|| {
+        detached(py, || {
             let writer = self.take(&Schema::empty())?;
             let (target, file) = writer.finish().map_err(|error| self.cause(error))?;
             let target = target.into_inner().map_err(|error| self.cause(error.into_error().into()))?;
             target.finish()?;
             Ok((file.length, file.rows))
-        })
+        })?
     }
 
     /// Gives the file up.
-    fn abort(&self, py: Python<'_>) {
-        py.detach(|| drop(self.replace(State::Gone)));
+    fn abort(&self, py: Python<'_>) -> Result<()> {
+        detached(py, || drop(self.replace(State::Gone)))
     }
 }
 
@@ -403,7 +404,7 @@ fn orc_merge(
     storage: Option<PyRef<'_, PyStorage>>,
 ) -> Result<(u64, u64)> {
     let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
-    py.detach(|| {
+    detached(py, || {
         let raised = Raised::default();
         let mut merger = Merger::try_new(place.open(&storage, &raised)?)?;
         for (number, input) in inputs.into_iter().enumerate() {
@@ -415,5 +416,5 @@ fn orc_merge(
         let (target, file) = merger.finish().map_err(|error| cause(&raised, error))?;
         target.into_inner().map_err(|error| cause(&raised, error.into_error().into()))?.finish()?;
         Ok((file.length, file.rows))
-    })
+    })?
 }

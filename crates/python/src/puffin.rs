@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::capsule::ArrowArray;
+use crate::entry::detached;
 use crate::errors::Result;
 
 /// Adds this room's names to `icefield._core`.
@@ -25,7 +26,7 @@ fn read_puffin<'py>(py: Python<'py>, data: &[u8]) -> Result<(Bound<'py, PyDict>,
     let footer = Footer::read(data, &limits)?;
     let blobs = PyList::empty(py);
     for blob in &footer.blobs {
-        let bytes = py.detach(|| read_blob(data, blob, &limits))?;
+        let bytes = detached(py, || read_blob(data, blob, &limits))??;
         let described = describe(py, blob)?;
         described.set_item("data", PyBytes::new(py, &bytes))?;
         blobs.append(described)?;
@@ -69,14 +70,14 @@ impl PyDeletionVector {
     #[staticmethod]
     #[pyo3(signature = (blob, /, *, record_count=None))]
     fn from_bytes(py: Python<'_>, blob: &[u8], record_count: Option<i64>) -> Result<Self> {
-        let vector = py.detach(|| DeletionVector::from_bytes(blob, &Limits::default()))?;
+        let vector = detached(py, || DeletionVector::from_bytes(blob, &Limits::default()))??;
         record_count.map_or(Ok(()), |count| vector.check_cardinality(count))?;
         Ok(Self(vector))
     }
 
     /// The blob.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &py.detach(|| self.0.to_bytes())?))
+        Ok(PyBytes::new(py, &detached(py, || self.0.to_bytes())??))
     }
 
     /// How many rows are deleted.
@@ -87,14 +88,14 @@ impl PyDeletionVector {
 
     /// The deleted positions, ascending, as ``uint64``.
     fn positions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let positions = py.detach(|| self.0.positions().collect::<Vec<_>>());
+        let positions = detached(py, || self.0.positions().collect::<Vec<_>>())?;
         to_pyarrow(py, ArrowArray::new(Arc::new(UInt64Array::from(positions))))
     }
 
     /// Which rows of a window of the data file are live.
     #[pyo3(signature = (*, first_row, row_count))]
     fn live_mask<'py>(&self, py: Python<'py>, first_row: u64, row_count: usize) -> Result<Bound<'py, PyAny>> {
-        let mask = py.detach(|| self.0.live_mask(first_row, row_count));
+        let mask = detached(py, || self.0.live_mask(first_row, row_count))?;
         to_pyarrow(py, ArrowArray::new(Arc::new(mask)))
     }
 

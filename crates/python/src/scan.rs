@@ -21,6 +21,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
+use crate::entry::detached;
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
 use crate::schema::PySchema;
@@ -251,13 +252,13 @@ impl PyScan {
 
     /// The rows as they come.
     fn stream(&self, py: Python<'_>) -> Result<ArrowStream> {
-        let stream = py.detach(|| self.open())?;
+        let stream = detached(py, || self.open())??;
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
 
     /// All rows.
     fn collect(&self, py: Python<'_>) -> Result<ArrowTable> {
-        let batches = py.detach(|| self.open()?.collect::<icefield_table::Result<Vec<_>>>())?;
+        let batches = detached(py, || self.open()?.collect::<icefield_table::Result<Vec<_>>>())??;
         let schema = match &self.changes {
             Some(wanted) => wanted.arrow()?,
             None => self.wanted.arrow()?,
@@ -267,7 +268,7 @@ impl PyScan {
 
     /// How many rows there are.
     fn count(&self, py: Python<'_>) -> Result<i64> {
-        Ok(py.detach(|| self.scan.count(self.limit))?)
+        Ok(detached(py, || self.scan.count(self.limit))??)
     }
 
     /// Which files are read; with all metrics, or with those of some columns.
@@ -279,27 +280,27 @@ impl PyScan {
             None if metrics => Metrics::all(),
             None => Metrics::none(),
         };
-        let plan = py.detach(|| scan.plan())?;
+        let plan = detached(py, || scan.plan())??;
         Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata), changes: self.changelog() })
     }
 
     /// Which files are read, as batches with the columns of `Plan.files`, while they are found.
     fn plan_stream(&self, py: Python<'_>) -> Result<ArrowStream> {
-        let stream = py.detach(|| {
+        let stream = detached(py, || {
             let stream = self.scan.plan_stream()?;
             let columns = match self.changelog() {
                 Some(changes) => FileColumns::Changes(ChangeColumns::new(stream.columns()?, changes)),
                 None => FileColumns::Files(stream.columns()?),
             };
             Ok::<_, icefield_table::Error>(PlanReader { columns, stream })
-        })?;
+        })??;
         Ok(ArrowStream::new(Box::new(stream)))
     }
 
     /// The least and the greatest value of a column as an array of both, nulls where there is none, and why they are
     /// not known.
     fn bounds(&self, py: Python<'_>, column: &str) -> Result<(ArrowArray, Option<String>)> {
-        Ok(py.detach(|| self.exact_bounds(column))?)
+        Ok(detached(py, || self.exact_bounds(column))??)
     }
 
     /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given (a
@@ -315,10 +316,10 @@ impl PyScan {
         let PyPlan { plan, split, .. } = plan.get();
         let options = SplitOptions { split_size: split_size.unwrap_or(split.split_size), ..*split };
         if let Some(wanted) = &self.changes {
-            let tasks = py.detach(|| self.scan.change_tasks(plan, wanted, &options))?;
+            let tasks = detached(py, || self.scan.change_tasks(plan, wanted, &options))??;
             return Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Changes(task))).collect());
         }
-        let mut tasks = py.detach(|| self.scan.tasks(plan, &self.wanted, &options))?;
+        let mut tasks = detached(py, || self.scan.tasks(plan, &self.wanted, &options))??;
         if let Some(places) = places {
             let entries = plan.manifests.iter().map(|manifest| &manifest.entries);
             let paths = entries.flat_map(|entries| (0..entries.len()).map(|row| entries.file_path.value(row)));
@@ -339,7 +340,7 @@ impl PyPlan {
             Some(changes) => ChangeColumns::of_plan(&self.plan, changes.clone()),
             None => self.plan.to_batch(),
         };
-        Ok(py.detach(files)?.into())
+        Ok(detached(py, files)??.into())
     }
 
     /// A row a piece of a data file: the task it belongs to, the place of its file in `files`, the bytes.
@@ -356,7 +357,7 @@ impl PyPlan {
             lookback: lookback.unwrap_or(self.split.lookback),
             open_file_cost: open_file_cost.unwrap_or(self.split.open_file_cost),
         };
-        Ok(py.detach(|| self.pieces(&options))?.into())
+        Ok(detached(py, || self.pieces(&options))??.into())
     }
 
     /// What was looked at and what could be skipped.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
 
+use crate::entry::detached;
 use crate::errors::Result;
 
 /// Adds this room's names to `icefield._core`.
@@ -35,13 +36,13 @@ impl PyStorage {
 
     /// The whole file.
     fn read<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.read(path))?;
+        let bytes = detached(py, || self.0.read(path))??;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Whether there is a file.
     fn exists(&self, py: Python<'_>, path: &str) -> Result<bool> {
-        Ok(py.detach(|| self.0.exists(path))?)
+        Ok(detached(py, || self.0.exists(path))??)
     }
 
     /// Where a path of metadata really lies, as a URL.
@@ -53,17 +54,17 @@ impl PyStorage {
     #[pyo3(signature = (path, data, *, overwrite=false))]
     fn write(&self, py: Python<'_>, path: &str, data: PyBackedBytes, overwrite: bool) -> Result<()> {
         let existing = if overwrite { Existing::Replace } else { Existing::Refuse };
-        Ok(py.detach(|| self.0.put(path, data.to_vec(), existing))?)
+        Ok(detached(py, || self.0.put(path, data.to_vec(), existing))??)
     }
 
     /// Delete a file; one that is not there is no error.
     fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
-        Ok(py.detach(|| self.0.delete(path))?)
+        Ok(detached(py, || self.0.delete(path))??)
     }
 
     /// Paths and sizes of all files below a folder.
     fn list(&self, py: Python<'_>, folder: &str) -> Result<Vec<(String, u64)>> {
-        let entries = py.detach(|| self.0.list(folder))?;
+        let entries = detached(py, || self.0.list(folder))??;
         Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())
     }
 

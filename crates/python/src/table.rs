@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use serde_json::Value as Json;
 
 use crate::capsule::StreamInput;
+use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result, from_callback};
 use crate::evolution;
 use crate::json::JsonInput;
@@ -130,7 +131,7 @@ impl PyTableState {
     #[staticmethod]
     fn load(py: Python<'_>, storage: &Bound<'_, PyStorage>, metadata_location: String) -> Result<Self> {
         let storage = storage.get().clone();
-        let metadata = py.detach(|| commit::read_metadata(&storage.0, &metadata_location))?;
+        let metadata = detached(py, || commit::read_metadata(&storage.0, &metadata_location))??;
         let committed = Committed { location: metadata_location, metadata: Arc::new(metadata) };
         Ok(Self { storage, committed: Arc::new(committed) })
     }
@@ -161,7 +162,7 @@ impl PyTableState {
         };
         let definition = TableDefinition { schema, partition_spec, sort_order, location, properties };
         let storage = storage.get().clone();
-        let committed = py.detach(|| commit::create_table(&storage.0, &definition))?;
+        let committed = detached(py, || commit::create_table(&storage.0, &definition))??;
         Ok(Self { storage, committed: Arc::new(committed) })
     }
 
@@ -181,7 +182,7 @@ impl PyTableState {
         let updates: Vec<_> =
             elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
         let pointer = CatalogPointer { catalog, identifier };
-        let committed = py.detach(|| commit::commit_updates(&self.storage.0, &pointer, &requirements, &updates))?;
+        let committed = detached(py, || commit::commit_updates(&self.storage.0, &pointer, &requirements, &updates))??;
         Ok(self.with(committed))
     }
 
@@ -214,7 +215,7 @@ impl PyTableState {
             ..SnapshotOptions::default()
         };
         let (committed, snapshot_id, rows) =
-            py.detach(|| self.append_rows(&pointer, rows, matching, evolve, options))?;
+            detached(py, || self.append_rows(&pointer, rows, matching, evolve, options))??;
         Ok((self.with(committed), snapshot_id, rows))
     }
 
@@ -237,8 +238,8 @@ impl PyTableState {
     }
 
     /// The metadata as JSON.
-    fn metadata_json(&self, py: Python<'_>) -> String {
-        py.detach(|| self.committed.metadata.to_json())
+    fn metadata_json(&self, py: Python<'_>) -> Result<String> {
+        detached(py, || self.committed.metadata.to_json())
     }
 
     /// Base location of the table.

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::capsule::{ArrayInput, ArrowArray};
+use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::types::{PyIcebergType, TypeInput};
 use crate::values::{primitive, to_python, to_value};
@@ -64,7 +65,7 @@ impl PyTransform {
     #[pyo3(signature = (array, /))]
     fn array(&self, py: Python<'_>, array: ArrayInput) -> Result<ArrowArray> {
         let is_uuid = array.field.metadata().get("ARROW:extension:name").is_some_and(|name| name == "arrow.uuid");
-        let results = py.detach(|| icefield_table::transform::apply(&self.0, &array.array))?;
+        let results = detached(py, || icefield_table::transform::apply(&self.0, &array.array))??;
         if is_uuid && self.0.is_identity() {
             // What the column is called to be by its field is lost without the field.
             return Ok(ArrowArray { field: array.field, array: results });

@@ -13,6 +13,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use crate::capsule::{SchemaInput, StreamInput};
+use crate::entry::detached;
 use crate::errors::Result;
 use crate::storage::PyStorage;
 use crate::table::{CatalogPointer, PyTableState};
@@ -88,14 +89,14 @@ impl PyWritePlan {
         let pointer = CatalogPointer { catalog, identifier };
         let properties = snapshot_properties.into_iter().collect();
         let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
-        let (committed, snapshot_id, rows) = py.detach(|| {
+        let (committed, snapshot_id, rows) = detached(py, || {
             let files = written.iter().map(|bytes| self.0.files_from_bytes(bytes));
             let files: Vec<DataFile> =
                 files.collect::<icefield_table::Result<Vec<_>>>()?.into_iter().flatten().collect();
             let rows = files.iter().map(|file| file.record_count).sum::<i64>();
             let (committed, snapshot_id) = commit::append(&state.storage.0, &pointer, files, options)?;
             Ok::<_, icefield_table::Error>((committed, snapshot_id, rows))
-        })?;
+        })??;
         Ok((state.with(committed), snapshot_id, rows))
     }
 }
@@ -128,7 +129,7 @@ impl PyTaskWriter {
 
     /// Write rows. After an error nothing more can be written: call `abort`.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
-        Ok(py.detach(|| {
+        Ok(detached(py, || {
             let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let writer = guard.as_mut().ok_or_else(closed)?;
             for batch in rows.0 {
@@ -137,28 +138,28 @@ impl PyTaskWriter {
                 )?;
             }
             Ok::<_, icefield_table::Error>(())
-        })?)
+        })??)
     }
 
     /// Close all files: their descriptions as bytes, for the commit, then their number, rows and bytes.
     fn close<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyBytes>, usize, i64, i64)> {
-        let (bytes, files) = py.detach(|| {
+        let (bytes, files) = detached(py, || {
             let writer = self.take().ok_or_else(closed)?;
             let files = writer.finish()?;
             Ok::<_, icefield_table::Error>((self.plan.files_to_bytes(&files)?, files))
-        })?;
+        })??;
         let rows = files.iter().map(|file| file.record_count).sum();
         let size = files.iter().map(|file| file.file_size_in_bytes).sum();
         Ok((PyBytes::new(py, &bytes), files.len(), rows, size))
     }
 
     /// Delete what was written; of no effect after `close`.
-    fn abort(&self, py: Python<'_>) {
-        py.detach(|| {
+    fn abort(&self, py: Python<'_>) -> Result<()> {
+        detached(py, || {
             if let Some(writer) = self.take() {
                 writer.abort();
             }
-        });
+        })
     }
 }
 

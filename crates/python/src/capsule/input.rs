@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::{ARRAY, SCHEMA, STREAM, nulls};
+use crate::entry::detached;
 use crate::errors::InvalidArgumentError;
 
 /// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
@@ -64,7 +65,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ArrayInput {
         };
         let reader = import_stream(&capsule)?;
         let py = object.py();
-        py.detach(|| join_chunks(reader)).map_err(|error| PyValueError::new_err(error.to_string()))
+        detached(py, || join_chunks(reader))?.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 }
 
@@ -160,7 +161,7 @@ fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<ArrayStreamReader> {
         return Err(PyValueError::new_err("the Arrow stream has no get_next callback"));
     }
     // Asking a stream for its schema may run the producer's code: not under our lock.
-    let reader = capsule.py().detach(|| ArrayStreamReader::try_new(nulls::mended(stream)));
+    let reader = detached(capsule.py(), || ArrayStreamReader::try_new(nulls::mended(stream)))?;
     reader.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
 }
 

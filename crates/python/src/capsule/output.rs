@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput};
+use crate::entry::detached;
 use crate::errors::Result;
 
 /// An Arrow schema for any library that takes ``__arrow_c_schema__``.
@@ -149,7 +150,7 @@ impl ArrowTable {
     #[pyo3(signature = (rows, /))]
     fn py_new(py: Python<'_>, rows: StreamInput) -> Result<Self> {
         let schema = rows.0.schema();
-        let batches = py.detach(|| rows.0.collect::<std::result::Result<_, _>>())?;
+        let batches = detached(py, || rows.0.collect::<std::result::Result<_, _>>())??;
         Ok(Self { schema, batches })
     }
 

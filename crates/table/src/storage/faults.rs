@@ -1,6 +1,8 @@
 //! A store that fails on purpose, for tests of what a crash or an error leaves behind.
 
 use std::ops::Range;
+#[cfg(debug_assertions)]
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,6 +23,9 @@ pub enum Fault {
     /// The process is killed at that step, for good.
     #[cfg(all(unix, debug_assertions))]
     Death,
+    /// The thread panics at that step, which may also be one that only reads.
+    #[cfg(debug_assertions)]
+    Panic,
 }
 
 /// Counts every step that changes a store, and makes one of them fail.
@@ -47,6 +52,17 @@ impl FaultPlan {
         self.fault == Fault::Killed && self.steps() > self.at
     }
 
+    /// A step that changes nothing: counted only where it may be the one that panics.
+    fn look(&self) {
+        #[cfg(debug_assertions)]
+        if self.fault == Fault::Panic {
+            let number = self.steps.fetch_add(1, Ordering::SeqCst);
+            if number == self.at {
+                resume_unwind(Box::new(format!("fault at step {number}")));
+            }
+        }
+    }
+
     fn step(&self, at: &Location, operation: &'static str, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let number = self.steps.fetch_add(1, Ordering::SeqCst);
         let failure = || Error::Storage { path: at.to_string(), operation, message: format!("fault at step {number}") };
@@ -55,22 +71,25 @@ impl FaultPlan {
             Fault::Error if number == self.at => Err(failure()),
             #[cfg(all(unix, debug_assertions))]
             Fault::Death if number == self.at => die(),
+            #[cfg(debug_assertions)]
+            Fault::Panic if number == self.at => resume_unwind(Box::new(format!("fault at step {number}"))),
             Fault::LostReply if number == self.at => act().and_then(|()| Err(failure())),
             _ => act(),
         }
     }
 }
 
-/// The number of the step at which a process is to be killed, for tests.
+/// For tests: variables that name the step at which a process is killed, or one of its threads panics.
 #[cfg(all(unix, debug_assertions))]
-const DEATH_VARIABLE: &str = "ICEFIELD_TEST_DIE_AT_STEP";
+const VARIABLES: [(&str, Fault); 2] =
+    [("ICEFIELD_TEST_DIE_AT_STEP", Fault::Death), ("ICEFIELD_TEST_PANIC_AT_STEP", Fault::Panic)];
 
 /// The plan that the environment gives to all storage of this process. Builds that are published have no such hook.
 #[cfg(all(unix, debug_assertions))]
 pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
     static PLAN: std::sync::OnceLock<Option<Arc<FaultPlan>>> = std::sync::OnceLock::new();
-    let planned = || Some(FaultPlan::new(std::env::var(DEATH_VARIABLE).ok()?.parse().ok()?, Fault::Death));
-    PLAN.get_or_init(planned).clone()
+    let planned = |(name, fault)| Some(FaultPlan::new(std::env::var_os(name)?.to_str()?.parse().ok()?, fault));
+    PLAN.get_or_init(|| VARIABLES.into_iter().find_map(planned)).clone()
 }
 
 #[cfg(not(all(unix, debug_assertions)))]
@@ -99,14 +118,17 @@ struct Faulty {
 
 impl Store for Faulty {
     fn read(&self, at: &Location) -> Result<Bytes> {
+        self.plan.look();
         self.store.read(at)
     }
 
     fn size(&self, at: &Location) -> Result<u64> {
+        self.plan.look();
         self.store.size(at)
     }
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.plan.look();
         self.store.ranges(at, ranges)
     }
 
@@ -129,6 +151,7 @@ impl Store for Faulty {
     }
 
     fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+        self.plan.look();
         self.store.list(prefix)
     }
 }

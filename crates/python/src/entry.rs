@@ -1,0 +1,22 @@
+//! Work on the other side of the border: without Python's lock, and a panic ends as an exception.
+//!
+//! A panic is a defect, of ours or of a library on bytes that it did not expect. PyO3 would raise it as
+//! `PanicException`, which `except Exception` does not catch: one bad file would end a server.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::prelude::*;
+
+use crate::errors::{InternalError, Result};
+
+/// Runs `work`, which neither needs Python nor ends in a moment. A panic raises [`InternalError`] with its message;
+/// where it happened is on standard error, where Rust says it.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| InternalError::new_err(message(&*panic)).into())
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("this is a defect of icefield, please report it: {}", said.unwrap_or("a panic without words"))
+}
