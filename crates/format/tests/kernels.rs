@@ -286,6 +286,29 @@ fn longer_than_a_block() {
     }
 }
 
+/// Blocks in which no value is shorter than its head, with and without another code point in or behind a head.
+#[test]
+fn heads_of_one_length() {
+    for width in 1..=17 {
+        for odd in [None, Some(width - 1), Some(width), Some(0)] {
+            let texts = (0..3000usize).map(|row| {
+                let length = width + row % 3;
+                let text = (0..length).map(|place| if row == 1500 && Some(place) == odd { 'é' } else { 'a' });
+                text.collect::<String>()
+            });
+            let texts: Vec<String> = texts.collect();
+            let transform = Transform::Truncate(width as u32);
+            for rows in [0..3000, 7..2990, 1400..1600] {
+                let some = &texts[rows];
+                let ty = PrimitiveType::String;
+                check(&transform, &Column { ty, array: Arc::new(StringArray::from_iter_values(some)) });
+                let ty = PrimitiveType::Binary;
+                check(&transform, &Column { ty, array: Arc::new(LargeBinaryArray::from_iter_values(some)) });
+            }
+        }
+    }
+}
+
 #[test]
 fn results_keep_the_types_of_the_specification() {
     let instants: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![Some(-1), None]).with_timezone("UTC"));

@@ -128,8 +128,8 @@ fn bytes<T: ByteArrayType>(
     let mut heads = [0; BLOCK * STEP];
     for block in Blocks(offsets) {
         let (few, _) = few.split_at_mut(block.len() - 1);
-        if length <= STEP
-            && let Some(used) = short_heads(block, data, length, ascii_only, few, &mut heads)
+        if let Some(used) = equal_heads(block, data, length, ascii_only, few, &mut heads)
+            .or_else(|| short_heads(block, data, length, ascii_only, few, &mut heads))
         {
             let before = out.len();
             out.extend_from_slice(heads.get(..used).unwrap_or_default());
@@ -168,6 +168,43 @@ impl<'a, O> Iterator for Blocks<'a, O> {
 
 /// Bytes of a short head.
 const STEP: usize = 16;
+const NOT_ASCII: u128 = u128::from_le_bytes([0x80; STEP]);
+
+/// [`short_heads`] of a block without a value shorter than `length`: the heads are as long as one another, and what is
+/// left is to read them. Of long values that is a miss of the cache for each; the fewer instructions are between two of
+/// them, the more the processor has on the way at a time.
+fn equal_heads<O: ArrowNativeType>(
+    offsets: &[O],
+    data: &[u8],
+    length: usize,
+    ascii_only: bool,
+    ends: &mut [u32],
+    heads: &mut [u8; BLOCK * STEP],
+) -> Option<usize> {
+    let lengths =
+        offsets.iter().zip(offsets.iter().skip(1)).map(|(start, end)| end.as_usize().wrapping_sub(start.as_usize()));
+    if length > STEP || lengths.fold(usize::MAX, usize::min) < length {
+        return None;
+    }
+    let last = data.len().checked_sub(STEP)?;
+    let mut seen = 0;
+    let mut used = 0;
+    for start in offsets.iter().take(ends.len()) {
+        let start = start.as_usize();
+        if start > last {
+            return None;
+        }
+        let step: &[u8; STEP] = data.get(start..)?.first_chunk()?;
+        seen |= u128::from_le_bytes(*step);
+        heads.get_mut(used..)?.first_chunk_mut::<STEP>()?.copy_from_slice(step);
+        used += length;
+    }
+    for (place, end) in ends.iter_mut().enumerate() {
+        *end = ((place + 1) * length) as u32;
+    }
+    let behind = (STEP - length) as u32 * 4;
+    (!ascii_only || seen << behind << behind & NOT_ASCII == 0).then_some(used)
+}
 
 /// Puts the first `length` bytes of each value of a block one after the other, and says how many these are together;
 /// none where a value is not as simple as that.
@@ -182,7 +219,9 @@ fn short_heads<O: ArrowNativeType>(
     ends: &mut [u32],
     heads: &mut [u8; BLOCK * STEP],
 ) -> Option<usize> {
-    const NOT_ASCII: u128 = u128::from_le_bytes([0x80; STEP]);
+    if length > STEP {
+        return None;
+    }
     let checked = if ascii_only { NOT_ASCII } else { 0 };
     let (mut used, mut odd) = (0, 0);
     for ((start, end), out) in offsets.iter().zip(offsets.iter().skip(1)).zip(ends) {
