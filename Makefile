@@ -42,7 +42,7 @@ help:
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
-	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60, on stable Rust"
+	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
 
 # --- set-up ---
 
@@ -173,7 +173,7 @@ bench: need-rust $(STAMPS)/release $(STAMPS)/java $(if $(filter spark plan orc,$
 FUZZ_SECONDS ?= 60
 fuzz: | need-rust
 	$(call say,fuzz targets: $(FUZZ_SECONDS) s each)
-	@fuzz/run $(FUZZ_SECONDS)
+	@FUZZ_SEED=$(FUZZ_SEED) fuzz/run $(FUZZ_SECONDS)
 
 CASES ?= 5000
 SEED ?= $(shell date +%Y%m%d)
