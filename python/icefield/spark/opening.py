@@ -9,8 +9,10 @@ from typing import Any
 
 from icefield.catalog import load_catalog
 from icefield.errors import InvalidArgumentError, NotFoundError
+from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
 from icefield.scan import TableScan
+from icefield.spark.times import snapshots_between
 from icefield.table import Table
 
 __all__ = ["Moment", "SourceOptions", "moment_of", "opened"]
@@ -61,12 +63,16 @@ _OWN = frozenset(
         "push-filters",
         "start-snapshot-id",
         "end-snapshot-id",
+        "start-timestamp",
+        "end-timestamp",
     }
 )
 #: The snapshots after which and up to which changes are read.
 _RANGE = ("start-snapshot-id", "end-snapshot-id")
+#: The same by moments, in the place of snapshots.
+_TIMES = ("start-timestamp", "end-timestamp")
 #: Options that do not choose a snapshot.
-_NO_MOMENT = frozenset({"path", "catalog", "split-size", "push-filters", *_RANGE})
+_NO_MOMENT = frozenset({"path", "catalog", "split-size", "push-filters", *_RANGE, *_TIMES})
 #: What stands behind the name of a table for its changelog, as in Java.
 CHANGES = "changes"
 
@@ -78,7 +84,8 @@ class SourceOptions:
     ``path`` (what ``load`` and ``save`` are given) names the table and ``catalog`` the catalog. ``snapshot-id`` or
     ``versionAsOf``, ``as-of-timestamp`` (milliseconds) or ``timestampAsOf``, ``branch``, ``tag`` choose a snapshot,
     ``split-size`` the bytes of a task. ``start-snapshot-id`` reads what was appended after a snapshot, up to
-    ``end-snapshot-id`` or the current one. ``push-filters=true`` skips files by the filters of a query, where
+    ``end-snapshot-id`` or the current one; of a changelog ``start-timestamp`` and ``end-timestamp`` (milliseconds) can
+    stand in their place. ``push-filters=true`` skips files by the filters of a query, where
     ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. Every other option is a property of
     the catalog: ``uri``, ``warehouse``, ``s3.*``.
 
@@ -117,21 +124,31 @@ class SourceOptions:
 
     def scan(self, table: Table, what: str | None, row_filter: Any, columns: tuple[str, ...] = ("*",)) -> TableScan:
         """Give the scan of a table, or of its changes."""
-        given = [name for name in _RANGE if name in self.own]
+        given = [name for name in (*_RANGE, *_TIMES) if name in self.own]
         if what != CHANGES and not given:
             return table.scan(row_filter, columns, **self.moment())
+        if what != CHANGES and not set(given).isdisjoint(_TIMES):
+            raise InvalidArgumentError(f"{' and '.join(_TIMES)} are for changelogs: load the table's changes")
         if what != CHANGES and given == ["end-snapshot-id"]:
             raise InvalidArgumentError("end-snapshot-id alone tells of no range: give start-snapshot-id too")
         if set(self.own) - {*_NO_MOMENT, "branch"}:
             raise InvalidArgumentError("choose one snapshot, or a range by start-snapshot-id and end-snapshot-id")
-        start, end = (_number(name, self.own[name]) if name in given else None for name in _RANGE)
+        for pair in zip(_RANGE, _TIMES, strict=True):
+            if set(pair) <= set(given):
+                raise InvalidArgumentError(f"cannot set both {pair[0]} and {pair[1]} for changelogs")
+        branch = self.own.get("branch")
+        start, end, start_ms, end_ms = (
+            _number(name, self.own[name]) if name in given else None for name in (*_RANGE, *_TIMES)
+        )
+        between = snapshots_between(table, branch, start, end, start_ms=start_ms, end_ms=end_ms)
         read = table.incremental_changelog_scan if what == CHANGES else table.incremental_append_scan
+        first, last = between or (None, None)
         return read(
-            row_filter=row_filter,
+            row_filter=AlwaysFalse() if between is None else row_filter,
             selected_fields=columns,
-            from_snapshot_id_exclusive=start,
-            to_snapshot_id_inclusive=end,
-            branch=self.own.get("branch"),
+            from_snapshot_id_exclusive=first,
+            to_snapshot_id_inclusive=last,
+            branch=branch,
         )
 
     @property
