@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::options::EncryptionOptions;
 use super::stream::compress_all;
 use super::stripe::{StreamBytes, VariantStripe};
 use crate::compress::Compressor;
@@ -15,20 +16,9 @@ use crate::error::{Error, Result};
 use crate::mask::Mask;
 use crate::proto::{
     ColumnStatistics, ColumnarStripeStatistics, DataMask, Encryption, EncryptionKey, EncryptionVariant, FileStatistics,
-    Message, Stream, StreamKind, StripeEncryptionVariant,
+    Message, StreamKind, StripeEncryptionVariant,
 };
 use crate::types::TypeDescription;
-
-/// Which columns are encrypted, and how they look without their key.
-#[derive(Debug, Clone)]
-pub struct EncryptionOptions {
-    /// Makes local keys.
-    pub keys: Arc<dyn KeyMaker>,
-    /// Names of master keys, and the columns under each by dotted path; a nested column stands for all below it.
-    pub columns: Vec<(String, Vec<String>)>,
-    /// Masks, and the encrypted columns that each is for; other columns are null without their key.
-    pub masks: Vec<(Mask, Vec<String>)>,
-}
 
 /// One encrypted column, with all below it.
 #[derive(Debug)]
@@ -195,13 +185,6 @@ impl Encryptor {
             key_provider: Some(self.provider.kind()),
         };
         Ok((encryption, out))
-    }
-}
-
-impl StreamBytes {
-    /// As a stripe's footer has it.
-    pub fn message(&self) -> Stream {
-        Stream { kind: Some(self.kind), column: Some(self.column), length: Some(self.bytes.len() as u64) }
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Schema};
 
-use super::column::{ColumnWriter, Context, Plan, can_bloom};
+use super::column::{ColumnWriter, Plan, can_bloom};
 use super::encryption::{EncryptedStripe, Encryptor};
 use super::options::WriterOptions;
 use super::sink::Sink;
-use super::stream::compress_all;
+use super::stream::{Context, compress_all};
 use super::stripe::{StreamBytes, StripeWriter};
 use super::tail::{MAGIC, Origin, Tail};
 use crate::compress::Compressor;

@@ -15,8 +15,7 @@ mod stream;
 mod stripe;
 mod tail;
 
-pub use encryption::EncryptionOptions;
 pub use file::{Writer, WrittenFile, WrittenStripe};
 pub use merge::Merger;
-pub use options::{BloomVersion, LastSecond, WriterOptions};
+pub use options::{BloomVersion, EncryptionOptions, LastSecond, WriterOptions};
 pub use sink::Sink;

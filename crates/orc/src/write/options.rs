@@ -1,7 +1,10 @@
 //! What a writer is asked for.
 
-use super::encryption::EncryptionOptions;
+use std::sync::Arc;
+
+use crate::encrypt::KeyMaker;
 use crate::error::{Error, Result};
+use crate::mask::Mask;
 use crate::proto::{CalendarKind, CompressionKind};
 use crate::rle::Packing;
 use crate::tail::FileVersion;
@@ -31,6 +34,17 @@ pub enum BloomVersion {
     Utf8,
     /// `BLOOM_FILTER` as well, for readers older than ORC 1.4.
     Original,
+}
+
+/// Which columns are encrypted, and how they look without their key.
+#[derive(Debug, Clone)]
+pub struct EncryptionOptions {
+    /// Makes local keys.
+    pub keys: Arc<dyn KeyMaker>,
+    /// Names of master keys, and the columns under each by dotted path; a nested column stands for all below it.
+    pub columns: Vec<(String, Vec<String>)>,
+    /// Masks, and the encrypted columns that each is for; other columns are null without their key.
+    pub masks: Vec<(Mask, Vec<String>)>,
 }
 
 /// Everything that can be asked of a writer.

@@ -9,6 +9,13 @@ use crate::compress::Compressor;
 use crate::error::Result;
 use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 
+/// What the columns of a file share while they are written.
+#[derive(Debug)]
+pub struct Context {
+    /// The codec's context.
+    pub compressor: Compressor,
+}
+
 /// What turns values into bytes, and may keep some of them until a run is whole.
 pub trait Coder: Debug + Send {
     /// How many numbers of a position are the coder's own.

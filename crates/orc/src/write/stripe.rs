@@ -1,10 +1,9 @@
 //! A stripe put together: what each column gives, and the order in which it stands in the file.
 
 use crate::error::Result;
-use crate::proto::{ColumnEncoding, ColumnStatistics, StreamKind};
+use crate::proto::{ColumnEncoding, ColumnStatistics, Stream, StreamKind};
 
-use super::column::Context;
-use super::stream::compress_all;
+use super::stream::{Context, compress_all};
 
 /// A stream as it will stand in the file.
 #[derive(Debug)]
@@ -15,6 +14,13 @@ pub struct StreamBytes {
     pub kind: StreamKind,
     /// Its bytes, compressed.
     pub bytes: Vec<u8>,
+}
+
+impl StreamBytes {
+    /// As a stripe's footer has it.
+    pub fn message(&self) -> Stream {
+        Stream { kind: Some(self.kind), column: Some(self.column), length: Some(self.bytes.len() as u64) }
+    }
 }
 
 /// Collects the streams of a stripe. Every byte of a stripe but its footer passes through here.

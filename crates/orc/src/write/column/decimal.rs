@@ -5,9 +5,9 @@ use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use super::head::encoding;
+use super::head::{Head, encoding};
 use super::number::{Fresh, one_stream};
-use super::{ColumnWriter, Context, Head, Plan, gather, plain, unexpected};
+use super::writer::{ColumnWriter, Plan, gather, plain, unexpected};
 use crate::column::power_of_ten;
 use crate::error::{Error, Result};
 use crate::predicate::{decimal_text, hash_bytes, hash_long};
@@ -15,7 +15,7 @@ use crate::proto::{ColumnStatistics, EncodingKind, StreamKind};
 use crate::rle::{IntWriter, write_varint64, write_varint128, zigzag, zigzag128};
 use crate::types::MAX_SHORT_PRECISION;
 use crate::write::statistics::Decimals;
-use crate::write::stream::{Plain, Stream};
+use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
 /// The values that are there: in 64 bits where the type's digits fit, else in 128.

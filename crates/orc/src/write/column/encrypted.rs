@@ -2,11 +2,12 @@
 
 use arrow_array::ArrayRef;
 
-use super::{ColumnWriter, Context};
+use super::writer::ColumnWriter;
 use crate::error::Result;
 use crate::mask::Mask;
 use crate::proto::ColumnStatistics;
 use crate::types::TypeDescription;
+use crate::write::stream::Context;
 use crate::write::stripe::{StripeWriter, VariantStripe};
 
 /// The root of an encrypted variant.

@@ -2,7 +2,7 @@
 
 use arrow_buffer::NullBuffer;
 
-use super::{Context, Plan};
+use super::writer::Plan;
 use crate::error::Result;
 use crate::predicate::BloomBuilder;
 use crate::proto::{
@@ -12,7 +12,7 @@ use crate::proto::{
 use crate::rle::BooleanWriter;
 use crate::write::options::BloomVersion;
 use crate::write::statistics::{Counted, Summary};
-use crate::write::stream::{Finished, Stream};
+use crate::write::stream::{Context, Finished, Stream};
 use crate::write::stripe::StripeWriter;
 
 /// The PRESENT stream, which is begun at the first null of a stripe.

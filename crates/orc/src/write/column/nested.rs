@@ -8,15 +8,15 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, PrimitiveArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-use super::head::encoding;
+use super::head::{Head, encoding};
 use super::number::Fresh;
-use super::{ColumnWriter, Context, Head, Plan, unexpected};
+use super::writer::{ColumnWriter, Plan, unexpected};
 use crate::error::{Error, Result};
 use crate::proto::{ColumnStatistics, EncodingKind, StreamKind};
 use crate::rle::IntWriter;
 use crate::types::TypeDescription;
 use crate::write::statistics::{Lengths, Nothing};
-use crate::write::stream::Stream;
+use crate::write::stream::{Context, Stream};
 use crate::write::stripe::StripeWriter;
 
 /// The slots of a child whose parent is there.
@@ -39,9 +39,8 @@ pub struct StructColumn {
 }
 
 impl StructColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
-        let children = node.children.iter().map(|child| plan.writer(child)).collect::<Result<_>>()?;
-        Ok(Self { head: Head::new(node.column, Nothing, plan), names: node.names.clone(), children })
+    pub fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Self {
+        Self { head: Head::new(node.column, Nothing, plan), names: node.names.clone(), children }
     }
 }
 
@@ -207,9 +206,8 @@ pub struct ListColumn {
 }
 
 impl ListColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
-        let [child] = node.children.as_slice() else { return Err(Error::invalid("a list of no one element type")) };
-        Ok(Self { own: Repeated::new(node.column, plan), child: plan.writer(child)? })
+    pub fn new(column: u32, plan: &Plan<'_>, child: Box<dyn ColumnWriter>) -> Self {
+        Self { own: Repeated::new(column, plan), child }
     }
 }
 
@@ -254,11 +252,8 @@ pub struct MapColumn {
 }
 
 impl MapColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
-        let [key, value] = node.children.as_slice() else {
-            return Err(Error::invalid("a map of no key and value types"));
-        };
-        Ok(Self { own: Repeated::new(node.column, plan), key: plan.writer(key)?, value: plan.writer(value)? })
+    pub fn new(column: u32, plan: &Plan<'_>, key: Box<dyn ColumnWriter>, value: Box<dyn ColumnWriter>) -> Self {
+        Self { own: Repeated::new(column, plan), key, value }
     }
 }
 

@@ -5,14 +5,14 @@ use arrow_array::types::{Date32Type, Date64Type, Float16Type, Float32Type, Float
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::DataType;
 
-use super::head::encoding;
-use super::{ColumnWriter, Context, Head, Plan, gather, integers, plain, unexpected};
+use super::head::{Head, encoding};
+use super::writer::{ColumnWriter, Plan, gather, integers, plain, unexpected};
 use crate::error::{Error, Result};
 use crate::predicate::hash_long;
 use crate::proto::{ColumnStatistics, EncodingKind, StreamKind};
 use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 use crate::write::statistics::{Days, Doubles, Integers, Trues};
-use crate::write::stream::{Plain, Stream};
+use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
 /// The parts of a writer with one stream that are the same for all of them.

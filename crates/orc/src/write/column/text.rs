@@ -10,17 +10,17 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
 use super::dictionary::Dictionary;
-use super::head::encoding;
+use super::head::{Head, encoding};
 use super::number::Fresh;
 use super::spans::Spans;
-use super::{ColumnWriter, Context, Head, Plan, plain, unexpected};
+use super::writer::{ColumnWriter, Plan, plain, unexpected};
 use crate::error::{Error, Result};
 use crate::predicate::hash_bytes;
 use crate::proto::{ColumnEncoding, ColumnStatistics, StreamKind};
 use crate::rle::IntWriter;
 use crate::types::{Kind, TypeDescription};
 use crate::write::statistics::{ByteCount, Shapes, Summary, Texts};
-use crate::write::stream::{Plain, Stream};
+use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
 /// Values after which a dictionary is judged, where no row group ends before.

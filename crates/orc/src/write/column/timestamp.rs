@@ -10,9 +10,9 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::head::encoding;
+use super::head::{Head, encoding};
 use super::number::Fresh;
-use super::{ColumnWriter, Context, Head, Plan, gather, plain, unexpected};
+use super::writer::{ColumnWriter, Plan, gather, plain, unexpected};
 use crate::column::TIMESTAMP_BASE;
 use crate::error::{Error, Result};
 use crate::predicate::hash_long;
@@ -21,7 +21,7 @@ use crate::rle::{IntWriter, nanos_to_secondary};
 use crate::types::{Kind, TypeDescription};
 use crate::write::options::LastSecond;
 use crate::write::statistics::Instants;
-use crate::write::stream::Stream;
+use crate::write::stream::{Context, Stream};
 use crate::write::stripe::StripeWriter;
 use crate::zone::Zone;
 

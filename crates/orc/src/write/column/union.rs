@@ -7,14 +7,14 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, UnionMode};
 
-use super::head::encoding;
-use super::{ColumnWriter, Context, Head, Plan, unexpected};
+use super::head::{Head, encoding};
+use super::writer::{ColumnWriter, Plan, unexpected};
 use crate::error::{Error, Result};
 use crate::proto::{ColumnStatistics, EncodingKind, StreamKind};
 use crate::rle::ByteWriter;
 use crate::types::TypeDescription;
 use crate::write::statistics::Nothing;
-use crate::write::stream::Stream;
+use crate::write::stream::{Context, Stream};
 use crate::write::stripe::StripeWriter;
 
 /// Tags are one byte.
@@ -29,11 +29,10 @@ pub struct UnionColumn {
 }
 
 impl UnionColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Result<Self> {
+    pub fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Result<Self> {
         if node.children.len() > MAX_VARIANTS {
             return Err(Error::unsupported(format!("a union of {} variants", node.children.len())));
         }
-        let children = node.children.iter().map(|child| plan.writer(child)).collect::<Result<_>>()?;
         Ok(Self { head: Head::new(node.column, Nothing, plan), tags: Stream::new(ByteWriter::default()), children })
     }
 }

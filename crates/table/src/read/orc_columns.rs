@@ -1,0 +1,375 @@
+//! Columns of an ORC file, decoded beside each other by several threads: whole batches come out, in the order of the file.
+//!
+//! Whoever asks for a batch decodes with the others until it is there. All threads work at the same few batches, so what
+//! they hold stays small: decoding whole row groups ahead would write every value to memory and fetch it again.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use icefield_orc::stream::Context;
+use icefield_orc::{Error, ReadOptions, Reader, Result, Source, Step, StripeLoader, StripeReader};
+
+/// Batches of a column that are decoded before the first of them is taken.
+const AHEAD: usize = 3;
+
+/// Stripes under way: one is decoded, of the next the bytes are fetched.
+const STRIPES: usize = 2;
+
+/// Bytes that one request fetches, so that the threads share the reading of a stripe.
+const REQUEST: u64 = 4 << 20;
+
+/// The batches of some stripes of a file.
+#[derive(Debug)]
+pub struct ByColumns<S: Source + Send + Sync + 'static> {
+    team: Arc<Team<S>>,
+    schema: SchemaRef,
+    context: Option<Context>,
+    /// Threads to be started with the first batch.
+    others: usize,
+    ended: bool,
+}
+
+/// What the threads share.
+#[derive(Debug)]
+struct Team<S> {
+    reader: Arc<Reader<S>>,
+    options: Arc<ReadOptions>,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: VecDeque<usize>,
+    /// Under way, in order.
+    stripes: VecDeque<Stripe>,
+    /// The number of the first of them.
+    first: usize,
+    idle: usize,
+    closed: bool,
+}
+
+#[derive(Debug)]
+enum Stripe {
+    /// Its plan is made, or bytes that the plan asked for are fetched.
+    Loading { loader: Option<Box<StripeLoader>>, wanted: Vec<Range<u64>>, fetching: usize },
+    /// Its columns are decoded.
+    Decoding(Vec<Column>),
+}
+
+#[derive(Debug, Default)]
+struct Column {
+    /// Absent while a thread decodes with it, and at the end.
+    reader: Option<Box<StripeReader>>,
+    ended: bool,
+    ready: VecDeque<Result<RecordBatch>>,
+}
+
+/// Something that one thread does without the others.
+enum Job {
+    Plan(usize, Box<StripeLoader>),
+    Fetch(usize, Range<u64>),
+    Decode(usize, usize, Box<StripeReader>),
+}
+
+/// What came of it.
+enum Done {
+    Planned(usize, Result<Planned>),
+    Fetched(usize, u64, Result<Bytes>),
+    Decoded(usize, usize, Box<StripeReader>, Result<Option<RecordBatch>>),
+}
+
+enum Planned {
+    Need(Box<StripeLoader>, Vec<Range<u64>>),
+    Columns(Vec<StripeReader>),
+}
+
+impl<S: Source + Send + Sync + 'static> ByColumns<S> {
+    /// The batches of stripes, read by `threads` threads: that which asks, and others.
+    pub fn new(reader: &Arc<Reader<S>>, options: ReadOptions, stripes: Vec<usize>, threads: usize) -> Result<Self> {
+        let schema = reader.schema(&options)?;
+        let options = Arc::new(ReadOptions { longest: REQUEST, ..options });
+        let state = State {
+            waiting: stripes.into(),
+            stripes: VecDeque::with_capacity(STRIPES),
+            first: 0,
+            idle: 0,
+            closed: false,
+        };
+        let team = Team { reader: Arc::clone(reader), options, state: Mutex::new(state), wake: Condvar::new() };
+        let others = threads.saturating_sub(1);
+        Ok(Self { team: Arc::new(team), schema, context: None, others, ended: false })
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        // Threads that cannot be started are not missed: this one does their work.
+        for _ in 0..std::mem::take(&mut self.others) {
+            let team = Arc::clone(&self.team);
+            let _ = thread::Builder::new().name("icefield-orc".to_owned()).spawn(move || team.work());
+        }
+        let mut context = match self.context.take() {
+            Some(context) => context,
+            None => Context::new(self.team.reader.metadata())?,
+        };
+        let columns = self.team.next_columns(&mut context);
+        self.context = Some(context);
+        let Some(parts) = columns? else { return Ok(None) };
+        let rows = parts.first().map_or(0, RecordBatch::num_rows);
+        let columns = parts.iter().flat_map(|part| part.columns().iter().cloned()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?))
+    }
+}
+
+impl<S: Source + Send + Sync + 'static> Iterator for ByColumns<S> {
+    type Item = Result<RecordBatch>;
+
+    /// The next batch; after an error there is none.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.step().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.ended = true;
+            self.team.close();
+        }
+        next
+    }
+}
+
+impl<S: Source + Send + Sync + 'static> Drop for ByColumns<S> {
+    fn drop(&mut self) {
+        self.team.close();
+    }
+}
+
+impl<S: Source + Send + Sync + 'static> Team<S> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the other threads, each after what it is at.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.waiting.clear();
+        state.stripes.clear();
+        self.wake.notify_all();
+    }
+
+    /// Waits until something has changed.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.idle += 1;
+        let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state
+    }
+
+    /// What another thread does, to the end.
+    fn work(&self) {
+        let Ok(mut context) = Context::new(self.reader.metadata()) else { return };
+        let mut state = self.lock();
+        while !state.closed {
+            state = match self.job(&mut state) {
+                Some(job) => self.run(job, state, &mut context),
+                None => self.wait(state),
+            };
+        }
+    }
+
+    /// The columns of the next batch, for whose lack this thread works as well.
+    fn next_columns(&self, context: &mut Context) -> Result<Option<Vec<RecordBatch>>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(parts) = state.take()? {
+                self.tell(&state);
+                return Ok(Some(parts));
+            }
+            if state.stripes.is_empty() && state.waiting.is_empty() {
+                return Ok(None);
+            }
+            state = match self.job(&mut state) {
+                Some(job) => self.run(job, state, context),
+                None => self.wait(state),
+            };
+        }
+    }
+
+    fn tell(&self, state: &State) {
+        if state.idle > 0 {
+            self.wake.notify_all();
+        }
+    }
+
+    fn run<'a>(&'a self, job: Job, state: MutexGuard<'a, State>, context: &mut Context) -> MutexGuard<'a, State> {
+        drop(state);
+        let done = self.perform(job, context);
+        let mut state = self.lock();
+        state.put(done);
+        self.tell(&state);
+        state
+    }
+
+    fn perform(&self, job: Job, context: &mut Context) -> Done {
+        match job {
+            Job::Plan(stripe, mut loader) => {
+                let planned = guarded(|| match loader.advance()? {
+                    Step::Need(ranges) => Ok(Err(ranges)),
+                    Step::Done(reader) => Ok(Ok(reader.by_column())),
+                });
+                Done::Planned(
+                    stripe,
+                    planned.map(|planned| match planned {
+                        Err(ranges) => Planned::Need(loader, ranges),
+                        Ok(columns) => Planned::Columns(columns),
+                    }),
+                )
+            }
+            Job::Fetch(stripe, range) => {
+                Done::Fetched(stripe, range.start, guarded(|| self.reader.source().read_range(range)))
+            }
+            Job::Decode(stripe, column, mut reader) => {
+                let batch = guarded(|| reader.next_batch_with(context));
+                Done::Decoded(stripe, column, reader, batch)
+            }
+        }
+    }
+
+    /// The next thing to do, if there is one: bytes first, since they may take long to come, then the column that lies
+    /// the furthest behind.
+    fn job(&self, state: &mut State) -> Option<Job> {
+        let first = state.first;
+        for (number, stripe) in state.stripes.iter_mut().enumerate() {
+            let Stripe::Loading { loader, wanted, fetching } = stripe else { continue };
+            if let Some(range) = wanted.pop() {
+                *fetching += 1;
+                return Some(Job::Fetch(first + number, range));
+            }
+            if *fetching == 0
+                && let Some(loader) = loader.take()
+            {
+                return Some(Job::Plan(first + number, loader));
+            }
+        }
+        if state.stripes.len() < STRIPES
+            && let Some(stripe) = state.waiting.pop_front()
+        {
+            let loader = StripeLoader::new(Arc::clone(self.reader.metadata()), Arc::clone(&self.options), stripe);
+            let (stripe, job) = match loader {
+                Err(error) => (Stripe::failed(error), None),
+                Ok(loader) => (Stripe::default(), Some(Job::Plan(first + state.stripes.len(), Box::new(loader)))),
+            };
+            state.stripes.push_back(stripe);
+            if job.is_some() {
+                return job;
+            }
+        }
+        for (number, stripe) in state.stripes.iter_mut().enumerate() {
+            let Stripe::Decoding(columns) = stripe else { continue };
+            let open = columns.iter().enumerate().filter(|(_, column)| column.reader.is_some());
+            let behind = open.min_by_key(|(_, column)| column.ready.len()).map(|(index, _)| index);
+            if let Some(index) = behind
+                && let Some(column) = columns.get_mut(index)
+                && column.ready.len() < AHEAD
+                && let Some(reader) = column.reader.take()
+            {
+                return Some(Job::Decode(first + number, index, reader));
+            }
+        }
+        None
+    }
+}
+
+impl State {
+    /// The columns of the next batch, if all are there; an error of any of them.
+    fn take(&mut self) -> Result<Option<Vec<RecordBatch>>> {
+        while let Some(Stripe::Decoding(columns)) = self.stripes.front_mut() {
+            if columns.iter().all(Column::is_finished) {
+                self.stripes.pop_front();
+                self.first += 1;
+                continue;
+            }
+            if columns.iter().all(|column| !column.ready.is_empty()) {
+                return columns
+                    .iter_mut()
+                    .filter_map(|column| column.ready.pop_front())
+                    .collect::<Result<_>>()
+                    .map(Some);
+            }
+            let unequal = columns.iter().all(|column| column.ended || !column.ready.is_empty());
+            return if unequal { Err(Error::Invalid("columns of unequal length".to_owned())) } else { Ok(None) };
+        }
+        Ok(None)
+    }
+
+    fn put(&mut self, done: Done) {
+        let (Done::Planned(number, _) | Done::Fetched(number, ..) | Done::Decoded(number, ..)) = &done;
+        // After the end nobody waits for it.
+        let Some(stripe) = number.checked_sub(self.first).and_then(|place| self.stripes.get_mut(place)) else { return };
+        match (stripe, done) {
+            (stripe, Done::Planned(_, planned)) => *stripe = planned.map_or_else(Stripe::failed, Stripe::planned),
+            (Stripe::Loading { loader, fetching, .. }, Done::Fetched(_, start, Ok(bytes))) => {
+                *fetching -= 1;
+                if let Some(loader) = loader {
+                    loader.fetched.insert(start, bytes);
+                }
+            }
+            (stripe, Done::Fetched(_, _, Err(error))) => *stripe = Stripe::failed(error),
+            (Stripe::Decoding(columns), Done::Decoded(_, column, reader, batch)) => {
+                if let Some(column) = columns.get_mut(column) {
+                    column.ended = !matches!(batch, Ok(Some(_)));
+                    column.reader = (!column.ended).then_some(reader);
+                    column.ready.extend(batch.transpose());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Default for Stripe {
+    /// One whose plan has just begun.
+    fn default() -> Self {
+        Self::Loading { loader: None, wanted: Vec::new(), fetching: 0 }
+    }
+}
+
+impl Stripe {
+    fn failed(error: Error) -> Self {
+        Self::Decoding(vec![Column { ended: true, ready: VecDeque::from([Err(error)]), ..Column::default() }])
+    }
+
+    fn planned(planned: Planned) -> Self {
+        match planned {
+            Planned::Need(loader, wanted) => Self::Loading { loader: Some(loader), wanted, fetching: 0 },
+            Planned::Columns(readers) => {
+                let column = |reader| Column { reader: Some(Box::new(reader)), ..Column::default() };
+                Self::Decoding(readers.into_iter().map(column).collect())
+            }
+        }
+    }
+}
+
+impl Column {
+    fn is_finished(&self) -> bool {
+        self.ended && self.ready.is_empty()
+    }
+}
+
+/// A panic of one thread is an error of the stream: the one that asks must not wait for ever.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let caught = std::panic::catch_unwind(AssertUnwindSafe(work));
+    caught.unwrap_or_else(|_| Err(Error::Io("a reading thread failed".to_owned())))
+}

@@ -1,0 +1,257 @@
+//! ORC data files as they are read: by several threads, at some rows only, with row positions.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_schema::{DataType, Field as ArrowField};
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
+use icefield_format::expr::Expr;
+use icefield_format::types::{Field, PrimitiveType, Schema};
+use icefield_orc::{Projection, ReadOptions, Reader, Source, Writer, WriterOptions};
+use icefield_table::read::orc::{OrcFile, OrcRequest};
+use icefield_table::read::orc_ahead::ReadAhead;
+use icefield_table::read::task::{FilePart, ReadTask, Wanted};
+use icefield_table::storage::{Existing, Storage};
+
+const ROWS: i64 = 100_000;
+
+/// Ten columns: numbers of several sizes, texts with nulls, a struct.
+fn table() -> RecordBatch {
+    let number = |factor: i64| Arc::new((0..ROWS).map(|row| row * factor % 10_007).collect::<Int64Array>()) as ArrayRef;
+    let text = |every: i64| {
+        let value = |row: i64| (row % 7 != 0).then(|| format!("text {}", row / every));
+        Arc::new((0..ROWS).map(value).collect::<StringArray>()) as ArrayRef
+    };
+    let pair = StructArray::from(vec![
+        (Arc::new(ArrowField::new("a", DataType::Int64, true)), number(11)),
+        (Arc::new(ArrowField::new("b", DataType::Utf8, true)), text(1)),
+    ]);
+    let mut columns: Vec<(String, ArrayRef)> = vec![("id".to_owned(), Arc::new((0..ROWS).collect::<Int64Array>()))];
+    columns.extend((1..6).map(|at| (format!("n{at}"), number(at * 37))));
+    columns.extend((0..3).map(|at| (format!("t{at}"), text(10_i64.pow(at)))));
+    columns.push(("st".to_owned(), Arc::new(pair)));
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap()
+}
+
+/// The table as a file of several stripes.
+fn file(stripe_rows: u64) -> Bytes {
+    let options = WriterOptions { stripe_rows: Some(stripe_rows), row_index_stride: 1000, ..WriterOptions::default() };
+    let mut writer = Writer::try_new(Vec::new(), &table().schema(), options).unwrap();
+    writer.write(&table()).unwrap();
+    writer.finish().unwrap().0.into()
+}
+
+fn ahead<S: Source + Send + Sync + 'static>(source: S, options: ReadOptions, threads: usize) -> ReadAhead<S> {
+    let reader = Arc::new(Reader::open(source).unwrap());
+    ReadAhead::new(&reader, &"file".into(), options, |_| true, threads).unwrap()
+}
+
+/// Many columns are shared by column, few by row group: either way the rows come in their order.
+#[test]
+fn threads_give_the_rows_in_order() {
+    let table = table();
+    for stripe_rows in [30_000, 1 << 40] {
+        let bytes = file(stripe_rows);
+        let schema = Reader::open(bytes.clone()).unwrap().metadata().schema.clone();
+        for threads in [1, 2, 3, 5, 16] {
+            for names in [None, Some(vec!["id", "t0", "n3", "st", "n1"]), Some(vec!["t1"]), Some(vec![])] {
+                let projection = match &names {
+                    None => Projection::All,
+                    Some(names) => Projection::names(&schema, names).unwrap(),
+                };
+                let options = ReadOptions { projection, batch_size: 7001, ..ReadOptions::default() };
+                let read = ahead(bytes.clone(), options, threads);
+                let read_schema = read.schema().clone();
+                let batches: Vec<RecordBatch> = read.map(Result::unwrap).collect();
+                assert!(batches.iter().all(|batch| batch.num_rows() <= 7001));
+                let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+                assert_eq!(rows, table.num_rows());
+                if read_schema.fields().is_empty() {
+                    continue;
+                }
+                let got = concat_batches(&read_schema, &batches).unwrap();
+                for (field, column) in read_schema.fields().iter().zip(got.columns()) {
+                    let written = table.column_by_name(field.name()).unwrap();
+                    assert_eq!(column.as_ref(), written.as_ref(), "{} by {threads} threads", field.name());
+                }
+            }
+        }
+    }
+}
+
+/// A file of which some ranges cannot be read.
+#[derive(Debug)]
+struct Broken {
+    bytes: Bytes,
+    bad: Range<u64>,
+    panics: bool,
+}
+
+impl Source for Broken {
+    fn length(&self) -> icefield_orc::Result<u64> {
+        self.bytes.length()
+    }
+
+    fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
+        if range.start < self.bad.end && self.bad.start < range.end {
+            assert!(!self.panics, "a store that panics");
+            return Err(icefield_orc::Error::Io("the store is gone".to_owned()));
+        }
+        self.bytes.read_range(range)
+    }
+}
+
+#[test]
+fn what_fails_ends_the_stream_after_the_rows_before_it() {
+    let bytes = file(20_000);
+    let third = Reader::open(bytes.clone()).unwrap().metadata().footer.stripes[2].clone();
+    let bad = third.offset.unwrap() + third.index_length.unwrap() + 100;
+    for panics in [false, true] {
+        let source = Broken { bytes: bytes.clone(), bad: bad..bad + 1, panics };
+        let mut read = ahead(source, ReadOptions::default(), 2);
+        let mut rows = 0;
+        let error = loop {
+            match read.next() {
+                Some(Ok(batch)) => rows += batch.num_rows(),
+                Some(Err(error)) => break error.to_string(),
+                None => panic!("no error"),
+            }
+        };
+        let said = if panics { "a reading thread failed" } else { "the store is gone" };
+        assert!(error.contains(said) && error.contains("file"), "{error}");
+        assert_eq!(rows, 40_000);
+        assert!(read.next().is_none());
+    }
+}
+
+/// Its bytes, and whether anyone may still ask for them.
+#[derive(Debug)]
+struct Watched(Bytes, #[expect(dead_code, reason = "it is there to be dropped")] Arc<AtomicBool>);
+
+impl Source for Watched {
+    fn length(&self) -> icefield_orc::Result<u64> {
+        self.0.length()
+    }
+
+    fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
+        self.0.read_range(range)
+    }
+}
+
+#[test]
+fn threads_end_when_nobody_reads_on() {
+    let bytes = file(10_000);
+    for batches in [0, 1, 5] {
+        let alive = Arc::new(AtomicBool::new(true));
+        let watch: Weak<AtomicBool> = Arc::downgrade(&alive);
+        let mut read = ahead(Watched(bytes.clone(), alive), ReadOptions::default(), 4);
+        (0..batches).for_each(|_| drop(read.next().unwrap().unwrap()));
+        drop(read);
+        while let Some(alive) = watch.upgrade() {
+            assert!(alive.load(Ordering::Relaxed));
+            drop(alive);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn stored(name: &str) -> (Storage, String, u64) {
+    let (storage, path, bytes) = (Storage::default(), format!("memory://read-orc/{name}.orc"), file(30_000));
+    let size = bytes.len() as u64;
+    storage.put(&path, bytes.to_vec(), Existing::Replace).unwrap();
+    (storage, path, size)
+}
+
+/// Rows between those that a delete vector names, with their numbers; in one stripe and over the borders of others.
+#[test]
+fn rows_are_selected_by_position() {
+    let (storage, path, size) = stored("selected");
+    let all = table();
+    let one = |range: Range<u64>| std::iter::once(range).collect();
+    let selections: [Vec<Range<u64>>; 5] = [
+        vec![],
+        one(0..1),
+        vec![5..6, 7..900, 999..1001, 29_999..30_001, 99_999..100_000],
+        one(40_000..200_000),
+        (0..ROWS as u64).filter(|row| row % 3 != 0).map(|row| row..row + 1).collect(),
+    ];
+    for rows in selections {
+        for threads in [1, 2, 4] {
+            let file = OrcFile::open(&storage, &path, size).unwrap();
+            let positions = file.fields().iter().map(|field| leaves_of(field.data_type())).sum();
+            let request = OrcRequest {
+                leaves: vec![0, 6, positions],
+                rows: Some(rows.clone()),
+                range: (0, size),
+                batch_rows: 1024,
+                predicate: None,
+                filter: None,
+                threads,
+            };
+            let batches: Vec<RecordBatch> = file.batches(request).unwrap().map(Result::unwrap).collect();
+            let wanted: Vec<i64> =
+                rows.iter().flat_map(|range| range.start as i64..(range.end as i64).min(ROWS)).collect();
+            let column = |at: usize| {
+                batches.iter().flat_map(move |batch| batch.column(at).as_primitive::<Int64Type>().values().to_vec())
+            };
+            assert!(column(0).eq(wanted.iter().copied()), "{threads} threads");
+            assert!(column(2).eq(wanted.iter().copied()), "{threads} threads");
+            let texts = batches.iter().flat_map(|batch| batch.column(1).as_string::<i32>().iter().collect::<Vec<_>>());
+            let written = all.column(6).as_string::<i32>();
+            assert!(texts.eq(wanted.iter().map(|row| written.iter().nth(*row as usize).unwrap())));
+        }
+    }
+}
+
+fn leaves_of(ty: &DataType) -> usize {
+    match ty {
+        DataType::Struct(fields) => fields.iter().map(|field| leaves_of(field.data_type())).sum(),
+        _ => 1,
+    }
+}
+
+/// `_pos` is the number in the file, whatever parts of it are skipped.
+#[test]
+fn positions_are_a_metadata_column() {
+    let (storage, path, size) = stored("positions");
+    let id = Field::optional(1, "id", PrimitiveType::Long);
+    let position = Field::required(i32::MAX - 2, "_pos", PrimitiveType::Long);
+    let schema = Arc::new(Schema::new(0, vec![id.clone(), position.clone()]).unwrap());
+    let wanted = |fields: Vec<Field>| {
+        Arc::new(Wanted {
+            schema: schema.clone(),
+            projection: Arc::new(Schema::new(0, fields).unwrap()),
+            name_mapping: None,
+        })
+    };
+    for fields in [vec![position.clone(), id.clone()], vec![position.clone()]] {
+        for filter in ["id >= 69990 and id < 70010", "true"] {
+            let residual = Expr::parse(filter).unwrap().bind(&schema, true).unwrap();
+            let part = FilePart {
+                path: path.clone(),
+                format: "orc".to_owned(),
+                size,
+                start: 0,
+                length: size,
+                record_count: ROWS,
+                identity: Vec::new(),
+                residual,
+                deletes: 0,
+            };
+            let task = ReadTask { wanted: wanted(fields.clone()), parts: vec![part] };
+            let batches: Vec<_> = task.batches(&storage, None).unwrap().map(Result::unwrap).collect();
+            let positions =
+                batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
+            let expected = if filter == "true" { 0..ROWS } else { 69_990..70_010 };
+            assert!(positions.eq(expected), "{filter}");
+        }
+    }
+}
