@@ -7,7 +7,7 @@ use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_table::commit::{self, SnapshotOptions};
 use icefield_table::write::conform::Matching;
-use icefield_table::write::{Distribution, TableWriter, WritePlan};
+use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WritePlan};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -35,7 +35,7 @@ pub struct PyWritePlan(WritePlan);
 pub struct PyTaskWriter {
     plan: WritePlan,
     /// None when it is closed.
-    writer: Mutex<Option<TableWriter>>,
+    writer: Mutex<Option<BackgroundWriter>>,
 }
 
 #[pymethods]
@@ -124,17 +124,19 @@ impl PyTaskWriter {
             config.distribution = Distribution::Clustered;
         }
         let schema: Arc<ArrowSchema> = schema.0;
-        Ok(Self { writer: Mutex::new(Some(TableWriter::new(config, &schema)?)), plan })
+        let writer = BackgroundWriter::new(TableWriter::new(config, &schema)?)?;
+        Ok(Self { writer: Mutex::new(Some(writer)), plan })
     }
 
-    /// Write rows. After an error nothing more can be written: call `abort`.
+    /// Take rows, to be written while the next ones come; so an error may be that of rows taken before. After an error
+    /// nothing more can be written: call `abort`.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
         Ok(detached(py, || {
-            let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let writer = guard.as_mut().ok_or_else(closed)?;
+            let guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let writer = guard.as_ref().ok_or_else(closed)?;
             for batch in rows.0 {
                 writer.write(
-                    &batch.map_err(|error| icefield_table::Error::invalid(format!("the rows given: {error}")))?,
+                    batch.map_err(|error| icefield_table::Error::invalid(format!("the rows given: {error}")))?,
                 )?;
             }
             Ok::<_, icefield_table::Error>(())
@@ -164,7 +166,7 @@ impl PyTaskWriter {
 }
 
 impl PyTaskWriter {
-    fn take(&self) -> Option<TableWriter> {
+    fn take(&self) -> Option<BackgroundWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

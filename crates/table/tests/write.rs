@@ -20,7 +20,7 @@ use icefield_format::value::Value;
 use icefield_table::Error;
 use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
-use icefield_table::write::{Distribution, TableWriter, WriterConfig, wire};
+use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WriterConfig, wire};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 const ROOT: &str = "memory://write";
@@ -281,4 +281,52 @@ fn descriptions_of_files_travel_as_bytes() {
     assert_eq!(wire::from_bytes(&bytes, &schema(), &partition).unwrap(), files);
     let cut = wire::from_bytes(&bytes[..bytes.len() - 9], &schema(), &partition);
     assert!(matches!(cut, Err(Error::Format(_))), "{cut:?}");
+}
+
+#[test]
+fn a_thread_of_its_own_writes_the_same() {
+    for (name, spec) in [("beside", spec(&[])), ("beside-by-day", spec(&[(3, Transform::Identity)]))] {
+        // More than may wait: whoever writes has to.
+        let batches: Vec<RecordBatch> = (0..24).map(|n| batch(n * 40_000, 40_000)).collect();
+        let alone = write(config(name, spec.clone()), &batches);
+        let writer = TableWriter::new(config(name, spec), &batches[0].schema()).unwrap();
+        let writer = BackgroundWriter::new(writer).unwrap();
+        batches.into_iter().for_each(|batch| writer.write(batch).unwrap());
+        let beside = writer.finish().unwrap();
+        assert_eq!(beside.len(), alone.len());
+        for (one, other) in beside.iter().zip(&alone) {
+            assert_eq!(read(one), read(other));
+            assert_eq!((&one.partition, &one.lower_bounds), (&other.partition, &other.lower_bounds));
+        }
+    }
+}
+
+#[test]
+fn errors_of_a_thread_of_its_own_are_told_by_a_later_call() {
+    let null = Arc::new((0..9).map(|id| (id != 7).then_some(id)).collect::<Int64Array>()) as ArrayRef;
+    let bad = RecordBatch::try_from_iter_with_nullable([("id", null, true)]).unwrap();
+    let good = bad.slice(0, 5);
+    let start = || {
+        let config = config("beside-bad", spec(&[]));
+        BackgroundWriter::new(TableWriter::new(config, &bad.schema()).unwrap()).unwrap()
+    };
+    let is_of_the_row = |error: Error| assert!(error.to_string().contains("row 7 of the data is null"), "{error}");
+
+    let writer = start();
+    writer.write(good.clone()).unwrap();
+    writer.write(bad.clone()).unwrap();
+    is_of_the_row(writer.finish().unwrap_err());
+
+    let writer = start();
+    writer.write(bad.clone()).unwrap();
+    let error = std::iter::repeat_with(|| writer.write(good.clone())).find_map(Result::err).unwrap();
+    is_of_the_row(error);
+    assert!(writer.write(good.clone()).is_err());
+    writer.abort();
+
+    let given_up = start();
+    (0..100).for_each(|_| given_up.write(good.clone()).unwrap());
+    given_up.abort();
+    drop(start());
+    assert!(Storage::default().list(&format!("{ROOT}/beside-bad")).unwrap().is_empty());
 }

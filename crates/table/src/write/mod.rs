@@ -1,9 +1,11 @@
 //! Arrow batches to data files with their metrics ("Data Files", "Appendix A", "Sorting").
 //!
-//! [`TableWriter`] is the way in. [`conform`] brings the data to the table's schema, [`route`] finds the partition of each
-//! row, [`sort`] sorts, [`layout`] starts a [`file`] by format ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of
+//! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`conform`] brings the data to the
+//! table's schema, [`route`] finds the partition of each row, [`sort`] sorts, [`layout`] starts a [`file`] by format
+//! ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of
 //! the file.
 
+mod background;
 mod cast;
 mod column;
 pub mod conform;
@@ -22,6 +24,7 @@ pub mod sort;
 pub mod wire;
 mod writer;
 
+pub use background::BackgroundWriter;
 pub use conform::Matching;
 pub use options::WriteOptions;
 pub use plan::WritePlan;

@@ -303,7 +303,7 @@ fn taken(chunk: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
 }
 
 /// Bytes that a batch holds, without what else its buffers hold.
-fn bytes_of(batch: &RecordBatch) -> usize {
+pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
     let column = |array: &arrow_array::ArrayRef| {
         array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
     };

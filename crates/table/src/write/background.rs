@@ -1,0 +1,155 @@
+//! A writer on a thread of its own, so that the next rows are received while the last ones are encoded.
+//!
+//! A task of Spark waits for its rows half of its time, and Spark for the task the other half, unless somebody takes rows
+//! while somebody else encodes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use arrow_array::RecordBatch;
+use icefield_format::manifest::DataFile;
+
+use super::writer::{TableWriter, bytes_of};
+use crate::error::{Error, Result};
+
+/// Bytes of rows that may wait for the encoder; a batch that is larger waits alone.
+const WAITING_BYTES: usize = 32 << 20;
+
+/// A [`TableWriter`] on a thread of its own. Errors of it are told by the next call.
+#[derive(Debug)]
+pub struct BackgroundWriter {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Option<TableWriter>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    batches: VecDeque<(usize, RecordBatch)>,
+    bytes: usize,
+    /// No more batches come.
+    ended: bool,
+    /// Nobody wants what was written.
+    given_up: bool,
+    /// Why the encoder has stopped.
+    failure: Option<Error>,
+    /// The encoder has stopped, for whatever reason.
+    stopped: bool,
+}
+
+impl BackgroundWriter {
+    /// Starts the thread of a writer.
+    pub fn new(writer: TableWriter) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let encoder = Encoder(shared.clone());
+        let thread = std::thread::Builder::new().name("icefield-encode".into()).spawn(move || encoder.run(writer));
+        let thread = thread.map_err(|error| Error::Internal(format!("cannot start a thread: {error}")))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Hands a batch over, and waits while too much is waiting. After an error only [`BackgroundWriter::abort`] is left.
+    pub fn write(&self, batch: RecordBatch) -> Result<()> {
+        let bytes = bytes_of(&batch);
+        let full = |queue: &mut Queue| !queue.stopped && queue.bytes > 0 && queue.bytes + bytes > WAITING_BYTES;
+        let queue = self.shared.lock();
+        let mut queue = self.shared.changed.wait_while(queue, full).unwrap_or_else(PoisonError::into_inner);
+        if queue.stopped {
+            return Err(queue.failure.take().unwrap_or_else(|| Error::Internal("the encoder has stopped".into())));
+        }
+        queue.bytes += bytes;
+        queue.batches.push_back((bytes, batch));
+        drop(queue);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits for all rows to be written, closes all files and tells what was written; after an error nothing is left.
+    pub fn finish(mut self) -> Result<Vec<DataFile>> {
+        self.shared.lock().ended = true;
+        let writer = self.join()?;
+        match (self.shared.lock().failure.take(), writer) {
+            (None, Some(writer)) => writer.finish(),
+            (failure, writer) => {
+                if let Some(writer) = writer {
+                    writer.abort();
+                }
+                Err(failure.unwrap_or_else(|| Error::Internal("the encoder has stopped".into())))
+            }
+        }
+    }
+
+    /// Gives up: every file of this writer is deleted, as far as the store lets us.
+    pub fn abort(mut self) {
+        self.shared.lock().given_up = true;
+        if let Ok(Some(writer)) = self.join() {
+            writer.abort();
+        }
+    }
+
+    fn join(&mut self) -> Result<Option<TableWriter>> {
+        self.shared.changed.notify_all();
+        let Some(thread) = self.thread.take() else { return Ok(None) };
+        thread.join().map_err(|_| Error::Internal("the encoder panicked".into()))
+    }
+}
+
+impl Drop for BackgroundWriter {
+    /// The thread ends by itself: whoever drops this may hold what the thread needs to free its rows.
+    fn drop(&mut self) {
+        self.shared.lock().given_up = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next batch; none when there are no more.
+    fn next(&self) -> Option<RecordBatch> {
+        let idle = |queue: &mut Queue| queue.batches.is_empty() && !queue.ended && !queue.given_up;
+        let mut queue = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        if queue.given_up {
+            return None;
+        }
+        let (bytes, batch) = queue.batches.pop_front()?;
+        queue.bytes -= bytes;
+        drop(queue);
+        self.changed.notify_all();
+        Some(batch)
+    }
+}
+
+/// The side of the thread. Its end is always told, so that nobody waits for it in vain.
+struct Encoder(Arc<Shared>);
+
+impl Encoder {
+    fn run(self, mut writer: TableWriter) -> Option<TableWriter> {
+        while let Some(batch) = self.0.next() {
+            if let Err(error) = writer.write(&batch) {
+                self.0.lock().failure = Some(error);
+                break;
+            }
+        }
+        Some(writer)
+    }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock();
+        queue.stopped = true;
+        // Rows may hold what is freed by others: not under the lock.
+        let waiting = std::mem::take(&mut queue.batches);
+        drop(queue);
+        drop(waiting);
+        self.0.changed.notify_all();
+    }
+}
