@@ -2,8 +2,7 @@
 //!
 //! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`conform`] brings the data to the
 //! table's schema, [`route`] finds the partition of each row, [`sort`] sorts, [`layout`] starts a [`file`] by format
-//! ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of
-//! the file.
+//! ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of the file.
 
 mod background;
 mod cast;
