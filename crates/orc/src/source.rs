@@ -104,20 +104,23 @@ impl Fetched {
         })
     }
 
-    /// Those of `wanted` that are not there, joined where less than `gap` bytes lie between them.
-    pub fn missing(&self, wanted: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
+    /// Those of `wanted` that are not there, joined where less than `gap` bytes lie between them, to `longest` at the most.
+    pub fn missing(&self, wanted: &[Range<u64>], gap: u64, longest: u64) -> Vec<Range<u64>> {
         let mut lacking: Vec<_> = wanted.iter().filter(|range| self.get(range).is_none()).cloned().collect();
         lacking.sort_by_key(|range| range.start);
-        coalesce(lacking, gap)
+        coalesce(lacking, gap, longest)
     }
 }
 
-/// Joins sorted ranges that overlap or lie less than `gap` apart.
-pub(crate) fn coalesce(ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
+/// Joins sorted ranges that overlap or lie less than `gap` apart, those apart to `longest` bytes at the most.
+pub(crate) fn coalesce(ranges: Vec<Range<u64>>, gap: u64, longest: u64) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match joined.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(gap) => last.end = last.end.max(range.end),
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            Some(last) if range.start - last.end <= gap && range.end.saturating_sub(last.start) <= longest => {
+                last.end = range.end;
+            }
             _ => joined.push(range),
         }
     }

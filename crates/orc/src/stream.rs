@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::compress::{ChunkHeader, Decompressor, HEADER, Inflated, chunk_too_large, first_room};
 use crate::error::{Error, Result};
 use crate::proto::StreamKind;
+use crate::tail::FileMetadata;
 
 /// What all streams of a stripe share while they are read.
 #[derive(Debug)]
@@ -18,6 +19,17 @@ pub struct Context {
     pub batch_values: usize,
     /// Most bytes of a dictionary.
     pub dictionary_bytes: usize,
+}
+
+impl Context {
+    /// For the stripes of a file.
+    pub fn new(file: &FileMetadata) -> Result<Self> {
+        Ok(Self {
+            decompressor: Decompressor::new(file.compression)?,
+            batch_values: file.limits.batch_values,
+            dictionary_bytes: file.limits.dictionary_bytes,
+        })
+    }
 }
 
 /// A fetched part of a stream.

@@ -13,7 +13,7 @@ use icefield_orc::{
     ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
     Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit, inspect,
 };
-use icefield_table::read::orc_ahead::read_ahead;
+use icefield_table::read::orc_ahead::ReadAhead;
 use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;
@@ -25,7 +25,6 @@ use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::expressions::ExpressionInput;
-use crate::scan::Reader;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
@@ -277,6 +276,23 @@ impl RecordBatchReader for Batches {
     }
 }
 
+/// The batches of a file, read by several threads.
+struct ManyThreads(ReadAhead<OrcSource>);
+
+impl Iterator for ManyThreads {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for ManyThreads {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.0.schema())
+    }
+}
+
 /// A batch as the struct array that Arrow's interface for one batch is.
 fn as_array(batch: RecordBatch) -> ArrowArray {
     let schema = batch.schema();
@@ -468,7 +484,7 @@ impl PyOrcFile {
         detached(py, || {
             let options = Arc::new(self.0.options(columns, predicate)?);
             let read = || {
-                let batches = self.0.read_piece(&Piece { stripe, rows: None }, &options)?;
+                let batches = self.0.read_piece(&Piece::of_stripe(stripe), &options)?;
                 let schema = self.0.reader.schema(&options)?;
                 match <[RecordBatch; 1]>::try_from(batches) {
                     Ok([only]) => Ok(only),
@@ -509,8 +525,8 @@ impl PyOrcFile {
             let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
             if threads > 1 {
                 let name = self.0.name.as_deref().unwrap_or("(memory)").into();
-                let stream = read_ahead(&self.0.reader, &name, options, |_| true, threads)?;
-                return Ok(ArrowStream::new(Box::new(Reader(stream))));
+                let stream = ReadAhead::new(&self.0.reader, &name, options, |_| true, threads)?;
+                return Ok(ArrowStream::new(Box::new(ManyThreads(stream))));
             }
             let batches = Batches::open(&self.0, options).map_err(|error| self.0.named(error))?;
             Ok(ArrowStream::new(Box::new(batches)))

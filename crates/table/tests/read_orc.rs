@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
@@ -254,4 +254,46 @@ fn positions_are_a_metadata_column() {
             assert!(positions.eq(expected), "{filter}");
         }
     }
+}
+
+/// Notes what is asked of it.
+#[derive(Debug)]
+struct Noting(Bytes, Mutex<Vec<Range<u64>>>);
+
+impl Source for Noting {
+    fn length(&self) -> icefield_orc::Result<u64> {
+        self.0.length()
+    }
+
+    fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
+        self.1.lock().unwrap().push(range.clone());
+        self.0.read_range(range)
+    }
+}
+
+#[test]
+fn the_pieces_of_a_stripe_read_its_indexes_once() {
+    let reader = Reader::open(Noting(file(50_000), Mutex::default())).unwrap();
+    let stripes = reader.metadata().footer.stripes.clone();
+    let indexes = |stripe: usize| {
+        let (start, length) = (stripes[stripe].offset.unwrap(), stripes[stripe].index_length.unwrap());
+        let asked = reader.source().1.lock().unwrap();
+        asked.iter().filter(|range| range.start < start + length && start < range.end).count()
+    };
+    let options = Arc::new(ReadOptions::default());
+    let pieces = reader.pieces(&options, 20).unwrap();
+    assert_eq!(pieces.len(), 20);
+    let drain = |options: &Arc<ReadOptions>, piece| {
+        let mut part = reader.piece(piece, options).unwrap();
+        std::iter::from_fn(|| part.next_batch().unwrap()).collect::<Vec<RecordBatch>>()
+    };
+    let batches: Vec<_> = pieces.iter().flat_map(|piece| drain(&options, piece)).collect();
+    assert_eq!(concat_batches(&batches[0].schema(), &batches).unwrap().columns(), table().columns());
+    let once = [indexes(0), indexes(1)];
+    assert!(once.iter().all(|count| (1..=2).contains(count)), "{once:?}");
+    // Other options ask for themselves.
+    let projection = Projection::names(&reader.metadata().schema, ["t2"]).unwrap();
+    let other = Arc::new(ReadOptions { projection, ..ReadOptions::default() });
+    let batches: Vec<_> = pieces.iter().flat_map(|piece| drain(&other, piece)).collect();
+    assert_eq!(concat_batches(&batches[0].schema(), &batches).unwrap().column(0), table().column(8));
 }

@@ -46,6 +46,13 @@ enumerations! {
     }
 }
 
+impl StreamKind {
+    /// Whether values are read from it.
+    pub fn is_data(self) -> bool {
+        matches!(self, Self::Present | Self::Data | Self::Length | Self::DictionaryData | Self::Secondary)
+    }
+}
+
 messages! {
     /// One stream; its offset follows from the order.
     Stream {

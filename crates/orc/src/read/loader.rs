@@ -36,15 +36,24 @@ pub struct StripeLoader {
     /// What was fetched.
     pub fetched: Fetched,
     directory: Option<StripeDirectory>,
+    read: Option<Arc<StripeIndex>>,
     planned: Option<Planned>,
 }
 
-/// What is known once the indexes were read.
+/// What footer and indexes of a stripe say, the same for all of its pieces.
 #[derive(Debug)]
-struct Planned {
+pub(super) struct StripeIndex {
+    directory: StripeDirectory,
     keys: Vec<Option<(LocalKey, u64)>>,
     encodings: Vec<ColumnEncoding>,
     positions: HashMap<u32, ColumnPositions>,
+    /// The row groups that a predicate leaves; all of them without.
+    kept: Option<Vec<bool>>,
+}
+
+/// What is read of the data.
+#[derive(Debug)]
+struct Planned {
     rows: Vec<Range<u64>>,
     /// The parts of each data stream that are needed.
     parts: Vec<(StreamPlace, Vec<Range<u64>>)>,
@@ -59,7 +68,18 @@ impl StripeLoader {
         let first_row = before.iter().fold(0u64, |sum, stripe| sum.saturating_add(rows(stripe)));
         let schema = options.projection.apply(&file.schema)?;
         let fetched = Fetched::default();
-        Ok(Self { file, options, stripe, first_row, schema, fetched, directory: None, planned: None })
+        let (directory, read, planned) = (None, None, None);
+        Ok(Self { file, options, stripe, first_row, schema, fetched, directory, read, planned })
+    }
+
+    /// Takes what was read for another piece of the stripe, with options that differ in their rows alone.
+    pub(super) fn with_index(self, read: Option<Arc<StripeIndex>>) -> Self {
+        Self { read, ..self }
+    }
+
+    /// What was read, for other pieces.
+    pub(super) fn index(&self) -> Option<&Arc<StripeIndex>> {
+        self.read.as_ref()
     }
 
     /// The next ranges, or the reader. Ranges go to [`StripeLoader::fetched`].
@@ -69,18 +89,25 @@ impl StripeLoader {
 
     fn step(&mut self) -> Result<Step<StripeReader>> {
         let stripe = self.information()?.clone();
-        if self.directory.is_none() {
-            let [_, _, footer] = sections(&stripe, self.file.length)?;
-            let Some(bytes) = self.fetched.get(&footer) else { return Ok(Step::Need(vec![footer])) };
-            self.directory = Some(StripeDirectory::read(&self.file, &stripe, &bytes)?);
-        }
-        let directory = self
-            .directory
-            .take()
-            .unwrap_or_else(|| StripeDirectory { footer: crate::proto::StripeFooter::default(), streams: Vec::new() });
-        let result = self.after_footer(&stripe, &directory);
-        self.directory = Some(directory);
-        result
+        let read = match &self.read {
+            Some(read) => Arc::clone(read),
+            None => match self.read_index(&stripe)? {
+                Step::Need(ranges) => return Ok(Step::Need(ranges)),
+                Step::Done(read) => Arc::clone(self.read.insert(Arc::new(read))),
+            },
+        };
+        let planned = match self.planned.take() {
+            Some(planned) => planned,
+            None => self.plan(&stripe, &read)?,
+        };
+        let ranges: Vec<_> = planned.parts.iter().flat_map(|(_, parts)| parts.iter().cloned()).collect();
+        let missing = self.fetched.missing(&ranges, self.options.coalesce, self.options.longest);
+        let step = match missing.is_empty() {
+            true => Step::Done(self.build(&read, &planned)?),
+            false => Step::Need(missing),
+        };
+        self.planned = Some(planned);
+        Ok(step)
     }
 
     fn information(&self) -> Result<&StripeInformation> {
@@ -88,26 +115,52 @@ impl StripeLoader {
         stripes.get(self.stripe).ok_or_else(|| Error::invalid(format!("one of {} stripes", stripes.len())))
     }
 
-    fn after_footer(&mut self, stripe: &StripeInformation, directory: &StripeDirectory) -> Result<Step<StripeReader>> {
-        if self.planned.is_none() {
-            let keys = (0..directory.footer.encryption.len()).map(|variant| self.file.stripe_key(variant, self.stripe));
-            let keys = keys.collect::<Result<Vec<_>>>()?;
-            let streams = self.own_streams(directory, &keys);
-            let wanted = self.index_streams(&streams);
-            let ranges: Vec<_> = wanted.iter().map(|place| place.range.clone()).collect();
-            let missing = self.fetched.missing(&ranges, self.options.coalesce);
-            if !missing.is_empty() {
-                return Ok(Step::Need(missing));
+    /// The footer, then the indexes that are worth their bytes.
+    fn read_index(&mut self, stripe: &StripeInformation) -> Result<Step<StripeIndex>> {
+        let directory = match self.directory.take() {
+            Some(directory) => directory,
+            None => {
+                let [_, _, footer] = sections(stripe, self.file.length)?;
+                let Some(bytes) = self.fetched.get(&footer) else { return Ok(Step::Need(vec![footer])) };
+                StripeDirectory::read(&self.file, stripe, &bytes)?
             }
-            self.planned = Some(self.plan(stripe, directory, keys, &streams, &wanted)?);
-        }
-        let Some(planned) = &self.planned else { return Ok(Step::Need(Vec::new())) };
-        let ranges: Vec<_> = planned.parts.iter().flat_map(|(_, parts)| parts.iter().cloned()).collect();
-        let missing = self.fetched.missing(&ranges, self.options.coalesce);
+        };
+        let keys = (0..directory.footer.encryption.len()).map(|variant| self.file.stripe_key(variant, self.stripe));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let wanted = self.index_streams(&self.own_streams(&directory, &keys));
+        let ranges: Vec<_> = wanted.iter().map(|place| place.range.clone()).collect();
+        let missing = self.fetched.missing(&ranges, self.options.coalesce, self.options.longest);
         if !missing.is_empty() {
+            self.directory = Some(directory);
             return Ok(Step::Need(missing));
         }
-        Ok(Step::Done(self.build(directory, planned)?))
+        let encodings = self.encodings(&directory, &keys);
+        let indexes = self.read_indexes(&wanted, &keys, &encodings)?;
+        let groups = self.groups(stripe);
+        let kept = match (&self.options.predicate, groups) {
+            (Some(predicate), Some(groups)) if groups > 0 => {
+                Some(surviving(&self.file, predicate, &indexes, groups, true))
+            }
+            _ => None,
+        };
+        let complete = |index: &RowIndex| Some(index.entry.len()) == groups;
+        let positions: HashMap<u32, ColumnPositions> = indexes
+            .rows
+            .into_iter()
+            .filter(|(_, index)| complete(index))
+            .map(|(column, index)| (column, Arc::new(index.entry.into_iter().map(|entry| entry.positions).collect())))
+            .collect();
+        let decoded = self.decoded_columns();
+        let seekable = self.positions_are_sound() && decoded.iter().all(|column| positions.contains_key(column));
+        let positions = if seekable { positions } else { HashMap::new() };
+        Ok(Step::Done(StripeIndex { directory, keys, encodings, positions, kept }))
+    }
+
+    /// Row groups of the stripe; more than the file has bytes cannot have an index.
+    fn groups(&self, stripe: &StripeInformation) -> Option<usize> {
+        let rows = stripe.number_of_rows.unwrap_or(0);
+        let groups = self.file.row_index_stride().map_or(0, |stride| rows.div_ceil(stride));
+        usize::try_from(groups).ok().filter(|groups| *groups as u64 <= self.file.length)
     }
 
     /// The streams that this reader sees: for a column whose key it has, the true ones in place of the masked.
@@ -179,41 +232,14 @@ impl StripeLoader {
         Some(wanted.iter().map(|range| cut(range.start)..cut(range.end)).filter(|range| !range.is_empty()).collect())
     }
 
-    fn plan(
-        &self,
-        stripe: &StripeInformation,
-        directory: &StripeDirectory,
-        keys: Vec<Option<(LocalKey, u64)>>,
-        streams: &[StreamPlace],
-        index_streams: &[StreamPlace],
-    ) -> Result<Planned> {
-        let encodings = self.encodings(directory, &keys);
-        let indexes = self.read_indexes(index_streams, &keys, &encodings)?;
-        let rows = stripe.number_of_rows.unwrap_or(0);
+    /// The rows to be read, and the parts of streams that hold them.
+    fn plan(&self, stripe: &StripeInformation, read: &StripeIndex) -> Result<Planned> {
         let stride = self.file.row_index_stride();
-        let groups = stride.map_or(0, |stride| rows.div_ceil(stride));
-        // More groups than bytes of the file cannot have an index.
-        let groups = usize::try_from(groups).ok().filter(|groups| *groups as u64 <= self.file.length);
-        let kept = match (&self.options.predicate, groups) {
-            (Some(predicate), Some(groups)) if groups > 0 => {
-                Some(surviving(&self.file, predicate, &indexes, groups, true))
-            }
-            _ => None,
-        };
-        let rows = rows_to_read(rows, stride, kept.as_deref(), self.wanted_rows().as_deref());
-        let complete = |index: &RowIndex| Some(index.entry.len()) == groups;
-        let positions: HashMap<u32, ColumnPositions> = indexes
-            .rows
-            .into_iter()
-            .filter(|(_, index)| complete(index))
-            .map(|(column, index)| (column, Arc::new(index.entry.into_iter().map(|entry| entry.positions).collect())))
-            .collect();
-        let decoded = self.decoded_columns();
-        let seekable = self.positions_are_sound() && decoded.iter().all(|column| positions.contains_key(column));
-        let positions = if seekable { positions } else { HashMap::new() };
-        let mut planned = Planned { keys, encodings, positions, rows, parts: Vec::new() };
-        planned.parts = self.data_parts(streams, &decoded, &planned, stride)?;
-        Ok(planned)
+        let rows = stripe.number_of_rows.unwrap_or(0);
+        let rows = rows_to_read(rows, stride, read.kept.as_deref(), self.wanted_rows().as_deref());
+        let streams = self.own_streams(&read.directory, &read.keys);
+        let parts = self.data_parts(&streams, read, &rows, stride)?;
+        Ok(Planned { rows, parts })
     }
 
     /// The C++ writer puts more values into the streams of a union's variants than there are rows, and positions that
@@ -279,26 +305,17 @@ impl StripeLoader {
     fn data_parts(
         &self,
         streams: &[StreamPlace],
-        decoded: &HashSet<u32>,
-        planned: &Planned,
+        read: &StripeIndex,
+        rows: &[Range<u64>],
         stride: Option<u64>,
     ) -> Result<Vec<(StreamPlace, Vec<Range<u64>>)>> {
-        if planned.rows.is_empty() {
+        if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let data = streams.iter().filter(|place| {
-            decoded.contains(&place.column)
-                && matches!(
-                    place.kind,
-                    StreamKind::Present
-                        | StreamKind::Data
-                        | StreamKind::Length
-                        | StreamKind::DictionaryData
-                        | StreamKind::Secondary
-                )
-        });
+        let decoded = self.decoded_columns();
+        let data = streams.iter().filter(|place| decoded.contains(&place.column) && place.kind.is_data());
         let part = |place: &StreamPlace| {
-            let ranges = stride.and_then(|stride| self.group_ranges(streams, place, planned, stride));
+            let ranges = stride.and_then(|stride| self.group_ranges(streams, place, read, rows, stride));
             (place.clone(), ranges.unwrap_or_else(|| vec![place.range.clone()]))
         };
         Ok(data.map(part).collect())
@@ -309,12 +326,13 @@ impl StripeLoader {
         &self,
         streams: &[StreamPlace],
         place: &StreamPlace,
-        planned: &Planned,
+        read: &StripeIndex,
+        rows: &[Range<u64>],
         stride: u64,
     ) -> Option<Vec<Range<u64>>> {
-        let entries = planned.positions.get(&place.column)?;
+        let entries = read.positions.get(&place.column)?;
         let node = self.file.schema.find(place.column)?;
-        let encoding = planned.encodings.get(place.column as usize)?;
+        let encoding = read.encodings.get(place.column as usize)?;
         let present = streams.iter().any(|other| other.column == place.column && other.kind == StreamKind::Present);
         let compressed = self.file.block > 0;
         let starts = position_starts(node, encoding, present, compressed, self.file.version);
@@ -330,7 +348,7 @@ impl StripeLoader {
         };
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mut before: Option<u64> = None;
-        for rows in &planned.rows {
+        for rows in rows {
             // What lies between close ranges is decoded with them.
             let close = before.is_some_and(|before| rows.start.saturating_sub(before) <= CLOSE);
             before = Some(rows.end);
@@ -349,13 +367,13 @@ impl StripeLoader {
         Some(ranges.into_iter().map(|range| base + range.start..base + range.end).collect())
     }
 
-    fn build(&self, directory: &StripeDirectory, planned: &Planned) -> Result<StripeReader> {
+    fn build(&self, read: &StripeIndex, planned: &Planned) -> Result<StripeReader> {
         let mut streams = HashMap::new();
         for (place, ranges) in &planned.parts {
             let parts = ranges.iter().map(|range| {
                 let offset = usize::try_from(range.start - place.range.start);
                 let offset = offset.map_err(|_| Error::limit("a stream beyond memory"))?;
-                Ok(Part { offset, bytes: self.plain_bytes(place, range.clone(), &planned.keys)? })
+                Ok(Part { offset, bytes: self.plain_bytes(place, range.clone(), &read.keys)? })
             });
             let parts = parts.collect::<Result<Vec<_>>>()?;
             // A stream that is listed twice would make two truths of one column.
@@ -368,10 +386,10 @@ impl StripeLoader {
         }
         let columns = StripeColumns {
             streams,
-            encodings: planned.encodings.clone(),
-            positions: planned.positions.clone(),
+            encodings: read.encodings.clone(),
+            positions: read.positions.clone(),
             block: self.file.block,
-            zone: self.zone(directory)?,
+            zone: self.zone(&read.directory)?,
             short_decimals: self.file.version == FileVersion::V2Draft,
             from_julian: self.options.calendar.is_julian(&self.file),
             arrow: self.options.arrow.clone(),
@@ -382,10 +400,10 @@ impl StripeLoader {
             output: self.schema.clone(),
             rows: planned.rows.clone(),
             first_row: self.first_row,
-            stride: self.file.row_index_stride().filter(|_| !planned.positions.is_empty()),
+            stride: self.file.row_index_stride().filter(|_| !read.positions.is_empty()),
             stripe: self.stripe,
         };
-        StripeReader::new(parts, &self.file, Arc::clone(&self.options))
+        StripeReader::new(parts, Arc::clone(&self.file), Arc::clone(&self.options))
     }
 
     /// The writer's zone, where timestamps without one are read.

@@ -56,6 +56,8 @@ pub struct ReadOptions {
     pub row_numbers: Option<String>,
     /// Ranges of the file that lie less than this apart are read as one.
     pub coalesce: u64,
+    /// Ranges are joined to this many bytes, at the most: several can be fetched at a time.
+    pub longest: u64,
 }
 
 impl Default for ReadOptions {
@@ -71,6 +73,7 @@ impl Default for ReadOptions {
             default_zone: None,
             row_numbers: None,
             coalesce: 1 << 16,
+            longest: u64::MAX,
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
 use super::groups::may_match;
+use super::loader::StripeIndex;
 use super::{ReadOptions, StripeLoader, StripeReader};
 use crate::encrypt::KeyProvider;
 use crate::error::{Error, Result};
@@ -76,7 +77,10 @@ impl<S: Source> Reader<S> {
 
     /// A reader of one stripe; it holds its bytes, and can go to another thread.
     pub fn stripe(&self, index: usize, options: &Arc<ReadOptions>) -> Result<StripeReader> {
-        let mut loader = StripeLoader::new(Arc::clone(&self.file), Arc::clone(options), index)?;
+        self.load(&mut StripeLoader::new(Arc::clone(&self.file), Arc::clone(options), index)?)
+    }
+
+    fn load(&self, loader: &mut StripeLoader) -> Result<StripeReader> {
         loop {
             match loader.advance()? {
                 Step::Need(ranges) => fetch(&self.source, ranges, &mut loader.fetched)?,
@@ -87,8 +91,8 @@ impl<S: Source> Reader<S> {
 
     /// The stripes wanted, cut into at least `count` pieces where they have row groups enough: for as many threads.
     ///
-    /// Pieces are in the order of the file. A piece reads its own part of the streams; what a stripe has once, its
-    /// indexes and dictionaries, every piece of it reads.
+    /// Pieces are in the order of the file. A piece reads its own part of the streams, and its stripe's dictionaries; the
+    /// stripe's footer and indexes are read by the first of its pieces.
     pub fn pieces(&self, options: &ReadOptions, count: usize) -> Result<Vec<Piece>> {
         let stripes = self.stripes(options)?;
         let each = (count as u64).div_ceil(stripes.len().max(1) as u64).max(1);
@@ -98,14 +102,16 @@ impl<S: Source> Reader<S> {
             let first = before.fold(0u64, |sum, stripe| sum.saturating_add(stripe.number_of_rows.unwrap_or(0)));
             let rows = self.information(stripe)?.number_of_rows.unwrap_or(0);
             let Some(stride) = self.file.row_index_stride().filter(|stride| each > 1 && *stride < rows) else {
-                pieces.push(Piece { stripe, rows: None });
+                pieces.push(Piece::of_stripe(stripe));
                 continue;
             };
             let step = rows.div_ceil(stride).div_ceil(each).saturating_mul(stride);
             let mut start = 0;
+            let index = SharedIndex::default();
             while start < rows {
                 let end = start.saturating_add(step).min(rows);
-                pieces.push(Piece { stripe, rows: Some(first.saturating_add(start)..first.saturating_add(end)) });
+                let rows = Some(first.saturating_add(start)..first.saturating_add(end));
+                pieces.push(Piece { stripe, rows, index: index.clone() });
                 start = end;
             }
         }
@@ -122,7 +128,16 @@ impl<S: Source> Reader<S> {
                 cut.filter(|range| range.start < range.end).collect()
             }
         };
-        self.stripe(piece.stripe, &Arc::new(ReadOptions { rows: Some(rows), ..options.as_ref().clone() }))
+        let own = Arc::new(ReadOptions { rows: Some(rows), ..options.as_ref().clone() });
+        let loader = StripeLoader::new(Arc::clone(&self.file), own, piece.stripe)?;
+        // Other options may want other columns and row groups.
+        let shared = piece.index.0.get().filter(|(of, _)| Arc::ptr_eq(of, options)).map(|(_, index)| Arc::clone(index));
+        let mut loader = loader.with_index(shared);
+        let reader = self.load(&mut loader)?;
+        if let Some(index) = loader.index() {
+            let _ = piece.index.0.set((Arc::clone(options), Arc::clone(index)));
+        }
+        Ok(reader)
     }
 
     /// The directory of a stripe.
@@ -195,12 +210,24 @@ pub(super) fn stripes(file: &FileMetadata, options: &ReadOptions) -> Result<Vec<
 }
 
 /// A stripe, or some row groups of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Piece {
     /// The stripe.
     pub stripe: usize,
     /// Its rows, by number in the file; `None` means all of the stripe.
     pub rows: Option<Range<u64>>,
+    index: SharedIndex,
+}
+
+/// What the first piece of a stripe has read for all of them, and the options it was read with.
+#[derive(Debug, Clone, Default)]
+struct SharedIndex(Arc<OnceLock<(Arc<ReadOptions>, Arc<StripeIndex>)>>);
+
+impl Piece {
+    /// A whole stripe.
+    pub fn of_stripe(stripe: usize) -> Self {
+        Self { stripe, rows: None, index: SharedIndex::default() }
+    }
 }
 
 /// The batches of a file.

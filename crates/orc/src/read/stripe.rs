@@ -12,7 +12,6 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::ReadOptions;
 use crate::column::{ColumnReader, Slots, StripeColumns};
-use crate::compress::Decompressor;
 use crate::error::{Error, Result};
 use crate::stream::Context;
 use crate::tail::FileMetadata;
@@ -60,7 +59,9 @@ type Span = (Range<u64>, Option<Vec<Range<u64>>>);
 #[derive(Debug)]
 pub struct StripeReader {
     lanes: Vec<Lane>,
-    context: Context,
+    file: Arc<FileMetadata>,
+    /// Made when it is first needed: readers of single columns are lent one.
+    context: Option<Context>,
     options: Arc<ReadOptions>,
     schema: SchemaRef,
     /// For each returned column: the lane, and how it is narrowed to what was projected.
@@ -75,7 +76,7 @@ pub struct StripeReader {
 }
 
 impl StripeReader {
-    pub(super) fn new(parts: StripeParts, file: &FileMetadata, options: Arc<ReadOptions>) -> Result<Self> {
+    pub(super) fn new(parts: StripeParts, file: Arc<FileMetadata>, options: Arc<ReadOptions>) -> Result<Self> {
         let StripeParts { columns, decoded, output, rows, first_row, stride, stripe } = parts;
         let lanes = lanes(&columns, &decoded, &options)?;
         let output_schema = output.to_arrow(&options.arrow);
@@ -93,14 +94,39 @@ impl StripeReader {
         if let Some(name) = &options.row_numbers {
             fields.push(Arc::new(Field::new(name, DataType::Int64, false)));
         }
-        let context = Context {
-            decompressor: Decompressor::new(file.compression)?,
-            batch_values: file.limits.batch_values,
-            dictionary_bytes: file.limits.dictionary_bytes,
-        };
         let schema = Arc::new(Schema::new(fields));
         let next = rows.first().map_or(0, |range| range.start);
-        Ok(Self { lanes, context, options, schema, outputs, rows, range: 0, next, first_row, stride, stripe })
+        let (context, range) = (None, 0);
+        Ok(Self { lanes, file, context, options, schema, outputs, rows, range, next, first_row, stride, stripe })
+    }
+
+    /// A reader for each column of the schema, for as many threads: their batches are of the same rows, and stand side
+    /// by side. With a filter, which makes columns hang together, there is one reader of all.
+    ///
+    /// Row numbers come with the last column.
+    pub fn by_column(mut self) -> Vec<Self> {
+        if self.options.filter.is_some() || self.outputs.len() < 2 || self.outputs.len() != self.lanes.len() {
+            return vec![self];
+        }
+        let others = Arc::new(ReadOptions { row_numbers: None, ..self.options.as_ref().clone() });
+        let mut lanes: Vec<Option<Lane>> = self.lanes.drain(..).map(Some).collect();
+        let count = self.outputs.len();
+        let part = |(number, (lane, field)): (usize, &(usize, Arc<Field>))| {
+            let last = number + 1 == count;
+            let mut fields = vec![Arc::clone(field)];
+            fields.extend(self.schema.fields().iter().skip(count).filter(|_| last).cloned());
+            Self {
+                lanes: lanes.get_mut(*lane).and_then(Option::take).into_iter().collect(),
+                file: Arc::clone(&self.file),
+                context: None,
+                options: Arc::clone(if last { &self.options } else { &others }),
+                schema: Arc::new(Schema::new(fields)),
+                outputs: vec![(0, Arc::clone(field))],
+                rows: self.rows.clone(),
+                ..self
+            }
+        };
+        self.outputs.iter().enumerate().map(part).collect()
     }
 
     /// The schema of the batches.
@@ -117,9 +143,20 @@ impl StripeReader {
 
     /// The next batch; `None` at the end. Batches without a row are never returned.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let mut context = match self.context.take() {
+            Some(context) => context,
+            None => Context::new(&self.file)?,
+        };
+        let batch = self.next_batch_with(&mut context);
+        self.context = Some(context);
+        batch
+    }
+
+    /// The same with a context of the caller's, which all readers of a file can share that one thread reads by turns.
+    pub fn next_batch_with(&mut self, context: &mut Context) -> Result<Option<RecordBatch>> {
         while let Some((span, wanted)) = self.next_span() {
-            let batch =
-                self.read_span(span, wanted).map_err(|error| error.within(&format!("stripe {}", self.stripe)))?;
+            let batch = self.read_span(span, wanted, context);
+            let batch = batch.map_err(|error| error.within(&format!("stripe {}", self.stripe)))?;
             if batch.as_ref().is_some_and(|batch| batch.num_rows() > 0) {
                 return Ok(batch);
             }
@@ -149,13 +186,18 @@ impl StripeReader {
         Some((span, (wanted.len() > 1).then_some(wanted)))
     }
 
-    fn read_span(&mut self, span: Range<u64>, wanted: Option<Vec<Range<u64>>>) -> Result<Option<RecordBatch>> {
+    fn read_span(
+        &mut self,
+        span: Range<u64>,
+        wanted: Option<Vec<Range<u64>>>,
+        context: &mut Context,
+    ) -> Result<Option<RecordBatch>> {
         let mut mask = wanted.map(|wanted| selection_mask(&span, &wanted));
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.lanes.len()];
         if let Some(filter) = self.options.filter.clone() {
             for index in 0..self.lanes.len() {
                 if self.lanes.get(index).is_some_and(|lane| lane.filtered) {
-                    self.read_lane(index, &span, &mut arrays)?;
+                    self.read_lane(index, &span, &mut arrays, context)?;
                 }
             }
             let found = filter.evaluate(&self.filter_batch(&arrays, &span)?)?;
@@ -184,17 +226,23 @@ impl StripeReader {
                 Some(Some(array)) => {
                     *array = array.slice((inner.start - span.start) as usize, (inner.end - inner.start) as usize);
                 }
-                _ => self.read_lane(index, &inner, &mut arrays)?,
+                _ => self.read_lane(index, &inner, &mut arrays, context)?,
             }
         }
         self.assemble(&inner, mask, &arrays).map(Some)
     }
 
-    fn read_lane(&mut self, index: usize, rows: &Range<u64>, arrays: &mut [Option<ArrayRef>]) -> Result<()> {
+    fn read_lane(
+        &mut self,
+        index: usize,
+        rows: &Range<u64>,
+        arrays: &mut [Option<ArrayRef>],
+        context: &mut Context,
+    ) -> Result<()> {
         let (Some(lane), Some(slot)) = (self.lanes.get_mut(index), arrays.get_mut(index)) else { return Ok(()) };
-        lane.go_to(rows.start, self.stride, &mut self.context)?;
+        lane.go_to(rows.start, self.stride, context)?;
         let count = usize::try_from(rows.end - rows.start).map_err(|_| Error::limit("a batch beyond memory"))?;
-        let array = lane.reader.read(Slots::all(count), &mut self.context)?;
+        let array = lane.reader.read(Slots::all(count), context)?;
         lane.at = rows.end;
         *slot = Some(if lane.field { only_field(&array)? } else { array });
         Ok(())

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StructArray};
 use bytes::Bytes;
 use icefield_orc::proto::StripeInformation;
+use icefield_orc::stream::Context;
 use icefield_orc::stripe::{StripeDirectory, sections};
 use icefield_orc::zone::Zone;
 use icefield_orc::{
@@ -106,6 +108,10 @@ fn check_in_parts(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> 
     compare(reader.metadata(), &batches.concat(), rows, 0..rows.len() as u64)?;
 
     let file = reader.metadata();
+    compare(file, &by_columns(reader, &options)?, rows, 0..rows.len() as u64)?;
+
+    // Many small requests.
+    let options = Arc::new(ReadOptions { longest: 100, ..options.as_ref().clone() });
     let later = async {
         // Without keys, which the golden files' own runs have tried.
         let reader = AsyncReader::open(Later(reader.source().clone())).await?;
@@ -121,6 +127,36 @@ fn check_in_parts(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> 
         compare(file, &batches, rows, 0..rows.len() as u64)?;
     }
     Ok(())
+}
+
+/// Each column apart, as several threads would, with one context for all.
+fn by_columns(reader: &Reader<Bytes>, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {
+    let numbered = Arc::new(ReadOptions { row_numbers: Some("row".to_owned()), ..options.as_ref().clone() });
+    let whole = reader.schema(&numbered)?;
+    let own = reader.schema(options)?;
+    let mut context = Context::new(reader.metadata())?;
+    let mut batches = Vec::new();
+    let mut rows = 0;
+    for stripe in reader.stripes(&numbered)? {
+        let mut columns = reader.stripe(stripe, &numbered)?.by_column();
+        assert_eq!(columns.len(), own.fields().len().max(1));
+        loop {
+            let parts: Vec<_> = columns
+                .iter_mut()
+                .map(|column| column.next_batch_with(&mut context))
+                .collect::<icefield_orc::Result<_>>()?;
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            let Some(first) = parts.first() else { break };
+            assert_eq!(parts.len(), columns.len(), "columns of unequal length");
+            let all = parts.iter().flat_map(|part| part.columns().iter().cloned()).collect();
+            let batch = RecordBatch::try_new(Arc::clone(&whole), all)?;
+            let numbers: &Int64Array = batch.column(own.fields().len()).as_primitive();
+            assert!(numbers.values().iter().copied().eq(rows..rows + first.num_rows() as i64));
+            rows += first.num_rows() as i64;
+            batches.push(batch.project(&(0..own.fields().len()).collect::<Vec<_>>())?);
+        }
+    }
+    Ok(batches)
 }
 
 /// A source that is never ready at once.

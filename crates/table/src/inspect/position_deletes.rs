@@ -186,8 +186,15 @@ impl DeleteFile {
             let (leaves, planned) = self.plan(&wanted, &output, &file.fields())?;
             let reshape = Reshape::new(&self.path, output, planned);
             let range = (0, self.size);
-            let request =
-                OrcRequest { leaves, range, batch_rows: BATCH_ROWS, predicate: None, filter: None, threads: 1 };
+            let request = OrcRequest {
+                leaves,
+                rows: None,
+                range,
+                batch_rows: BATCH_ROWS,
+                predicate: None,
+                filter: None,
+                threads: 1,
+            };
             Box::new(file.batches(request)?.map(move |batch| reshape.apply(&batch?)))
         };
         let read = Arc::clone(read);

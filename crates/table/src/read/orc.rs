@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{DataType, FieldRef, Fields};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
 use bytes::Bytes;
 use icefield_format::types::arrow::field_id;
 use icefield_format::types::{PrimitiveType, Schema, Type};
@@ -16,7 +16,7 @@ use icefield_orc::{
 };
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
-use super::orc_ahead::read_ahead;
+use super::orc_ahead::ReadAhead;
 use super::parquet::RowTest;
 use super::stream::TaskBatches;
 use crate::error::{Error, Result};
@@ -28,6 +28,9 @@ const FEW_ROWS: u64 = 1 << 16;
 /// Attribute of a column's field id.
 const ID: &str = "iceberg.id";
 
+/// The metadata column of row positions ("Reserved Field IDs").
+const POSITION: (&str, i32) = ("_pos", i32::MAX - 2);
+
 /// An ORC file whose tail was read.
 pub struct OrcFile {
     reader: Arc<Reader<Stored>>,
@@ -37,8 +40,11 @@ pub struct OrcFile {
 
 /// What is wanted of a file.
 pub struct OrcRequest {
-    /// Leaves, as [`columns::leaves`](super::columns::leaves) counts them.
+    /// Leaves, as [`columns::leaves`](super::columns::leaves) counts them over [`OrcFile::fields`]; that of
+    /// [`position_field`], which may stand behind them, gives each row's number in the file as the last column.
     pub leaves: Vec<usize>,
+    /// Rows wanted, by number in the file: sorted, without overlaps. All without it.
+    pub rows: Option<Vec<Range<u64>>>,
     /// Stripes are read that begin in this range: first byte, and length.
     pub range: (u64, u64),
     /// Rows of a batch, at the most.
@@ -139,8 +145,11 @@ impl OrcFile {
         let filter = request
             .filter
             .map(|filter| -> Arc<dyn RowFilter> { Arc::new(Late { columns: ids(&filter.leaves), test: filter.test }) });
+        let positions = request.leaves.contains(&columns.len());
         let options = ReadOptions {
             projection: Projection::Columns(ids(&request.leaves)),
+            rows: request.rows,
+            row_numbers: positions.then(|| POSITION.0.to_owned()),
             batch_size: request.batch_rows,
             predicate: request.predicate,
             filter,
@@ -154,7 +163,7 @@ impl OrcFile {
             offset >= start && offset < start.saturating_add(length)
         };
         if request.threads > 1 && self.reader.metadata().rows() >= FEW_ROWS {
-            return Ok(Box::new(read_ahead(&self.reader, &self.path, options, starts_inside, request.threads)?));
+            return Ok(Box::new(ReadAhead::new(&self.reader, &self.path, options, starts_inside, request.threads)?));
         }
         let all = self.reader.stripes(&options).map_err(|error| Error::of_orc(&self.path, error))?;
         let stripes: Vec<usize> = all.into_iter().filter(|index| starts_inside(*index)).collect();
@@ -205,6 +214,14 @@ fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
     } else {
         out.push(node.column);
     }
+}
+
+/// The column of row positions, as the columns of a file are given: with its field id.
+pub fn position_field() -> FieldRef {
+    let (name, id) = POSITION;
+    let mut field = Field::new(name, DataType::Int64, false);
+    field.metadata_mut().insert(PARQUET_FIELD_ID_META_KEY, id.to_string());
+    Arc::new(field)
 }
 
 fn with_field_ids(field: &FieldRef) -> FieldRef {

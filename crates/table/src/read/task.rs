@@ -12,7 +12,7 @@ use icefield_format::types::{NameMapping, Schema};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
-use super::orc::{OrcFile, OrcFilter, OrcRequest};
+use super::orc::{OrcFile, OrcFilter, OrcRequest, position_field};
 use super::orc_predicate;
 use super::parquet::{Filter, ParquetFile, Request, projected};
 use super::reshape::Reshape;
@@ -118,9 +118,11 @@ impl FilePart {
         let mut known = orc_predicate::columns(&fields, file.description(), has_ids(&stored));
         known.retain(|id, _| self.identity(*id).is_none());
         let predicate = orc_predicate::predicate(&self.residual, &known);
+        let fields: Fields = fields.iter().cloned().chain([position_field()]).collect();
         let rules = Rules { path: &self.path, constants: &self };
         let mut request = OrcRequest {
             leaves: Vec::new(),
+            rows: None,
             range: (self.start, self.length),
             batch_rows: BATCH_ROWS,
             predicate,
