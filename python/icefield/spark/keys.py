@@ -5,16 +5,17 @@ Where Spark has an expression of its own that gives the value exactly, no row le
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.spark import functions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["partition_value"]
+__all__ = ["PartitionKey", "with_keys"]
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 _HOUR = 3_600_000_000
@@ -23,10 +24,36 @@ _DAY = 24 * _HOUR
 #: before: after this number, whose hash is 0, a long has the hash of Appendix B.
 _BEFORE = -1_693_959_553
 
+#: Types whose bytes are hashed as they are.
+_OF_BYTES = frozenset({"string", "binary"})
 
-def partition_value(transform: str, name: str, type_name: str) -> Column:
-    """Apply a transform to the column of a name and a Spark type (``"bigint"``)."""
-    column = F.col(f"`{name.replace('`', '``')}`")
+
+class PartitionKey(NamedTuple):
+    """A transform of a column of a name and a Spark type (``"bigint"``)."""
+
+    transform: str
+    source: str
+    type_name: str
+
+
+def with_keys(df: DataFrame, keys: Sequence[PartitionKey], names: Sequence[str]) -> DataFrame:
+    """Add partition values to rows, under names that are free; so must be all names that begin with them."""
+    steps: list[str] = []
+    for key, name in zip(keys, names, strict=True):
+        kind, _, number = key.transform.rstrip("]").partition("[")
+        if kind == "bucket" and key.type_name in _OF_BYTES:
+            df = _with_bucket_of_bytes(df, int(number), key.source, name)
+            steps += [f"{name}_{step}" for step in range(len(_STEPS))]
+        else:
+            df = df.withColumn(name, _partition_value(key))
+    return df.drop(*steps)
+
+
+def _partition_value(key: PartitionKey) -> Column:
+    transform, name, type_name = key
+    column = F.col(_quoted(name))
+    if transform == "identity":
+        return column
     kind, _, number = transform.rstrip("]").partition("[")
     if kind == "bucket":
         return _bucket(int(number), column, type_name)
@@ -62,6 +89,51 @@ def _bucket(number: int, column: Column, type_name: str) -> Column:
         return _applied(f"bucket[{number}]", column, type_name)
     hashed = F.hash(F.lit(_BEFORE), column.cast("bigint")).bitwiseAND(F.lit(2**31 - 1))
     return F.when(column.isNotNull(), hashed % F.lit(number))
+
+
+#: Whole numbers of 32 bits without sign, in Spark's bigint, which may refuse to overflow.
+_WORD = 2**32 - 1
+#: What Appendix B multiplies by at its end, what undoes that, and the addend and the factor of each word of four bytes.
+_MIX = (0x85EB_CA6B, 0xC2B2_AE35)
+_UNMIX = tuple(pow(factor, -1, 2**32) for factor in _MIX)
+_ADDEND, _FIFTH = 0xE654_6B64, pow(5, -1, 2**32)
+
+
+def _times(text: str, factor: int) -> str:
+    halves = f"({text} & 65535) * {factor}L + ((shiftright({text}, 16) * {factor}L & 65535) * 65536)"
+    return f"(({halves}) & {_WORD}L)"
+
+
+#: Spark hashes bytes as Appendix B does but for those after the last whole word. So they are hashed with zeros up to a
+#: whole word, all that was done after the last word is undone, and the end is made anew as Appendix B has it, which
+#: leaves the words' rotation out for such bytes. ``{0}`` is the step before, ``{length}`` the number of bytes.
+_ENDED = "(({length} + 3) & -4)"
+_FOLDED = _times("({0} ^ shiftright({0}, 16))", _UNMIX[1])
+_UNFOLDED = _times(f"({_FOLDED} ^ shiftright({_FOLDED}, 13) ^ shiftright({_FOLDED}, 26))", _UNMIX[0])
+_STATE = _times(f"((({{0}} ^ shiftright({{0}}, 16) ^ {_ENDED}) - {_ADDEND}L) & {_WORD}L)", _FIFTH)
+_MIXED = _times("({0} ^ shiftright({0}, 16))", _MIX[0])
+_STEPS = (
+    f"cast(hash({_BEFORE}, rpad(cast({{column}} AS BINARY), {_ENDED}, X'00')) AS BIGINT) & {_WORD}L",
+    _UNFOLDED,
+    f"(shiftright({_STATE}, 13) | (shiftleft({_STATE}, 19) & {_WORD}L)) ^ {{length}}",
+    _times(f"({_MIXED} ^ shiftright({_MIXED}, 13))", _MIX[1]),
+)
+
+
+def _with_bucket_of_bytes(df: DataFrame, number: int, source: str, name: str) -> DataFrame:
+    """Add the bucket of texts or binaries, step by step: as one expression it would name each step again and again."""
+    column = _quoted(source)
+    length = f"octet_length({column})"
+    for step, text in enumerate(_STEPS):
+        df = df.selectExpr("*", f"{text.format(f'{name}_{step - 1}', column=column, length=length)} AS {name}_{step}")
+    last = f"{name}_{len(_STEPS) - 1}"
+    hashed = f"CASE WHEN {length} & 3 = 0 THEN {name}_0 ELSE {last} ^ shiftright({last}, 16) END"
+    bucket = f"cast(({hashed}) & {2**31 - 1} AS INT) % {number}"
+    return df.selectExpr("*", f"CASE WHEN {column} IS NOT NULL THEN {bucket} END AS {name}")
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _applied(transform: str, column: Column, type_name: str) -> Column:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TaskWriter, WritePlan
 from icefield.errors import CommitStateUnknownException, InvalidArgumentError
-from icefield.spark.keys import partition_value
+from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import opened
 from icefield.spark.types import arrow_schema, spark_schema
 
@@ -75,7 +75,7 @@ def append(
     """
     target = opened(table, catalog, properties).refresh()
     write = Write.into(target, df)
-    rows, clustered = _distributed(df, target, distribution)
+    rows, clustered = distributed(df, target, distribution)
     names = rows.columns
     # PySpark hands columns over by names that it parses as paths.
     sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
@@ -176,8 +176,8 @@ def write_task(
     return None if writer is None else writer.close()
 
 
-def _distributed(df: DataFrame, table: Table, distribution: str | None) -> tuple[DataFrame, bool]:
-    """Bring the rows of each partition together; say whether they are."""
+def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:
+    """Bring the rows of each partition together; say whether they come partition after partition."""
     mode = distribution or table.properties.get("write.distribution-mode", "hash")
     if mode not in {"hash", "range", "none"}:
         raise InvalidArgumentError(f"distribution is 'hash' or 'none', not {mode!r}")
@@ -188,9 +188,8 @@ def _distributed(df: DataFrame, table: Table, distribution: str | None) -> tuple
     while any(column.lower().startswith(prefix) for column in df.columns):
         prefix = f"_{prefix}"
     names = [f"{prefix}{place}" for place in range(len(keys))]
-    keyed = df.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
     # No number of partitions: Spark then joins small ones to what is worth a task.
-    shuffled = keyed.repartition(*names)
+    shuffled = with_keys(df, keys, names).repartition(*names)
     if _is_small(table):
         # A task can keep a file open for each of so few partitions, and that costs less than to sort its rows.
         return shuffled.drop(*names), False
@@ -209,10 +208,8 @@ def _is_small(table: Table) -> bool:
     return partitions <= _OPEN_FILES
 
 
-def _keys(df: DataFrame, table: Table) -> list[Any]:
-    """Give the partition values as columns; none where a source column is nested, missing or of another type."""
-    from pyspark.sql import functions as F  # noqa: N812
-
+def _keys(df: DataFrame, table: Table) -> list[PartitionKey]:
+    """Give the partition values to be added; none where a source column is nested, missing or of another type."""
     schema = table.schema()
     types = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
     given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
@@ -222,8 +219,6 @@ def _keys(df: DataFrame, table: Table) -> list[Any]:
         name = None if field.source_id is None else schema.find_column_name(field.source_id)
         if transform == "void" or name is None or name not in given:
             continue
-        if transform == "identity":
-            keys.append(F.col(f"`{name.replace('`', '``')}`"))
-        elif given[name] == types.get(name):
-            keys.append(partition_value(transform, name, given[name]))
+        if transform == "identity" or given[name] == types.get(name):
+            keys.append(PartitionKey(transform, name, given[name]))
     return keys
