@@ -31,7 +31,7 @@ say = @echo "==> $(1)"
 # What pip says of each extra that was not asked for.
 WITHOUT_MARKERS = { grep --line-buffered -vE "^Ignoring .* match your environment" || true; }
 
-.PHONY: help demo test test-rust test-python test-golden test-spark-all lint lint-rust lint-python format bench fuzz clean test-random
+.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format bench fuzz clean test-random
 .PHONY: need-rust need-python
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo "make test             all tests: Rust, Python, Spark, Java and other implementations"
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
+	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
@@ -128,15 +129,19 @@ test-golden: need-rust $(STAMPS)/extension
 	count() { grep -oE "[0-9]+ $$1" $$log | awk '{ n += $$1 } END { print n + 0 }'; }; \
 	echo "$$(count passed) passed, $$(count failed) failed"; exit $$status
 
+# Every version gets its turn, whatever became of the others.
 test-spark-all: need-rust $(STAMPS)/extension $(STAMPS)/java
-	@for version in $(SPARKS); do \
-		echo "==> PySpark $$version"; \
-		venv=$(CURDIR)/.venv-spark-$$version; \
-		[ -x $$venv/bin/python ] || $(PYTHON) -m venv $$venv; \
-		grep -v '^pyspark' requirements/test.txt | $$venv/bin/python -m pip install -q pyspark==$$version -r /dev/stdin; \
-		echo $(CURDIR)/python >$$($$venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/icefield.pth; \
-		JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$$venv/bin/python $$venv/bin/python -m pytest -q -m spark; \
-	done
+	@failed=; for version in $(SPARKS); do $(MAKE) test-spark SPARK=$$version || failed="$$failed $$version"; done; \
+	if [ -n "$$failed" ]; then echo "==> failed on PySpark$$failed"; exit 1; fi
+
+SPARK ?= $(lastword $(SPARKS))
+SPARK_VENV = $(CURDIR)/.venv-spark-$(SPARK)
+test-spark: need-rust $(STAMPS)/extension $(STAMPS)/java
+	$(call say,PySpark $(SPARK))
+	@[ -x $(SPARK_VENV)/bin/python ] || $(PYTHON) -m venv $(SPARK_VENV)
+	@grep -v '^pyspark' requirements/test.txt | $(SPARK_VENV)/bin/python -m pip install -q pyspark==$(SPARK) -r /dev/stdin
+	@echo $(CURDIR)/python >$$($(SPARK_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/icefield.pth
+	@JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(SPARK_VENV)/bin/python $(SPARK_VENV)/bin/python -m pytest -q -m spark
 
 lint: lint-rust lint-python
 
