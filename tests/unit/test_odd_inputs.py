@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -134,6 +135,18 @@ def test_partition_values_of_every_kind(catalog: ice.Catalog, version: int) -> N
     table = catalog.load_table("a.t")
     assert table.scan("p = 'a/b'").to_arrow()["v"].to_pylist() == [0]
     assert table.scan("p IS NULL").plan_files().report["skipped_data_files"] == len(texts) - 1
+
+
+def test_partition_values_longer_than_names_of_folders(tmp_path: Path) -> None:
+    # The first two differ only after what file systems allow.
+    rows = pa.table({"p": ["x" * 300 + "y", "x" * 300 + "z", "ä" * 100, "short"], "v": [0, 1, 2, 3]})
+    with ice.load_catalog("m", uri=f"sqlite:///{tmp_path}/m.db", warehouse=str(tmp_path / "w")) as catalog:
+        catalog.create_namespace("a")
+        assert sorted(trip(catalog, rows, partition_by="p"), key=lambda row: row["v"]) == rows.to_pylist()
+        plan = catalog.load_table("a.t").scan(f"p = '{'x' * 300}z'").plan_files()
+        (file,) = plan.files
+        assert "/p=xxx" in file["file_path"]
+        assert plan.report["skipped_data_files"] == 3
 
 
 def test_floats_keep_their_signs_and_nan(catalog: ice.Catalog) -> None:

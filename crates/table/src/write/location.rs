@@ -1,6 +1,7 @@
 //! Where data files lie and what they are called (`write.data.path`, `write.object-storage.*`; layouts as the Java
 //! library makes them, so that its tools find them).
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use icefield_format::transform::murmur3::murmur3_32;
@@ -13,6 +14,9 @@ use crate::settings::Settings;
 const HASH_BITS: usize = 20;
 /// Bits of a folder's name; what is left after three of them is the fourth name.
 const FOLDER_BITS: usize = 4;
+
+/// Bytes of a folder's name at the most: what file systems allow.
+const FOLDER_BYTES: usize = 255;
 
 /// Where data files lie.
 #[derive(Debug, Clone)]
@@ -54,7 +58,10 @@ impl DataLocations {
         let root = &self.root;
         let name = match partition {
             "" => name.to_owned(),
-            _ if self.partition_folders => format!("{partition}/{name}"),
+            _ if self.partition_folders => {
+                let folders: Vec<_> = partition.split('/').map(folder).collect();
+                format!("{}/{name}", folders.join("/"))
+            }
             _ => name.to_owned(),
         };
         if !self.hashed {
@@ -67,6 +74,18 @@ impl DataLocations {
             None => format!("{root}/{hash}-{name}"),
         }
     }
+}
+
+/// A folder's name as file systems allow it: what is too long is cut and ends with its hash. The paths of partitions are
+/// escaped, so that they have one byte a character, and a cut in an escape is seen by its `%`.
+fn folder(name: &str) -> Cow<'_, str> {
+    if name.len() <= FOLDER_BYTES {
+        return Cow::Borrowed(name);
+    }
+    let end = format!("~{:08x}", murmur3_32(name.as_bytes()));
+    let head = name.get(..FOLDER_BYTES - end.len()).unwrap_or_default();
+    let escape = head.rfind('%').filter(|at| head.len() - at < 3);
+    Cow::Owned(format!("{}{end}", escape.and_then(|at| head.get(..at)).unwrap_or(head)))
 }
 
 /// Folders named by the bits of a name's hash.
@@ -123,6 +142,30 @@ mod tests {
         assert!(elsewhere.starts_with("s3://c/d/") && elsewhere.ends_with("/db/t/x=1/a.parquet"), "{elsewhere}");
         let flat = at(&[hashed, ("write.object-storage.partitioned-paths", "false")], "x=1");
         assert!(flat.ends_with("-a.parquet") && !flat.contains("x=1"), "{flat}");
+    }
+
+    #[test]
+    fn names_that_file_systems_do_not_take_are_cut() {
+        let locations = DataLocations::new("/t", &Settings::default()).unwrap();
+        let folder_of = |partition: &str| {
+            let path = locations.file(partition, "a.parquet");
+            path.strip_prefix("/t/data/").unwrap().strip_suffix("/a.parquet").unwrap().to_owned()
+        };
+        let longest = format!("s={}", "x".repeat(253));
+        assert_eq!(folder_of(&longest), longest);
+        let (one, other) = (format!("{longest}y"), format!("{longest}z"));
+        let cut = folder_of(&one);
+        assert_eq!((cut.len(), &cut[..246]), (255, &longest[..246]));
+        assert!(cut[246..].starts_with('~') && cut != folder_of(&other), "{cut}");
+        // Neither half of an escape stays, and other folders of the path stay whole.
+        for shift in 0..3 {
+            let partition = format!("d=2024/{}{}", "x".repeat(shift), "%C3%A4".repeat(60));
+            let path = folder_of(&partition);
+            let (day, cut) = path.split_once('/').unwrap();
+            let (head, _) = cut.split_once('~').unwrap();
+            assert_eq!(day, "d=2024");
+            assert!(cut.len() <= 255 && (head.len() - shift) % 3 == 0 && partition.contains(head), "{cut}");
+        }
     }
 
     #[test]
