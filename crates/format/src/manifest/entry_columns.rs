@@ -194,7 +194,7 @@ impl Entries {
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         // One look at the mask for all columns.
         let filter = FilterBuilder::new(keep).optimize().build();
-        self.map(|array| filter.filter(array))
+        self.map_columns(|array| filter.filter(array))
     }
 
     /// Bytes that the columns take.
@@ -243,7 +243,7 @@ impl Entries {
 
     /// The entries of these places, in this order.
     pub fn take(&self, rows: &UInt32Array) -> Result<Self> {
-        self.map(|array| arrow_select::take::take(array, rows, None))
+        self.map_columns(|array| arrow_select::take::take(array, rows, None))
     }
 
     pub(super) fn check(&self, row: usize) -> Result<()> {
@@ -253,54 +253,56 @@ impl Entries {
         Err(Error::invalid(format!("there is no entry {row}: the manifest has {}", self.len())))
     }
 
-    fn map(&self, change: impl Fn(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>) -> Result<Self> {
+    /// The entries with every column changed alike: `change` keeps the types, and gives all columns one length.
+    pub fn map_columns(
+        &self,
+        mut change: impl FnMut(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>,
+    ) -> Result<Self> {
+        type Change<'a> = &'a mut dyn FnMut(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>;
         /// The changed column, in its own type.
-        fn changed<T: Clone + 'static>(
-            array: &dyn Array,
-            change: impl Fn(&dyn Array) -> Result<ArrayRef, arrow_schema::ArrowError>,
-        ) -> Result<T> {
+        fn changed<T: Clone + 'static>(array: &dyn Array, change: Change<'_>) -> Result<T> {
             let made = change(array).map_err(|error| Error::invalid(error.to_string()))?;
             made.as_any().downcast_ref::<T>().cloned().ok_or_else(|| Error::invalid("a column changed its type"))
         }
-        let metric = |map: &Option<MetricMap>| -> Result<Option<MetricMap>> {
-            map.as_ref().map(|map| changed(map.as_array(), &change).map(MetricMap::from_array)).transpose()
-        };
+        fn metric(map: &Option<MetricMap>, change: Change<'_>) -> Result<Option<MetricMap>> {
+            map.as_ref().map(|map| changed(map.as_array(), change).map(MetricMap::from_array)).transpose()
+        }
         let metrics_read = self.metrics_read.as_ref().map(|read| {
-            let read: BooleanArray = changed(&BooleanArray::new(read.clone(), None), &change)?;
+            let read: BooleanArray = changed(&BooleanArray::new(read.clone(), None), &mut change)?;
             Ok::<_, Error>(read.values().clone())
         });
         Ok(Self {
             header: self.header.clone(),
             tally: self.tally,
             metrics_read: metrics_read.transpose()?,
-            position: changed(&self.position, &change)?,
-            status: changed(&self.status, &change)?,
-            snapshot_id: changed(&self.snapshot_id, &change)?,
-            sequence_number: changed(&self.sequence_number, &change)?,
-            file_sequence_number: changed(&self.file_sequence_number, &change)?,
-            content: changed(&self.content, &change)?,
-            file_path: changed(&self.file_path, &change)?,
-            file_format: changed(&self.file_format, &change)?,
-            partition: changed(&self.partition, &change)?,
+            position: changed(&self.position, &mut change)?,
+            status: changed(&self.status, &mut change)?,
+            snapshot_id: changed(&self.snapshot_id, &mut change)?,
+            sequence_number: changed(&self.sequence_number, &mut change)?,
+            file_sequence_number: changed(&self.file_sequence_number, &mut change)?,
+            content: changed(&self.content, &mut change)?,
+            file_path: changed(&self.file_path, &mut change)?,
+            file_format: changed(&self.file_format, &mut change)?,
+            partition: changed(&self.partition, &mut change)?,
             partition_type: self.partition_type.clone(),
             tuples: self.tuples.clone(),
-            tuple_of: changed(&self.tuple_of, &change)?,
-            record_count: changed(&self.record_count, &change)?,
-            file_size_in_bytes: changed(&self.file_size_in_bytes, &change)?,
-            column_sizes: metric(&self.column_sizes)?,
-            value_counts: metric(&self.value_counts)?,
-            null_value_counts: metric(&self.null_value_counts)?,
-            nan_value_counts: metric(&self.nan_value_counts)?,
-            lower_bounds: metric(&self.lower_bounds)?,
-            upper_bounds: metric(&self.upper_bounds)?,
-            key_metadata: changed(&self.key_metadata, &change)?,
-            split_offsets: changed(&self.split_offsets, &change)?,
-            equality_ids: changed(&self.equality_ids, &change)?,
-            sort_order_id: changed(&self.sort_order_id, &change)?,
-            first_row_id: changed(&self.first_row_id, &change)?,
-            referenced_data_file: changed(&self.referenced_data_file, &change)?,
-            content_offset: changed(&self.content_offset, &change)?,
-            content_size_in_bytes: changed(&self.content_size_in_bytes, &change)?,
+            tuple_of: changed(&self.tuple_of, &mut change)?,
+            record_count: changed(&self.record_count, &mut change)?,
+            file_size_in_bytes: changed(&self.file_size_in_bytes, &mut change)?,
+            column_sizes: metric(&self.column_sizes, &mut change)?,
+            value_counts: metric(&self.value_counts, &mut change)?,
+            null_value_counts: metric(&self.null_value_counts, &mut change)?,
+            nan_value_counts: metric(&self.nan_value_counts, &mut change)?,
+            lower_bounds: metric(&self.lower_bounds, &mut change)?,
+            upper_bounds: metric(&self.upper_bounds, &mut change)?,
+            key_metadata: changed(&self.key_metadata, &mut change)?,
+            split_offsets: changed(&self.split_offsets, &mut change)?,
+            equality_ids: changed(&self.equality_ids, &mut change)?,
+            sort_order_id: changed(&self.sort_order_id, &mut change)?,
+            first_row_id: changed(&self.first_row_id, &mut change)?,
+            referenced_data_file: changed(&self.referenced_data_file, &mut change)?,
+            content_offset: changed(&self.content_offset, &mut change)?,
+            content_size_in_bytes: changed(&self.content_size_in_bytes, &mut change)?,
         })
     }
 }

@@ -131,7 +131,7 @@ impl Pruner {
         }
         let read = Arc::new(manifests::of_snapshot(&self.storage, &self.metadata, snapshot, &self.limits)?);
         if let (Some(key), Some((cache, plan))) = (key, self.cache) {
-            cache.insert(key, plan, Cached::List(read.clone()));
+            cache.insert_list(key, plan, read.clone());
         }
         Ok((read, false))
     }
@@ -260,11 +260,11 @@ impl Pruner {
             keep_excluded: key.is_some(),
         };
         let entries = self.reader.read(bytes, &options, &self.limits);
-        let entries = Arc::new(entries.map_err(|error| error.in_file(&manifest.manifest_path))?);
-        if let (Some(key), Some((cache, plan))) = (key, self.cache) {
-            cache.insert(key, plan, Cached::Manifest(Decoded { entries: entries.clone(), metrics }));
+        let entries = entries.map_err(|error| error.in_file(&manifest.manifest_path))?;
+        match (key, self.cache) {
+            (Some(key), Some((cache, plan))) => cache.insert_manifest(key, plan, entries, metrics),
+            _ => Ok(Arc::new(entries)),
         }
-        Ok(entries)
     }
 
     /// Drops entries by partition, then by metrics.

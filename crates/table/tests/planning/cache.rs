@@ -26,10 +26,14 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Data files in partitions of three specs, each with ids around its number; `salt` makes other tables of the same paths.
 fn manifests(salt: i64) -> Vec<Manifest> {
+    manifests_of(10, salt)
+}
+
+fn manifests_of(files: i64, salt: i64) -> Vec<Manifest> {
     let manifest = |number: i64| {
         let spec_id = (number % 3) as usize;
         let entry = |at: i64| {
-            let n = number * 10 + at;
+            let n = number * files + at;
             let mut made = file(format!("{n}.parquet"), spec_id, n as i32);
             made.record_count = n + salt;
             set_metrics(&mut made, ID, &[Some(Value::Long(n + salt)), Some(Value::Long(n + salt + 3))], true, true);
@@ -41,7 +45,7 @@ fn manifests(salt: i64) -> Vec<Manifest> {
             spec_id,
             sequence_number: 1 + number % 3,
             deletes: false,
-            entries: (0..10).map(entry).collect(),
+            entries: (0..files).map(entry).collect(),
             ..Manifest::default()
         }
     };
@@ -223,6 +227,34 @@ fn a_small_cache_stays_within_its_bound_under_many_threads() {
         }
     });
     assert!(cache.info().hits > 0, "some of it fits");
+}
+
+#[test]
+fn what_manifests_have_in_common_is_held_and_counted_once() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::write(&Storage::default(), folder.path().to_str().unwrap(), 2, &manifests_of(700, 0));
+    let cache = ManifestCache::shared().unwrap();
+    let scan = world.scan("id >= 0");
+    let alone = Scan { cached: false, ..scan.clone() };
+    let columns: usize = alone.plan().unwrap().manifests.iter().map(|manifest| manifest.entries.memory()).sum();
+    let (first, wanted) = planned(&scan);
+    let whole = cache.info().bytes;
+    assert!(5 * whole < 4 * columns, "{whole} bytes of the cache for columns of {columns}");
+    let (second, found) = planned(&scan);
+    assert_eq!((found, counts(&second)), (wanted.clone(), counts(&first)));
+    assert_eq!(second.report.cached_manifests, second.report.scanned_data_manifests);
+    // A plan outlives what the cache forgets; and what nobody in the cache shares any more is gone from it.
+    cache.resize(whole / 2);
+    assert!(cache.info().bytes <= whole / 2 && cache.info().entries > 1, "{:?}", cache.info());
+    cache.clear();
+    assert_eq!(cache.info().bytes, 0);
+    assert_eq!(shown(&second, &scan.metrics), wanted);
+    cache.resize(whole / 2);
+    for _ in 0..3 {
+        assert_eq!(planned(&scan).1, wanted);
+        assert!(cache.info().bytes <= whole / 2);
+    }
 }
 
 #[test]

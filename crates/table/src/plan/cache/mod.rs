@@ -3,7 +3,9 @@
 //! Both are immutable files. What is kept is told apart by location and length, by the properties of the storage that read
 //! it (nobody sees what his own rights would not let him read), for local files by the time they were written, and by
 //! what the manifest list hands down. Failures are not kept. A plan that alone is larger than the cache keeps its first
-//! part there and does not push out its own manifests.
+//! part there and does not push out its own manifests. What manifests have in common is held once (`patterns.rs`).
+
+mod patterns;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -11,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use icefield_format::manifest::{Entries, ManifestFile, Metrics};
 
+use self::patterns::{Patterns, Shared};
 use crate::error::Result;
 use crate::runtime::{self, Started};
 use crate::storage::{Identity, Storage};
@@ -74,6 +77,7 @@ pub struct ManifestCache {
     misses: AtomicU64,
     plans: AtomicU64,
     kept: Mutex<Kept>,
+    patterns: Patterns,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +96,8 @@ struct Slot {
     used: u64,
     /// The plan that used it last.
     plan: u64,
+    /// What of it is held for others too: not in `bytes`.
+    shared: Shared,
 }
 
 impl Key {
@@ -147,6 +153,7 @@ impl ManifestCache {
             misses: AtomicU64::new(0),
             plans: AtomicU64::new(0),
             kept: Mutex::default(),
+            patterns: Patterns::default(),
         }
     }
 
@@ -159,14 +166,25 @@ impl ManifestCache {
     pub fn resize(&self, max_bytes: usize) {
         self.max_bytes.store(max_bytes, Ordering::Relaxed);
         let mut kept = self.kept();
-        while kept.bytes > max_bytes && kept.drop_oldest().is_some() {}
+        while self.bytes(&kept) > max_bytes && self.drop_oldest(&mut kept) {}
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.kept() = Kept::default();
+        let mut kept = self.kept();
+        while self.drop_oldest(&mut kept) {}
         self.hits.store(0, Ordering::Relaxed);
         self.misses.store(0, Ordering::Relaxed);
+    }
+
+    fn bytes(&self, kept: &Kept) -> usize {
+        kept.bytes.saturating_add(self.patterns.bytes())
+    }
+
+    fn drop_oldest(&self, kept: &mut Kept) -> bool {
+        let dropped = kept.drop_oldest();
+        dropped.iter().for_each(|slot| self.patterns.release(&slot.shared));
+        dropped.is_some()
     }
 
     /// How full it is.
@@ -174,7 +192,7 @@ impl ManifestCache {
         let kept = self.kept();
         CacheInfo {
             entries: kept.slots.len(),
-            bytes: kept.bytes,
+            bytes: self.bytes(&kept),
             max_bytes: self.max_bytes.load(Ordering::Relaxed),
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
@@ -203,22 +221,49 @@ impl ManifestCache {
         }
     }
 
-    /// Keeps a value in the place of what was there, if there is room beside what this plan itself has used.
-    pub(super) fn insert(&self, key: Key, plan: u64, value: Cached) {
+    /// Keeps a list in the place of what was there, if there is room beside what this plan itself has used.
+    pub(super) fn insert_list(&self, key: Key, plan: u64, list: Arc<Vec<ManifestFile>>) {
+        self.insert(key, plan, Cached::List(list), Shared::default());
+    }
+
+    /// Keeps the entries of a manifest likewise, and gives them in the form that is kept.
+    pub(super) fn insert_manifest(
+        &self,
+        key: Key,
+        plan: u64,
+        entries: Entries,
+        metrics: Metrics,
+    ) -> Result<Arc<Entries>> {
+        let mut shared = Shared::default();
+        let made = entries.map_columns(|column| self.patterns.share(column, &mut shared));
+        let entries = match made {
+            Ok(made) => Arc::new(made),
+            Err(error) => {
+                self.patterns.release(&shared);
+                return Err(error.into());
+            }
+        };
+        self.insert(key, plan, Cached::Manifest(Decoded { entries: entries.clone(), metrics }), shared);
+        Ok(entries)
+    }
+
+    fn insert(&self, key: Key, plan: u64, value: Cached, shared: Shared) {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
-        let bytes = value.bytes() + size_of::<Slot>() + 2 * size_of::<Key>();
+        let own = value.bytes().saturating_sub(shared.bytes);
+        let bytes = own + shared.memory() + size_of::<Slot>() + 2 * size_of::<Key>();
         if bytes > max_bytes {
-            return;
+            return self.patterns.release(&shared);
         }
         let mut kept = self.kept();
-        kept.remove(&key);
-        while kept.bytes + bytes > max_bytes {
+        kept.remove(&key).iter().for_each(|slot| self.patterns.release(&slot.shared));
+        while self.bytes(&kept).saturating_add(bytes) > max_bytes {
             let own = kept.oldest().is_none_or(|slot| slot.plan == plan);
-            if own || kept.drop_oldest().is_none() {
+            if own || !self.drop_oldest(&mut kept) {
+                self.patterns.release(&shared);
                 return;
             }
         }
-        kept.insert(key, Slot { value, bytes, used: 0, plan });
+        kept.insert(key, Slot { value, bytes, used: 0, plan, shared });
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -278,8 +323,13 @@ mod tests {
         Key { identity, length: number, inherited: None }
     }
 
-    fn list(manifests: usize) -> Cached {
-        Cached::List(Arc::new(vec![ManifestFile::default(); manifests]))
+    fn list(manifests: usize) -> Arc<Vec<ManifestFile>> {
+        Arc::new(vec![ManifestFile::default(); manifests])
+    }
+
+    /// Bytes of the cache that it takes.
+    fn cost(manifests: usize) -> usize {
+        Cached::List(list(manifests)).bytes() + size_of::<Slot>() + 2 * size_of::<Key>()
     }
 
     fn has(cache: &ManifestCache, key: &Key, plan: u64) -> bool {
@@ -289,12 +339,12 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_goes_first() {
         let keys: Vec<Key> = (0..3).map(key).collect();
-        let one = list(10).bytes() + size_of::<Slot>() + 2 * size_of::<Key>();
+        let one = cost(10);
         let cache = ManifestCache::new(2 * one);
-        cache.insert(keys[0].clone(), 1, list(10));
-        cache.insert(keys[1].clone(), 1, list(10));
+        cache.insert_list(keys[0].clone(), 1, list(10));
+        cache.insert_list(keys[1].clone(), 1, list(10));
         assert!(has(&cache, &keys[0], 2));
-        cache.insert(keys[2].clone(), 3, list(10));
+        cache.insert_list(keys[2].clone(), 3, list(10));
         assert!(has(&cache, &keys[0], 3) && has(&cache, &keys[2], 3));
         assert!(!has(&cache, &keys[1], 3));
         let info = cache.info();
@@ -308,9 +358,9 @@ mod tests {
     #[test]
     fn a_plan_does_not_push_out_its_own() {
         let keys: Vec<Key> = (0..9).map(key).collect();
-        let one = list(10).bytes() + size_of::<Slot>() + 2 * size_of::<Key>();
+        let one = cost(10);
         let cache = ManifestCache::new(3 * one);
-        keys.iter().for_each(|key| cache.insert(key.clone(), 7, list(10)));
+        keys.iter().for_each(|key| cache.insert_list(key.clone(), 7, list(10)));
         assert!(keys.iter().take(3).all(|key| has(&cache, key, 8)), "the first ones stay");
         assert!(!has(&cache, &keys[3], 8));
     }
@@ -318,7 +368,7 @@ mod tests {
     #[test]
     fn nothing_beyond_the_bound_is_kept() {
         let cache = ManifestCache::new(100);
-        cache.insert(key(0), 1, list(10));
+        cache.insert_list(key(0), 1, list(10));
         assert_eq!(cache.info().entries, 0);
         assert!(!ManifestCache::new(0).is_on());
     }
@@ -326,7 +376,7 @@ mod tests {
     #[test]
     fn a_value_that_does_not_suffice_is_a_miss() {
         let cache = ManifestCache::new(1 << 20);
-        cache.insert(key(0), 1, list(1));
+        cache.insert_list(key(0), 1, list(1));
         assert!(cache.get(&key(0), 1, |_| None::<()>).is_none());
         assert_eq!(cache.info().hits, 0);
     }
