@@ -539,7 +539,7 @@ def part_million(options: argparse.Namespace) -> None:
     print(f"streamed to Arrow: {int(count):,} files in {float(seconds):.2f} s, peak memory {int(peak) >> 10} MiB")
     target("peak memory of the stream in MiB", int(peak) >> 10, 1023)
     with peers(options.peers - {"pyiceberg", "rust"}) as others:
-        judge_questions(ask(f"{files:,} files", [(q.name, location, q) for q in questions(files)], others, 1))
+        judge_questions(ask(f"{files:,} files", [(q.name, location, q) for q in questions(files)], others, options.rounds))
 
 
 PARTS = {"files": part_files, "deletes": part_deletes, "cold": part_cold, "million": part_million, "make": None}
