@@ -25,7 +25,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -220,7 +220,7 @@ class Process:
     def __init__(self, command: list[str], *, own_answers: bool = False) -> None:
         read, write = os.pipe()
         words = [*command, str(write)] if own_answers else command
-        self._log = (FOLDER / "peer.log").open("w")
+        self._log = (FOLDER / f"{Path(command[-1]).stem}.log").open("w")
         self._process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
@@ -252,9 +252,10 @@ class Process:
         return self._line()
 
     def close(self) -> None:
-        """End the peer."""
+        """End the peer, if it has not ended itself."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait(30)
         self._log.close()
 
@@ -539,7 +540,9 @@ def part_million(options: argparse.Namespace) -> None:
     print(f"streamed to Arrow: {int(count):,} files in {float(seconds):.2f} s, peak memory {int(peak) >> 10} MiB")
     target("peak memory of the stream in MiB", int(peak) >> 10, 1023)
     with peers(options.peers - {"pyiceberg", "rust"}) as others:
-        judge_questions(ask(f"{files:,} files", [(q.name, location, q) for q in questions(files)], others, options.rounds))
+        judge_questions(
+            ask(f"{files:,} files", [(q.name, location, q) for q in questions(files)], others, options.rounds)
+        )
 
 
 PARTS = {"files": part_files, "deletes": part_deletes, "cold": part_cold, "million": part_million, "make": None}
