@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufRead;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -74,9 +75,12 @@ fn answer(question: &str, loaded: &mut HashMap<String, Vec<RecordBatch>>) -> Res
 fn main() -> Result<(), Failed> {
     let mut loaded = HashMap::new();
     for line in std::io::stdin().lock().lines() {
-        match answer(&line?, &mut loaded) {
-            Ok((seconds, rows)) => println!("{seconds} {rows}"),
-            Err(error) => println!("error {}", error.to_string().replace('\n', " ")),
+        let line = line?;
+        // Its writer panics at types that it does not know.
+        match catch_unwind(AssertUnwindSafe(|| answer(&line, &mut loaded))) {
+            Ok(Ok((seconds, rows))) => println!("{seconds} {rows}"),
+            Ok(Err(error)) => println!("error {}", error.to_string().replace('\n', " ")),
+            Err(_) => println!("error it panicked"),
         }
     }
     Ok(())
