@@ -36,5 +36,6 @@ pub use source::{Source, Step};
 pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};
 pub use write::{
-    BloomVersion, EncryptionOptions, LastSecond, Merger, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe,
+    BloomVersion, EncryptionOptions, LastSecond, Merger, SideBySide, Sink, Writer, WriterOptions, WrittenFile,
+    WrittenStripe,
 };

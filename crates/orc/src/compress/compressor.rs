@@ -16,6 +16,8 @@ const BROTLI_WINDOW: i32 = 22;
 /// Compresses chunks of one codec; keeps the codec's context.
 pub struct Compressor {
     codec: Codec,
+    kind: CompressionKind,
+    level: Option<i32>,
     block: usize,
     /// Where a chunk is tried; at least as long as the codec's worst case.
     scratch: Vec<u8>,
@@ -73,7 +75,12 @@ impl Compressor {
             CompressionKind::Lz4 => Codec::Lz4(lz4_flex::block::CompressTable::large()),
         };
         let block = if kind == CompressionKind::None { 0 } else { block };
-        Ok(Self { codec, block, scratch: Vec::new() })
+        Ok(Self { codec, kind, level, block, scratch: Vec::new() })
+    }
+
+    /// Kind, level and block, of which another one can be made.
+    pub fn options(&self) -> (CompressionKind, Option<i32>, usize) {
+        (self.kind, self.level, self.block)
     }
 
     /// Most plain bytes of a chunk; 0 without compression.

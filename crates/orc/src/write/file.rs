@@ -10,8 +10,8 @@ use super::column::{ColumnWriter, Plan, can_bloom};
 use super::encryption::{EncryptedStripe, Encryptor};
 use super::options::WriterOptions;
 use super::sink::Sink;
-use super::stream::{Context, compress_all};
-use super::stripe::{StreamBytes, StripeWriter};
+use super::stream::{Context, SideBySide, compress_all};
+use super::stripe::{StreamBytes, StripeContent, StripeWriter};
 use super::tail::{MAGIC, Origin, Tail};
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
@@ -123,7 +123,7 @@ impl<S: Sink> Writer<S> {
             sink,
             arrow: schema.fields().iter().map(|field| field.data_type().clone()).collect(),
             root,
-            context: Context { compressor },
+            context: Context::new(compressor),
             offset: MAGIC.len() as u64,
             stripe_rows: 0,
             group_rows: 0,
@@ -163,6 +163,11 @@ impl<S: Sink> Writer<S> {
     pub fn set_user_metadata(&mut self, name: &str, value: impl Into<Vec<u8>>) {
         self.user_metadata.retain(|(other, _)| other != name);
         self.user_metadata.push((name.to_owned(), value.into()));
+    }
+
+    /// Encodes columns side by side from now on, or one after the other. The file is the same.
+    pub fn set_side_by_side(&mut self, pool: Option<Arc<dyn SideBySide>>) {
+        self.context.side_by_side = pool;
     }
 
     /// Takes the rows of a batch.
@@ -295,7 +300,7 @@ impl<S: Sink> Writer<S> {
         }
         let mut stripe = StripeWriter::new(&mut self.context);
         self.root.finish(&mut stripe)?;
-        let StripeWriter { index, data, encodings, statistics, variants, .. } = stripe;
+        let StripeContent { index, data, encodings, statistics, variants } = stripe.content;
         let length = |streams: &[StreamBytes]| -> u64 { streams.iter().map(|stream| stream.bytes.len() as u64).sum() };
         let id = self.stripes.len() as u64 + 1;
         let encrypted = self.encryption.as_mut().map(|encryption| encryption.stripe(variants, id)).transpose()?;

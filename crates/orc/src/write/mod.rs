@@ -19,3 +19,4 @@ pub use file::{Writer, WrittenFile, WrittenStripe};
 pub use merge::Merger;
 pub use options::{BloomVersion, EncryptionOptions, LastSecond, WriterOptions};
 pub use sink::Sink;
+pub use stream::SideBySide;

@@ -4,9 +4,10 @@
 //! turned into chunk and offset when the stream is whole.
 
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::compress::Compressor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 
 /// What the columns of a file share while they are written.
@@ -14,6 +15,58 @@ use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 pub struct Context {
     /// The codec's context.
     pub compressor: Compressor,
+    /// Runs the work of several columns; without it they come one after the other.
+    pub side_by_side: Option<Arc<dyn SideBySide>>,
+    /// Contexts of columns that were written apart.
+    spare: Vec<Context>,
+}
+
+/// Runs pieces of work that have nothing to do with each other: a pool of threads. The crate has none of its own.
+pub trait SideBySide: Debug + Send + Sync {
+    /// Runs them all, and returns when all are done.
+    fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>);
+}
+
+impl Context {
+    /// With a compressor of its own.
+    pub fn new(compressor: Compressor) -> Self {
+        Self { compressor, side_by_side: None, spare: Vec::new() }
+    }
+
+    /// Does the same for each of some things, side by side where that is wanted, each with a context that it has to
+    /// itself. Of several errors it gives the first thing's.
+    pub fn for_each<T: Send>(&mut self, things: Vec<T>, act: impl Fn(T, &mut Self) -> Result<()> + Sync) -> Result<()> {
+        let pool = self.side_by_side.clone().filter(|_| things.len() > 1);
+        let Some(pool) = pool else { return things.into_iter().try_for_each(|thing| act(thing, self)) };
+        let spare = Mutex::new(std::mem::take(&mut self.spare));
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        let ((kind, level, block), act) = (self.compressor.options(), &act);
+        let fresh = move || Compressor::new(kind, level, block).map(Self::new);
+        let each = |(number, thing)| -> Box<dyn FnOnce() + Send + '_> {
+            let (spare, failed) = (&spare, &failed);
+            Box::new(move || {
+                let own = locked(spare).pop();
+                let done = own.map_or_else(fresh, Ok).and_then(|mut own| {
+                    act(thing, &mut own)?;
+                    locked(spare).push(own);
+                    Ok(())
+                });
+                if let Err(error) = done {
+                    let mut failed = locked(failed);
+                    if failed.as_ref().is_none_or(|(first, _)| number < *first) {
+                        *failed = Some((number, error));
+                    }
+                }
+            })
+        };
+        pool.run(things.into_iter().enumerate().map(each).collect());
+        self.spare = spare.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What turns values into bytes, and may keep some of them until a run is whole.

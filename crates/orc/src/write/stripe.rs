@@ -28,6 +28,13 @@ impl StreamBytes {
 pub struct StripeWriter<'a> {
     /// The codec, and what else the columns share.
     pub context: &'a mut Context,
+    /// What was collected.
+    pub content: StripeContent,
+}
+
+/// What some columns that follow each other give to a stripe.
+#[derive(Debug, Default)]
+pub struct StripeContent {
     /// Row indexes and bloom filters, by column.
     pub index: Vec<StreamBytes>,
     /// The others, by column.
@@ -36,10 +43,19 @@ pub struct StripeWriter<'a> {
     pub encodings: Vec<ColumnEncoding>,
     /// What is known of each column, in the order of their ids.
     pub statistics: Vec<ColumnStatistics>,
-    /// The first column.
-    pub first: u32,
     /// Encrypted columns as they are; all above is masked.
     pub variants: Vec<VariantStripe>,
+}
+
+impl StripeContent {
+    /// Appends that of the columns that follow.
+    pub fn append(&mut self, next: Self) {
+        self.index.extend(next.index);
+        self.data.extend(next.data);
+        self.encodings.extend(next.encodings);
+        self.statistics.extend(next.statistics);
+        self.variants.extend(next.variants);
+    }
 }
 
 /// What a stripe holds of an encrypted column and all below it, not yet encrypted.
@@ -58,26 +74,24 @@ pub struct VariantStripe {
 impl<'a> StripeWriter<'a> {
     /// An empty stripe.
     pub fn new(context: &'a mut Context) -> Self {
-        let (index, data) = (Vec::new(), Vec::new());
-        Self { context, index, data, encodings: Vec::new(), statistics: Vec::new(), first: 0, variants: Vec::new() }
+        Self { context, content: StripeContent::default() }
     }
 
     /// Adds a plain index stream.
     pub fn add_index(&mut self, column: u32, kind: StreamKind, plain: Vec<u8>) -> Result<()> {
         let bytes = compress_all(plain, &mut self.context.compressor)?;
-        self.index.push(StreamBytes { column, kind, bytes });
+        self.content.index.push(StreamBytes { column, kind, bytes });
         Ok(())
     }
 
     /// Adds a data stream.
     pub fn add_data(&mut self, column: u32, kind: StreamKind, bytes: Vec<u8>) {
-        self.data.push(StreamBytes { column, kind, bytes });
+        self.content.data.push(StreamBytes { column, kind, bytes });
     }
 
     /// Adds what the stripe's footer and the metadata section say of a column; columns come in the order of their ids.
-    pub fn add_column(&mut self, column: u32, encoding: ColumnEncoding, statistics: ColumnStatistics) {
-        debug_assert_eq!(column as usize, self.first as usize + self.encodings.len());
-        self.encodings.push(encoding);
-        self.statistics.push(statistics);
+    pub fn add_column(&mut self, encoding: ColumnEncoding, statistics: ColumnStatistics) {
+        self.content.encodings.push(encoding);
+        self.content.statistics.push(statistics);
     }
 }

@@ -12,7 +12,7 @@ use arbitrary::{Draw, assert_same, column};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 use bytes::Bytes;
-use icefield_orc::{ArrowOptions, ReadOptions, Reader, Writer, WriterOptions, WrittenFile};
+use icefield_orc::{ArrowOptions, ReadOptions, Reader, SideBySide, Writer, WriterOptions, WrittenFile};
 use proptest::prelude::*;
 
 /// Writes batches, each cut into parts of so many rows.
@@ -30,6 +30,16 @@ fn write(
     }
     let (bytes, file) = writer.finish()?;
     Ok((bytes.into(), file))
+}
+
+/// A thread for each piece of work.
+#[derive(Debug)]
+struct Threads;
+
+impl SideBySide for Threads {
+    fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>) {
+        std::thread::scope(|scope| work.into_iter().for_each(|one| drop(scope.spawn(one))));
+    }
 }
 
 fn read(reader: &Reader<Bytes>, arrow: &ArrowOptions, batch_size: usize) -> icefield_orc::Result<Vec<RecordBatch>> {
@@ -51,6 +61,16 @@ proptest! {
         let reader = Reader::open(bytes.clone()).unwrap();
         let got = read(&reader, &arrow, draw.pick(&[8192, 100])).unwrap();
         assert_same(&schema, &batches, &got);
+
+        // Columns that are encoded side by side make the same file.
+        let mut writer = Writer::try_new(Vec::new(), &schema, options.clone()).unwrap();
+        writer.set_side_by_side(Some(Arc::new(Threads)));
+        for batch in &batches {
+            for start in (0..batch.num_rows()).step_by(part) {
+                writer.write(&batch.slice(start, part.min(batch.num_rows() - start))).unwrap();
+            }
+        }
+        prop_assert_eq!(&writer.finish().unwrap().0, &bytes);
 
         // What the writer says of its file is what the file says.
         let metadata = reader.metadata();

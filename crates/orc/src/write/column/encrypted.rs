@@ -8,7 +8,7 @@ use crate::mask::Mask;
 use crate::proto::ColumnStatistics;
 use crate::types::TypeDescription;
 use crate::write::stream::Context;
-use crate::write::stripe::{StripeWriter, VariantStripe};
+use crate::write::stripe::{StripeContent, StripeWriter, VariantStripe};
 
 /// The root of an encrypted variant.
 #[derive(Debug)]
@@ -52,13 +52,12 @@ impl ColumnWriter for EncryptedColumn {
     fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
         self.masked.finish(stripe)?;
         let mut own = StripeWriter::new(stripe.context);
-        own.first = self.node.column;
         self.own.finish(&mut own)?;
-        let StripeWriter { index, data, encodings, statistics, .. } = own;
+        let StripeContent { index, data, encodings, statistics, .. } = own.content;
         let mut file_statistics = Vec::new();
         self.own.file_statistics(&mut file_statistics);
         let variant = self.variant;
-        stripe.variants.push(VariantStripe { variant, index, data, encodings, statistics, file_statistics });
+        stripe.content.variants.push(VariantStripe { variant, index, data, encodings, statistics, file_statistics });
         Ok(())
     }
 

@@ -174,7 +174,7 @@ impl<S: Summary> Head<S> {
         }
         self.bytes_on_disk += bytes;
         self.file.merge(&self.stripe);
-        stripe.add_column(self.column, encoding, self.stripe.message(self.shown(bytes)));
+        stripe.add_column(encoding, self.stripe.message(self.shown(bytes)));
         self.stripe = Counted::new(self.empty.clone());
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::rle::IntWriter;
 use crate::types::TypeDescription;
 use crate::write::statistics::{Lengths, Nothing};
 use crate::write::stream::{Context, Stream};
-use crate::write::stripe::StripeWriter;
+use crate::write::stripe::{StripeContent, StripeWriter};
 
 /// The slots of a child whose parent is there.
 fn of_present(child: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
@@ -49,11 +49,11 @@ impl ColumnWriter for StructColumn {
         let own = array.as_struct_opt().filter(|own| own.num_columns() == self.children.len());
         let own = own.ok_or_else(|| unexpected(self.head.column, array))?;
         self.head.add(own.nulls(), own.len(), context)?;
-        for ((child, name), column) in self.children.iter_mut().zip(&self.names).zip(own.columns()) {
+        let fields: Vec<_> = self.children.iter_mut().zip(&self.names).zip(own.columns()).collect();
+        context.for_each(fields, |((child, name), column), context| {
             let written = child.write(&of_present(column, own.nulls())?, context);
-            written.map_err(|error| error.within(&format!("field {name}")))?;
-        }
-        Ok(())
+            written.map_err(|error| error.within(&format!("field {name}")))
+        })
     }
 
     fn begin_group(&mut self, context: &Context) {
@@ -63,12 +63,21 @@ impl ColumnWriter for StructColumn {
 
     fn end_group(&mut self, context: &mut Context) -> Result<()> {
         self.head.end_group();
-        self.children.iter_mut().try_for_each(|child| child.end_group(context))
+        context.for_each(self.children.iter_mut().collect(), |child, context| child.end_group(context))
     }
 
     fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()> {
         self.head.finish(encoding(EncodingKind::Direct), Vec::new(), Vec::new(), stripe)?;
-        self.children.iter_mut().try_for_each(|child| child.finish(stripe))
+        let mut parts: Vec<_> = self.children.iter().map(|_| StripeContent::default()).collect();
+        let fields: Vec<_> = self.children.iter_mut().zip(&mut parts).collect();
+        stripe.context.for_each(fields, |(child, part), context| {
+            let mut own = StripeWriter::new(context);
+            child.finish(&mut own)?;
+            *part = own.content;
+            Ok(())
+        })?;
+        parts.into_iter().for_each(|part| stripe.content.append(part));
+        Ok(())
     }
 
     fn file_statistics(&self, out: &mut Vec<ColumnStatistics>) {
