@@ -198,8 +198,10 @@ def ceiling(file: str, rounds: int) -> float:
 
     for process in pair:
         heard(process)
-    tell(pair[0])
-    one = float(heard(pair[0]))
+    single: list[float] = []
+    for process in pair:
+        tell(process)
+        single.append(float(heard(process)))
     for process in pair:
         tell(process)
     both = [float(heard(process)) for process in pair]
@@ -207,7 +209,7 @@ def ceiling(file: str, rounds: int) -> float:
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
-    return sum(one / time for time in both)
+    return sum(min(single) / time for time in both)
 
 
 def three_columns(folder: Path, others: Others, rounds: int) -> Row:
