@@ -71,7 +71,7 @@ def test_ranges_are_read_as_java_reads_them(catalog: ice.catalog.Catalog, java: 
     compared: Counter[str] = Counter()
     spans = [*itertools.pairwise(made), *((start, made[-1]) for start in made[:-2])]
     if version == 2:
-        spans = list(itertools.combinations(made, 2))
+        spans += [*zip(made, made[2:], strict=False), *zip(made, made[4:], strict=False)]
     for start, end in spans:
         span = {"from_snapshot_id_exclusive": start, "to_snapshot_id_inclusive": end}
         if start is not None:  # Java has no range of appends without a start.
