@@ -56,6 +56,12 @@ def test_rows_and_files(uri):
     assert "[bold]" in run(uri, "table", "head", "a.b.t", "-c", "[red]")
     files = json.loads(run(uri, "--json", "table", "files", "a.b.t"))
     assert sum(file["rows"] for file in files) == 3
+    location, _, file = files[0]["file"].rpartition("/data/")
+    printed = run(uri, "table", "files", "a.b.t").replace("\n", " ")
+    assert f"{location}/ " in printed
+    # Its name may stand on several lines, and nothing of it is missing.
+    assert "…" not in printed
+    assert file[:5] in printed
     plan = json.loads(run(uri, "--json", "table", "plan", "a.b.t", "id = 1"))
     assert plan["report"]["result_data_files"] == len(plan["files"]) == 1
     assert "to read" in run(uri, "table", "plan", "a.b.t", "id = 1")

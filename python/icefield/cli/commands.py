@@ -217,7 +217,8 @@ def table_inspect(
 @click.pass_context
 def table_files(context: click.Context, name: str) -> None:
     """List the data files of the current snapshot."""
-    _print_files(_table(context, name).scan())
+    opened = _table(context, name)
+    _print_files(opened.scan(), opened.location())
 
 
 @table.command("plan")
@@ -227,13 +228,14 @@ def table_files(context: click.Context, name: str) -> None:
 @click.pass_context
 def table_plan(context: click.Context, name: str, row_filter: str | None, snapshot_id: int | None) -> None:
     """Show which files a scan with this filter reads, and what it skips."""
-    scan = _table(context, name).scan(row_filter, snapshot_id=snapshot_id)
+    opened = _table(context, name)
+    scan = opened.scan(row_filter, snapshot_id=snapshot_id)
     if wants_json():
         plan = scan.plan_files()
         print_json({"report": plan.report, "files": plan.files})
         return
     print_text(scan.explain())
-    _print_files(scan)
+    _print_files(scan, opened.location())
 
 
 @table.command("head")
@@ -329,13 +331,20 @@ def _statistics(statistics: dict[str, Any]) -> tuple[Any, ...]:
     return statistics.get("number_of_values"), statistics.get("has_null"), next(iter(own.values()), None)
 
 
-def _print_files(scan: DataScan) -> None:
+def _print_files(scan: DataScan, location: str) -> None:
+    """List files: for people by what follows the location of the table, which is long and that of all."""
     columns = ["file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes", "deletes"]
     rows = [
         [len(file[column] or ()) if column == "deletes" else file[column] for column in columns]
         for file in scan.plan_files().files
     ]
-    print_grid(["file", "format", "spec", "partition", "rows", "bytes", "deletes"], rows)
+    headings, below = ["file", "format", "spec", "partition", "rows", "bytes", "deletes"], location.rstrip("/") + "/"
+    if wants_json():
+        print_grid(headings, rows)
+    else:
+        print_grid(
+            headings, ([str(row[0]).removeprefix(below), *row[1:]] for row in rows), f"below {below}", whole=True
+        )
 
 
 def _print_schema(opened: Table) -> None:

@@ -30,13 +30,15 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
 
 
-def print_grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """Print rows under headings; as objects where JSON is wanted."""
+def print_grid(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, *, whole: bool = False
+) -> None:
+    """Print rows under headings, what is too wide cut or, if wanted whole, folded; as objects where JSON is wanted."""
     rows = [list(row) for row in rows]
     if wants_json():
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    Console().print(_grid(columns, rows, title))
+    Console().print(_grid(columns, rows, title, whole=whole))
 
 
 def print_records(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
