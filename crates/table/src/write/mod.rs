@@ -1,7 +1,8 @@
 //! Arrow batches to data files with their metrics ("Data Files", "Appendix A", "Sorting").
 //!
-//! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`conform`] brings the data to the
-//! table's schema, [`route`] finds the partition of each row, [`sort`] sorts, [`layout`] starts a [`file`] by format
+//! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`intake`] makes rows ready
+//! while those before them are encoded: [`conform`] brings them to the table's schema, [`route`] finds the partition of each
+//! row. [`sort`] sorts, [`layout`] starts a [`file`] by format
 //! ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of the file.
 
 mod background;
@@ -9,6 +10,7 @@ mod cast;
 mod column;
 pub mod conform;
 pub mod file;
+pub mod intake;
 pub mod layout;
 pub mod location;
 pub mod metrics;

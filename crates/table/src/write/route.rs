@@ -54,9 +54,9 @@ enum Keys {
     /// Nothing known before the first batch.
     Unknown,
     /// All partition values are of few bits: they are put side by side.
-    Packed(HashMap<u128, usize>),
+    Packed(HashMap<u128, u32>),
     /// Arrow's row form.
-    Rows(Box<RowConverter>, HashMap<Vec<u8>, usize>),
+    Rows(Box<RowConverter>, HashMap<Vec<u8>, u32>),
 }
 
 impl Router {
@@ -116,18 +116,28 @@ impl Router {
     pub fn route(&mut self, batch: &RecordBatch) -> Result<Vec<Share>> {
         let results = self.fields.iter().map(|field| field.apply(batch)).collect::<Result<Vec<_>>>()?;
         let partitions = self.number(&results, batch.num_rows())?;
-        let mut places: HashMap<usize, usize> = HashMap::new();
-        let mut shares: Vec<Share> = Vec::new();
-        let mut last = None;
+        // Counted first: every share is then made in its size, and a row costs two steps over numbers.
+        let mut counts = vec![0_usize; self.tuples.len()];
+        let mut appearing = Vec::new();
+        for partition in &partitions {
+            if let Some(count) = counts.get_mut(*partition as usize) {
+                if *count == 0 {
+                    appearing.push(*partition as usize);
+                }
+                *count += 1;
+            }
+        }
+        let mut shares: Vec<Share> = Vec::with_capacity(appearing.len());
+        let mut places = vec![usize::MAX; self.tuples.len()];
+        for partition in appearing {
+            let rows = Vec::with_capacity(counts.get(partition).copied().unwrap_or(0));
+            if let Some(place) = places.get_mut(partition) {
+                *place = shares.len();
+            }
+            shares.push(Share { partition, rows });
+        }
         for (row, partition) in (0_u32..).zip(partitions) {
-            let place = match last {
-                Some((known, place)) if known == partition => place,
-                _ => *places.entry(partition).or_insert_with(|| {
-                    shares.push(Share { partition, rows: Vec::new() });
-                    shares.len() - 1
-                }),
-            };
-            last = Some((partition, place));
+            let place = places.get(partition as usize).copied().unwrap_or(usize::MAX);
             if let Some(share) = shares.get_mut(place) {
                 share.rows.push(row);
             }
@@ -136,20 +146,21 @@ impl Router {
     }
 
     /// The number of the partition of every row.
-    fn number(&mut self, results: &[ArrayRef], rows: usize) -> Result<Vec<usize>> {
+    fn number(&mut self, results: &[ArrayRef], rows: usize) -> Result<Vec<u32>> {
         if matches!(self.keys, Keys::Unknown) {
             self.keys = Keys::for_columns(results)?;
         }
         let (types, tuples) = (&self.fields, &mut self.tuples);
-        let mut learn = |row: usize| -> Result<usize> {
+        let mut learn = |row: usize| -> Result<u32> {
             let tuple = results.iter().zip(types).map(|(column, field)| value_at(column, &field.result_type, row));
+            let number = u32::try_from(tuples.len()).map_err(|_| Error::unsupported("more than 2^32 partitions"))?;
             tuples.push(tuple.collect::<Result<_>>()?);
-            Ok(tuples.len() - 1)
+            Ok(number)
         };
         let mut numbers = Vec::with_capacity(rows);
         match &mut self.keys {
             Keys::Packed(known) => {
-                let mut last: Option<(u128, usize)> = None;
+                let mut last: Option<(u128, u32)> = None;
                 for (row, key) in pack(results, rows).into_iter().enumerate() {
                     let number = match last {
                         Some((same, number)) if same == key => number,

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::conform::{Conform, Matching};
 use super::file::{FileWriter, WrittenFile};
+use super::intake::{Intake, Prepared};
 use super::layout::FileLayout;
 use super::location::{DataLocations, FileNames};
 use super::modes::Modes;
@@ -96,9 +97,16 @@ impl WriterConfig {
 /// Writes the data files of one task.
 #[derive(Debug)]
 pub struct TableWriter {
+    intake: Intake,
+    lanes: Lanes,
+    /// Rows that know where they belong: they are encoded while the next ones are made ready.
+    held: Option<Prepared>,
+}
+
+/// One lane for each partition; an unpartitioned table has one.
+#[derive(Debug)]
+struct Lanes {
     shared: Arc<Shared>,
-    conform: Conform,
-    router: Option<Router>,
     lanes: Vec<Lane>,
     clock: u64,
 }
@@ -140,9 +148,9 @@ impl TableWriter {
         let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
         let partitioned = !config.spec.fields.is_empty();
         let router = partitioned.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
-        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter });
         let lanes = if partitioned { Vec::new() } else { vec![Lane::default()] };
-        Ok(Self { shared, conform, router, lanes, clock: 0 })
+        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter });
+        Ok(Self { intake: Intake::new(conform, router), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
     }
 
     /// Writes a batch. After an error nothing more can be written: call [`TableWriter::abort`].
@@ -150,11 +158,17 @@ impl TableWriter {
         let mut start = 0;
         while start < batch.num_rows() {
             let length = CHUNK_ROWS.min(batch.num_rows() - start);
-            let chunk = self.conform.apply(&batch.slice(start, length))?;
-            match self.router.is_some() {
-                true => self.scatter(&chunk)?,
-                false => self.gather(chunk)?,
-            }
+            let chunk = batch.slice(start, length);
+            let ready = match self.held.take() {
+                None => self.intake.prepare(&chunk),
+                Some(held) => {
+                    let (intake, lanes) = (&mut self.intake, &mut self.lanes);
+                    let both = || rayon::join(|| lanes.accept(held), || intake.prepare(&chunk));
+                    let (accepted, ready) = runtime::pool()?.install(both);
+                    accepted.and(ready)
+                }
+            };
+            self.held = Some(ready?);
             start += length;
         }
         Ok(())
@@ -162,16 +176,9 @@ impl TableWriter {
 
     /// Closes all files and tells what was written. Files that hold no row are never made.
     pub fn finish(mut self) -> Result<Vec<DataFile>> {
-        let shared = self.shared.clone();
-        let alone = self.lanes.len() == 1;
-        let closed = match alone {
-            true => self.lanes.iter_mut().try_for_each(|lane| lane.close(&shared, true)),
-            false => {
-                runtime::pool()?.install(|| self.lanes.par_iter_mut().try_for_each(|lane| lane.close(&shared, false)))
-            }
-        };
-        match closed {
-            Ok(()) => Ok(self.lanes.into_iter().flat_map(|lane| lane.done).collect()),
+        let accepted = self.held.take().map_or(Ok(()), |held| self.lanes.accept(held));
+        match accepted.and_then(|()| self.lanes.close()) {
+            Ok(()) => Ok(self.lanes.lanes.into_iter().flat_map(|lane| lane.done).collect()),
             Err(error) => {
                 self.abort();
                 Err(error)
@@ -181,15 +188,37 @@ impl TableWriter {
 
     /// Gives up: every file of this writer is deleted, as far as the store lets us.
     pub fn abort(self) {
-        for lane in self.lanes {
+        for lane in self.lanes.lanes {
             if let Some(file) = lane.file {
                 file.abort();
             }
             for file in lane.done {
                 // What cannot be deleted stays as an orphan; the write has failed already.
-                let _ = self.shared.config.storage.delete(&file.file_path);
+                let _ = self.lanes.shared.config.storage.delete(&file.file_path);
             }
         }
+    }
+}
+
+impl Lanes {
+    /// Takes rows in and encodes what has become enough.
+    fn accept(&mut self, rows: Prepared) -> Result<()> {
+        let Some(routed) = rows.routed else { return self.gather(rows.chunk) };
+        self.clock += 1;
+        self.lanes.extend(routed.new.into_iter().map(|(tuple, path)| Lane { tuple, path, ..Lane::default() }));
+        match self.shared.config.distribution {
+            Distribution::Fanout => self.fan_out(&rows.chunk, routed.shares)?,
+            Distribution::Clustered => self.cluster(&rows.chunk, &routed.shares)?,
+        }
+        self.keep_limits()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let shared = &self.shared;
+        if let [lane] = self.lanes.as_mut_slice() {
+            return lane.close(shared, true);
+        }
+        runtime::pool()?.install(|| self.lanes.par_iter_mut().try_for_each(|lane| lane.close(shared, false)))
     }
 
     /// Rows of an unpartitioned table.
@@ -202,25 +231,6 @@ impl TableWriter {
             None => lane.pending_bytes >= CHUNK_BYTES || lane.pending_rows >= 4 * CHUNK_ROWS,
         };
         if full { lane.flush(&self.shared, true) } else { Ok(()) }
-    }
-
-    /// Rows of a partitioned table: each to the lane of its partition.
-    fn scatter(&mut self, chunk: &RecordBatch) -> Result<()> {
-        let Some(router) = &mut self.router else { return Err(Error::Internal("no router".into())) };
-        let shares = router.route(chunk)?;
-        self.clock += 1;
-        for share in &shares {
-            while self.lanes.len() <= share.partition {
-                let partition = self.lanes.len();
-                let tuple = router.tuple(partition).cloned().unwrap_or_default();
-                self.lanes.push(Lane { tuple, path: router.path(partition)?, ..Lane::default() });
-            }
-        }
-        match self.shared.config.distribution {
-            Distribution::Fanout => self.fan_out(chunk, shares)?,
-            Distribution::Clustered => self.cluster(chunk, &shares)?,
-        }
-        self.keep_limits()
     }
 
     fn fan_out(&mut self, chunk: &RecordBatch, shares: Vec<Share>) -> Result<()> {
