@@ -5,6 +5,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Not for cargo, which would look for make's job server where a recipe has none.
+unexport MAKEFLAGS
 
 # Compiled dependencies are kept outside the clone and shared by all clones.
 export CARGO_TARGET_DIR ?= $(or $(ICEFIELD_TARGET),$(HOME)/.cache/icefield/target)
@@ -114,11 +116,10 @@ test-rust: | need-rust
 	@cargo test --workspace --quiet --no-fail-fast
 
 test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
-	$(call say,Python tests)
-	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop"
-	$(call say,Spark and beside it other implementations)
-	@log=$$(mktemp); trap 'rm -f $$log' EXIT; export $(SPARK_ENV); \
-	$(PYTEST) -q -m spark >$$log 2>&1 & spark=$$!; status=0; \
+	$(call say,Python tests; Spark beside them; then other implementations)
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; export $(SPARK_ENV); status=0; \
+	$(PYTEST) -q -m spark >$$log 2>&1 & spark=$$!; \
+	ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop" || status=1; \
 	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m interop || status=1; \
 	wait $$spark || status=1; cat $$log; exit $$status
 
