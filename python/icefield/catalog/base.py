@@ -165,7 +165,11 @@ class Catalog(ABC):
 
     @abstractmethod
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
-        """Forget a table; its files stay unless a purge is requested."""
+        """Forget a table; its files stay unless a purge is requested.
+
+        A purge deletes the files that the table's metadata names, of all snapshots, where they lie beneath its location
+        (or ``write.data.path``, ``write.metadata.path``); data files stay where ``gc.enabled`` is ``false``.
+        """
 
     @abstractmethod
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from abc import abstractmethod
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
 
 __all__ = ["PointerCatalog", "absolute_location"]
+
+_STATISTICS = ("statistics", "partition-statistics")
 
 
 class PointerCatalog(Catalog):
@@ -110,12 +113,11 @@ class PointerCatalog(Catalog):
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
         """Forget a table; its files stay unless a purge is requested."""
         table = self.load_table(identifier) if purge_requested else None
+        files = [] if table is None else _files_of(table)
         self._remove(identifier)
         if table is not None:
-            # Only what lies beneath the table's own location: metadata may name files of other tables.
-            storage = table.storage
-            for path, _ in storage.list(table.location()):
-                storage.delete(path)
+            for path in files:
+                table.storage.delete(path)
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
         """Give a table another name; its files stay where they are."""
@@ -155,6 +157,29 @@ class PointerCatalog(Catalog):
             folder = "/".join((absolute_location(warehouse), *namespace))
         suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
         return f"{folder.rstrip('/')}/{table}{suffix}"
+
+
+def _files_of(table: Table) -> list[str]:
+    """Give the files that a purge deletes: those that the table names, and that lie in its own folders.
+
+    Not all that lies there: the tables of a namespace ``a.b`` lie beneath the folder of a table ``a.b``. Not all that
+    it names: data files may have been taken over from other tables.
+    """
+    own, storage, properties = table.metadata, table.storage, table.properties
+    document = json.loads(table.metadata_json())
+    named = [table.metadata_location, *(entry.metadata_file for entry in table.metadata_log())]
+    named += [entry["statistics-path"] for key in _STATISTICS for entry in document.get(key, [])]
+    named += [snapshot.manifest_list for snapshot in own.snapshots if snapshot.manifest_list]
+    wanted = {"all_manifests": "path"}
+    # As in Java: the files of a table whose garbage is not to be collected may be those of others.
+    if properties.get("gc.enabled", "true").lower() != "false":
+        wanted["all_files"] = "file_path"
+    for name, column in wanted.items():
+        for batch in table.inspect.stream(name, selected_fields=(column,)):
+            named += batch.column(0).to_pylist()
+    folders = [properties.get("write.data.path"), properties.get("write.metadata.path"), table.location()]
+    within = tuple(f"{storage.resolve(folder).rstrip('/')}/" for folder in folders if folder)
+    return [path for path in dict.fromkeys(named) if storage.resolve(path).startswith(within)]
 
 
 def absolute_location(location: str) -> str:

@@ -123,6 +123,32 @@ def test_drop_rename_register(catalog):
     assert not back.storage.exists(table.metadata_location)
 
 
+def test_a_purge_leaves_the_files_of_others(catalog):
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    outer = catalog.create_table("a.b.t", rows)
+    catalog.create_namespace("a.b.t")
+    inner = catalog.create_table("a.b.t.u", rows)
+    assert inner.location().startswith(f"{outer.location()}/")
+    for table in (outer, inner):
+        table.append(rows).append(rows)
+        table.update_properties({"k": "v"})
+    storage = outer.storage
+    before = {path for path, _ in storage.list(outer.location())}
+    kept = {path for path, _ in storage.list(inner.location())}
+    catalog.purge_table("a.b.t")
+    assert {path for path, _ in storage.list(outer.location())} == kept
+    assert len(before - kept) == 4 + 2 + 2 + 2  # metadata files, manifest lists, manifests, data files
+    assert catalog.load_table("a.b.t.u").scan().to_arrow().num_rows == 6
+
+
+def test_a_purge_without_collection_of_garbage_leaves_data_files(catalog):
+    table = catalog.create_table("a.b.t", SCHEMA, properties={"gc.enabled": "false"})
+    table.append(pa.table({"id": pa.array([1], pa.int64())}))
+    catalog.purge_table("a.b.t")
+    left = [path for path, _ in table.storage.list(table.location())]
+    assert [path.rpartition(".")[2] for path in left] == ["parquet"]
+
+
 def test_properties_and_logs(catalog):
     table = catalog.create_table("a.b.t", SCHEMA)
     first = table.metadata_location
