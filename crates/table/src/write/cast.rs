@@ -7,7 +7,8 @@ use std::sync::Arc;
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowTimestampType, Date64Type, Decimal128Type, Time64NanosecondType, TimestampNanosecondType,
+    ArrowTimestampType, Date64Type, Decimal128Type, Time64MicrosecondType, Time64NanosecondType,
+    TimestampNanosecondType,
 };
 use arrow_array::{Array, ArrayRef, Date32Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray};
 use arrow_cast::{CastOptions, cast_with_options};
@@ -16,6 +17,7 @@ use arrow_schema::{ArrowError, DataType, TimeUnit};
 use icefield_format::types::PrimitiveType;
 
 const DAY_MS: i64 = 86_400_000;
+const DAY_MICROS: i64 = DAY_MS * 1000;
 
 /// How an array becomes what is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,8 @@ pub(super) enum Cast {
     Keep,
     /// A decimal whose values must be checked against its precision.
     CheckPrecision(u8, i8),
+    /// Microseconds that must be those of a day.
+    CheckTime,
     /// Arrow's cast, which fails on the first value that does not fit.
     Arrow(DataType),
     /// Nanoseconds to microseconds, only where they are whole.
@@ -42,8 +46,8 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
             true => Ok((source.clone(), Cast::Keep)),
             false => {
                 let (target, cast) = rule(ty, values)?;
-                // Through the values' own type where that needs more than a cast.
-                if matches!(cast, Cast::Keep | Cast::Arrow(_)) {
+                // Arrow's cast takes the dictionary away, and what it makes is checked; the others need the values' own type.
+                if matches!(cast, Cast::Keep | Cast::Arrow(_) | Cast::CheckPrecision(..) | Cast::CheckTime) {
                     Ok((target.clone(), Cast::Arrow(target)))
                 } else {
                     Err("decode the dictionary first")
@@ -122,7 +126,7 @@ fn decimal(precision: u8, scale: u8, source: &DataType) -> Result<(DataType, Cas
 fn time(source: &DataType) -> Result<(DataType, Cast), &'static str> {
     let target = DataType::Time64(TimeUnit::Microsecond);
     match source {
-        DataType::Time64(TimeUnit::Microsecond) => Ok((target, Cast::Keep)),
+        DataType::Time64(TimeUnit::Microsecond) => Ok((target, Cast::CheckTime)),
         DataType::Time64(_) => Ok((target.clone(), Cast::WholeMicros(target))),
         DataType::Time32(_) => Ok((target.clone(), Cast::Arrow(target))),
         _ => Err("cast it to a time of microseconds first"),
@@ -156,14 +160,24 @@ impl Cast {
                 check_precision(array, *precision, *scale)?;
                 Ok(array.clone())
             }
+            Self::CheckTime => {
+                check_time(array)?;
+                Ok(array.clone())
+            }
             Self::Arrow(target) => {
                 let made = cast_with_options(array, target, &strict).map_err(|error| shown(&error))?;
-                if let DataType::Decimal128(precision, scale) = target {
-                    check_precision(&made, *precision, *scale)?;
+                match target {
+                    DataType::Decimal128(precision, scale) => check_precision(&made, *precision, *scale)?,
+                    DataType::Time64(_) => check_time(&made)?,
+                    _ => {}
                 }
                 Ok(made)
             }
-            Self::WholeMicros(target) => whole_micros(array, target),
+            Self::WholeMicros(target) => {
+                let made = whole_micros(array, target)?;
+                check_time(&made)?;
+                Ok(made)
+            }
             Self::WholeDays => whole_days(array),
             Self::Fixed(length) => to_fixed(array, *length),
         }
@@ -182,6 +196,22 @@ fn check_precision(array: &ArrayRef, precision: u8, scale: i8) -> Result<(), Str
     decimals
         .validate_decimal_precision(precision)
         .map_err(|_| format!("a value does not fit decimal({precision}, {scale})"))
+}
+
+/// Arrow's makers of times check nothing, and no reader has a time of day for what is outside of one.
+fn check_time(array: &ArrayRef) -> Result<(), String> {
+    let Some(times) = array.as_primitive_opt::<Time64MicrosecondType>() else { return Ok(()) };
+    let day = 0..DAY_MICROS;
+    // Without a branch a value; only where one is outside is it looked for, as it may stand under a null.
+    if times.values().iter().fold(true, |inside, time| inside & day.contains(time)) {
+        return Ok(());
+    }
+    match times.iter().position(|time| time.is_some_and(|time| !day.contains(&time))) {
+        Some(row) => {
+            Err(format!("row {row} is {} microseconds from midnight, which is no time of day", times.value(row)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Exact division of all values; the error names the first one with a remainder.
@@ -290,6 +320,33 @@ mod tests {
         assert_eq!(*tokyo.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())));
         assert!(run(&PrimitiveType::Date, Date64Array::from(vec![DAY_MS])).is_ok());
         assert!(run(&PrimitiveType::Date, Date64Array::from(vec![DAY_MS + 1])).is_err());
+    }
+
+    #[test]
+    fn times_of_day_are_within_a_day() {
+        let time = PrimitiveType::Time;
+        let micros = |values: Vec<Option<i64>>| Time64MicrosecondArray::from(values);
+        assert!(run(&time, micros(vec![Some(0), None, Some(DAY_MICROS - 1)])).is_ok());
+        assert!(run(&time, micros(vec![Some(0), Some(-1)])).unwrap_err().contains("row 1 is -1 micro"));
+        assert!(run(&time, micros(vec![Some(DAY_MICROS)])).is_err());
+        assert!(run(&time, arrow_array::Time64NanosecondArray::from(vec![-1000])).is_err());
+        assert!(run(&time, arrow_array::Time32SecondArray::from(vec![86_400])).is_err());
+        let under_null = Time64MicrosecondArray::new(vec![-1, 5].into(), Some(vec![false, true].into()));
+        assert!(run(&time, under_null).is_ok());
+    }
+
+    #[test]
+    fn dictionaries_of_what_is_checked() {
+        let of = |values: ArrayRef| {
+            arrow_array::DictionaryArray::new(arrow_array::Int8Array::from(vec![Some(0), None, Some(0)]), values)
+        };
+        let decimal = PrimitiveType::Decimal { precision: 4, scale: 2 };
+        let given = |value| Arc::new(Decimal128Array::from(vec![value]).with_precision_and_scale(4, 2).unwrap());
+        assert_eq!(run(&decimal, of(given(9999))).unwrap().null_count(), 1);
+        assert!(run(&decimal, of(given(10_000))).is_err());
+        let time = |value| Arc::new(Time64MicrosecondArray::from(vec![value]));
+        assert_eq!(run(&PrimitiveType::Time, of(time(5))).unwrap().null_count(), 1);
+        assert!(run(&PrimitiveType::Time, of(time(-5))).is_err());
     }
 
     #[test]

@@ -291,7 +291,9 @@ fn primitive_type(ty: &PrimitiveType) -> Result<DataType> {
     ];
     let exact = |source: &DataType| match cast::rule(ty, source) {
         Ok((target, Cast::Keep)) => Some(target),
-        Ok((target @ (DataType::FixedSizeBinary(_) | DataType::Decimal128(..)), _)) => Some(target),
+        Ok((target @ (DataType::FixedSizeBinary(_) | DataType::Decimal128(..) | DataType::Time64(_)), _)) => {
+            Some(target)
+        }
         _ => None,
     };
     let found = candidates.iter().find_map(exact);
