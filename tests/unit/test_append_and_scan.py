@@ -97,6 +97,25 @@ def test_time_travel(table):
         table.scan(as_of=1)
 
 
+def test_a_branch_that_an_append_makes_begins_at_the_current_snapshot(catalog):
+    rows = ROWS.slice(0, 10)
+    table = catalog.create_table("a.t", ROWS).append(rows, branch="early")
+    assert (table.scan(ref="early").count(), table.current_snapshot()) == (10, None)
+    table.append(rows).append(rows, branch="audit").append(rows, branch="audit")
+    assert (table.scan(ref="audit").count(), table.scan(ref="early").count(), table.scan().count()) == (30, 10, 10)
+    assert table.snapshot_by_name("audit").summary["total-records"] == "30"
+    with pytest.raises(InvalidArgumentError, match="branch has a name"):
+        table.append(rows, branch="")
+
+
+def test_times_that_are_none_are_refused(catalog):
+    table = catalog.create_table("a.t", pa.schema([("at", pa.time64("us"))]))
+    for wrong in (-1, 86_400_000_000):
+        with pytest.raises(ValidationError, match=f"column at: row 1 is {wrong} microseconds from midnight"):
+            table.append(pa.table({"at": pa.array([0, wrong], pa.int64()).view(pa.time64("us"))}))
+    assert table.snapshots() == []
+
+
 def test_every_frame_out(table):
     scan = table.scan(selected_fields=("id", "name"))
     assert isinstance(scan.to_pandas(), pd.DataFrame)

@@ -25,7 +25,7 @@ use crate::storage::Storage;
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
 pub struct SnapshotOptions {
-    /// The branch that it is the next snapshot of; one that does not exist is made from nothing.
+    /// The branch that it is the next snapshot of; one that does not exist begins at the current snapshot, as in Java.
     pub branch: String,
     /// Entries of the summary, of the user and the engine.
     pub properties: StringMap,
@@ -124,7 +124,12 @@ impl Append {
 
     fn parent<'a>(&self, base: &'a TableMetadata) -> Result<Option<&'a Snapshot>> {
         let branch = &self.options.branch;
-        let Some(reference) = base.reference(branch) else { return Ok(None) };
+        if branch.is_empty() {
+            return Err(Error::invalid("a branch has a name: this one is empty"));
+        }
+        let Some(reference) = base.reference(branch) else {
+            return Ok(base.current_snapshot().map(|current| &**current));
+        };
         if !reference.is_branch() {
             return Err(Error::invalid(format!("{branch} is a tag: only a branch can be appended to")));
         }
