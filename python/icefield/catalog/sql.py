@@ -35,6 +35,7 @@ from icefield.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
+from icefield.table import property_texts
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -193,11 +194,14 @@ class SqlCatalog(PointerCatalog):
         levels = namespace_tuple(namespace)
         if not levels:
             raise InvalidArgumentError("the root namespace cannot be created")
+        given = property_texts(properties)
+        if _EXISTS in given:
+            raise InvalidArgumentError(f"the property {_EXISTS!r} is the catalog's own")
         try:
             with self._write() as connection:
                 if self._namespace_is_there(connection, levels):
                     raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already")
-                self._set_properties(connection, levels, {_EXISTS: "true", **(properties or {})})
+                self._set_properties(connection, levels, {_EXISTS: "true", **given})
         except require("sqlalchemy.exc").IntegrityError:
             raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already") from None
 
@@ -237,7 +241,7 @@ class SqlCatalog(PointerCatalog):
     ) -> PropertiesUpdateSummary:
         """Remove and set properties of a namespace, all or none."""
         levels = namespace_tuple(namespace)
-        removals, updates = set(removals), dict(updates or {})
+        removals, updates = set(removals), property_texts(updates)
         if both := sorted(removals & updates.keys()):
             raise InvalidArgumentError(f"properties are both removed and set: {', '.join(both)}")
         if _EXISTS in removals or _EXISTS in updates:
@@ -305,7 +309,7 @@ class SqlCatalog(PointerCatalog):
                 "catalog_name": self.name,
                 "namespace": ".".join(levels),
                 "property_key": key,
-                "property_value": str(value),
+                "property_value": value,
             }
             for key, value in values.items()
         ]

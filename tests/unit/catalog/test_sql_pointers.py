@@ -88,6 +88,20 @@ def test_namespace_properties_change_together(catalog):
     assert catalog.load_namespace_properties("a") == {"y": "3", "w": "4"}
 
 
+def test_a_namespace_property_is_a_text(catalog):
+    catalog.create_namespace("a", {"flag": True, "n": 1})
+    assert catalog.load_namespace_properties("a") == {"flag": "true", "n": "1"}
+    for change in (
+        lambda: catalog.create_namespace("b", {"k": None}),
+        lambda: catalog.create_namespace("b", {"exists": "false"}),
+        lambda: catalog.update_namespace_properties("a", updates={"n": None}),
+    ):
+        with pytest.raises(InvalidArgumentError, match="property"):
+            change()
+    assert not catalog.namespace_exists("b")
+    assert catalog.load_namespace_properties("a")["n"] == "1"
+
+
 def test_pointers(catalog):
     catalog.create_namespace("a")
     with pytest.raises(NoSuchNamespaceError):
