@@ -78,7 +78,14 @@ class Type:
 @final
 class NestedField:
     def __new__(
-        cls, field_id: int, name: str, field_type: Type | str, required: bool = False, doc: str | None = None
+        cls,
+        field_id: int,
+        name: str,
+        field_type: Type | str,
+        required: bool = False,
+        doc: str | None = None,
+        initial_default: Any = None,
+        write_default: Any = None,
     ) -> NestedField: ...
     @staticmethod
     def from_json(json: _Json) -> NestedField: ...
@@ -94,6 +101,10 @@ class NestedField:
     def optional(self) -> bool: ...
     @property
     def doc(self) -> str | None: ...
+    @property
+    def initial_default(self) -> Any: ...
+    @property
+    def write_default(self) -> Any: ...
     def to_json(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -448,6 +459,8 @@ class NameMapping:
 
 @final
 class Snapshot:
+    @staticmethod
+    def from_json(json: _Json) -> Snapshot: ...
     @property
     def snapshot_id(self) -> int: ...
     @property
@@ -478,6 +491,8 @@ class Snapshot:
 
 @final
 class SnapshotRef:
+    @staticmethod
+    def from_json(json: _Json) -> SnapshotRef: ...
     @property
     def snapshot_id(self) -> int: ...
     @property

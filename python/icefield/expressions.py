@@ -33,6 +33,7 @@ from icefield._core import (
     parse_expression,
     predicate_expression,
 )
+from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -216,5 +217,8 @@ def NotStartsWith(term: Term | str, literal: str) -> Expression:
     return predicate_expression("not-starts-with", term, [literal])
 
 
-def _expression(expr: Expression | str) -> Expression:
+def _expression(expr: object) -> Expression:
+    if not isinstance(expr, Expression | str):
+        msg = f"an expression or its text is combined, not {type(expr).__name__}"
+        raise InvalidArgumentError(msg)
     return parse_expression(expr) if isinstance(expr, str) else expr

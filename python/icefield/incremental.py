@@ -40,7 +40,7 @@ class Start:
         return None if exclusive is None else cls(exclusive)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IncrementalScan(TableScan):
     """A scan of what the snapshots after one, up to another, changed.
 
@@ -96,14 +96,14 @@ class IncrementalScan(TableScan):
         return replace(self, branch=name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(IncrementalScan):
     """The rows of the files that snapshots with the operation ``append`` added; other snapshots are passed over."""
 
     _changelog: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IncrementalChangelogScan(IncrementalScan):
     """The rows of the files that snapshots added and removed, and what became of them.
 

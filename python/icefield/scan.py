@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from icefield._core import Plan, Scan, TableState
@@ -41,7 +42,7 @@ class ColumnBounds:
         return self.reason is None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableScan(ABC):
     """What is to be read of a table; nothing is read before one of the ``to_`` methods is called.
 
@@ -210,17 +211,34 @@ class TableScan(ABC):
     def explain(self) -> str:
         """Say what is read and what is skipped."""
         report = self._scan.plan().report_text.replace("\n", "\n  ")
-        return "\n".join(
-            (
-                f"Scan of {self._state.location}, {self._moment}",
-                f"  columns:      {', '.join(field.name for field in self.projection().fields)}",
-                f"  filter:       {'none' if self.row_filter is None else self.row_filter}",
-                f"  {report}",
-            )
-        )
+        return f"{self}\n  {report}"
+
+    # How it looks
+
+    @property
+    def _title(self) -> str:
+        return f"Scan of {self._state.location}, {self._moment}"
+
+    def _parts(self) -> dict[str, str]:
+        wanted = {
+            "columns": ", ".join(field.name for field in self.projection().fields),
+            "filter": "none" if self.row_filter is None else str(self.row_filter),
+        }
+        return wanted if self.limit is None else {**wanted, "limit": str(self.limit)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was made of the arguments is made again.
+        return {name: value for name, value in vars(self).items() if name != "_scan"}
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title, *(f"  {f'{name}:':<14}{text}" for name, text in self._parts().items())])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._parts().items())
+        return f"<b>{escape(self._title)}</b><table>{rows}</table>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DataScan(TableScan):
     """A scan of a table as it is in one snapshot."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from html import escape
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState, WritePlan
@@ -15,6 +17,7 @@ from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
+from icefield.metadata import Snapshot, SnapshotRef
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefield.scan import DataScan, fields_of, milliseconds_of
 from icefield.transaction import Transaction
@@ -28,26 +31,6 @@ if TYPE_CHECKING:
     from icefield.sorting import SortOrder
 
 __all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The state of a table after one commit ("Snapshots")."""
-
-    snapshot_id: int
-    timestamp_ms: int
-    parent_snapshot_id: int | None
-    sequence_number: int
-    manifest_list: str | None
-    summary: Mapping[str, str]
-    schema_id: int | None
-    first_row_id: int | None
-    added_rows: int | None
-
-    @property
-    def operation(self) -> str | None:
-        """What made it: ``append``, ``replace``, ``overwrite`` or ``delete``."""
-        return self.summary.get("operation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +49,6 @@ class MetadataLogEntry:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRef:
-    """A branch or tag ("Snapshot References")."""
-
-    snapshot_id: int
-    snapshot_ref_type: str
-    min_snapshots_to_keep: int | None
-    max_snapshot_age_ms: int | None
-    max_ref_age_ms: int | None
-
-
 class Table:
     """A table as it was when it was opened; `refresh` takes it to now.
 
@@ -87,6 +59,7 @@ class Table:
         self._identifier = identifier
         self._state = state
         self._catalog = catalog
+        self._turning = Lock()
 
     @classmethod
     def from_metadata(
@@ -147,7 +120,7 @@ class Table:
         """The table's uuid; old tables of version 1 may have none."""
         return self._state.table_uuid
 
-    @cached_property
+    @property
     def metadata(self) -> TableMetadata:
         """The whole metadata."""
         return self._state.metadata
@@ -156,19 +129,13 @@ class Table:
         """Give the whole metadata as JSON (Appendix C)."""
         return self._state.metadata_json()
 
-    @cached_property
-    def _document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self._state.metadata_json())
-        return document
-
     def schema(self) -> Schema:
         """Give the current schema."""
         return self._state.schema()
 
     def schemas(self) -> dict[int, Schema]:
         """Give all schemas by their ids."""
-        ids = [schema["schema-id"] for schema in self._document.get("schemas", [])]
-        return {schema_id: self._state.schema(schema_id) for schema_id in ids} or {0: self.schema()}
+        return {schema.schema_id: schema for schema in self.metadata.schemas}
 
     def spec(self) -> PartitionSpec:
         """Give the partition spec that new files are written with."""
@@ -194,43 +161,39 @@ class Table:
     @property
     def properties(self) -> dict[str, str]:
         """Table properties."""
-        return dict(self._document.get("properties", {}))
+        return self.metadata.properties
 
     def current_snapshot(self) -> Snapshot | None:
         """Give the snapshot that readers see, if there is one."""
-        current = self._state.current_snapshot_id
-        return None if current is None else self.snapshot_by_id(current)
+        return self.metadata.current_snapshot()
 
     def snapshots(self) -> list[Snapshot]:
         """Give all snapshots, oldest first."""
-        return [_snapshot(entry) for entry in self._document.get("snapshots", [])]
+        return self.metadata.snapshots
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Give the snapshot with this id, if there is one."""
-        return next((snapshot for snapshot in self.snapshots() if snapshot.snapshot_id == snapshot_id), None)
+        return self.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
         """Give the snapshot that a branch or tag names, if there is one."""
-        ref = self.refs().get(name)
-        return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
+        return self.metadata.snapshot_by_name(name)
 
     def history(self) -> list[SnapshotLogEntry]:
         """Say which snapshot was current from when on, oldest first."""
-        log = self._document.get("snapshot-log", [])
-        return [SnapshotLogEntry(entry["snapshot-id"], entry["timestamp-ms"]) for entry in log]
+        return [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in self.metadata.snapshot_log]
 
     def metadata_log(self) -> list[MetadataLogEntry]:
         """Give the metadata files that were current before, oldest first."""
-        log = self._document.get("metadata-log", [])
-        return [MetadataLogEntry(entry["metadata-file"], entry["timestamp-ms"]) for entry in log]
+        return [MetadataLogEntry(file, at) for at, file in self.metadata.metadata_log]
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Give all branches and tags by their names."""
-        return {name: _ref(entry) for name, entry in self._document.get("refs", {}).items()}
+        return self.metadata.refs
 
     def last_sequence_number(self) -> int:
         """Give the highest sequence number of any snapshot; 0 in version 1."""
-        return int(self._document.get("last-sequence-number", 0))
+        return self.metadata.last_sequence_number
 
     @property
     def inspect(self) -> InspectTable:
@@ -398,7 +361,8 @@ class Table:
         """
         if schema_mode not in {"strict", "subset", "evolve"}:
             raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
-        state, _, _ = self._state.append(
+        base = self._state
+        state, _, _ = base.append(
             self._require_catalog(),
             self._identifier,
             data,
@@ -407,7 +371,7 @@ class Table:
             allow_missing=schema_mode != "strict",
             evolve=schema_mode == "evolve",
         )
-        self._become(state)
+        self._become(state, base)
         return self
 
     def _commit_files(
@@ -415,15 +379,16 @@ class Table:
     ) -> None:
         """Append what the tasks of a distributed write wrote, in one snapshot."""
         properties = property_texts(snapshot_properties)
+        base = self._state
         state, _, _ = plan.append(
-            self._state,
+            base,
             self._require_catalog(),
             self._identifier,
             written,
             branch=branch,
             snapshot_properties=properties,
         )
-        self._become(state)
+        self._become(state, base)
 
     def refresh(self) -> Table:
         """Take this table to its newest metadata.
@@ -434,10 +399,8 @@ class Table:
             This one.
 
         """
-        catalog = self._require_catalog()
-        location = catalog._pointer(self._identifier)  # noqa: SLF001
-        if location != self.metadata_location:
-            self._become(TableState.load(self.storage, location))
+        with self._turning:
+            self._state = self._newest(self._state)
         return self
 
     def commit(self, requirements: Iterable[Mapping[str, Any]], updates: Iterable[Mapping[str, Any]]) -> Table:
@@ -451,9 +414,9 @@ class Table:
             If nobody knows whether it was committed.
 
         """
-        catalog = self._require_catalog()
-        state = self._state.commit(catalog, self._identifier, list(requirements), list(updates))
-        self._become(state)
+        base = self._state
+        state = base.commit(self._require_catalog(), self._identifier, list(requirements), list(updates))
+        self._become(state, base)
         return self
 
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()) -> Table:
@@ -535,10 +498,18 @@ class Table:
         """
         return ManageSnapshots(self.transaction(), alone=True)
 
-    def _become(self, state: TableState) -> None:
-        self._state = state
-        self.__dict__.pop("_document", None)
-        self.__dict__.pop("metadata", None)
+    def _become(self, state: TableState, base: TableState) -> None:
+        """Take on what an operation on ``base`` has made; where another thread did so meanwhile, what is newest."""
+        with self._turning:
+            if self._state is not base:
+                # The commit stands, whether or not the catalog says now what came after it.
+                with suppress(Exception):
+                    state = self._newest(state)
+            self._state = state
+
+    def _newest(self, known: TableState) -> TableState:
+        location = self._require_catalog()._pointer(self._identifier)  # noqa: SLF001
+        return known if location == known.metadata_location else TableState.load(known.storage, location)
 
     def _require_catalog(self) -> PointerCatalog:
         if self._catalog is None:
@@ -559,9 +530,12 @@ class Table:
         name = ".".join(self._identifier) or self.metadata_location
         snapshot = self.current_snapshot()
         state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
-        # Only the table's name comes from outside; the schema escapes its own.
-        safe = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        return f"<b>{safe}</b> (format version {self.format_version}, {state}){self.schema()._repr_html_()}"
+        # The schema escapes its own.
+        about = escape(f"(format version {self.format_version}, {state})")
+        return f"<b>{escape(name)}</b> {about}{self.schema()._repr_html_()}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self._identifier, self._state, self._catalog)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
@@ -570,30 +544,6 @@ class Table:
 
     def __hash__(self) -> int:
         return hash((self._identifier, self.metadata_location))
-
-
-def _snapshot(entry: Mapping[str, Any]) -> Snapshot:
-    return Snapshot(
-        snapshot_id=entry["snapshot-id"],
-        timestamp_ms=entry["timestamp-ms"],
-        parent_snapshot_id=entry.get("parent-snapshot-id"),
-        sequence_number=entry.get("sequence-number", 0),
-        manifest_list=entry.get("manifest-list"),
-        summary=dict(entry.get("summary", {})),
-        schema_id=entry.get("schema-id"),
-        first_row_id=entry.get("first-row-id"),
-        added_rows=entry.get("added-rows"),
-    )
-
-
-def _ref(entry: Mapping[str, Any]) -> SnapshotRef:
-    return SnapshotRef(
-        snapshot_id=entry["snapshot-id"],
-        snapshot_ref_type=entry["type"],
-        min_snapshots_to_keep=entry.get("min-snapshots-to-keep"),
-        max_snapshot_age_ms=entry.get("max-snapshot-age-ms"),
-        max_ref_age_ms=entry.get("max-ref-age-ms"),
-    )
 
 
 def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:

@@ -16,7 +16,11 @@ The interpreter is free for other threads while an array is transformed, and no 
 
 from __future__ import annotations
 
+from operator import index
+from typing import SupportsIndex
+
 from icefield._core import Transform
+from icefield.errors import InvalidArgumentError
 
 __all__ = ["Transform", "bucket", "day", "hour", "identity", "month", "parse", "truncate", "void", "year"]
 
@@ -73,7 +77,7 @@ def parse(text: str) -> Transform:
 
 def _width(number: int) -> int:
     """Refuse what would make the text of a transform that is not known."""
-    if number < 1:
-        msg = f"the number of a transform must be positive, not {number}"
-        raise ValueError(msg)
-    return int(number)
+    if not isinstance(number, SupportsIndex) or index(number) < 1:
+        msg = f"the number of a transform must be a positive integer, not {number!r}"
+        raise InvalidArgumentError(msg)
+    return index(number)

@@ -107,7 +107,7 @@ def test_unknown_transforms_are_kept_and_refused():
         (lambda: bucket(16).scalar(1.5, type="double"), "does not take type double"),
         (lambda: hour(pa.array([2**63 - 1]).view(pa.timestamp("us"))), r"does not fit 32 bits \(row 0\)"),
         (lambda: parse("bucket[0]"), "must be between 1 and 2147483647"),
-        (lambda: bucket(0), "must be positive"),
+        (lambda: bucket(0), "must be a positive integer"),
         (lambda: truncate(2**31), "must be between"),
     ],
 )

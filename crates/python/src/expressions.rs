@@ -15,7 +15,9 @@ use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, decimal};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyTzInfoAccess as _};
+use pyo3::types::{
+    PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyType, PyTzInfoAccess as _,
+};
 
 use crate::capsule::{ArrowArray, StreamInput};
 use crate::entry::detached;
@@ -221,6 +223,11 @@ impl PyTerm {
 
     fn __str__(&self) -> String {
         self.0.to_string()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String, Option<String>)) {
+        let term = &slf.get().0;
+        (slf.get_type(), (term.name.clone(), term.transform.as_ref().map(ToString::to_string)))
     }
 
     fn __repr__(&self) -> String {

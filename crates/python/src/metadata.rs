@@ -411,6 +411,16 @@ impl PySnapshot {
         )
     }
 
+    /// Read it of its JSON form.
+    #[staticmethod]
+    fn from_json(json: JsonInput) -> Result<Self> {
+        Ok(Self(Snapshot::from_json(&json.0)?.into()))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
+    }
+
     fn __hash__(&self) -> u64 {
         self.0.snapshot_id.unsigned_abs()
     }
@@ -457,6 +467,16 @@ impl PySnapshotRef {
 
     fn __repr__(&self) -> String {
         format!("SnapshotRef(snapshot_id={}, snapshot_ref_type={:?})", self.0.snapshot_id, self.0.kind.as_str())
+    }
+
+    /// Read it of its JSON form.
+    #[staticmethod]
+    fn from_json(json: JsonInput) -> Result<Self> {
+        Ok(Self(SnapshotRef::from_json(&json.0)?))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json(),)))
     }
 
     fn __hash__(&self) -> u64 {

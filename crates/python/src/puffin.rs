@@ -114,6 +114,10 @@ impl PyDeletionVector {
         usize::try_from(self.0.cardinality()).unwrap_or(usize::MAX)
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
+    }
+
     fn __repr__(&self) -> String {
         format!("DeletionVector(cardinality={})", self.0.cardinality())
     }

@@ -5,15 +5,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use icefield_format::FormatVersion;
 use icefield_format::types::arrow::{FromArrow, ToArrow};
 use icefield_format::types::{Schema, Type};
 use icefield_table::write::conform::without_nameless_index;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::capsule::{ArrowSchema, SchemaInput};
-use crate::errors::Result;
+use crate::errors::{InvalidArgumentError, Result};
 use crate::json::JsonInput;
 use crate::types::{PyField, PyIcebergType};
 
@@ -28,10 +29,23 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PySchema(pub Schema);
 
 /// A field by its id or its full name.
-#[derive(FromPyObject)]
 enum FieldKey {
     Id(i32),
     Name(String),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for FieldKey {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(name) = object.extract::<String>() {
+            return Ok(Self::Name(name));
+        }
+        object.extract::<i32>().map(Self::Id).map_err(|_| {
+            let found = object.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
+            PyTypeError::new_err(format!("a field is found by its name or its id, a 32-bit integer, not by {found}"))
+        })
+    }
 }
 
 impl PySchema {
@@ -47,7 +61,7 @@ impl PySchema {
                 format!("no field {name:?} in the schema; its columns are {}", names.join(", "))
             }
         };
-        Ok(found.cloned().map(PyField).ok_or_else(|| PyValueError::new_err(missing()))?)
+        Ok(found.cloned().map(PyField).ok_or_else(|| InvalidArgumentError::new_err(missing()))?)
     }
 }
 
@@ -73,6 +87,7 @@ impl PySchema {
     #[staticmethod]
     #[pyo3(signature = (schema, *, format_version=3))]
     fn from_arrow(schema: SchemaInput, format_version: u8) -> Result<Self> {
+        FormatVersion::try_from(i32::from(format_version))?;
         Ok(Self(Schema::from_arrow(&schema.0, &FromArrow::for_version(format_version))?))
     }
 

@@ -279,6 +279,12 @@ impl PyTableState {
         Ok(PySchema(schema.as_ref().clone()))
     }
 
+    /// Pickles as where it lies, and how that is reached: it is read again.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (PyStorage, String))> {
+        let state = slf.get();
+        Ok((slf.get_type().getattr("load")?, (state.storage.clone(), state.committed.location.clone())))
+    }
+
     fn __repr__(&self) -> String {
         format!("TableState({})", self.committed.location)
     }

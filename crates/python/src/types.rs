@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::errors::{InvalidArgumentError, Result};
 use crate::json::JsonInput;
+use crate::values::{to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -164,9 +165,20 @@ impl PyIcebergType {
 #[pymethods]
 impl PyField {
     #[new]
-    #[pyo3(signature = (field_id, name, field_type, required=false, doc=None))]
-    fn py_new(field_id: i32, name: String, field_type: TypeInput, required: bool, doc: Option<String>) -> Self {
-        Self(Field { doc, ..nested(field_id, &name, field_type.0, required) })
+    #[pyo3(signature = (field_id, name, field_type, required=false, doc=None, initial_default=None, write_default=None))]
+    fn py_new(
+        field_id: i32,
+        name: String,
+        field_type: TypeInput,
+        required: bool,
+        doc: Option<String>,
+        initial_default: Option<&Bound<'_, PyAny>>,
+        write_default: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Self> {
+        let ty = field_type.0;
+        let value = |given: Option<&Bound<'_, PyAny>>| given.map(|given| to_value(given, &ty)).transpose();
+        let (initial_default, write_default) = (value(initial_default)?, value(write_default)?);
+        Ok(Self(Field { doc, initial_default, write_default, ..nested(field_id, &name, ty, required) }))
     }
 
     /// Id, unique within the schema.
@@ -203,6 +215,18 @@ impl PyField {
     #[getter]
     fn doc(&self) -> Option<&str> {
         self.0.doc.as_deref()
+    }
+
+    /// The value in rows of files from before the field was added; as `icefield.values` gives it.
+    #[getter]
+    fn initial_default<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        self.0.initial_default.as_ref().map(|value| to_python(py, value, &self.0.ty)).transpose()
+    }
+
+    /// The value in rows that are written without one; as `icefield.values` gives it.
+    #[getter]
+    fn write_default<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        self.0.write_default.as_ref().map(|value| to_python(py, value, &self.0.ty)).transpose()
     }
 
     /// The JSON form (Appendix C).

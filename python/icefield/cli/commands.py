@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from icefield._core import __version__
 from icefield._secrets import redacted
 from icefield.catalog import load_catalog
 from icefield.catalog.configuration import catalog_names, catalog_properties
@@ -35,7 +36,7 @@ _METRICS = frozenset(
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="icefield")
+@click.version_option(__version__, package_name="icefield")
 @click.option("--catalog", "catalog_name", help="Name of the catalog; the configured default without it.")
 @click.option("--uri", help="Where the catalog is, for example sqlite:///warehouse/catalog.db")
 @click.option("--warehouse", help="Where new tables lie.")
@@ -167,7 +168,7 @@ def table_snapshots(context: click.Context, name: str) -> None:
             snapshot.snapshot_id,
             instant(snapshot.timestamp_ms),
             snapshot.operation,
-            *(snapshot.summary.get(key) for key in wanted),
+            *((snapshot.summary or {}).get(key) for key in wanted),
             ", ".join(sorted(names.get(snapshot.snapshot_id, []))),
         )
         for snapshot in opened.snapshots()
