@@ -81,7 +81,9 @@ def test_without_arrow_functions_times_are_refused(spark: SparkSession, monkeypa
     functions._function.cache_clear()
 
 
-@pytest.mark.parametrize("call", ["icefield_bucket(l, l)", "icefield_bucket(0, l)", "icefield_truncate(-1, s)"])
+@pytest.mark.parametrize(
+    "call", ["icefield_bucket(l, l)", "icefield_bucket(0, l)", "icefield_bucket('x', l)", "icefield_truncate(-1, s)"]
+)
 def test_numbers_must_be_one_positive_constant(spark: SparkSession, call: str) -> None:
     with pytest.raises(Exception, match="must be one positive constant"):
         spark.sql(SOURCE).selectExpr(call).collect()

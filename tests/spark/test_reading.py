@@ -137,6 +137,18 @@ def test_time_travel(spark: SparkSession, catalog: ice.Catalog, options: dict[st
         assert spark.read.format("icefield").options(**options).option(name, value).load("db.t").count() == 10, name
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("snapshotId", "snapshot-id"), ("snapshot_id", "snapshot-id"), ("version-as-of", "versionAsOf")],
+)
+def test_a_misspelt_moment_is_not_passed_over(options: dict[str, str], name: str, meant: str) -> None:
+    from icefield.spark.opening import SourceOptions
+
+    with pytest.raises(ice.errors.InvalidArgumentError, match=f"no option {name.lower()}; there is {meant}"):
+        SourceOptions.of({**options, "path": "db.t", name: "5"})
+    assert SourceOptions.of({**options, "path": "db.t", "s3.region": "x"}).properties["s3.region"] == "x"
+
+
 def test_a_frame_keeps_its_snapshot(spark: SparkSession, catalog: ice.Catalog) -> None:
     table = numbered(catalog, 1)
     df = ice_spark.read(spark, table)

@@ -127,6 +127,14 @@ def test_null_in_a_required_column(spark: SparkSession, catalog: ice.Catalog) ->
     assert table.current_snapshot() is None
 
 
+def test_options_are_entries_of_the_summary(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    df = spark.createDataFrame([(1, "x")], "id BIGINT NOT NULL, s STRING")
+    own = {"snapshot-property.made-by": "me", "branch": "audit"}
+    df.write.format("icefield").options(**options, **own).mode("append").save("db.t")
+    assert table.refresh().snapshot_by_name("audit").summary["made-by"] == "me"
+
+
 def test_overwriting_is_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     df = spark.createDataFrame([(1, "x")], "id BIGINT NOT NULL, s STRING")

@@ -123,7 +123,7 @@ def _numbered(transform: str, numbers: Any) -> Transform:
     import pyarrow.compute as pc
 
     distinct = pc.unique(numbers).to_pylist() or [1]
-    if len(distinct) > 1 or distinct[0] is None or distinct[0] < 1:
+    if len(distinct) > 1 or not isinstance(distinct[0], int) or distinct[0] < 1:
         raise InvalidArgumentError(f"the number of icefield_{transform} must be one positive constant")
     return parse(f"{transform}[{distinct[0]}]")
 

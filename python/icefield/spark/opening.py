@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -67,6 +68,13 @@ _OWN = frozenset(
         "end-timestamp",
     }
 )
+#: Names without what stands between their words, which is easily taken for something else.
+_SPELT = {name.replace("-", ""): name for name in _OWN if "-" in name} | {
+    "versionasof": "versionAsOf",
+    "timestampasof": "timestampAsOf",
+}
+#: What begins the name of an option that is an entry of the summary of the snapshot that is written, as in Java.
+_SUMMARY = "snapshot-property."
 #: The snapshots after which and up to which changes are read.
 _RANGE = ("start-snapshot-id", "end-snapshot-id")
 #: The same by moments, in the place of snapshots.
@@ -86,8 +94,9 @@ class SourceOptions:
     ``split-size`` the bytes of a task. ``start-snapshot-id`` reads what was appended after a snapshot, up to
     ``end-snapshot-id`` or the current one; of a changelog ``start-timestamp`` and ``end-timestamp`` (milliseconds) can
     stand in their place. ``push-filters=true`` skips files by the filters of a query, where
-    ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. Every other option is a property of
-    the catalog: ``uri``, ``warehouse``, ``s3.*``.
+    ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. ``snapshot-property.NAME`` is an entry
+    of the summary of the snapshot that is written; Spark hands its name over in lower case. Every other option is a
+    property of the catalog: ``uri``, ``warehouse``, ``s3.*``.
 
     Behind the name of a table may stand that of a metadata table (``db.t.files``), or ``changes`` for the changelog
     (``db.t.changes``); a table of that very name goes before.
@@ -97,6 +106,7 @@ class SourceOptions:
     catalog: str | None
     own: Mapping[str, str]
     properties: Mapping[str, str] = field(repr=False)
+    summary: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -105,8 +115,14 @@ class SourceOptions:
         table = lowered.get("path")
         if not table:
             raise InvalidArgumentError('format("icefield") needs the name of a table: load("namespace.name")')
+        for name in lowered:
+            # Taken for a property of the catalog, it would leave the reader with another snapshot than was asked for.
+            if name not in _OWN and (meant := _SPELT.get(re.sub(r"[-_.]", "", name))):
+                raise InvalidArgumentError(f"there is no option {name}; there is {meant}")
         own = {name: value for name, value in lowered.items() if name in _OWN}
-        return cls(table, lowered.get("catalog"), own, {k: v for k, v in lowered.items() if k not in _OWN})
+        others = {name: value for name, value in lowered.items() if name not in _OWN and not name.startswith(_SUMMARY)}
+        summary = {name.removeprefix(_SUMMARY): lowered[name] for name in lowered if name.startswith(_SUMMARY)}
+        return cls(table, lowered.get("catalog"), own, others, summary)
 
     def open(self) -> Table:
         """Open the table."""

@@ -191,7 +191,7 @@ class Writer(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote, in one snapshot."""
         written = [m.files for m in messages if isinstance(m, Written) and m.files is not None]
-        self._write().commit(self._source.open(), written, self._source.branch, None)
+        self._write().commit(self._source.open(), written, self._source.branch, self._source.summary)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of a job that failed before its commit was tried.
