@@ -48,6 +48,9 @@ impl TableMetadata {
 
     /// The update that creates a branch or tag.
     pub fn create_ref(&self, name: &str, reference: SnapshotRef) -> Result<MetadataUpdate> {
+        if name.is_empty() {
+            return Err(Error::invalid("a branch or tag has a name: this one is empty"));
+        }
         if let Some(known) = self.reference(name) {
             return Err(Error::invalid(format!("cannot create {name:?}: there is a {} of this name", known.kind)));
         }
