@@ -2,18 +2,24 @@
 //!
 //! Whoever asks for a batch decodes with the others until it is there. All threads work at the same few batches, so what
 //! they hold stays small: decoding whole row groups ahead would write every value to memory and fetch it again.
+//!
+//! The others are tasks of the processor pool, whose threads stay: threads of its own would take fresh memory for every
+//! file, and the system was busy with it for a tenth of the time. A task never waits for anything: it ends where there is
+//! nothing to do, and another one begins where there is again. So a consumer that uses the pool itself, or is a task of
+//! it, finds it free, and no batch waits for a task that has not begun.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use icefield_orc::stream::Context;
 use icefield_orc::{Error, ReadOptions, Reader, Result, Source, Step, StripeLoader, StripeReader};
+
+use crate::runtime;
 
 /// Batches of a column that are decoded before the first of them is taken.
 const AHEAD: usize = 3;
@@ -30,8 +36,6 @@ pub struct ByColumns<S: Source + Send + Sync + 'static> {
     team: Arc<Team<S>>,
     schema: SchemaRef,
     context: Option<Context>,
-    /// Threads to be started with the first batch.
-    others: usize,
     ended: bool,
 }
 
@@ -40,7 +44,10 @@ pub struct ByColumns<S: Source + Send + Sync + 'static> {
 struct Team<S> {
     reader: Arc<Reader<S>>,
     options: Arc<ReadOptions>,
+    /// Tasks of the pool, at the most.
+    others: usize,
     state: Mutex<State>,
+    /// For the one that asks.
     wake: Condvar,
 }
 
@@ -51,8 +58,12 @@ struct State {
     stripes: VecDeque<Stripe>,
     /// The number of the first of them.
     first: usize,
-    idle: usize,
-    closed: bool,
+    /// Tasks in the pool, begun or not.
+    tasks: usize,
+    /// What those that ended have left to the next.
+    contexts: Vec<Context>,
+    /// Whether the one that asks sleeps.
+    awaited: bool,
 }
 
 #[derive(Debug)]
@@ -69,6 +80,14 @@ struct Column {
     reader: Option<Box<StripeReader>>,
     ended: bool,
     ready: VecDeque<Result<RecordBatch>>,
+}
+
+/// What is to be done next, by the place of its stripe among those under way.
+enum Next {
+    Fetch(usize),
+    Plan(usize),
+    Begin,
+    Decode(usize, usize),
 }
 
 /// Something that one thread does without the others.
@@ -99,12 +118,13 @@ impl<S: Source + Send + Sync + 'static> ByColumns<S> {
             waiting: stripes.into(),
             stripes: VecDeque::with_capacity(STRIPES),
             first: 0,
-            idle: 0,
-            closed: false,
+            tasks: 0,
+            contexts: Vec::new(),
+            awaited: false,
         };
-        let team = Team { reader: Arc::clone(reader), options, state: Mutex::new(state), wake: Condvar::new() };
-        let others = threads.saturating_sub(1);
-        Ok(Self { team: Arc::new(team), schema, context: None, others, ended: false })
+        let (reader, others) = (Arc::clone(reader), threads.saturating_sub(1));
+        let team = Team { reader, options, others, state: Mutex::new(state), wake: Condvar::new() };
+        Ok(Self { team: Arc::new(team), schema, context: None, ended: false })
     }
 
     /// The schema of every batch.
@@ -113,11 +133,6 @@ impl<S: Source + Send + Sync + 'static> ByColumns<S> {
     }
 
     fn step(&mut self) -> Result<Option<RecordBatch>> {
-        // Threads that cannot be started are not missed: this one does their work.
-        for _ in 0..std::mem::take(&mut self.others) {
-            let team = Arc::clone(&self.team);
-            let _ = thread::Builder::new().name("icefield-orc".to_owned()).spawn(move || team.work());
-        }
         let mut context = match self.context.take() {
             Some(context) => context,
             None => Context::new(self.team.reader.metadata())?,
@@ -160,41 +175,48 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the other threads, each after what it is at.
+    /// Ends the tasks, each after what it is at.
     fn close(&self) {
         let mut state = self.lock();
-        state.closed = true;
         state.waiting.clear();
         state.stripes.clear();
-        self.wake.notify_all();
     }
 
-    /// Waits until something has changed.
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.idle += 1;
-        let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-        state.idle -= 1;
-        state
-    }
-
-    /// What another thread does, to the end.
-    fn work(&self) {
-        let Ok(mut context) = Context::new(self.reader.metadata()) else { return };
-        let mut state = self.lock();
-        while !state.closed {
-            state = match self.job(&mut state) {
-                Some(job) => self.run(job, state, &mut context),
-                None => self.wait(state),
-            };
+    /// Lets one more task begin, where there is something for it: it will do the same for the next.
+    fn call(self: &Arc<Self>, state: &mut State) {
+        if state.tasks < self.others
+            && state.next().is_some()
+            && let Ok(pool) = runtime::pool()
+        {
+            state.tasks += 1;
+            let team = Arc::clone(self);
+            // A panic would end the process here; those of readers are errors already.
+            pool.spawn(move || drop(guarded(|| Ok(team.work()))));
         }
     }
 
+    /// What a task does, until there is nothing to do.
+    fn work(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let context = state.contexts.pop().map_or_else(|| Context::new(self.reader.metadata()), Ok);
+        if let Ok(mut context) = context {
+            while let Some(job) = self.job(&mut state) {
+                state = self.run(job, state, &mut context);
+                if state.awaited {
+                    self.wake.notify_one();
+                }
+            }
+            state.contexts.push(context);
+        }
+        state.tasks -= 1;
+    }
+
     /// The columns of the next batch, for whose lack this thread works as well.
-    fn next_columns(&self, context: &mut Context) -> Result<Option<Vec<RecordBatch>>> {
+    fn next_columns(self: &Arc<Self>, context: &mut Context) -> Result<Option<Vec<RecordBatch>>> {
         let mut state = self.lock();
         loop {
             if let Some(parts) = state.take()? {
-                self.tell(&state);
+                self.call(&mut state);
                 return Ok(Some(parts));
             }
             if state.stripes.is_empty() && state.waiting.is_empty() {
@@ -202,23 +224,28 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
             }
             state = match self.job(&mut state) {
                 Some(job) => self.run(job, state, context),
-                None => self.wait(state),
+                // All that is left to do is being done.
+                None => {
+                    state.awaited = true;
+                    let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state.awaited = false;
+                    state
+                }
             };
         }
     }
 
-    fn tell(&self, state: &State) {
-        if state.idle > 0 {
-            self.wake.notify_all();
-        }
-    }
-
-    fn run<'a>(&'a self, job: Job, state: MutexGuard<'a, State>, context: &mut Context) -> MutexGuard<'a, State> {
+    fn run<'a>(
+        self: &'a Arc<Self>,
+        job: Job,
+        mut state: MutexGuard<'a, State>,
+        context: &mut Context,
+    ) -> MutexGuard<'a, State> {
+        self.call(&mut state);
         drop(state);
         let done = self.perform(job, context);
         let mut state = self.lock();
         state.put(done);
-        self.tell(&state);
         state
     }
 
@@ -247,52 +274,54 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
         }
     }
 
-    /// The next thing to do, if there is one: bytes first, since they may take long to come, then the column that lies
-    /// the furthest behind.
+    /// Takes the next thing to do, if there is one.
     fn job(&self, state: &mut State) -> Option<Job> {
-        let first = state.first;
-        for (number, stripe) in state.stripes.iter_mut().enumerate() {
-            let Stripe::Loading { loader, wanted, fetching } = stripe else { continue };
-            if let Some(range) = wanted.pop() {
-                *fetching += 1;
-                return Some(Job::Fetch(first + number, range));
-            }
-            if *fetching == 0
-                && let Some(loader) = loader.take()
-            {
-                return Some(Job::Plan(first + number, loader));
-            }
-        }
-        if state.stripes.len() < STRIPES
-            && let Some(stripe) = state.waiting.pop_front()
-        {
-            let loader = StripeLoader::new(Arc::clone(self.reader.metadata()), Arc::clone(&self.options), stripe);
-            let (stripe, job) = match loader {
-                Err(error) => (Stripe::failed(error), None),
-                Ok(loader) => (Stripe::default(), Some(Job::Plan(first + state.stripes.len(), Box::new(loader)))),
+        loop {
+            let next = state.next()?;
+            let first = state.first;
+            let (Next::Fetch(place) | Next::Plan(place) | Next::Decode(place, _)) = next else {
+                let stripe = state.waiting.pop_front()?;
+                let loader = StripeLoader::new(Arc::clone(self.reader.metadata()), Arc::clone(&self.options), stripe);
+                state.stripes.push_back(loader.map_or_else(Stripe::failed, Stripe::begun));
+                continue;
             };
-            state.stripes.push_back(stripe);
-            if job.is_some() {
-                return job;
-            }
+            return match (next, state.stripes.get_mut(place)?) {
+                (Next::Fetch(_), Stripe::Loading { wanted, fetching, .. }) => {
+                    *fetching += 1;
+                    Some(Job::Fetch(first + place, wanted.pop()?))
+                }
+                (Next::Plan(_), Stripe::Loading { loader, .. }) => Some(Job::Plan(first + place, loader.take()?)),
+                (Next::Decode(_, column), Stripe::Decoding(columns)) => {
+                    Some(Job::Decode(first + place, column, columns.get_mut(column)?.reader.take()?))
+                }
+                _ => None,
+            };
         }
-        for (number, stripe) in state.stripes.iter_mut().enumerate() {
-            let Stripe::Decoding(columns) = stripe else { continue };
-            let open = columns.iter().enumerate().filter(|(_, column)| column.reader.is_some());
-            let behind = open.min_by_key(|(_, column)| column.ready.len()).map(|(index, _)| index);
-            if let Some(index) = behind
-                && let Some(column) = columns.get_mut(index)
-                && column.ready.len() < AHEAD
-                && let Some(reader) = column.reader.take()
-            {
-                return Some(Job::Decode(first + number, index, reader));
-            }
-        }
-        None
     }
 }
 
 impl State {
+    /// The next thing to do, if there is one: bytes first, since they may take long to come, then the column that lies
+    /// the furthest behind.
+    fn next(&self) -> Option<Next> {
+        for (place, stripe) in self.stripes.iter().enumerate() {
+            match stripe {
+                Stripe::Loading { wanted, .. } if !wanted.is_empty() => return Some(Next::Fetch(place)),
+                Stripe::Loading { loader: Some(_), fetching: 0, .. } => return Some(Next::Plan(place)),
+                _ => {}
+            }
+        }
+        if self.stripes.len() < STRIPES && !self.waiting.is_empty() {
+            return Some(Next::Begin);
+        }
+        self.stripes.iter().enumerate().find_map(|(place, stripe)| {
+            let Stripe::Decoding(columns) = stripe else { return None };
+            let open = columns.iter().enumerate().filter(|(_, column)| column.reader.is_some());
+            let (index, behind) = open.min_by_key(|(_, column)| column.ready.len())?;
+            (behind.ready.len() < AHEAD).then_some(Next::Decode(place, index))
+        })
+    }
+
     /// The columns of the next batch, if all are there; an error of any of them.
     fn take(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         while let Some(Stripe::Decoding(columns)) = self.stripes.front_mut() {
@@ -339,14 +368,12 @@ impl State {
     }
 }
 
-impl Default for Stripe {
-    /// One whose plan has just begun.
-    fn default() -> Self {
-        Self::Loading { loader: None, wanted: Vec::new(), fetching: 0 }
-    }
-}
-
 impl Stripe {
+    /// One whose plan is about to be made.
+    fn begun(loader: StripeLoader) -> Self {
+        Self::Loading { loader: Some(Box::new(loader)), wanted: Vec::new(), fetching: 0 }
+    }
+
     fn failed(error: Error) -> Self {
         Self::Decoding(vec![Column { ended: true, ready: VecDeque::from([Err(error)]), ..Column::default() }])
     }
