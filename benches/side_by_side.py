@@ -8,7 +8,7 @@ within a round, so that a slow minute of the machine hits all of them; the figur
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -45,7 +45,7 @@ class Row:
 
 def measure(
     question: str,
-    peers: dict[str, Callable[[], object]],
+    peers: Mapping[str, Callable[[], object]],
     *,
     rounds: int = 5,
     amount: float | None = None,
