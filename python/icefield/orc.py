@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield._core import OrcFile, Storage
 from icefield._optional import require
@@ -26,6 +26,7 @@ from icefield._orc_writer import ORCWriter, merge_files, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Buffer
 
     from icefield.expressions import Expression
 
@@ -34,7 +35,7 @@ __all__ = ["ORCFile", "ORCWriter", "Writer", "merge_files", "read_schema", "read
 #: The shorter name of `ORCWriter`.
 Writer = ORCWriter
 
-Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
+Source: TypeAlias = "str | os.PathLike[str] | Buffer | IO[bytes]"
 Columns: TypeAlias = "Sequence[str | int] | None"
 Filter: TypeAlias = "str | Expression | None"
 Keys: TypeAlias = "Mapping[str, bytes] | Callable[[str, int, str, bytes], bytes | None] | None"
@@ -60,7 +61,7 @@ class ORCFile:
     Parameters
     ----------
     source
-        A path, a URL, the bytes of the file, or a binary file, which is read whole.
+        A path, a URL, the bytes of the file in anything that is a buffer, or a binary file, which is read whole.
     storage
         Properties of the storage that a path or URL is read from, named as those of a catalog.
     timestamp_unit
@@ -223,7 +224,7 @@ class ORCFile:
             Rows that are wanted: an expression, or its text, as ``"id > 5 AND name IS NOT NULL"``. What statistics and
             bloom filters rule out is not read, and other columns are decoded for the rows that match.
         use_threads
-            Read several stripes, or parts of one, at a time.
+            Decode several columns, stripes, or parts of one, at a time.
 
         Returns
         -------
@@ -252,7 +253,7 @@ class ORCFile:
         batch_size
             Rows of a batch, at the most.
         use_threads
-            Read several stripes, or parts of one, ahead; each holds a few batches.
+            Decode several columns, stripes, or parts of one, at a time, and a few batches ahead.
 
         Returns
         -------
@@ -344,7 +345,13 @@ class ORCFile:
 
 
 def read_table(
-    source: Source, columns: Columns = None, *, predicate: Filter = None, use_threads: bool = True, **options: Any
+    source: Source,
+    columns: Columns = None,
+    filesystem: Any = None,
+    *,
+    predicate: Filter = None,
+    use_threads: bool = True,
+    **options: Any,
 ) -> pa.Table:
     """Read a whole ORC file.
 
@@ -354,10 +361,13 @@ def read_table(
         A path, a URL, the bytes of the file, or a binary file.
     columns
         The columns wanted, as in `ORCFile.read`.
+    filesystem
+        A filesystem of pyarrow or fsspec that ``source`` is a path of. The file is then read whole; ``storage``, an
+        option of `ORCFile`, fetches what is needed.
     predicate
         Rows that are wanted, as in `ORCFile.read`.
     use_threads
-        Read several stripes, or parts of one, at a time.
+        Decode several columns, stripes, or parts of one, at a time.
     **options
         The options of `ORCFile`.
 
@@ -367,6 +377,9 @@ def read_table(
         The rows.
 
     """
+    if filesystem is not None:
+        with _open_in(filesystem, str(source)) as file:
+            source = file.read()
     return ORCFile(source, **options).read(columns, predicate=predicate, use_threads=use_threads)
 
 
@@ -390,13 +403,22 @@ def read_schema(source: Source, **options: Any) -> pa.Schema:
 
 
 def _opened(source: Source) -> str | bytes:
-    if isinstance(source, bytes | bytearray | memoryview):
-        return bytes(source)
+    if isinstance(source, bytes):
+        return source
     if isinstance(source, str) and (":/" in source):
         return source
     if isinstance(source, str | os.PathLike):
         return str(Path(source).absolute())
-    return source.read()
+    read = getattr(source, "read", None)
+    return bytes(memoryview(cast("Buffer", source)) if read is None else read())
+
+
+def _open_in(filesystem: Any, path: str) -> IO[bytes]:
+    """Open a file as pyarrow's filesystems do, or fsspec's."""
+    opened: IO[bytes] = (
+        filesystem.open_input_file(path) if hasattr(filesystem, "open_input_file") else filesystem.open(path, "rb")
+    )
+    return opened
 
 
 def _threads(use_threads: bool) -> int:

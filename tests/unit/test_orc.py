@@ -8,12 +8,14 @@ import math
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
+from pyarrow import fs
 from pyarrow import orc as pyarrow_orc
 
 import icefield as ice
@@ -197,9 +199,16 @@ def test_sources(tmp_path):
     whole = orc.read_table(path)
     assert whole.num_rows
     data = Path(path).read_bytes()
-    for source in (Path(path), f"file://{Path(path).absolute()}", data, bytearray(data), memoryview(data)):
+    memory = (data, bytearray(data), memoryview(data), pa.py_buffer(data), np.frombuffer(data, np.uint8))
+    for source in (Path(path), f"file://{Path(path).absolute()}", *memory, io.BytesIO(data), pa.BufferReader(data)):
         assert orc.read_table(source).equals(whole)
-    assert ice.orc.read_table(io.BytesIO(data)).equals(whole)
+    assert ice.orc.read_table(path).equals(whole)
+    of_fsspec = SimpleNamespace(open=open)
+    for filesystem in (fs.LocalFileSystem(), of_fsspec):
+        # By place, as pyarrow has it.
+        assert orc.read_table(path, None, filesystem).equals(whole)
+    with pytest.raises(FileNotFoundError):
+        orc.read_table(str(tmp_path / "none.orc"), filesystem=fs.LocalFileSystem())
     assert orc.read_schema(path) == whole.schema
     with pytest.raises(MissingFileError):
         orc.ORCFile(tmp_path / "none.orc")
@@ -211,7 +220,7 @@ def test_columns():
     assert file.read(names[-1:]).schema.names == names[-1:]
     assert file.read([]).schema.names == []
     assert [batch.schema.names for batch in file.iter_batches(columns=[0])] == [names[:1]]
-    for unknown in (["no such column"], [len(names)]):
+    for unknown in (["no such column"], [len(names)], [-1]):
         with pytest.raises(InvalidArgumentError, match="column"):
             file.read(unknown)
     with pytest.raises(InvalidArgumentError):

@@ -139,10 +139,13 @@ impl Opened {
         let Some(columns) = columns else { return Ok(Projection::All) };
         let schema = &self.file().schema;
         let find = |column: Column| match column {
-            Column::Index(index) => schema.children.get(index).map(|child| child.column).ok_or_else(|| {
-                let count = schema.children.len();
-                icefield_orc::Error::Invalid(format!("column {index} of {count}"))
-            }),
+            Column::Index(index) => {
+                let child = usize::try_from(index).ok().and_then(|index| schema.children.get(index));
+                child.map(|child| child.column).ok_or_else(|| {
+                    let count = schema.children.len();
+                    icefield_orc::Error::Invalid(format!("column {index} of {count}"))
+                })
+            }
             Column::Name(name) => match Projection::names(schema, [name])? {
                 Projection::Columns(ids) => Ok(ids.first().copied().unwrap_or_default()),
                 Projection::All => Ok(0),
@@ -212,7 +215,7 @@ fn named(error: icefield_orc::Error, name: Option<&str>, keys: Option<&PyKeys>) 
 /// A column as it is asked for: by place among the top-level fields, or by dotted name.
 #[derive(Debug, FromPyObject)]
 enum Column {
-    Index(usize),
+    Index(i64),
     Name(String),
 }
 
