@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ORCWriter", "merge_files", "write_table"]
 
 Where: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
+NewKeys: TypeAlias = "Mapping[str, bytes] | Callable[[str], tuple[int, bytes, bytes]] | None"
 Compression: TypeAlias = Literal["uncompressed", "zlib", "snappy", "lzo", "lz4", "zstd", "brotli"]
 
 
@@ -79,12 +80,16 @@ class ORCWriter:
     metadata
         The user's metadata.
     keys
-        Master keys for column encryption by name: up to 16 bytes for AES-128, 32 for AES-256.
+        Master keys for column encryption by name: up to 16 bytes for AES-128, 32 for AES-256. Or a function, as a
+        key server stands behind: it is given the name of a master key, once for each encrypted column, and gives
+        the version of that key, a new local key of 16 or 32 bytes, and the same wrapped, as readers will be given it.
     encrypt
         For each name of a key the columns under it, by dotted name.
     masks
         What readers without the key see of encrypted columns: for each mask its columns. Masks are ``nullify`` (what
         others get), ``sha256`` and ``redact``, which takes parameters after commas as orc-core does.
+    use_threads
+        Encode columns side by side. The file has the same bytes, whatever the number of threads.
 
     Raises
     ------
@@ -122,9 +127,10 @@ class ORCWriter:
         timezone: str = "UTC",
         last_second: Literal["refuse", "round"] = "refuse",
         metadata: Mapping[str, bytes] | None = None,
-        keys: Mapping[str, bytes] | None = None,
+        keys: NewKeys = None,
         encrypt: Mapping[str, Sequence[str]] | None = None,
         masks: Mapping[str, Sequence[str]] | None = None,
+        use_threads: bool = True,
     ) -> None:
         options = {
             "file_version": file_version,
@@ -146,12 +152,18 @@ class ORCWriter:
             "timezone": timezone,
             "last_second": last_second,
             "metadata": list((metadata or {}).items()),
-            "keys": dict(keys or {}),
+            "keys": keys if callable(keys) else dict(keys or {}),
             "encrypt": [(name, list(columns)) for name, columns in (encrypt or {}).items()],
             "masks": [(mask, list(columns)) for mask, columns in (masks or {}).items()],
+            "use_threads": use_threads,
         }
         self._closed = False
         self._writer = OrcWriter(_named(where), options, schema=schema, storage=Storage(storage or {}))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the writer is neither closed nor given up."""
+        return not self._closed
 
     def write(self, table: Any) -> None:
         """Append rows.

@@ -2,6 +2,7 @@
 
 import io
 import math
+import secrets
 import subprocess
 import sys
 
@@ -283,6 +284,95 @@ with orc.ORCWriter(sys.argv[1], stripe_size=16 << 20) as writer:
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(most >> 20, (after - before) >> 10)
 """
+
+
+def test_keys_from_a_function(tmp_path):
+    masters = {"pii": b"0123456789abcdef", "salary": bytes(range(32))}
+    asked = []
+
+    def make(name):
+        asked.append(name)
+        local, wrapped = secrets.token_bytes(len(masters[name])), secrets.token_bytes(20)
+        made[wrapped] = local
+        return 7, local, wrapped
+
+    made = {}
+    file = tmp_path / "file.orc"
+    orc.write_table(TABLE, file, keys=make, encrypt={"pii": ["name", "id"], "salary": ["price"]})
+    assert sorted(asked) == ["pii", "pii", "salary"]
+    # The reader's function gets back what the writer's gave.
+    seen = []
+
+    def unwrap(name, version, cipher, wrapped):
+        seen.append((name, version, cipher))
+        return made[wrapped]
+
+    assert orc.read_table(file, keys=unwrap).equals(TABLE)
+    assert set(seen) == {("pii", 7, "AES_CTR_128"), ("salary", 7, "AES_CTR_256")}
+    assert orc.read_table(file)["name"].null_count == len(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ((1, b"short", b"wrapped"), "local key of 5 bytes under k"),
+        ((1, bytes(16), b""), "not wrapped"),
+        (None, "tuple"),
+        ((-1, bytes(16), b"wrapped"), "out of range"),
+    ],
+)
+def test_keys_that_no_function_should_make(made, message, tmp_path):
+    with pytest.raises((IcefieldError, TypeError, OverflowError), match=message):
+        orc.write_table(TABLE, tmp_path / "file.orc", keys=lambda _: made, encrypt={"k": ["id"]})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_key_that_changes_between_columns(tmp_path):
+    versions = iter((1, 2))
+    with pytest.raises(InvalidArgumentError, match="master key k changed"):
+        orc.write_table(
+            TABLE, tmp_path / "f", keys=lambda _: (next(versions), bytes(16), b"w"), encrypt={"k": ["id", "name"]}
+        )
+
+
+def test_what_a_key_function_raises_is_what_the_caller_sees(tmp_path):
+    class AwayError(Exception):
+        pass
+
+    def away(name):
+        raise AwayError(name)
+
+    with pytest.raises(AwayError, match="pii"):
+        orc.write_table(TABLE, tmp_path / "file.orc", keys=away, encrypt={"pii": ["name"]})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "zlib", "bloom_filter_columns": ["id", "name"], "compression_block_size": 4096},
+        {"stripe_rows": 1700, "row_index_stride": 1000, "dictionary_key_size_threshold": 0},
+        {"file_version": "0.11", "compression": "uncompressed"},
+    ],
+)
+def test_the_bytes_are_the_same_on_any_number_of_threads(options):
+    nested = pa.array([None if n % 5 == 0 else [{"a": n, "b": str(n)}] * (n % 3) for n in range(len(TABLE))])
+    table = TABLE.append_column("nested", nested)
+    written = []
+    for use_threads in (False, True, True):
+        with io.BytesIO() as file:
+            orc.write_table(table, file, use_threads=use_threads, **options)
+            written.append(file.getvalue())
+    assert written[0] == written[1] == written[2]
+    assert orc.read_table(written[0]).equals(table)
+
+
+def test_a_writer_says_whether_it_is_open(tmp_path):
+    writer = orc.ORCWriter(tmp_path / "file.orc")
+    assert writer.is_open
+    writer.close()
+    assert not writer.is_open
 
 
 def test_memory_is_that_of_a_stripe(tmp_path):

@@ -1,6 +1,7 @@
 //! Column encryption ("Column Encryption"): keys, initialisation vectors, AES/CTR.
 
 use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
 
 use aes::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 
@@ -190,5 +191,74 @@ impl KeyMaker for MemoryKeys {
         let plain =
             plain.ok_or_else(|| Error::invalid(format!("no master key {} of version {}", key.name, key.version)))?;
         Ok(NewKey { plain, wrapped })
+    }
+}
+
+/// Makes local keys by asking a function, as a key server is asked.
+///
+/// The function is given the name of a master key and gives its newest version with a new local key under it. It is
+/// asked once for each encrypted column; 16 bytes of local key mean AES-128, 32 mean AES-256.
+pub struct CallbackMaker<F> {
+    make: F,
+    /// Made to learn the version, and not yet used.
+    ready: Mutex<Vec<(KeyName, NewKey)>>,
+}
+
+impl<F> Debug for CallbackMaker<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CallbackMaker")
+    }
+}
+
+impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> CallbackMaker<F> {
+    /// Of a function.
+    pub fn new(make: F) -> Self {
+        Self { make, ready: Mutex::default() }
+    }
+
+    fn ask(&self, name: &str) -> Result<(KeyName, NewKey)> {
+        let (version, made) = (self.make)(name)?;
+        let algorithm = match made.plain.len() {
+            16 => EncryptionAlgorithm::AesCtr128,
+            32 => EncryptionAlgorithm::AesCtr256,
+            other => return Err(Error::invalid(format!("a local key of {other} bytes under {name}: not 16 or 32"))),
+        };
+        if made.wrapped.is_empty() {
+            return Err(Error::invalid(format!("a local key under {name} that is not wrapped")));
+        }
+        Ok((KeyName { name: name.to_owned(), version, algorithm }, made))
+    }
+
+    fn ready(&self) -> std::sync::MutexGuard<'_, Vec<(KeyName, NewKey)>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> KeyProvider for CallbackMaker<F> {
+    /// None: who writes does not read.
+    fn local_key(&self, _: &KeyName, _: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+}
+
+impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> KeyMaker for CallbackMaker<F> {
+    fn current_key(&self, name: &str) -> Result<KeyName> {
+        let (key, made) = self.ask(name)?;
+        self.ready().push((key.clone(), made));
+        Ok(key)
+    }
+
+    fn new_local_key(&self, key: &KeyName) -> Result<NewKey> {
+        let mut ready = self.ready();
+        if let Some(place) = ready.iter().position(|(known, _)| known == key) {
+            return Ok(ready.swap_remove(place).1);
+        }
+        drop(ready);
+        let (now, made) = self.ask(&key.name)?;
+        // The file names one version and one cipher for each master key.
+        if now != *key {
+            return Err(Error::invalid(format!("master key {} changed while a file was begun", key.name)));
+        }
+        Ok(made)
     }
 }

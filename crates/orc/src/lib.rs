@@ -23,7 +23,7 @@ pub mod types;
 pub mod write;
 pub mod zone;
 
-pub use encrypt::{CallbackKeys, KeyMaker, KeyName, KeyProvider, MemoryKeys, NewKey};
+pub use encrypt::{CallbackKeys, CallbackMaker, KeyMaker, KeyName, KeyProvider, MemoryKeys, NewKey};
 pub use error::{Corrupt, Error, Result};
 pub use limits::Limits;
 pub use mask::Mask;

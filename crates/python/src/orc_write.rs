@@ -9,10 +9,11 @@ use bytes::Bytes;
 use icefield_orc::proto::{CompressionKind, EncryptionAlgorithm};
 use icefield_orc::rle::Packing;
 use icefield_orc::{
-    BloomVersion, EncryptionOptions, FileVersion, KeyName, LastSecond, Mask, MemoryKeys, Merger, Reader, Writer,
-    WriterOptions,
+    BloomVersion, CallbackMaker, EncryptionOptions, FileVersion, KeyMaker, KeyName, LastSecond, Mask, MemoryKeys,
+    Merger, NewKey, Reader, Writer, WriterOptions,
 };
 use icefield_table::storage::{Output, Storage};
+use icefield_table::write::orc::Pool;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -30,6 +31,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Bytes that are gathered before they go to the storage or to Python.
 const BUFFER: usize = 1 << 20;
+
+/// Batches of fewer rows are encoded by one thread: to wake others takes longer.
+const MANY_ROWS: usize = 1 << 10;
 
 /// Where the file goes. What is not whole does not stay in a storage.
 #[derive(FromPyObject)]
@@ -123,15 +127,54 @@ struct OptionsInput {
     timezone: String,
     last_second: String,
     metadata: Vec<(String, Vec<u8>)>,
-    keys: BTreeMap<String, Vec<u8>>,
+    keys: KeysInput,
     encrypt: Vec<(String, Vec<String>)>,
     masks: Vec<(String, Vec<String>)>,
+    use_threads: bool,
+}
+
+/// Master keys by name, or a function that makes local keys.
+#[derive(FromPyObject)]
+enum KeysInput {
+    Known(BTreeMap<String, Vec<u8>>),
+    Asked(Py<PyAny>),
+}
+
+impl KeysInput {
+    fn maker(self, raised: &Raised) -> Result<Arc<dyn KeyMaker>> {
+        match self {
+            Self::Known(known) => {
+                let mut keys = MemoryKeys::default();
+                for (name, material) in known {
+                    let algorithm = match material.len() {
+                        0..=16 => EncryptionAlgorithm::AesCtr128,
+                        _ => EncryptionAlgorithm::AesCtr256,
+                    };
+                    keys.add(KeyName { name, version: 0, algorithm }, &material)?;
+                }
+                Ok(Arc::new(keys))
+            }
+            Self::Asked(function) => {
+                let raised = Arc::clone(raised);
+                let ask = move |name: &str| {
+                    let made = Python::attach(|py| function.call1(py, (name,))?.extract::<(u32, Vec<u8>, Vec<u8>)>(py));
+                    let (version, plain, wrapped) = made.map_err(|error| {
+                        let message = error.to_string();
+                        *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
+                        icefield_orc::Error::Invalid(message)
+                    })?;
+                    Ok((version, NewKey { plain, wrapped }))
+                };
+                Ok(Arc::new(CallbackMaker::new(ask)))
+            }
+        }
+    }
 }
 
 /// A column by its place among the top-level ones, or by dotted name.
 #[derive(FromPyObject)]
 enum ColumnInput {
-    Index(usize),
+    Index(i64),
     Name(String),
 }
 
@@ -141,7 +184,7 @@ fn refused(what: &str, value: &str, known: &str) -> BorderError {
 
 impl OptionsInput {
     /// The options, but for the columns with filters: those may be numbers, which the schema makes names of.
-    fn options(self) -> Result<(WriterOptions, Vec<ColumnInput>)> {
+    fn options(self, raised: &Raised) -> Result<(WriterOptions, Vec<ColumnInput>)> {
         let version = match self.file_version.as_str() {
             "0.11" => FileVersion::V0_11,
             "0.12" => FileVersion::V0_12,
@@ -176,21 +219,14 @@ impl OptionsInput {
             "round" => LastSecond::Round,
             other => return Err(refused("last_second", other, "refuse, round")),
         };
-        let mut keys = MemoryKeys::default();
-        for (name, material) in self.keys {
-            let algorithm = match material.len() {
-                0..=16 => EncryptionAlgorithm::AesCtr128,
-                _ => EncryptionAlgorithm::AesCtr256,
-            };
-            keys.add(KeyName { name, version: 0, algorithm }, &material)?;
-        }
+        let keys = self.keys.maker(raised)?;
         let mask = |(text, columns): (String, Vec<String>)| {
             let mut parts = text.split(',').map(str::to_owned);
             let name = parts.next().unwrap_or_default();
             Ok((Mask::named(&name, &parts.collect::<Vec<_>>())?, columns))
         };
         let masks = self.masks.into_iter().map(mask).collect::<icefield_orc::Result<_>>()?;
-        let encryption = EncryptionOptions { keys: Arc::new(keys), columns: self.encrypt, masks };
+        let encryption = EncryptionOptions { keys, columns: self.encrypt, masks };
         let options = WriterOptions {
             version,
             compression,
@@ -251,7 +287,8 @@ impl Beginning {
     fn begin(self, schema: &Schema, raised: &Raised) -> Result<Box<FileWriter>> {
         let column = |column: ColumnInput| match column {
             ColumnInput::Name(name) => Ok(name),
-            ColumnInput::Index(index) => match schema.fields().get(index) {
+            ColumnInput::Index(index) => match usize::try_from(index).ok().and_then(|index| schema.fields().get(index))
+            {
                 Some(field) => Ok(field.name().clone()),
                 None => {
                     let count = schema.fields().len();
@@ -262,7 +299,7 @@ impl Beginning {
         let bloom_filter_columns = self.blooms.into_iter().map(column).collect::<Result<_>>()?;
         let options = WriterOptions { bloom_filter_columns, ..self.options };
         let target = self.place.open(&self.storage, raised)?;
-        Ok(Box::new(Writer::try_new(target, schema, options)?))
+        Ok(Box::new(Writer::try_new(target, schema, options).map_err(|error| cause(raised, error))?))
     }
 }
 
@@ -272,6 +309,7 @@ pub struct PyOrcWriter {
     state: Mutex<State>,
     raised: Raised,
     batch_size: usize,
+    use_threads: bool,
 }
 
 /// What a place raised instead of what that made the writer say.
@@ -286,6 +324,11 @@ impl PyOrcWriter {
 
     fn replace(&self, state: State) -> State {
         std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
+    }
+
+    /// Lets columns be encoded side by side where they are worth it.
+    fn share(&self, writer: &mut FileWriter, many: bool) {
+        writer.set_side_by_side((many && self.use_threads).then(|| Arc::new(Pool) as _));
     }
 
     /// The writer, begun with these columns where it is not yet; nobody else has it meanwhile.
@@ -311,19 +354,19 @@ impl PyOrcWriter {
         schema: Option<SchemaInput>,
         storage: Option<PyRef<'_, PyStorage>>,
     ) -> Result<Self> {
-        let batch_size = options.batch_size;
+        let (batch_size, use_threads) = (options.batch_size, options.use_threads);
         if batch_size == 0 {
             return Err(InvalidArgumentError::new_err("batches of no rows").into());
         }
-        let (options, blooms) = options.options()?;
+        let raised = Raised::default();
+        let (options, blooms) = options.options(&raised)?;
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         let beginning = Box::new(Beginning { place, storage, options, blooms });
-        let raised = Raised::default();
         let state = match schema {
             Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0, &raised))??),
             None => State::New(beginning),
         };
-        Ok(Self { state: Mutex::new(state), raised, batch_size })
+        Ok(Self { state: Mutex::new(state), raised, batch_size, use_threads })
     }
 
     /// Appends rows; on an error the file is given up.
@@ -332,6 +375,7 @@ impl PyOrcWriter {
             let mut writer = self.take(&rows.0.schema())?;
             for batch in rows.0 {
                 let batch = batch.map_err(from_producer)?;
+                self.share(&mut writer, batch.num_rows() >= MANY_ROWS);
                 let mut at = 0;
                 while at < batch.num_rows() {
                     let count = self.batch_size.min(batch.num_rows() - at);
@@ -351,6 +395,7 @@ impl PyOrcWriter {
                 return Ok(());
             }
             let mut writer = self.take(&Schema::empty())?;
+            self.share(&mut writer, true);
             writer.flush().map_err(|error| self.cause(error))?;
             self.replace(State::Open(writer));
             Ok(())
@@ -369,7 +414,8 @@ impl PyOrcWriter {
     /// Writes the rest and the tail, and makes the file appear: its length and its rows.
     fn close(&self, py: Python<'_>) -> Result<(u64, u64)> {
         detached(py, || {
-            let writer = self.take(&Schema::empty())?;
+            let mut writer = self.take(&Schema::empty())?;
+            self.share(&mut writer, true);
             let (target, file) = writer.finish().map_err(|error| self.cause(error))?;
             let target = target.into_inner().map_err(|error| self.cause(error.into_error().into()))?;
             target.finish()?;

@@ -106,8 +106,8 @@ impl FileWriter for OrcWriter {
 }
 
 /// The processor pool of this process.
-#[derive(Debug)]
-struct Pool;
+#[derive(Debug, Clone, Copy)]
+pub struct Pool;
 
 impl SideBySide for Pool {
     fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>) {
