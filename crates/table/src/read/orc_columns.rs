@@ -191,7 +191,7 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
             state.tasks += 1;
             let team = Arc::clone(self);
             // A panic would end the process here; those of readers are errors already.
-            pool.spawn(move || drop(guarded(|| Ok(team.work()))));
+            pool.spawn(move || drop(std::panic::catch_unwind(AssertUnwindSafe(|| team.work()))));
         }
     }
 
