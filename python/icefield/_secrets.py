@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["Secret", "guarded", "redacted", "revealed"]
+__all__ = ["Secret", "guarded", "redacted", "redacted_url", "revealed"]
 
 _SECRET = re.compile(
     r"secret|password|token|credential|private|connection[-.]string|account[-.]key|access[-.]key(?![-.]id)"
-    r"|sas|signature|auth",
+    r"|sas|signature|\bsig\b|auth",
     re.IGNORECASE,
 )
 _HIDDEN = "***"
@@ -82,11 +82,11 @@ def _guarded(key: str, value: str) -> str:
         return value
     if _SECRET.search(key):
         return Secret(value)
-    shown = _redacted_url(value) if "://" in value else value
+    shown = redacted_url(value) if "://" in value else value
     return value if shown == value else Secret(value, shown)
 
 
-def _redacted_url(url: str) -> str:
+def redacted_url(url: str) -> str:
     """Give a URL without the user's password and without a query that may hold one."""
     try:
         parts = urlsplit(url)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Plan, Scan, TableState
 from icefield._optional import require
+from icefield._secrets import redacted_url
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class TableScan(ABC):
 
     @property
     def _title(self) -> str:
-        return f"Scan of {self._state.location}, {self._moment}"
+        return f"Scan of {redacted_url(self._state.location)}, {self._moment}"
 
     def _parts(self) -> dict[str, str]:
         wanted = {

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState, WritePlan
-from icefield._secrets import guarded, revealed
+from icefield._secrets import guarded, redacted_url, revealed
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
@@ -520,14 +520,14 @@ class Table:
     # How it looks
 
     def __repr__(self) -> str:
-        name = ".".join(self._identifier) or self.metadata_location
+        name = ".".join(self._identifier) or redacted_url(self.metadata_location)
         columns = "\n".join(f"  {field}" for field in self.schema().fields)
         snapshot = self.current_snapshot()
         state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
         return f"{name}(\n{columns}\n)\nformat version {self.format_version}, {state}"
 
     def _repr_html_(self) -> str:
-        name = ".".join(self._identifier) or self.metadata_location
+        name = ".".join(self._identifier) or redacted_url(self.metadata_location)
         snapshot = self.current_snapshot()
         state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
         # The schema escapes its own.

@@ -3,7 +3,9 @@
 import io
 import json
 import pickle
+import threading
 import traceback
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -95,3 +97,22 @@ def test_a_database_is_reached_by_the_url_that_prints_redacted():
     with pytest.raises(ice.IcefieldError) as raised:
         ice.load_catalog("c", uri=f"postgresql://user:{HUSH}@127.0.0.1:1/nothing").list_namespaces()
     assert HUSH not in "".join(traceback.format_exception(raised.value))
+
+
+def test_errors_name_urls_without_credentials():
+    class Nothing(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Nothing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        host = f"127.0.0.1:{server.server_port}"
+        for url in (f"http://user:{HUSH}@{host}/x.metadata.json?sig={HUSH}", f"http:///x.json?sig={HUSH}"):
+            with pytest.raises(ice.IcefieldError) as raised:
+                ice.Table.from_metadata(url)
+            assert HUSH not in str(raised.value)
+            assert "?***" in str(raised.value)
+        server.shutdown()

@@ -2,6 +2,7 @@
 //!
 //! Functions of this crate return [`Result`]; `?` takes the errors of every crate beneath and Python's own.
 
+use icefield_table::storage::redacted;
 use pyo3::prelude::*;
 
 /// Classes of `icefield.errors`; imported when the first error is raised.
@@ -42,10 +43,11 @@ impl From<PyErr> for BorderError {
 impl From<icefield_format::Error> for BorderError {
     fn from(error: icefield_format::Error) -> Self {
         use icefield_format::Error;
-        let message = error.to_string();
+        let message = redacted(&error.to_string());
         Self(match error {
             Error::Corrupt(corrupt) => {
-                CorruptDataError::new_err((message, corrupt.file, corrupt.place, corrupt.offset))
+                let file = corrupt.file.as_deref().map(redacted);
+                CorruptDataError::new_err((message, file, corrupt.place, corrupt.offset))
             }
             Error::Invalid(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
@@ -59,10 +61,11 @@ impl From<icefield_format::Error> for BorderError {
 impl From<icefield_orc::Error> for BorderError {
     fn from(error: icefield_orc::Error) -> Self {
         use icefield_orc::Error;
-        let message = error.to_string();
+        let message = redacted(&error.to_string());
         Self(match error {
             Error::Corrupt(corrupt) => {
-                CorruptDataError::new_err((message, corrupt.file, corrupt.place, corrupt.offset))
+                let file = corrupt.file.as_deref().map(redacted);
+                CorruptDataError::new_err((message, file, corrupt.place, corrupt.offset))
             }
             // A value that the wanted Arrow type cannot hold: another option would give it.
             Error::Invalid(_) | Error::Value(_) => InvalidArgumentError::new_err(message),
@@ -76,7 +79,7 @@ impl From<icefield_orc::Error> for BorderError {
 impl From<icefield_table::Error> for BorderError {
     fn from(error: icefield_table::Error) -> Self {
         use icefield_table::Error;
-        let message = error.to_string();
+        let message = redacted(&error.to_string());
         Self(match error {
             Error::Format(error) => return error.into(),
             // An exception of the caller's own code: the very one that was raised.
@@ -89,7 +92,7 @@ impl From<icefield_table::Error> for BorderError {
             Error::Invalid(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::Column { .. } => ValidationError::new_err(message),
-            Error::CorruptFile { path, .. } => CorruptDataError::new_err((message, path)),
+            Error::CorruptFile { path, .. } => CorruptDataError::new_err((message, redacted(&path))),
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
             Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),
             Error::Validation(_) => ValidationException::new_err(message),

@@ -9,6 +9,7 @@ use icefield_format::metadata::{
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::commit::{self, Append, Change as _, Committed, Pointer, Prepared, SnapshotOptions};
 use icefield_table::settings::Settings;
+use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
 use icefield_table::write::{TableWriter, WriterConfig};
 use pyo3::prelude::*;
@@ -286,7 +287,7 @@ impl PyTableState {
     }
 
     fn __repr__(&self) -> String {
-        format!("TableState({})", self.committed.location)
+        format!("TableState({})", redacted(&self.committed.location))
     }
 }
 

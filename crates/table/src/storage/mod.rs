@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 pub use faults::{Fault, FaultPlan};
 pub use location::{Location, Scheme};
 pub use properties::is_secret;
-pub use secret::Secret;
+pub use secret::{Secret, redacted};
 
 /// Whether an object may replace another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
