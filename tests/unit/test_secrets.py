@@ -20,6 +20,7 @@ PROPERTIES = {
     "gcs.oauth2.token": HUSH,
     "s3.endpoint": f"https://user:{HUSH}@storage.example/path?token={HUSH}",
     "s3.region": "eu-central-1",
+    "s3.signer.uri": f"https://signer.example?sig={HUSH}",
 }
 
 

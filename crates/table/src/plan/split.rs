@@ -62,7 +62,10 @@ impl Plan {
     /// Cuts and packs the files of the plan.
     pub fn tasks(&self, options: &SplitOptions) -> Result<Vec<Vec<Piece>>> {
         if options.split_size <= 0 || options.lookback == 0 || options.open_file_cost < 0 {
-            return Err(Error::invalid(format!("cannot split with {options:?}: sizes and lookback must be positive")));
+            return Err(Error::invalid(format!(
+                "cannot split into tasks of {} bytes, of {} at a time, with {} bytes for opening a file: all must be positive",
+                options.split_size, options.lookback, options.open_file_cost
+            )));
         }
         let mut packer = Packer { options, open: VecDeque::new(), closed: Vec::new() };
         let mut pieces = Vec::new();

@@ -59,6 +59,7 @@ pub fn is_secret(name: &str) -> bool {
         "sas",
         "service-account-key",
         "connection-string",
+        "signature",
     ];
     parts.iter().any(|part| name.contains(part)) && !name.ends_with("expires-at-ms") && !name.ends_with("expires-at")
 }
@@ -76,7 +77,8 @@ pub(super) fn shown(name: &str, value: &str) -> String {
     if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
         return HIDDEN.to_owned();
     }
-    if url.query().is_some_and(is_secret) {
+    // `sig` is what Azure calls the signature of a shared access.
+    if url.query().is_some_and(is_secret) || url.query_pairs().any(|(key, _)| key.eq_ignore_ascii_case("sig")) {
         url.set_query(Some(HIDDEN));
     }
     url.into()
@@ -260,6 +262,7 @@ mod tests {
         }
         for (name, value, expected) in [
             ("s3.region", "eu", "eu"),
+            ("s3.signer.uri", "https://h/?sig=hush", "https://h/?********"),
             ("s3.secret-access-key", "hush", "********"),
             ("uri", "sqlite:///a/b.db", "sqlite:///a/b.db"),
             ("uri", "postgresql://me:hush@host:5432/db", "postgresql://me:********@host:5432/db"),
