@@ -13,7 +13,7 @@ use icefield_orc::{
     ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
     Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit, inspect,
 };
-use icefield_table::read::orc_ahead::ReadAhead;
+use icefield_table::read::orc_ahead::{self, ReadAhead};
 use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;
@@ -163,9 +163,16 @@ impl Opened {
         Ok(batches)
     }
 
-    /// All rows; each thread takes the next stripe, or part of one where there are few, that nobody has.
+    /// All rows. Threads share the columns where there are enough; else each takes the next stripe, or part of one
+    /// where there are few, that nobody has.
     fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
         let schema = self.reader.schema(&options)?;
+        if threads > 1 {
+            let stripes = self.reader.stripes(&options)?;
+            if let Some(columns) = orc_ahead::by_columns(&self.reader, &options, stripes, threads)? {
+                return Ok((schema, columns.collect::<icefield_orc::Result<_>>()?));
+            }
+        }
         let pieces = self.reader.pieces(&options, threads)?;
         let options = Arc::new(options);
         let threads = threads.clamp(1, pieces.len().max(1));

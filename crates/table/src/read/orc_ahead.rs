@@ -43,10 +43,9 @@ impl<S: Source + Send + Sync + 'static> ReadAhead<S> {
         let wrong = |error| Error::of_orc(name, error);
         let stripes = reader.stripes(&options).map_err(wrong)?;
         let stripes: Vec<usize> = stripes.into_iter().filter(|stripe| wanted(*stripe)).collect();
-        let way = if has_columns_for(reader, &options, &stripes, threads).map_err(wrong)? {
-            Way::Columns(ByColumns::new(reader, options, stripes, threads).map_err(wrong)?)
-        } else {
-            Way::Pieces(by_pieces(reader, name, options, &stripes, threads)?)
+        let way = match by_columns(reader, &options, stripes.clone(), threads).map_err(wrong)? {
+            Some(columns) => Way::Columns(columns),
+            None => Way::Pieces(by_pieces(reader, name, options, &stripes, threads)?),
         };
         Ok(Self { name: Arc::clone(name), way })
     }
@@ -69,6 +68,19 @@ impl<S: Source + Send + Sync + 'static> Iterator for ReadAhead<S> {
             Way::Pieces(pieces) => pieces.next(),
         }
     }
+}
+
+/// The batches of stripes whose columns several threads decode, where these can be shared out evenly.
+pub fn by_columns<S: Source + Send + Sync + 'static>(
+    reader: &Arc<Reader<S>>,
+    options: &ReadOptions,
+    stripes: Vec<usize>,
+    threads: usize,
+) -> icefield_orc::Result<Option<ByColumns<S>>> {
+    if !has_columns_for(reader, options, &stripes, threads)? {
+        return Ok(None);
+    }
+    ByColumns::new(reader, options.clone(), stripes, threads).map(Some)
 }
 
 /// Whether columns can be shared out evenly. A filter makes them hang together; one column that has most of the bytes

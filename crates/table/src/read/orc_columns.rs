@@ -22,7 +22,7 @@ use icefield_orc::{Error, ReadOptions, Reader, Result, Source, Step, StripeLoade
 use crate::runtime;
 
 /// Batches of a column that are decoded before the first of them is taken.
-const AHEAD: usize = 3;
+const AHEAD: usize = 4;
 
 /// Stripes under way: one is decoded, of the next the bytes are fetched.
 const STRIPES: usize = 2;
