@@ -53,6 +53,17 @@ def test_native_and_rust_read_the_same_files(spark: SparkSession, catalog: ice.C
     assert native.schema["id"].metadata["parquet.field.id"] == 1
 
 
+def test_nothing_stands_between_the_reader_and_the_rows(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = numbered(catalog)
+    table.update_schema().rename_column("s", "text").commit()
+    for columns in (None, ["text"]):
+        df = ice_spark.read(spark, table, columns=columns)
+        plan = df._jdf.queryExecution().optimizedPlan().toString()
+        assert "Union" not in plan, plan
+        assert df.schema["text"].metadata["parquet.field.id"] == 2
+        assert sorted(row.text or "" for row in df.where("text = 'n1'").collect()) == ["n1"] * 11
+
+
 def test_frames_belong_to_the_users_session(spark: SparkSession, catalog: ice.Catalog) -> None:
     df = ice_spark.read(spark, numbered(catalog))
     df.createOrReplaceTempView("numbers")

@@ -192,17 +192,21 @@ class _NativeReader:
         resolved = [storage.resolve(path) for path in paths]
         urls = [path if "://" in path else f"file://{path}" for path in resolved]
         whole = spark_schema(replace(self._scan, selected_fields=tuple(self._names)).projection())
-        asked, columns = [], []
+        asked = []
         for field in whole.fields:
             field_id = field.metadata[FIELD_ID]
             name = field.name if self._history.keeps_name(field_id) else self._history.alias(field_id)
             # Every column is nullable to the reader: a file may be older than a column.
             asked.append(st.StructField(name, field.dataType, True, field.metadata))
-            columns.append(F.col(_quoted(name)).alias(field.name, metadata=field.metadata))
-        frame = reader_session(self._spark).read.schema(st.StructType(asked)).parquet(*urls).select(*columns)
+        frame = reader_session(self._spark).read.schema(st.StructType(asked)).parquet(*urls)
+        # Every column is several calls of the virtual machine: only where something changes.
+        if [field.name for field in asked] != whole.names:
+            frame = frame.toDF(*whole.names)
         if self._condition is not None:
             frame = frame.where(self._condition())
-        return adopted(self._spark, frame.select(*(F.col(_quoted(name)) for name in self._schema.names)))
+        if whole.names != self._schema.names:
+            frame = frame.select(*(F.col(_quoted(name)) for name in self._schema.names))
+        return adopted(self._spark, frame)
 
 
 def _quoted(name: str) -> str:

@@ -21,6 +21,8 @@ _SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.caseSensitive": "true",
+    # Days before 1582 are Iceberg's own calendar, whoever wrote the file.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
 }
 #: What of the user's session decides about the meaning of a filter.
 _COPIED = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.files.maxPartitionBytes")
@@ -66,8 +68,9 @@ def adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
     The optimizer sees that there are none, and leaves no union in the plan.
     """
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    fields = frame.schema.fields
-    nulls = [F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata) for field in fields]
-    return spark.range(1).where(F.lit(False)).select(*nulls).union(frame)
+    # Without a trip of every column to Python and back.
+    rows = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001
+    none = spark._jsparkSession.createDataFrame(rows, frame._jdf.schema())  # noqa: SLF001
+    return ClassicDataFrame(none, spark).union(frame)
