@@ -223,8 +223,9 @@ def test_columns():
     for unknown in (["no such column"], [len(names)], [-1]):
         with pytest.raises(InvalidArgumentError, match="column"):
             file.read(unknown)
-    with pytest.raises(InvalidArgumentError):
-        file.read_stripe(file.nstripes)
+    for stripe in (file.nstripes, -1):
+        with pytest.raises(InvalidArgumentError, match="stripe"):
+            file.read_stripe(stripe)
     with pytest.raises(InvalidArgumentError):
         list(file.iter_batches(0))
 

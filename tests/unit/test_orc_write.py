@@ -368,6 +368,26 @@ def test_the_bytes_are_the_same_on_any_number_of_threads(options):
     assert orc.read_table(written[0]).equals(table)
 
 
+@pytest.mark.parametrize("ends", [pa.int16(), pa.int32(), pa.int64()])
+@pytest.mark.parametrize(
+    "values",
+    [pa.array(["x", None, "y"]), pa.array([7, None, -7]), pa.array([1.5, None, 0.0]), pa.array([True, None, False])],
+)
+def test_arrays_of_runs(ends, values):
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5, 6], ends), values)
+    for start, length in ((0, 6), (1, 3), (4, 2), (3, 0)):
+        table = pa.table({"runs": runs.slice(start, length)})
+        with io.BytesIO() as file:
+            orc.write_table(table, file)
+            assert orc.read_table(file.getvalue())["runs"].to_pylist() == runs.to_pylist()[start : start + length]
+
+
+def test_runs_of_nested_values_are_refused(tmp_path):
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array([[1]]))
+    with pytest.raises(UnsupportedFeatureError, match="runs"):
+        orc.write_table(pa.table({"runs": runs}), tmp_path / "file.orc")
+
+
 def test_a_writer_says_whether_it_is_open(tmp_path):
     writer = orc.ORCWriter(tmp_path / "file.orc")
     assert writer.is_open

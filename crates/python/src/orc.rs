@@ -487,10 +487,13 @@ impl PyOrcFile {
     fn read_stripe(
         &self,
         py: Python<'_>,
-        stripe: usize,
+        stripe: i64,
         columns: Option<Vec<Column>>,
         predicate: Option<ExpressionInput>,
     ) -> Result<ArrowArray> {
+        let count = self.nstripes();
+        let found = usize::try_from(stripe).ok().filter(|stripe| *stripe < count);
+        let stripe = found.ok_or_else(|| InvalidArgumentError::new_err(format!("stripe {stripe} of {count}")))?;
         detached(py, || {
             let options = Arc::new(self.0.options(columns, predicate)?);
             let read = || {

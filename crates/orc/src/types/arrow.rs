@@ -209,6 +209,9 @@ fn from_arrow_type(data_type: &DataType, exact: Option<&str>) -> Result<TypeDesc
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale) => decimal_kind(*precision, *scale)?,
         DataType::Dictionary(_, values) => return from_arrow_type(values, exact),
+        DataType::RunEndEncoded(_, values) if !values.data_type().is_nested() => {
+            return from_arrow_type(values.data_type(), exact);
+        }
         DataType::List(field)
         | DataType::LargeList(field)
         | DataType::FixedSizeList(field, _)

@@ -5,10 +5,10 @@ use std::fmt::Debug;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int8Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, Time64NanosecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, RunEndIndexType, Time64MicrosecondType, Time64NanosecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 
@@ -73,12 +73,29 @@ pub fn unexpected(column: u32, array: &dyn Array) -> Error {
     Error::invalid(format!("column {column} is given {}", array.data_type()))
 }
 
-/// A dictionary's values in the place of its keys; other arrays as they are.
+/// A dictionary's values in the place of its keys, and those of runs in the place of each row; other arrays as they are.
 pub fn plain(array: &ArrayRef) -> Result<ArrayRef> {
-    match array.as_any_dictionary_opt() {
-        Some(dictionary) => Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?),
-        None => Ok(array.clone()),
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?)
+        }
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => each_row::<Int16Type>(array),
+            DataType::Int32 => each_row::<Int32Type>(array),
+            _ => each_row::<Int64Type>(array),
+        },
+        _ => Ok(array.clone()),
     }
+}
+
+fn each_row<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
+    let runs = array.as_run_opt::<R>().ok_or_else(|| Error::invalid(format!("runs as {}", array.data_type())))?;
+    let rows: Vec<u64> = (0..runs.len() as u64).collect();
+    let places = runs.get_physical_indices(&rows)?;
+    let places = UInt64Array::from_iter_values(places.into_iter().map(|place| place as u64));
+    // The values of all runs, of which a slice has only some.
+    Ok(arrow_select::take::take(runs.values(), &places, None)?)
 }
 
 /// The values that are there, one after the other, in the scratch.
