@@ -6,7 +6,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 # Not for cargo, which would look for make's job server where a recipe has none.
-unexport MAKEFLAGS
+unexport MAKEFLAGS MFLAGS
 
 # Compiled dependencies are kept outside the clone and shared by all clones.
 export CARGO_TARGET_DIR ?= $(or $(ICEFIELD_TARGET),$(HOME)/.cache/icefield/target)
