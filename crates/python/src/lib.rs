@@ -16,6 +16,7 @@ mod manifests;
 mod metadata;
 mod name_mapping;
 mod orc;
+mod orc_inspect;
 mod orc_write;
 mod partitioning;
 mod puffin;

@@ -1,4 +1,4 @@
-//! ORC files: opened from any storage, read as Arrow, and shown message by message.
+//! ORC files: opened from any storage and read as Arrow.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
-use icefield_orc::proto::{ColumnEncoding, CompressionKind, Message, Shown};
-use icefield_orc::stripe::{StreamPlace, StripeDirectory};
+use icefield_orc::proto::Message;
 use icefield_orc::{
     ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
-    Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit, inspect,
+    Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit,
 };
 use icefield_table::read::orc_ahead::{self, ReadAhead};
 use icefield_table::read::orc_filter;
@@ -19,12 +18,12 @@ use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
-use serde_json::{Map, Value as Json, json};
 
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::expressions::ExpressionInput;
+use crate::orc_inspect::{describe, messages, stripe_statistics};
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
@@ -549,7 +548,7 @@ impl PyOrcFile {
     /// Everything that the file says of itself, as JSON; with ``runs`` also what each stream is made of.
     #[pyo3(signature = (*, runs=false))]
     fn inspect(&self, py: Python<'_>, runs: bool) -> Result<String> {
-        detached(py, || Ok(describe(&self.0, runs).map_err(|error| self.0.named(error))?.to_string()))?
+        detached(py, || Ok(describe(&self.0.reader, runs).map_err(|error| self.0.named(error))?.to_string()))?
     }
 
     /// The statistics of the file by column, as JSON.
@@ -590,120 +589,4 @@ impl FileInput {
             }
         }
     }
-}
-
-/// The largest number that every reader of JSON holds exactly; larger ones are written as text.
-const EXACT: u64 = 1 << 53;
-
-fn message(message: &dyn Message) -> Json {
-    Json::Object(message.fields().into_iter().map(|(name, value)| (name.to_owned(), shown(value))).collect())
-}
-
-fn messages<M: Message>(list: &[M]) -> Json {
-    list.iter().map(|one| message(one)).collect()
-}
-
-fn shown(value: Shown<'_>) -> Json {
-    match value {
-        Shown::Unsigned(number) if number > EXACT => json!(number.to_string()),
-        Shown::Unsigned(number) => json!(number),
-        Shown::Signed(number) if number.unsigned_abs() > EXACT => json!(number.to_string()),
-        Shown::Signed(number) => json!(number),
-        Shown::Double(number) if number.is_nan() => json!("NaN"),
-        Shown::Double(number) if number.is_infinite() => json!(if number > 0.0 { "Infinity" } else { "-Infinity" }),
-        Shown::Double(number) => json!(number),
-        Shown::Bool(flag) => json!(flag),
-        Shown::Text(text) => json!(text),
-        Shown::Bytes(bytes) => Json::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
-        Shown::Name(name) => json!(name),
-        Shown::Message(inner) => message(inner),
-        Shown::List(list) => list.into_iter().map(shown).collect(),
-    }
-}
-
-fn stripe_statistics(file: &FileMetadata) -> icefield_orc::Result<Vec<icefield_orc::proto::StripeStatistics>> {
-    let mut statistics = file.stripe_statistics()?;
-    file.decrypt_stripe_statistics(&mut statistics)?;
-    Ok(statistics)
-}
-
-fn describe(opened: &Opened, runs: bool) -> icefield_orc::Result<Json> {
-    let file = opened.file();
-    let stripes = (0..file.footer.stripes.len()).map(|stripe| describe_stripe(opened, stripe, runs));
-    let mut attributes = Map::new();
-    for node in file.schema.walk().into_iter().filter(|node| !node.attributes.is_empty()) {
-        let own = node.attributes.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-        attributes.insert(node.column.to_string(), Json::Object(own));
-    }
-    Ok(json!({
-        "schema": file.schema.to_string(),
-        "attributes": attributes,
-        "length": file.length,
-        "rows": file.rows(),
-        "fileVersion": file.version.name(),
-        "writer": file.writer(),
-        "postscript": message(&file.postscript),
-        "footer": message(&file.footer),
-        "statistics": messages(&file.file_statistics()?),
-        "stripeStatistics": messages(&stripe_statistics(file)?),
-        "stripes": stripes.collect::<icefield_orc::Result<Vec<_>>>()?,
-    }))
-}
-
-fn describe_stripe(opened: &Opened, stripe: usize, runs: bool) -> icefield_orc::Result<Json> {
-    let directory = opened.reader.directory(stripe)?;
-    let streams = directory.streams.iter().map(|place| describe_stream(opened, stripe, &directory, place, runs));
-    let indexes = opened.reader.row_indexes(stripe)?.into_iter();
-    let indexes: Map<_, _> = indexes.map(|(column, own)| (column.to_string(), messages(&own.entry))).collect();
-    Ok(json!({
-        "footer": message(&directory.footer),
-        "streams": streams.collect::<icefield_orc::Result<Vec<_>>>()?,
-        "rowIndex": indexes,
-    }))
-}
-
-fn describe_stream(
-    opened: &Opened,
-    stripe: usize,
-    directory: &StripeDirectory,
-    place: &StreamPlace,
-    runs: bool,
-) -> icefield_orc::Result<Json> {
-    let file = opened.file();
-    let mut described = json!({
-        "column": place.column,
-        "kind": place.kind.name(),
-        "offset": place.range.start,
-        "length": place.range.end - place.range.start,
-    });
-    let Some(fields) = described.as_object_mut() else { return Ok(described) };
-    if let Some(variant) = place.variant {
-        fields.insert("variant".to_owned(), json!(variant));
-    }
-    let Some(node) = file.schema.find(place.column).filter(|_| runs) else { return Ok(described) };
-    let Some(bytes) = opened.reader.stream(stripe, place)?.filter(|bytes| !bytes.is_empty()) else {
-        return Ok(described);
-    };
-    let encodings = match place.variant.and_then(|variant| directory.footer.encryption.get(variant)) {
-        Some(variant) => variant.encoding.get((place.column - first_column(file, place)) as usize),
-        None => directory.footer.columns.get(place.column as usize),
-    };
-    let encoding = encodings.cloned().unwrap_or_else(ColumnEncoding::default);
-    let report = inspect::report(file, node, &encoding, place.kind, &bytes)?;
-    fields.insert("plainLength".to_owned(), json!(report.plain_length));
-    if file.compression != CompressionKind::None {
-        fields.insert("chunks".to_owned(), json!(report.chunks));
-        fields.insert("original".to_owned(), json!(report.original));
-    }
-    if !report.runs.is_empty() {
-        fields.insert("runs".to_owned(), json!(report.runs));
-    }
-    Ok(described)
-}
-
-/// The root column of the variant that a stream belongs to.
-fn first_column(file: &FileMetadata, place: &StreamPlace) -> u32 {
-    let variants = file.footer.encryption.as_ref().map(|encryption| encryption.variants.as_slice());
-    let variant = variants.zip(place.variant).and_then(|(variants, index)| variants.get(index));
-    variant.and_then(|variant| variant.root).unwrap_or_default().min(place.column)
 }
