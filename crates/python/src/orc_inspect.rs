@@ -2,10 +2,8 @@
 
 use icefield_orc::proto::{ColumnEncoding, CompressionKind, Message, Shown};
 use icefield_orc::stripe::{StreamPlace, StripeDirectory};
-use icefield_orc::{FileMetadata, Reader, inspect};
+use icefield_orc::{FileMetadata, Reader, Source, inspect};
 use serde_json::{Map, Value as Json, json};
-
-use crate::orc::OrcSource;
 
 /// The largest number that every reader of JSON holds exactly; larger ones are written as text.
 const EXACT: u64 = 1 << 53;
@@ -45,7 +43,7 @@ pub fn stripe_statistics(file: &FileMetadata) -> icefield_orc::Result<Vec<icefie
 }
 
 /// Everything that a file says of itself; with `runs` also what each stream is made of.
-pub fn describe(reader: &Reader<OrcSource>, runs: bool) -> icefield_orc::Result<Json> {
+pub fn describe(reader: &Reader<impl Source>, runs: bool) -> icefield_orc::Result<Json> {
     let file = reader.metadata();
     let stripes = (0..file.footer.stripes.len()).map(|stripe| describe_stripe(reader, stripe, runs));
     let mut attributes = Map::new();
@@ -68,7 +66,7 @@ pub fn describe(reader: &Reader<OrcSource>, runs: bool) -> icefield_orc::Result<
     }))
 }
 
-fn describe_stripe(reader: &Reader<OrcSource>, stripe: usize, runs: bool) -> icefield_orc::Result<Json> {
+fn describe_stripe(reader: &Reader<impl Source>, stripe: usize, runs: bool) -> icefield_orc::Result<Json> {
     let directory = reader.directory(stripe)?;
     let streams = directory.streams.iter().map(|place| describe_stream(reader, stripe, &directory, place, runs));
     let indexes = reader.row_indexes(stripe)?.into_iter();
@@ -81,7 +79,7 @@ fn describe_stripe(reader: &Reader<OrcSource>, stripe: usize, runs: bool) -> ice
 }
 
 fn describe_stream(
-    reader: &Reader<OrcSource>,
+    reader: &Reader<impl Source>,
     stripe: usize,
     directory: &StripeDirectory,
     place: &StreamPlace,
