@@ -72,6 +72,84 @@ def test_frames_belong_to_the_users_session(spark: SparkSession, catalog: ice.Ca
     assert df.limit(3).count() == 3
 
 
+def planned(df: Any) -> str:
+    """Give the plan that runs."""
+    plan: str = df._jdf.queryExecution().executedPlan().toString()
+    return plan
+
+
+#: How the column ``s`` of a table is arranged, and whether a condition on it reaches the files.
+ARRANGED: dict[str, tuple[dict[str, Any], bool]] = {
+    "no order": ({}, False),
+    "partitioned": ({"partition_by": ["bucket(1, s)"]}, True),
+    "sorted": ({"sort_order": ["s"]}, True),
+    "Bloom filters": ({"properties": {"write.parquet.bloom-filter-enabled.column.s": "true"}}, True),
+    "no bounds": ({"properties": {"write.metadata.metrics.column.s": "none"}}, True),
+    "other columns arranged": ({"partition_by": ["bucket(1, id)"], "sort_order": ["id"]}, False),
+}
+
+
+@pytest.mark.parametrize("arranged", ARRANGED)
+def test_texts_that_tell_no_files_apart_are_read_as_bytes(
+    spark: SparkSession, catalog: ice.Catalog, arranged: str
+) -> None:
+    made, reaches = ARRANGED[arranged]
+    texts = ["", "é", "日本", "z" * 100, None, "a", "\U0001f600", "e\u0301", "\0", "a"]
+    schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
+    table = catalog.create_table("db.t", schema, **made)
+    for first in (0, 10):
+        table.append(pa.table({"id": range(first, first + 10), "s": texts}, schema=schema))
+    df = ice_spark.read(spark, table)
+    assert df.dtypes == [("id", "bigint"), ("s", "string")]
+    assert df.schema["s"].metadata["parquet.field.id"] == 2
+    assert ("EqualTo(s,é)" in planned(df.where("s = 'é'"))) == reaches
+    assert "EqualTo(id,3)" in planned(df.where("id = 3"))
+    expected = sorted(zip(range(20), texts * 2, strict=True))
+    assert sorted((row.id, row.s) for row in df.collect()) == expected
+    for condition in ("s = 'é'", "s > 'y'", "s IS NULL", "length(s) = 1"):
+        rust = ice_spark.read(spark, table, native=False).where(condition).collect()
+        assert sorted(df.where(condition).collect()) == sorted(rust), condition
+    # What the scan's own filter names is a text to the reader.
+    assert "EqualTo(s,é)" in planned(ice_spark.read(spark, table, filter="s = 'é'"))
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "pushed"),
+    [
+        ("id > 7", "GreaterThan(id,7)"),
+        ("id IN (1, 39)", "In(id, [1,39])"),
+        ("s LIKE 'n2%'", "StringStartsWith(s,n2)"),
+        ("s != 'n1'", "Or(Not(EqualTo(s,n1)),IsNull(s))"),
+        ("id NOT IN (1, 2)", "Or(Not(In(id, [1,2])),IsNull(id))"),
+        ("id < 3 OR s = 'n0'", "Or(LessThan(id,3),EqualTo(s,n0))"),
+        ("NOT (id < 3 AND s = 'n0')", "Or(GreaterThanOrEqual(id,3),Or(Not(EqualTo(s,n0)),IsNull(s)))"),
+    ],
+)
+def test_filters_reach_the_files(spark: SparkSession, catalog: ice.Catalog, row_filter: str, pushed: str) -> None:
+    df = ice_spark.read(spark, numbered(catalog), filter=row_filter)
+    assert pushed in planned(df)
+
+
+def test_texts_of_ordered_files_are_read_as_texts(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", pa.schema([("day", pa.string()), ("s", pa.string())]))
+    for day in ("2026-01-01", "2026-01-02"):
+        table.append(pa.table({"day": [day] * 3, "s": ["a", "b", "c"]}))
+    df = ice_spark.read(spark, table)
+    assert "EqualTo(day,2026-01-02)" in planned(df.where("day = '2026-01-02'"))
+    assert "EqualTo(s,b)" not in planned(df.where("s = 'b'"))
+    one = ice_spark.read(spark, table, filter="day = '2026-01-01'").where("s = 'b'")
+    assert [tuple(row) for row in one.collect()] == [("2026-01-01", "b")]
+
+
+def test_texts_read_as_bytes_are_not_taken_for_small(spark: SparkSession, catalog: ice.Catalog) -> None:
+    """What Spark reckons decides whether it sends a table whole to every executor."""
+    table = catalog.create_table("db.t", pa.schema([(name, pa.string()) for name in "abcd"]))
+    table.append(pa.table({name: [f"{name}{n}" for n in range(1000)] for name in "abcd"}))
+    df = ice_spark.read(spark, table)
+    reckoned = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    assert reckoned >= sum(file["file_size_in_bytes"] for file in table.scan().plan_files().files)
+
+
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_pushed_filters_skip_files(
     spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], enabled: str

@@ -360,6 +360,11 @@ impl PyPlan {
         Ok(detached(py, || self.pieces(&options))??.into())
     }
 
+    /// Of some text columns, whose bounds the plan has, those of which a condition could skip some of the files.
+    fn tells_apart(&self, py: Python<'_>, field_ids: Vec<i32>) -> Result<Vec<i32>> {
+        detached(py, || field_ids.into_iter().filter(|id| self.plan.tells_apart(*id)).collect())
+    }
+
     /// What was looked at and what could be skipped.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -180,7 +180,10 @@ class NotInSpark(Exception):
 
 
 def column(expression: Json, types: dict[str, str]) -> Column:
-    """Give the Spark column that answers a REST expression exactly as Iceberg does.
+    """Give the Spark column by which ``where`` keeps exactly the rows that a REST expression matches for Iceberg.
+
+    Where nothing matches because of a null the column may be null, so that Spark can push its parts to the files: it
+    pushes comparisons, and nothing that has ``coalesce`` around it.
 
     Parameters
     ----------
@@ -228,9 +231,9 @@ def _column_predicate(kind: str, expression: Json, types: dict[str, str]) -> Col
         raise NotInSpark
     if kind in ("in", "not-in"):
         found = values.isin([_spark_literal(value, type_name) for value in expression["values"]])
-        return F.coalesce(found, F.lit(False)) if kind == "in" else ~F.coalesce(found, F.lit(False))
+        return found if kind == "in" else ~found | values.isNull()
     answer = _comparison(kind, values, _spark_literal(expression["value"], type_name))
-    return F.coalesce(answer, F.lit(kind in ("not-eq", "not-starts-with")))
+    return answer | values.isNull() if kind in ("not-eq", "not-starts-with") else answer
 
 
 def _comparison(kind: str, values: Any, literal: Any) -> Column:

@@ -2,7 +2,8 @@
 
 Spark's reader is as fast as any, so it reads what needs no help: Parquet files without deletes, of columns whose types
 it knows. It finds columns by field id, but pushes filters down to the file by name; `icefield.spark.history` says which
-columns may keep their names. All else is read by one Python task a group of files, through `mapInArrow`.
+columns may keep their names, and `icefield.spark.texts` which texts are read as bytes. All else is read by one Python
+task a group of files, through `mapInArrow`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from icefield.spark import filters
 from icefield.spark.history import History
 from icefield.spark.opening import moment_of, opened
 from icefield.spark.session import adopted, is_classic, reader_session, reads_scheme
+from icefield.spark.texts import texts_of_bytes, texts_without_order
 from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -83,11 +85,15 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
     """Give a scan as a DataFrame."""
     # Pinned: plans are made again by Spark, and must find the same snapshot.
     schema = spark_schema(scan.projection())
-    plan = replace(scan, limit=None).plan_files()
-    files = plan.to_arrow()
     # Spark's reader gives rows, and does not tell what became of them.
     native = native and is_classic(spark) and not isinstance(scan, IncrementalChangelogScan)
     reader = _NativeReader.of(spark, scan, schema) if native else None
+    texts = reader.texts if reader else {}
+    plan = replace(scan, limit=None).plan_files(metrics=tuple(texts) or False)
+    files = plan.to_arrow()
+    if reader:
+        skipping = plan._plan.tells_apart(list(texts.values()))  # noqa: SLF001
+        reader.as_bytes = {name for name, field_id in texts.items() if field_id not in skipping}
     places = reader.readable(files) if reader else []
     rest = sorted(set(range(files.num_rows)) - set(places))
     parts: list[DataFrame] = []
@@ -140,6 +146,9 @@ class _NativeReader:
         self._history = history
         self._names = names
         self._condition: Callable[[], Column] | None = None
+        #: Texts that may be read as bytes, with their ids; and those that are.
+        self.texts: dict[str, int] = {}
+        self.as_bytes: set[str] = set()
         self._schemes: dict[str, bool] = {"": True, "file": True}
 
     @classmethod
@@ -161,6 +170,7 @@ class _NativeReader:
             return None
         reader = cls(spark, scan, schema, history, names)
         reader._condition = make
+        reader.texts = texts_without_order(document, (f for f in table_schema.fields if f.name in names), used)
         return reader
 
     def readable(self, files: pa.Table) -> list[int]:
@@ -196,12 +206,15 @@ class _NativeReader:
         for field in whole.fields:
             field_id = field.metadata[FIELD_ID]
             name = field.name if self._history.keeps_name(field_id) else self._history.alias(field_id)
+            kind = st.BinaryType() if field.name in self.as_bytes else field.dataType
             # Every column is nullable to the reader: a file may be older than a column.
-            asked.append(st.StructField(name, field.dataType, True, field.metadata))
+            asked.append(st.StructField(name, kind, True, field.metadata))
         frame = reader_session(self._spark).read.schema(st.StructType(asked)).parquet(*urls)
         # Every column is several calls of the virtual machine: only where something changes.
         if [field.name for field in asked] != whole.names:
             frame = frame.toDF(*whole.names)
+        if self.as_bytes:
+            frame = texts_of_bytes(frame, self.as_bytes)
         if self._condition is not None:
             frame = frame.where(self._condition())
         if whole.names != self._schema.names:

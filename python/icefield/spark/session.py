@@ -23,6 +23,9 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Days before 1582 are Iceberg's own calendar, whoever wrote the file.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # Of texts that are read as bytes, Spark reckons that a row of the files is 100 bytes a column and one of the frame
+    # 20, and would broadcast tables five times as large as it is told to.
+    "spark.sql.sources.fileCompressionFactor": "5.0",
 }
 #: What of the user's session decides about the meaning of a filter.
 _COPIED = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.files.maxPartitionBytes")

@@ -9,6 +9,7 @@
 //! Memory: a plan takes what its files take; a stream takes the delete files, and of the data files what is under way, which
 //! is bounded by [`pipeline`]; both, beside the cache.
 
+mod apart;
 pub mod bounds;
 pub mod cache;
 pub mod changes;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
+mod apart;
 mod cache;
 mod counts;
 mod damage;
