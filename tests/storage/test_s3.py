@@ -77,6 +77,24 @@ def test_a_table_lives_on_s3(scheme: str, properties: dict[str, str], tmp_path: 
     assert static.scan().count() == 1010
 
 
+def test_a_purge_takes_many_objects_by_one_request(properties: dict[str, str], tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = ice.load_catalog("cloud", uri=uri, warehouse=f"s3://{BUCKET}/purged", **properties)
+    catalog.create_namespace("db")
+    # Keys that are not the same in XML; more of them than one request takes.
+    rows = pa.table({"name": [f"<{n}> & 'é'" for n in range(300)]})
+    table = catalog.create_table("db.t", schema=rows.schema, partition_by=["name"])
+    table.append(rows)
+    other = catalog.create_table("db.tt", schema=rows.schema)
+    storage = table.storage
+    files = storage.list(table.location())
+    assert len(files) == 300 + 4
+    storage.delete(files[7][0])
+    catalog.purge_table("db.t")
+    assert storage.list(table.location()) == []
+    assert storage.exists(other.metadata_location)
+
+
 def test_a_wrong_key_is_an_error_without_the_secret(endpoint: str, tmp_path: Path) -> None:
     catalog = ice.load_catalog(
         "cloud",

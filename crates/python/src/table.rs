@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use icefield_format::Limits;
 use icefield_format::metadata::{
     MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, UpdateRequirement, requirements_for_update,
 };
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::commit::{self, Append, Change as _, Committed, Pointer, Prepared, SnapshotOptions};
+use icefield_table::purge::purge;
 use icefield_table::settings::Settings;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
@@ -112,9 +114,7 @@ impl PyTableState {
             Err(error) => {
                 // Unknown means that the files may be in the table already.
                 if !matches!(error, icefield_table::Error::CommitStateUnknown { .. }) {
-                    for path in paths {
-                        let _ = self.storage.0.delete(&path);
-                    }
+                    let _ = self.storage.0.delete_all(&paths);
                 }
                 Err(error)
             }
@@ -218,6 +218,13 @@ impl PyTableState {
         let (committed, snapshot_id, rows) =
             detached(py, || self.append_rows(&pointer, rows, matching, evolve, options))??;
         Ok((self.with(committed), snapshot_id, rows))
+    }
+
+    /// Delete the files that the metadata names, in the table's own folders: how many things could not be read or deleted,
+    /// and what the first of them said.
+    fn purge(&self, py: Python<'_>) -> Result<(usize, Vec<String>)> {
+        let left = detached(py, || purge(&self.storage.0, &self.committed, &Limits::default()))?;
+        Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
     }
 
     /// Files of the table.

@@ -8,6 +8,7 @@ pub mod error;
 pub mod inspect;
 mod memory;
 pub mod plan;
+pub mod purge;
 pub mod read;
 pub mod runtime;
 pub mod settings;

@@ -168,7 +168,14 @@ class Catalog(ABC):
         """Forget a table; its files stay unless a purge is requested.
 
         A purge deletes the files that the table's metadata names, of all snapshots, where they lie beneath its location
-        (or ``write.data.path``, ``write.metadata.path``); data files stay where ``gc.enabled`` is ``false``.
+        (or ``write.data.path``, ``write.metadata.path``); data files stay where ``gc.enabled`` is ``false``. A file
+        that cannot be read or deleted stops nothing else: a ``RuntimeWarning`` at the end says what may be left.
+
+        Raises
+        ------
+        NoSuchTableError
+            If there is none of this name.
+
         """
 
     @abstractmethod

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,15 +15,19 @@ from icefield._core import Storage, TableState
 from icefield._secrets import revealed
 from icefield.catalog.base import Catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike, table_tuple
-from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from icefield.errors import (
+    InvalidArgumentError,
+    MissingFileError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from icefield.table import Table, field_texts, property_texts
 
 if TYPE_CHECKING:
     from icefield.schema import Schema
 
 __all__ = ["PointerCatalog", "absolute_location"]
-
-_STATISTICS = ("statistics", "partition-statistics")
 
 
 class PointerCatalog(Catalog):
@@ -112,12 +116,21 @@ class PointerCatalog(Catalog):
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
         """Forget a table; its files stay unless a purge is requested."""
-        table = self.load_table(identifier) if purge_requested else None
-        files = [] if table is None else _files_of(table)
+        state = None
+        left: list[str] = []
+        failures = 0
+        if purge_requested:
+            try:
+                state = TableState.load(self.storage, self._pointer(identifier))
+            except MissingFileError as error:
+                failures, left = 1, [str(error)]
         self._remove(identifier)
-        if table is not None:
-            for path in files:
-                table.storage.delete(path)
+        if state is not None:
+            failures, left = state.purge()
+        if failures:
+            more = [f"and {failures - len(left)} more"] if failures > len(left) else []
+            msg = f"the table is dropped, but files of it may be left: {'; '.join([*left, *more])}"
+            warnings.warn(msg, RuntimeWarning, stacklevel=2)
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
         """Give a table another name; its files stay where they are."""
@@ -157,29 +170,6 @@ class PointerCatalog(Catalog):
             folder = "/".join((absolute_location(warehouse), *namespace))
         suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
         return f"{folder.rstrip('/')}/{table}{suffix}"
-
-
-def _files_of(table: Table) -> list[str]:
-    """Give the files that a purge deletes: those that the table names, and that lie in its own folders.
-
-    Not all that lies there: the tables of a namespace ``a.b`` lie beneath the folder of a table ``a.b``. Not all that
-    it names: data files may have been taken over from other tables.
-    """
-    own, storage, properties = table.metadata, table.storage, table.properties
-    document = json.loads(table.metadata_json())
-    named = [table.metadata_location, *(entry.metadata_file for entry in table.metadata_log())]
-    named += [entry["statistics-path"] for key in _STATISTICS for entry in document.get(key, [])]
-    named += [snapshot.manifest_list for snapshot in own.snapshots if snapshot.manifest_list]
-    wanted = {"all_manifests": "path"}
-    # As in Java: the files of a table whose garbage is not to be collected may be those of others.
-    if properties.get("gc.enabled", "true").lower() != "false":
-        wanted["all_files"] = "file_path"
-    for name, column in wanted.items():
-        for batch in table.inspect.stream(name, selected_fields=(column,)):
-            named += batch.column(0).to_pylist()
-    folders = [properties.get("write.data.path"), properties.get("write.metadata.path"), table.location()]
-    within = tuple(f"{storage.resolve(folder).rstrip('/')}/" for folder in folders if folder)
-    return [path for path in dict.fromkeys(named) if storage.resolve(path).startswith(within)]
 
 
 def absolute_location(location: str) -> str:

@@ -20,8 +20,10 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, RwLock};
 
 use bytes::Bytes;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::error::{Error, Result};
+use crate::runtime;
 
 pub use faults::{Fault, FaultPlan};
 pub use location::{Location, Scheme};
@@ -72,6 +74,13 @@ pub trait Store: fmt::Debug + Send + Sync {
     fn output(&self, at: &Location) -> Result<Box<dyn Output>>;
     /// Deletes an object; one that is not there is no error.
     fn delete(&self, at: &Location) -> Result<()>;
+    /// Deletes objects, side by side: what became of each, in the order given.
+    fn delete_all(&self, all: &[Location]) -> Vec<Result<()>> {
+        match runtime::pool() {
+            Ok(pool) => pool.install(|| all.par_iter().map(|at| self.delete(at)).collect()),
+            Err(_) => all.iter().map(|at| self.delete(at)).collect(),
+        }
+    }
     /// Everything below a prefix that ends at a `/`, sorted by path.
     fn list(&self, prefix: &Location) -> Result<Vec<Entry>>;
 }
@@ -236,6 +245,39 @@ impl Storage {
         named(path, self.store(&at)?.delete(&at))
     }
 
+    /// Deletes objects, side by side, in as few requests as their store takes: the errors, in the order of the paths. One
+    /// that is not there is no error, and an error keeps no other object from being deleted.
+    pub fn delete_all<P: AsRef<str>>(&self, paths: &[P]) -> Vec<Error> {
+        let mut failed: Vec<(usize, Error)> = Vec::new();
+        let mut of_stores: HashMap<(Scheme, String), (Vec<usize>, Vec<Location>)> = HashMap::new();
+        for (number, path) in paths.iter().enumerate() {
+            match self.resolve(path.as_ref()) {
+                Ok(at) => {
+                    let (numbers, all) = of_stores.entry((at.scheme, at.authority.clone())).or_default();
+                    numbers.push(number);
+                    all.push(at);
+                }
+                Err(error) => failed.push((number, error)),
+            }
+        }
+        for (numbers, all) in of_stores.into_values() {
+            let Some(first) = all.first() else { continue };
+            let done = match self.store(first) {
+                Ok(store) => store.delete_all(&all),
+                // The next one says it anew: an error is of one path.
+                Err(_) => all.iter().map(|at| self.store(at).map(drop)).collect(),
+            };
+            let outcomes = numbers.into_iter().zip(done);
+            failed.extend(outcomes.filter_map(|(number, done)| Some((number, done.err()?))));
+        }
+        failed.sort_by_key(|(number, _)| *number);
+        let name = |(number, error): (usize, Error)| match paths.get(number) {
+            Some(path) => renamed(path.as_ref(), error),
+            None => error,
+        };
+        failed.into_iter().map(name).collect()
+    }
+
     /// Everything below a folder, sorted by path; the paths begin as `prefix` does, whatever it was relocated to.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         let prefix = prefix.trim_end_matches('/');
@@ -287,10 +329,14 @@ impl Default for Storage {
 
 /// The same result, its error naming the path that the caller used and not the one it was resolved to.
 fn named<T>(path: &str, result: Result<T>) -> Result<T> {
-    result.map_err(|error| match error {
+    result.map_err(|error| renamed(path, error))
+}
+
+fn renamed(path: &str, error: Error) -> Error {
+    match error {
         Error::NotFound { .. } => Error::NotFound { path: path.to_owned() },
         Error::AlreadyExists { .. } => Error::AlreadyExists { path: path.to_owned() },
         Error::Storage { operation, message, .. } => Error::Storage { path: path.to_owned(), operation, message },
         other => other,
-    })
+    }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart};
 
@@ -15,6 +15,10 @@ use crate::runtime;
 
 /// Objects up to this size are written by one request, larger ones in parts of this size.
 const PART: usize = 8 << 20;
+/// Objects that are deleted by one request, where a store has such requests (S3 takes 1000, Azure 256).
+const DELETED_AT_ONCE: usize = 250;
+/// Such requests that are on their way at once.
+const DELETIONS_AT_ONCE: usize = 8;
 /// Parts of one object that are on their way at once.
 const PARTS_AT_ONCE: usize = 4;
 
@@ -78,6 +82,35 @@ fn without_queries(message: &str) -> String {
     kept
 }
 
+impl Remote {
+    /// Deletes objects by one call of their store.
+    async fn delete_some(&self, all: &[Location]) -> Vec<Result<()>> {
+        let keys: Vec<Result<Path>> = all.iter().map(key).collect();
+        let sound: Vec<_> = keys.iter().flatten().cloned().map(Ok).collect();
+        let wanted = sound.len();
+        let answers = self.store.delete_stream(futures::stream::iter(sound).boxed()).collect::<Vec<_>>().await;
+        // Answers are in the order of the keys, but for a request that fails as a whole: that one has a single answer.
+        let whole = answers.len() == wanted;
+        let message =
+            answers.iter().find_map(|answer| answer.as_ref().err()).map(|error| without_queries(&error.to_string()));
+        let mut answers = answers.into_iter();
+        let outcome = |(at, key): (&Location, Result<Path>)| {
+            key?;
+            match answers.next() {
+                Some(answer) if whole => match answer {
+                    Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                    Err(error) => Err(failed(at, "delete")(error)),
+                },
+                _ => {
+                    let message = message.clone().unwrap_or_else(|| "the store gave no answer".into());
+                    Err(Error::Storage { path: at.to_string(), operation: "delete", message })
+                }
+            }
+        };
+        all.iter().zip(keys).map(outcome).collect()
+    }
+}
+
 impl Store for Remote {
     fn read(&self, at: &Location) -> Result<Bytes> {
         let key = key(at)?;
@@ -115,6 +148,14 @@ impl Store for Remote {
         match runtime::wait(self.store.delete(&key))? {
             Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(failed(at, "delete")(error)),
+        }
+    }
+
+    fn delete_all(&self, all: &[Location]) -> Vec<Result<()>> {
+        let requests = futures::stream::iter(all.chunks(DELETED_AT_ONCE)).map(|some| self.delete_some(some));
+        match runtime::wait(requests.buffered(DELETIONS_AT_ONCE).concat()) {
+            Ok(done) => done,
+            Err(_) => all.iter().map(|at| self.delete(at)).collect(),
         }
     }
 

@@ -1,0 +1,231 @@
+//! The end of a table: the files that its metadata names are deleted (in Java: `CatalogUtil.dropTableData`).
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use icefield_format::Limits;
+use icefield_format::manifest::ManifestFile;
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::metadata::{Snapshot, SnapshotManifests, TableMetadata};
+
+use crate::commit::Committed;
+use crate::error::Error;
+use crate::plan::manifests;
+use crate::runtime;
+use crate::settings::Settings;
+use crate::storage::{Location, Scheme, Storage};
+
+/// Manifests that are fetched at once from a store across the network.
+const REMOTE_READERS: usize = 16;
+/// Failures whose messages are kept.
+const MESSAGES: usize = 5;
+
+/// What a purge could not do.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Files that could not be read, whose own files may be left, and files that could not be deleted.
+    pub failures: usize,
+    /// What the first of them said.
+    pub first: Vec<String>,
+}
+
+/// Deletes the files of a table of which no catalog knows any more, of all its snapshots: data and delete files, manifests,
+/// manifest lists, statistics, and last the metadata files, so that a purge that was killed can be taken up again.
+///
+/// Only what the metadata names, and only beneath the table's location, `write.data.path` and `write.metadata.path`: the
+/// tables of a namespace `a.b` lie beneath the folder of a table `a.b`, and data files may have been taken over from
+/// other tables. Data and delete files stay where `gc.enabled` is not true, as in Java: they may be those of other tables.
+///
+/// A file that cannot be read or deleted keeps nothing else from being deleted; one that is not there any more is no
+/// failure to delete it.
+pub fn purge(storage: &Storage, table: &Committed, limits: &Limits) -> Leftover {
+    let metadata = &table.metadata;
+    let properties = metadata.properties().iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let settings = Settings::new(properties);
+    let purge = Purge {
+        storage,
+        limits,
+        metadata,
+        folders: own_folders(storage, metadata, &settings),
+        seen: Seen::default(),
+        leftover: Mutex::default(),
+    };
+    let manifests = purge.manifests();
+    if settings.flag("gc.enabled", true) {
+        purge.side_by_side(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
+    }
+    purge.delete(manifests.iter().map(|(path, _)| path.as_str()));
+    purge.delete(metadata.snapshots().iter().filter_map(|snapshot| match &snapshot.manifests {
+        SnapshotManifests::List(path) => Some(path.as_str()),
+        SnapshotManifests::Inline(_) => None,
+    }));
+    let statistics = metadata.statistics().iter().map(|file| file.statistics_path.as_str());
+    let of_partitions = metadata.partition_statistics().iter().map(|file| file.statistics_path.as_str());
+    purge.delete(statistics.chain(of_partitions));
+    purge.delete(metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str()));
+    purge.delete([table.location.as_str()]);
+    purge.leftover.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Purge<'a> {
+    storage: &'a Storage,
+    limits: &'a Limits,
+    metadata: &'a TableMetadata,
+    folders: Vec<Location>,
+    seen: Seen,
+    leftover: Mutex<Leftover>,
+}
+
+impl Purge<'_> {
+    /// The manifests of all snapshots, each once, and what a manifest list says of them.
+    fn manifests(&self) -> Vec<(String, Option<ManifestFile>)> {
+        let found = Mutex::new((HashSet::new(), Vec::new()));
+        self.side_by_side(self.metadata.snapshots(), |snapshot| {
+            let manifests = self.of_snapshot(snapshot);
+            let (known, all) = &mut *locked(&found);
+            all.extend(manifests.into_iter().filter(|(path, _)| known.insert(path.clone())));
+        });
+        found.into_inner().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn of_snapshot(&self, snapshot: &Snapshot) -> Vec<(String, Option<ManifestFile>)> {
+        if let SnapshotManifests::Inline(paths) = &snapshot.manifests {
+            return paths.iter().map(|path| (path.clone(), None)).collect();
+        }
+        match manifests::of_snapshot(self.storage, self.metadata, snapshot, self.limits) {
+            Ok(listed) => listed.into_iter().map(|listed| (listed.manifest_path.clone(), Some(listed))).collect(),
+            Err(error) => {
+                self.failed(&error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Deletes the data and delete files that a manifest names, those too that it says are deleted: a snapshot may have
+    /// been expired without its files.
+    fn files_of(&self, path: &str, listed: Option<&ManifestFile>) {
+        let bytes = match self.storage.read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.failed(&error),
+        };
+        let read = |inherit| entries::read(&bytes, &ReadOptions { inherit, ..ReadOptions::default() }, self.limits);
+        let read = read(listed).or_else(|error| {
+            self.failed(&Error::from(error.in_file(path)));
+            // One with fewer files than its list says still names those that it has.
+            read(None)
+        });
+        if let Ok(entries) = read {
+            self.delete(entries.file_path.iter().flatten());
+        }
+    }
+
+    /// Deletes those files that are the table's own and were not met before.
+    fn delete<'p>(&self, paths: impl IntoIterator<Item = &'p str>) {
+        let wanted: Vec<&str> = paths.into_iter().filter(|path| self.is_own(path) && self.seen.add(path)).collect();
+        for error in self.storage.delete_all(&wanted) {
+            self.failed(&error);
+        }
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.storage.resolve(path).is_ok_and(|at| self.folders.iter().any(|folder| is_beneath(folder, &at)))
+    }
+
+    fn failed(&self, error: &Error) {
+        let mut leftover = locked(&self.leftover);
+        leftover.failures += 1;
+        if leftover.first.len() < MESSAGES {
+            leftover.first.push(error.to_string());
+        }
+    }
+
+    /// Does something with each of some files, several at once: more where that waits for the network.
+    fn side_by_side<T: Sync>(&self, all: &[T], work: impl Fn(&T) + Sync) {
+        let remote = self.storage.is_remote(self.metadata.location());
+        let readers = if remote { REMOTE_READERS } else { runtime::threads() };
+        let next = AtomicUsize::new(0);
+        let read = || {
+            while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                work(one);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..readers.min(all.len()) {
+                // Without another thread, this one does it all.
+                let _ = thread::Builder::new().name("icefield-purge".into()).spawn_scoped(scope, read);
+            }
+            read();
+        });
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folders whose files are the table's own.
+fn own_folders(storage: &Storage, metadata: &TableMetadata, settings: &Settings) -> Vec<Location> {
+    let given = ["write.data.path", "write.metadata.path"].map(|name| settings.text(name));
+    let folders = given.into_iter().flatten().chain([metadata.location()]).filter(|folder| !folder.is_empty());
+    folders.filter_map(|folder| storage.resolve(folder).ok()).collect()
+}
+
+/// Whether a file lies in a folder or a folder of it; never by way of `..`.
+fn is_beneath(folder: &Location, file: &Location) -> bool {
+    let local = file.scheme == Scheme::File;
+    let separator = |letter: char| letter == '/' || (local && cfg!(windows) && letter == '\\');
+    let within = folder.key.trim_end_matches(separator);
+    let rest = match within {
+        "" if folder.key.is_empty() => Some(file.key.as_str()),
+        _ => file.key.strip_prefix(within).and_then(|rest| rest.strip_prefix(separator)),
+    };
+    (folder.scheme, &folder.authority) == (file.scheme, &file.authority)
+        && rest.is_some_and(|rest| !rest.is_empty() && (!local || rest.split(separator).all(|part| part != "..")))
+}
+
+/// Paths that were met, as two hashes of each: a table may have a hundred million files.
+#[derive(Default)]
+struct Seen {
+    keys: (RandomState, RandomState),
+    met: Mutex<HashSet<(u64, u64)>>,
+}
+
+impl Seen {
+    fn add(&self, path: &str) -> bool {
+        let key = (self.keys.0.hash_one(path), self.keys.1.hash_one(path));
+        locked(&self.met).insert(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beneath() {
+        let table = [
+            ("/w/t", "/w/t/data/a", true),
+            ("/w/t/", "file:///w/t/data/a", true),
+            ("/w/t", "/w/t", false),
+            ("/w/t", "/w/t/", false),
+            ("/w/t", "/w/tt/a", false),
+            ("/w/t", "/w/t/../u/a", false),
+            ("/w/t", "/w/t/data/../../u/a", false),
+            ("/w/t", "/w/t/..a/b", true),
+            ("/w/t", "memory:///w/t/a", false),
+            ("/", "/a", true),
+            ("s3://b/t", "s3a://b/t/a", true),
+            ("s3://b/t", "s3://c/t/a", false),
+            ("s3://b/t", "gs://b/t/a", false),
+            ("s3://b", "s3://b/a", true),
+            ("s3://b/", "s3://b/a", true),
+        ];
+        for (folder, file, expected) in table {
+            let at = |text| Location::parse(text).unwrap();
+            assert_eq!(is_beneath(&at(folder), &at(file)), expected, "{file} in {folder}");
+        }
+    }
+}
