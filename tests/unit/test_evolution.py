@@ -236,6 +236,55 @@ def test_what_cannot_be_done_is_refused_at_once(catalog, change, problem):
     assert names(table) == [*[field.name for field in SCHEMA.fields], "fine"]
 
 
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("name", r"cannot delete column name: partition field name_bucket \(bucket\[8\]\) is made of it"),
+        ("place", r"cannot delete column place.zip: partition field place.zip \(identity\) is made of it"),
+        ("score", r"cannot delete column score: the sort order has it"),
+    ],
+)
+def test_columns_that_new_files_are_laid_out_by_stay(catalog, version, column, problem):
+    table = catalog.create_table(
+        "a.laid",
+        SCHEMA,
+        partition_by=["bucket(8, name)", "place.zip"],
+        sort_by=["score"],
+        properties={"format-version": str(version)},
+    )
+    with pytest.raises(InvalidArgumentError, match=problem), table.update_schema() as change:
+        change.delete_column(column)
+    with table.transaction() as transaction:
+        with transaction.update_spec() as change:
+            change.remove_field("name_bucket").remove_field("place.zip")
+        transaction.update_sort_order().commit()
+        with transaction.update_schema() as change:
+            change.delete_column(column)
+    assert column not in table.schema().column_names
+    # The old spec stays for the files that are there, and the table loads.
+    assert table.refresh().schema().find_field("id").required
+
+
+@pytest.mark.parametrize(
+    ("update", "problem"),
+    [
+        ({"action": "set-default-spec", "spec-id": 77}, "no partition spec with id 77"),
+        ({"action": "set-default-sort-order", "sort-order-id": 77}, "no sort order with id 77"),
+        ({"action": "set-location", "location": "///"}, "must not be empty"),
+    ],
+)
+def test_updates_after_which_the_table_does_not_hold_together(catalog, update, problem):
+    table = catalog.create_table("a.held", SCHEMA)
+    with pytest.raises(InvalidArgumentError, match=problem):
+        table.commit([], [update])
+
+
+def test_a_column_does_not_take_the_name_of_a_partition_field(catalog):
+    table = catalog.create_table("a.named", SCHEMA, partition_by=["bucket(8, name)"])
+    with pytest.raises(InvalidArgumentError, match=r"\"name_bucket\" has the name of column"):
+        table.update_schema().rename_column("score", "name_bucket").commit()
+
+
 def test_incompatible_changes_are_for_those_who_ask(catalog):
     table = catalog.create_table("a.t", SCHEMA)
     with table.update_schema(allow_incompatible_changes=True, case_sensitive=False) as update:

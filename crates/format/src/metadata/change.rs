@@ -2,6 +2,7 @@
 //! References"), and of the snapshot that is current.
 
 use super::{MAIN_BRANCH, MetadataUpdate, SnapshotRef, StringMap, TableMetadata};
+use crate::transform::Transform;
 use crate::types::Schema;
 use crate::types::evolution::UpdateSchema;
 use crate::{Error, Result};
@@ -21,6 +22,7 @@ impl TableMetadata {
         if schema.same_schema(self.current_schema()) {
             return Ok(Vec::new());
         }
+        self.check_sources(&schema)?;
         let mut updates = self.current_schema_updates(&schema);
         let properties = self.properties().iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let changes = change.property_changes(&schema, properties);
@@ -31,6 +33,30 @@ impl TableMetadata {
             updates.push(MetadataUpdate::SetProperties { updates: changes.set.into_iter().collect::<StringMap>() });
         }
         Ok(updates)
+    }
+
+    /// A column stays while new files are partitioned or sorted by it.
+    fn check_sources(&self, schema: &Schema) -> Result<()> {
+        let check = |source_ids: &[i32], user: &dyn Fn() -> String| match source_ids
+            .iter()
+            .find(|id| schema.find_field(**id).is_none())
+        {
+            Some(id) => {
+                let name = self.current_schema().column_name(*id).unwrap_or("?");
+                Err(Error::invalid(format!("cannot delete column {name}: {}", user())))
+            }
+            None => Ok(()),
+        };
+        for field in self.default_spec().fields.iter().filter(|field| field.transform != Transform::Void) {
+            let (name, transform) = (&field.name, &field.transform);
+            check(&field.source_ids, &|| {
+                format!("partition field {name} ({transform}) is made of it: remove the field from the spec first")
+            })?;
+        }
+        for field in &self.default_sort_order().fields {
+            check(&field.source_ids, &|| format!("the sort order has it as {field}: replace the order first"))?;
+        }
+        Ok(())
     }
 
     /// The updates after which columns of `other`, the schema of rows to be written, have their place in the table.

@@ -157,7 +157,11 @@ impl MetadataBuilder {
     pub fn build(self) -> Result<TableMetadata> {
         match self.base {
             Some(base) if self.changes.is_empty() => Ok(base),
-            _ => self.finish()?.check(),
+            // The base was right: what does not fit together now is a change's fault, and no file is corrupt.
+            _ => self.finish()?.check().map_err(|error| match error {
+                Error::Corrupt(fault) => Error::invalid(fault.to_string()),
+                other => other,
+            }),
         }
     }
 
