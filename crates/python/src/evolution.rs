@@ -16,7 +16,7 @@ use crate::metadata::PyTableMetadata;
 use crate::partitioning::PyPartitionSpec;
 use crate::schema::{IcebergSchemaInput, PySchema};
 use crate::transforms::TransformInput;
-use crate::types::TypeInput;
+use crate::type_input::TypeInput;
 use crate::values::{primitive, to_value};
 
 /// Adds this room's names to `icefield._core`.

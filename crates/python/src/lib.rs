@@ -26,6 +26,7 @@ mod sorting;
 mod storage;
 mod table;
 mod transforms;
+mod type_input;
 mod types;
 mod values;
 mod write;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::capsule::ArrowTable;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::types::TypeInput;
+use crate::type_input::TypeInput;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -11,7 +11,7 @@ use crate::errors::{InvalidArgumentError, Result};
 use crate::json::JsonInput;
 use crate::schema::PySchema;
 use crate::transforms::{PyTransform, TransformInput};
-use crate::types::PyIcebergType;
+use crate::type_input::PyIcebergType;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

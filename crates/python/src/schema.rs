@@ -16,7 +16,8 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 use crate::capsule::{ArrowSchema, SchemaInput};
 use crate::errors::{InvalidArgumentError, Result};
 use crate::json::JsonInput;
-use crate::types::{PyField, PyIcebergType};
+use crate::type_input::PyIcebergType;
+use crate::types::PyField;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

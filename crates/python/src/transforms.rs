@@ -11,7 +11,7 @@ use pyo3::types::PyString;
 use crate::capsule::{ArrayInput, ArrowArray};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::types::{PyIcebergType, TypeInput};
+use crate::type_input::{PyIcebergType, TypeInput};
 use crate::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.

@@ -12,7 +12,7 @@ use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTime, PyTimeAccess as _, P
 
 use crate::errors::{InvalidArgumentError, Result};
 use crate::json::JsonInput;
-use crate::types::TypeInput;
+use crate::type_input::TypeInput;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
