@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationError
 
 
 @pytest.fixture
@@ -63,6 +63,72 @@ def test_columns_of_nothing(catalog: ice.Catalog) -> None:
     table.append(pa.Table.from_batches([], pa.schema([("id", pa.int64())])))
     assert [row["id"] for row in table.scan().to_arrow().to_pylist()] == [None] * 3
     assert sorted(table.scan().to_arrow()["s"].to_pylist(), key=str) == [None, [None], []]
+
+
+def texts(kind: pa.DataType, *values: bytes | None) -> pa.Array:
+    """Make an array of texts that nobody has looked at."""
+    plain = {pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}.get(kind, pa.binary())
+    made = pa.array(values, plain)
+    return pa.Array.from_buffers(kind, len(made), made.buffers())
+
+
+TEXTS = {
+    "string": (lambda *values: texts(pa.string(), *values), "v"),
+    "large string": (lambda *values: texts(pa.large_string(), *values), "v"),
+    "view": (lambda *values: texts(pa.string_view(), *values), "v"),
+    "dictionary": (
+        lambda *values: pa.DictionaryArray.from_arrays(pa.array(range(len(values))), texts(pa.string(), *values)),
+        "v",
+    ),
+    "struct": (lambda *values: pa.StructArray.from_arrays([texts(pa.string(), *values)], ["x"]), "v.x"),
+    "list": (
+        lambda *values: pa.ListArray.from_arrays(range(len(values) + 1), texts(pa.string(), *values)),
+        "v.element",
+    ),
+    "keys": (
+        lambda *values: pa.MapArray.from_arrays(
+            range(len(values) + 1), texts(pa.string(), *values), pa.array(range(len(values)))
+        ),
+        "v.key",
+    ),
+    "values": (
+        lambda *values: pa.MapArray.from_arrays(
+            range(len(values) + 1), pa.array(range(len(values))), texts(pa.large_string(), *values)
+        ),
+        "v.value",
+    ),
+}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("layout", TEXTS)
+def test_texts_that_are_no_utf8_are_refused(catalog: ice.Catalog, layout: str, file_format: str) -> None:
+    make, column = TEXTS[layout]
+    sound = make("é".encode(), b"a text that is longer than twelve bytes", b"")
+    table = catalog.create_table("a.t", pa.table({"v": sound}), properties={"write.format.default": file_format})
+    table.append(pa.table({"v": sound}))
+    kept = table.storage.list(table.location())
+    for wrong in (b"\xff", b"caf\xc3", b"a text that is longer than twelve bytes, but for \xe9"):
+        rows = pa.table({"v": make("é".encode(), wrong, b"a")})
+        with pytest.raises(ValidationError, match=rf"column {column}: .*row 1 is no UTF-8"):
+            table.append(rows)
+    assert table.storage.list(table.location()) == kept
+    assert table.scan().to_arrow().num_rows == 3
+
+
+def test_letters_cut_in_two_and_bytes_that_no_row_has(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("a.t", pa.schema([("v", pa.string())]))
+    with pytest.raises(ValidationError, match="row 0 is no UTF-8"):
+        table.append(pa.table({"v": texts(pa.string(), b"caf\xc3", b"\xa9")}))
+    wrong = texts(pa.string(), b"\xff", b"right", b"\xff")
+    table.append(pa.table({"v": wrong.slice(1, 1)}))
+    with pytest.raises(ValidationError, match="row 1 is no UTF-8"):
+        table.append(pa.table({"v": wrong.slice(1)}))
+    # What a column calls text may also stand where a table has UUIDs.
+    uuids = catalog.create_table("a.u", ice.Schema(ice.NestedField(1, "u", "uuid")))
+    with pytest.raises(ValidationError, match="column u: row 0 is no UTF-8"):
+        uuids.append(pa.table({"u": wrong}))
+    assert table.scan().to_arrow().to_pylist() == [{"v": "right"}]
 
 
 def test_what_no_file_can_hold_is_refused(catalog: ice.Catalog) -> None:

@@ -16,6 +16,8 @@ use arrow_schema::{ArrowError, DataType, TimeUnit};
 
 use icefield_format::types::PrimitiveType;
 
+use super::text;
+
 const DAY_MS: i64 = 86_400_000;
 const DAY_MICROS: i64 = DAY_MS * 1000;
 
@@ -26,6 +28,8 @@ pub(super) enum Cast {
     Keep,
     /// A decimal whose values must be checked against its precision.
     CheckPrecision(u8, i8),
+    /// Texts that must be UTF-8.
+    CheckText,
     /// Microseconds that must be those of a day.
     CheckTime,
     /// Arrow's cast, which fails on the first value that does not fit.
@@ -43,7 +47,7 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
     if let DataType::Dictionary(_, values) = source {
         let texts = matches!(ty, PrimitiveType::String) && is_text(values);
         return match texts {
-            true => Ok((source.clone(), Cast::Keep)),
+            true => Ok((source.clone(), Cast::CheckText)),
             false => {
                 let (target, cast) = rule(ty, values)?;
                 // Arrow's cast takes the dictionary away, and what it makes is checked; the others need the values' own type.
@@ -73,7 +77,7 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
         PrimitiveType::Timestamptz => timestamp(source, TimeUnit::Microsecond, true),
         PrimitiveType::TimestampNs => timestamp(source, TimeUnit::Nanosecond, false),
         PrimitiveType::TimestamptzNs => timestamp(source, TimeUnit::Nanosecond, true),
-        PrimitiveType::String if is_text(source) => Ok((source.clone(), Cast::Keep)),
+        PrimitiveType::String if is_text(source) => Ok((source.clone(), Cast::CheckText)),
         PrimitiveType::Uuid if is_text(source) || is_bytes(source) => fixed(16, source),
         PrimitiveType::Fixed(length) if is_bytes(source) => {
             fixed(i32::try_from(*length).map_err(|_| "it is longer than Arrow allows")?, source)
@@ -158,6 +162,10 @@ impl Cast {
             Self::Keep => Ok(array.clone()),
             Self::CheckPrecision(precision, scale) => {
                 check_precision(array, *precision, *scale)?;
+                Ok(array.clone())
+            }
+            Self::CheckText => {
+                text::check(array.as_ref())?;
                 Ok(array.clone())
             }
             Self::CheckTime => {
@@ -267,6 +275,7 @@ fn to_fixed(array: &ArrayRef, length: i32) -> Result<ArrayRef, String> {
         DataType::LargeBinary => array.as_binary::<i64>().iter().enumerate().try_for_each(|(row, v)| append(row, v))?,
         DataType::BinaryView => array.as_binary_view().iter().enumerate().try_for_each(|(row, v)| append(row, v))?,
         _ => {
+            text::check(array.as_ref())?;
             let texts = cast_with_options(array, &DataType::Utf8View, &CastOptions::default());
             let texts = texts.map_err(|error| shown(&error))?;
             for (row, text) in texts.as_string_view().iter().enumerate() {

@@ -291,6 +291,7 @@ fn primitive_type(ty: &PrimitiveType) -> Result<DataType> {
     ];
     let exact = |source: &DataType| match cast::rule(ty, source) {
         Ok((target, Cast::Keep)) => Some(target),
+        Ok((target, Cast::CheckText)) => Some(target),
         Ok((target @ (DataType::FixedSizeBinary(_) | DataType::Decimal128(..) | DataType::Time64(_)), _)) => {
             Some(target)
         }

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod route;
 mod sink;
 pub mod sort;
+mod text;
 pub mod wire;
 mod writer;
 

@@ -1,0 +1,178 @@
+//! Texts as producers hand them over: Arrow says that they are UTF-8, and nobody has looked.
+//!
+//! A text that is none would be written, and found by whoever reads it next.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, GenericStringArray, OffsetSizeTrait, StringViewArray};
+use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
+use arrow_schema::DataType;
+
+/// Refuses texts that are no UTF-8; the error names the first row with such a one. What stands under a null is nobody's
+/// text.
+pub(super) fn check(array: &dyn Array) -> Result<(), String> {
+    let fault = match array.data_type() {
+        DataType::Utf8 => fault_of_strings(array.as_string::<i32>()),
+        DataType::LargeUtf8 => fault_of_strings(array.as_string::<i64>()),
+        DataType::Utf8View => fault_of_views(array.as_string_view()),
+        DataType::Dictionary(..) => {
+            // Each text once: whether a row has it does not matter, as the dictionary is written as a whole.
+            let values = array.as_any_dictionary().values();
+            return check(values.as_ref()).map_err(|message| format!("its dictionary: {message}"));
+        }
+        _ => None,
+    };
+    match fault {
+        Some((row, fault)) => Err(format!("row {row} {fault}")),
+        None => Ok(()),
+    }
+}
+
+/// A row and what is wrong with it.
+type Fault = (usize, &'static str);
+
+const NO_TEXT: &str = "is no UTF-8: make the column binary, or mend the text";
+const OUTSIDE: &str = "goes beyond the bytes that the data have";
+
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok()
+}
+
+fn fault_of_strings<O: OffsetSizeTrait>(array: &GenericStringArray<O>) -> Option<Fault> {
+    let (offsets, data) = (array.offsets(), array.values().as_slice());
+    let range = |start: O, end: O| -> Range<usize> { start.as_usize()..end.as_usize() };
+    // All at once: nearly at the speed of memory.
+    if let Some(all) = data.get(range(offsets.first(), offsets.last())) {
+        let starts_text = |offset: &O| data.get(offset.as_usize()).is_none_or(|byte| byte & 0xC0 != 0x80);
+        if all.is_ascii() || (simdutf8::basic::from_utf8(all).is_ok() && offsets.iter().all(starts_text)) {
+            return None;
+        }
+    }
+    first_fault(array, |row| {
+        let (start, end) = (offsets.get(row)?, offsets.get(row + 1)?);
+        data.get(range(*start, *end)).map(is_text)
+    })
+}
+
+fn fault_of_views(array: &StringViewArray) -> Option<Fault> {
+    let buffers = array.data_buffers();
+    // None where the bytes are not there.
+    let sound = |view: &u128| -> Option<bool> {
+        let bytes = view.to_le_bytes();
+        let (length, inline) = bytes.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length);
+        if length <= MAX_INLINE_VIEW_LEN {
+            // Bytes of the view that no text uses are zero.
+            return Some(inline.is_ascii() || is_text(inline.get(..length as usize)?));
+        }
+        let view = ByteView::from(*view);
+        let start = view.offset as usize;
+        let end = start.checked_add(length as usize)?;
+        buffers.get(view.buffer_index as usize)?.as_slice().get(start..end).map(is_text)
+    };
+    if array.views().iter().all(|view| sound(view) == Some(true)) {
+        return None;
+    }
+    first_fault(array, |row| sound(array.views().get(row)?))
+}
+
+/// The first row that has a text which is none; `is_sound` says so, or nothing where the text is not even there.
+fn first_fault(array: &dyn Array, is_sound: impl Fn(usize) -> Option<bool>) -> Option<Fault> {
+    let fault = |row: usize| match is_sound(row) {
+        None => Some((row, OUTSIDE)),
+        Some(false) => Some((row, NO_TEXT)),
+        Some(true) => None,
+    };
+    (0..array.len()).filter(|row| array.is_valid(*row)).find_map(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, DictionaryArray, Int8Array, StringArray, make_array};
+    use arrow_buffer::{Buffer, OffsetBuffer};
+
+    use super::*;
+
+    type Texts<'a> = &'a [Option<&'a [u8]>];
+
+    const LONG: &str = "a text that is longer than a view: é";
+
+    fn strings<O: OffsetSizeTrait>(texts: Texts<'_>) -> ArrayRef {
+        let offsets = OffsetBuffer::<O>::from_lengths(texts.iter().map(|text| text.map_or(0, <[u8]>::len)));
+        let data: Vec<u8> = texts.iter().flatten().flat_map(|text| text.iter().copied()).collect();
+        let nulls = texts.iter().map(Option::is_some).collect();
+        // SAFETY: what a producer hands over by the C data interface is not looked at either.
+        Arc::new(unsafe { GenericStringArray::new_unchecked(offsets, Buffer::from_vec(data), Some(nulls)) })
+    }
+
+    fn views(texts: Texts<'_>) -> ArrayRef {
+        let made: arrow_array::BinaryViewArray = texts.iter().copied().collect();
+        let data = made.into_data().into_builder().data_type(DataType::Utf8View);
+        // SAFETY: as above.
+        make_array(unsafe { data.build_unchecked() })
+    }
+
+    fn dictionary(texts: Texts<'_>) -> ArrayRef {
+        let keys: Int8Array = (0..texts.len()).map(|key| i8::try_from(key).ok()).collect();
+        Arc::new(DictionaryArray::new(keys, strings::<i32>(texts)))
+    }
+
+    #[test]
+    fn every_layout() {
+        let cases: &[(Texts<'_>, Option<usize>)] = &[
+            (&[], None),
+            (&[None], None),
+            (&[Some(b""), None, Some(b"plain")], None),
+            (&[Some("é".as_bytes()), Some(LONG.as_bytes()), Some("\u{10FFFF}".as_bytes())], None),
+            (&[Some(b"a"), None, Some(b"\xff")], Some(2)),
+            (&[Some(LONG.as_bytes()), Some(b"a text that is longer than a view\xc3")], Some(1)),
+            // Sound as a whole, cut within a letter: both halves are none.
+            (&[Some(b"caf\xc3"), Some(b"\xa9")], Some(0)),
+            // A surrogate, a longer form than needed, above the last code point.
+            (&[Some(b"\xed\xa0\x80")], Some(0)),
+            (&[Some(b"\xc0\x80")], Some(0)),
+            (&[Some(b"\xf4\x90\x80\x80")], Some(0)),
+        ];
+        for (texts, expected) in cases {
+            for array in [strings::<i32>(texts), strings::<i64>(texts), views(texts), dictionary(texts)] {
+                let found = check(&array);
+                let what = format!("{texts:?} as {}", array.data_type());
+                match expected {
+                    None => assert_eq!(found, Ok(()), "{what}"),
+                    Some(row) => {
+                        let message = found.unwrap_err();
+                        assert!(message.contains(&format!("row {row} is no UTF-8")), "{what}: {message}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slices_and_what_stands_under_nulls() {
+        let texts: Texts<'_> = &[Some(b"\xff"), Some("é".as_bytes()), Some(b"\xff\xff\xff")];
+        for array in [strings::<i32>(texts), strings::<i64>(texts), views(texts)] {
+            assert_eq!(check(&array.slice(1, 1)), Ok(()));
+            assert!(check(&array.slice(1, 2)).unwrap_err().starts_with("row 1 "));
+            let under = array.to_data().into_builder().nulls(Some(vec![false, true, false].into()));
+            // SAFETY: as above.
+            assert_eq!(check(&make_array(unsafe { under.build_unchecked() })), Ok(()));
+        }
+    }
+
+    #[test]
+    fn offsets_and_views_beyond_the_bytes() {
+        let offsets = OffsetBuffer::new(vec![0, 1, 9].into());
+        // SAFETY: as above.
+        let wild = unsafe { StringArray::new_unchecked(offsets, Buffer::from(b"ab"), None) };
+        assert!(check(&wild).unwrap_err().starts_with("row 1 goes beyond"));
+        let view = ByteView::new(40, b"abcd").with_buffer_index(0).with_offset(2);
+        let buffers: Vec<Buffer> = vec![Buffer::from(&[b'a'; 41][..])];
+        // SAFETY: as above.
+        let wild = unsafe { StringViewArray::new_unchecked(vec![u128::from(view)].into(), buffers.into(), None) };
+        assert!(check(&wild).unwrap_err().starts_with("row 0 goes beyond"));
+    }
+}
