@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use icefield_format::metadata::{MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use icefield_format::spec::{PartitionTerm, SortOrder, UpdatePartitionSpec};
-use icefield_format::types::Schema;
-use icefield_format::types::arrow::FromArrow;
 use icefield_format::types::evolution::{NewColumn, UpdateSchema};
-use icefield_table::write::conform::without_nameless_index;
+use icefield_table::write::widening::asked_by;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -296,8 +294,7 @@ fn rollback_to_timestamp(metadata: &Bound<'_, PyTableMetadata>, timestamp_ms: i6
 }
 
 /// The updates after which a table has the columns of rows that are to be appended.
-pub fn widening(metadata: &TableMetadata, rows: &arrow_schema::Schema) -> icefield_format::Result<Vec<MetadataUpdate>> {
-    let rows = without_nameless_index(rows);
-    let rows = Schema::from_arrow(&rows, &FromArrow::for_version(metadata.format_version().number()))?;
-    metadata.widened_by(&rows)
+pub fn widening(metadata: &TableMetadata, rows: &arrow_schema::Schema) -> icefield_table::Result<Vec<MetadataUpdate>> {
+    let asked = asked_by(rows, metadata.current_schema(), metadata.format_version().number())?;
+    Ok(metadata.widened_by(&asked)?)
 }

@@ -100,6 +100,12 @@ pub(super) fn is_stored(field: &Field) -> bool {
     !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
 }
 
+/// Whether a column of the rows can be written to a column of the table, as far as types tell.
+pub(super) fn fits(field: &Field, given: &ArrowField) -> bool {
+    let mut plan = Plan { matching: Matching::default(), faults: Vec::new() };
+    plan.given(field, given, None, field.name.clone()).is_some() && plan.faults.is_empty()
+}
+
 struct Plan {
     matching: Matching,
     faults: Vec<Error>,

@@ -23,6 +23,7 @@ pub mod route;
 mod sink;
 pub mod sort;
 mod text;
+pub mod widening;
 pub mod wire;
 mod writer;
 
