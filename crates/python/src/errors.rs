@@ -91,7 +91,7 @@ impl From<icefield_table::Error> for BorderError {
             Error::AlreadyExists { .. } | Error::Storage { .. } => StorageError::new_err(message),
             Error::Invalid(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
-            Error::Column { .. } => ValidationError::new_err(message),
+            Error::Column { .. } | Error::Columns(_) => ValidationError::new_err(message),
             Error::CorruptFile { path, .. } => CorruptDataError::new_err((message, redacted(&path))),
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
             Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),

@@ -46,6 +46,9 @@ pub enum Error {
         /// What is wrong and how to mend it.
         message: String,
     },
+    /// Several columns of the data that do not fit.
+    #[error("{} columns do not fit:\n  {}", .0.len(), .0.join("\n  "))]
+    Columns(Vec<String>),
     /// A data file that cannot be decoded.
     #[error("{path}: {message}")]
     CorruptFile {

@@ -72,7 +72,7 @@ impl Conform {
             1 => return Err(plan.faults.remove(0)),
             _ => {
                 let all: Vec<String> = plan.faults.iter().map(ToString::to_string).collect();
-                return Err(Error::column(format!("({} columns)", all.len()), format!("\n  {}", all.join("\n  "))));
+                return Err(Error::Columns(all));
             }
         }
         let fields: Fields = columns.iter().map(|column| column.field.clone()).collect();
@@ -115,7 +115,8 @@ impl Plan {
     fn columns(&mut self, fields: &[Field], data: &Fields, parent: &str) -> Vec<Column> {
         for given in data {
             let path = join(parent, given.name());
-            if data.iter().filter(|other| other.name() == given.name()).count() > 1 {
+            let of_this_name = || data.iter().filter(|other| other.name() == given.name());
+            if of_this_name().count() > 1 && of_this_name().next().is_some_and(|first| std::ptr::eq(first, given)) {
                 self.fault(&path, "the data have more than one column of this name");
             }
             let extra = !fields.iter().any(|field| field.name == *given.name());
