@@ -246,7 +246,7 @@ fn is_floating(ty: &Type) -> bool {
 /// A literal outside of the type's range decides the comparison; one between two values moves to the lower one.
 fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -> Result<BoundExpr> {
     use Comparison as C;
-    let (comparison, value) = match (literal.convert(&term.ty)?, comparison) {
+    let (comparison, value) = match (converted(&term, literal)?, comparison) {
         (Converted::Value(value), comparison) => (comparison, value),
         (Converted::AboveMax, C::Lt | C::LtEq | C::NotEq) | (Converted::BelowMin, C::Gt | C::GtEq | C::NotEq) => {
             return Ok(Expression::True);
@@ -261,11 +261,16 @@ fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -
     Ok(bound(Arc::new(term), Test::Compare(comparison, value)))
 }
 
+/// The literal as a value of the term's type; the error names the column.
+fn converted(term: &BoundTerm, literal: &Literal) -> Result<Converted> {
+    literal.convert(&term.ty).map_err(|error| Error::invalid(format!("column {}: {error}", term.reference.name)))
+}
+
 /// Literals that no value of the type equals fall out of the set.
 fn bind_set(term: &BoundTerm, literals: &[Literal]) -> Result<Vec<Value>> {
     let mut values = Vec::with_capacity(literals.len());
     for literal in literals {
-        if let Converted::Value(value) = literal.convert(&term.ty)? {
+        if let Converted::Value(value) = converted(term, literal)? {
             values.push(value);
         }
     }
