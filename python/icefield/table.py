@@ -420,10 +420,8 @@ class Table:
         return self
 
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()) -> Table:
-        """Set and remove table properties."""
-        changes: list[dict[str, Any]] = []
-        if updates:
-            changes.append({"action": "set-properties", "updates": property_texts(updates)})
+        """Set and remove table properties; ``format-version`` raises the version of the table, as in Java."""
+        changes = property_updates(updates)
         if removals := list(removals):
             changes.append({"action": "remove-properties", "removals": removals})
         return self.commit([], changes)
@@ -564,6 +562,28 @@ def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
     return texts
 
 
+def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Give the updates of the REST protocol that set properties.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is no text, a value is ``None``, or ``format-version`` is no number.
+
+    """
+    texts = property_texts(properties)
+    changes: list[dict[str, Any]] = []
+    # Reserved by the Java library: never kept as a property, but what it asks for is done.
+    if (version := texts.pop("format-version", None)) is not None:
+        if not version.isascii() or not version.isdigit():
+            msg = f"the property format-version is no number: {version!r}"
+            raise InvalidArgumentError(msg)
+        changes.append({"action": "upgrade-format-version", "format-version": int(version)})
+    if texts:
+        changes.append({"action": "set-properties", "updates": texts})
+    return changes
+
+
 def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> Any:
     """Give partition or sort fields as the core takes them: texts, or the JSON of an object that has some.
 
@@ -583,4 +603,9 @@ def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> An
         return [given]
     if hasattr(given, "to_json"):
         return json.loads(given.to_json())
-    return given if isinstance(given, Mapping) else list(given)
+    if isinstance(given, Mapping):
+        return given
+    if not isinstance(given, Iterable):
+        msg = f"the {what} is an object, or text for each field, not {given!r}"
+        raise InvalidArgumentError(msg)
+    return list(given)

@@ -65,11 +65,10 @@ class Transaction:
         return ManageSnapshots(self)
 
     def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
-        """Set table properties."""
-        from icefield.table import property_texts
+        """Set table properties; ``format-version`` raises the version of the table, as in Java."""
+        from icefield.table import property_updates
 
-        values = property_texts({**(properties or {}), **more})
-        return self._stage_objects({"action": "set-properties", "updates": values})
+        return self._stage_objects(*property_updates({**(properties or {}), **more}))
 
     def remove_properties(self, *removals: str) -> Self:
         """Remove table properties; those that are not there are passed over."""

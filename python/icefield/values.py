@@ -25,11 +25,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icefield import _core
+from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from icefield.types import Type
 
 __all__ = ["from_bytes", "from_json", "to_bytes", "to_json", "truncate_bound"]
+
+_LONGEST = 2**31 - 1
 
 
 def to_bytes(value: object, type: Type | str) -> bytes:
@@ -112,5 +115,13 @@ def truncate_bound(value: object, type: Type | str, length: int, upper: bool = F
     object
         The bound, or ``None`` where no upper bound of that length exists.
 
+    Raises
+    ------
+    InvalidArgumentError
+        If the value is none of the type, or the length is negative.
+
     """
+    if not 0 <= length <= _LONGEST:
+        msg = f"the length of a bound is from 0 to {_LONGEST}, not {length}"
+        raise InvalidArgumentError(msg)
     return _core.truncate_bound(value, type, length, upper=upper)

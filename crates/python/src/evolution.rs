@@ -10,6 +10,7 @@ use icefield_table::write::widening::asked_by;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
+use crate::integer::Int;
 use crate::metadata::PyTableMetadata;
 use crate::partitioning::PyPartitionSpec;
 use crate::schema::{IcebergSchemaInput, PySchema};
@@ -254,17 +255,19 @@ fn sort_order_updates(metadata: &Bound<'_, PyTableMetadata>, fields: Vec<String>
 fn create_ref(
     metadata: &Bound<'_, PyTableMetadata>,
     name: &str,
-    snapshot_id: i64,
+    snapshot_id: Int<i64>,
     is_branch: bool,
-    max_ref_age_ms: Option<i64>,
-    max_snapshot_age_ms: Option<i64>,
-    min_snapshots_to_keep: Option<i32>,
+    max_ref_age_ms: Option<Int<i64>>,
+    max_snapshot_age_ms: Option<Int<i64>>,
+    min_snapshots_to_keep: Option<Int<i32>>,
 ) -> Result<String> {
+    let [max_ref_age_ms, max_snapshot_age_ms] = [max_ref_age_ms, max_snapshot_age_ms].map(|age| age.map(|Int(ms)| ms));
+    let min_snapshots_to_keep = min_snapshots_to_keep.map(|Int(count)| count);
     let kind = match is_branch {
         true => RefKind::Branch { min_snapshots_to_keep, max_snapshot_age_ms },
         false => RefKind::Tag,
     };
-    let reference = SnapshotRef { kind, max_ref_age_ms, ..SnapshotRef::tag(snapshot_id) };
+    let reference = SnapshotRef { kind, max_ref_age_ms, ..SnapshotRef::tag(snapshot_id.0) };
     Ok(metadata.get().0.create_ref(name, reference)?.to_json().to_string())
 }
 
@@ -277,20 +280,20 @@ fn remove_ref(metadata: &Bound<'_, PyTableMetadata>, name: &str, is_branch: bool
 
 /// The update that makes a snapshot the current one.
 #[pyfunction]
-fn set_current_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: i64) -> Result<String> {
-    Ok(metadata.get().0.set_current(snapshot_id)?.to_json().to_string())
+fn set_current_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: Int<i64>) -> Result<String> {
+    Ok(metadata.get().0.set_current(snapshot_id.0)?.to_json().to_string())
 }
 
 /// The update that takes the table back to an ancestor of its current snapshot.
 #[pyfunction]
-fn rollback_to_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: i64) -> Result<String> {
-    Ok(metadata.get().0.rollback_to(snapshot_id)?.to_json().to_string())
+fn rollback_to_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: Int<i64>) -> Result<String> {
+    Ok(metadata.get().0.rollback_to(snapshot_id.0)?.to_json().to_string())
 }
 
 /// The update that takes the table back to its last ancestor before a time.
 #[pyfunction]
-fn rollback_to_timestamp(metadata: &Bound<'_, PyTableMetadata>, timestamp_ms: i64) -> Result<String> {
-    Ok(metadata.get().0.rollback_to_before(timestamp_ms)?.to_json().to_string())
+fn rollback_to_timestamp(metadata: &Bound<'_, PyTableMetadata>, timestamp_ms: Int<i64>) -> Result<String> {
+    Ok(metadata.get().0.rollback_to_before(timestamp_ms.0)?.to_json().to_string())
 }
 
 /// The updates after which a table has the columns of rows that are to be appended.

@@ -80,6 +80,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
     }
 }
 
+/// What an operator makes of an expression or its text; PyO3 would hide what is wrong with the text.
+fn combined<'py>(other: &Bound<'py, PyAny>, join: impl FnOnce(Expr) -> Expr) -> PyResult<Bound<'py, PyAny>> {
+    let py = other.py();
+    if !other.is_instance_of::<PyExpression>() && !other.is_instance_of::<PyString>() {
+        return Ok(py.NotImplemented().into_bound(py));
+    }
+    let ExpressionInput(other) = other.extract()?;
+    Ok(Bound::new(py, PyExpression(flat(join(other))))?.into_any())
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for SpecInput {
     type Error = PyErr;
 
@@ -304,20 +314,20 @@ impl PyExpression {
         evaluate(py, &bound, rows)
     }
 
-    fn __and__(&self, other: ExpressionInput) -> Self {
-        Self(flat(Expr::and(self.0.clone(), other.0)))
+    fn __and__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        combined(other, |other| Expr::and(self.0.clone(), other))
     }
 
-    fn __rand__(&self, other: ExpressionInput) -> Self {
-        Self(flat(Expr::and(other.0, self.0.clone())))
+    fn __rand__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        combined(other, |other| Expr::and(other, self.0.clone()))
     }
 
-    fn __or__(&self, other: ExpressionInput) -> Self {
-        Self(flat(Expr::or(self.0.clone(), other.0)))
+    fn __or__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        combined(other, |other| Expr::or(self.0.clone(), other))
     }
 
-    fn __ror__(&self, other: ExpressionInput) -> Self {
-        Self(flat(Expr::or(other.0, self.0.clone())))
+    fn __ror__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        combined(other, |other| Expr::or(other, self.0.clone()))
     }
 
     fn __invert__(&self) -> Self {

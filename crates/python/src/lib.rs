@@ -11,6 +11,7 @@ mod errors;
 mod evolution;
 mod expressions;
 mod inspect;
+mod integer;
 mod json;
 mod manifests;
 mod metadata;

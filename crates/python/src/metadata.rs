@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::partitioning::PyPartitionSpec;
 use crate::schema::PySchema;
@@ -155,8 +156,8 @@ impl PyTableMetadata {
 
     /// The metadata in a later format version.
     #[pyo3(signature = (version, *, now_ms=None))]
-    fn upgrade(&self, py: Python<'_>, version: i32, now_ms: Option<i64>) -> Result<Self> {
-        self.change(py, vec![MetadataUpdate::UpgradeFormatVersion { format_version: version }], now_ms, None)
+    fn upgrade(&self, py: Python<'_>, version: Int<i32>, now_ms: Option<i64>) -> Result<Self> {
+        self.change(py, vec![MetadataUpdate::UpgradeFormatVersion { format_version: version.0 }], now_ms, None)
     }
 
     #[getter]
@@ -205,8 +206,8 @@ impl PyTableMetadata {
     }
 
     /// The schema with this id.
-    fn schema_by_id(&self, schema_id: i32) -> Option<PySchema> {
-        self.0.schema(schema_id).map(|schema| PySchema(schema.as_ref().clone()))
+    fn schema_by_id(&self, schema_id: Int<i32>) -> Option<PySchema> {
+        self.0.schema(schema_id.0).map(|schema| PySchema(schema.as_ref().clone()))
     }
 
     #[getter]
@@ -270,24 +271,24 @@ impl PyTableMetadata {
     }
 
     /// The snapshot with this id.
-    fn snapshot_by_id(&self, snapshot_id: i64) -> Option<PySnapshot> {
-        self.0.snapshot(snapshot_id).cloned().map(PySnapshot)
+    fn snapshot_by_id(&self, snapshot_id: Int<i64>) -> Option<PySnapshot> {
+        self.0.snapshot(snapshot_id.0).cloned().map(PySnapshot)
     }
 
     /// The snapshot of this branch or tag.
     fn snapshot_by_name(&self, name: &str) -> Option<PySnapshot> {
         let reference = self.0.reference(name)?;
-        self.snapshot_by_id(reference.snapshot_id)
+        self.snapshot_by_id(Int(reference.snapshot_id))
     }
 
     /// The snapshot that was current at this time.
-    fn snapshot_as_of(&self, timestamp_ms: i64) -> Option<PySnapshot> {
-        self.0.snapshot_id_as_of(timestamp_ms).and_then(|id| self.snapshot_by_id(id))
+    fn snapshot_as_of(&self, timestamp_ms: Int<i64>) -> Option<PySnapshot> {
+        self.0.snapshot_id_as_of(timestamp_ms.0).and_then(|id| self.snapshot_by_id(Int(id)))
     }
 
     /// The snapshot and its ancestors that are still there, newest first.
-    fn ancestors(&self, snapshot_id: i64) -> Vec<PySnapshot> {
-        self.0.ancestors(snapshot_id).cloned().map(PySnapshot).collect()
+    fn ancestors(&self, snapshot_id: Int<i64>) -> Vec<PySnapshot> {
+        self.0.ancestors(snapshot_id.0).cloned().map(PySnapshot).collect()
     }
 
     #[getter]

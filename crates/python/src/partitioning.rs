@@ -6,8 +6,10 @@ use std::sync::Arc;
 use icefield_format::spec::{PartitionField, PartitionSpec, SpecUse};
 use icefield_format::types::Type;
 use pyo3::prelude::*;
+use pyo3::types::PySequence;
 
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::schema::PySchema;
 use crate::transforms::{PyTransform, TransformInput};
@@ -30,21 +32,26 @@ pub struct PyPartitionField(pub PartitionField);
 pub struct PyPartitionSpec(pub Arc<PartitionSpec>);
 
 /// The columns that a transform takes: one, or several.
-#[derive(FromPyObject)]
-pub enum SourceIds {
-    One(i32),
-    Several(Vec<i32>),
+pub struct SourceIds(Vec<i32>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for SourceIds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(ids) = object.cast::<PySequence>() {
+            let ids = ids.try_iter()?.map(|id| id?.extract().map(|Int(id)| id));
+            return Ok(Self(ids.collect::<PyResult<_>>()?));
+        }
+        object.extract().map(|Int(id)| Self(vec![id]))
+    }
 }
 
 impl SourceIds {
     /// At least one id.
     pub fn checked(self) -> Result<Vec<i32>> {
-        match self {
-            Self::One(id) => Ok(vec![id]),
-            Self::Several(ids) if ids.is_empty() => {
-                Err(InvalidArgumentError::new_err("a field has at least one source"))?
-            }
-            Self::Several(ids) => Ok(ids),
+        match self.0.is_empty() {
+            true => Err(InvalidArgumentError::new_err("a field has at least one source"))?,
+            false => Ok(self.0),
         }
     }
 }
@@ -53,8 +60,13 @@ impl SourceIds {
 impl PyPartitionField {
     #[new]
     #[pyo3(signature = (source_id, field_id, transform, name))]
-    fn py_new(source_id: SourceIds, field_id: i32, transform: TransformInput, name: String) -> Result<Self> {
-        Ok(Self(PartitionField { source_ids: source_id.checked()?, field_id, name, transform: transform.0 }))
+    fn py_new(source_id: SourceIds, field_id: Int<i32>, transform: TransformInput, name: String) -> Result<Self> {
+        Ok(Self(PartitionField {
+            source_ids: source_id.checked()?,
+            field_id: field_id.0,
+            name,
+            transform: transform.0,
+        }))
     }
 
     /// Id of the column; the first one's for a transform of several.
@@ -158,8 +170,8 @@ impl PyPartitionSpec {
     }
 
     /// The fields made of this column.
-    fn fields_by_source_id(&self, source_id: i32) -> Vec<PyPartitionField> {
-        self.0.fields_of_source(source_id).cloned().map(PyPartitionField).collect()
+    fn fields_by_source_id(&self, source_id: Int<i32>) -> Vec<PyPartitionField> {
+        self.0.fields_of_source(source_id.0).cloned().map(PyPartitionField).collect()
     }
 
     /// Whether both partition alike, whatever their ids.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use arrow_array::UInt64Array;
 use icefield_format::Limits;
 use icefield_format::puffin::{BlobMetadata, DeletionVector, Footer, read_blob};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::capsule::ArrowArray;
 use crate::entry::detached;
-use crate::errors::Result;
+use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -62,8 +64,8 @@ pub struct PyDeletionVector(DeletionVector);
 impl PyDeletionVector {
     #[new]
     #[pyo3(signature = (positions=Vec::new(), /))]
-    fn py_new(positions: Vec<u64>) -> Result<Self> {
-        Ok(Self(DeletionVector::from_positions(positions)?))
+    fn py_new(positions: Vec<Int<u64>>) -> Result<Self> {
+        Ok(Self(DeletionVector::from_positions(positions.into_iter().map(|Int(position)| position))?))
     }
 
     /// Reads a blob of type ``deletion-vector-v1``.
@@ -94,8 +96,11 @@ impl PyDeletionVector {
 
     /// Which rows of a window of the data file are live.
     #[pyo3(signature = (*, first_row, row_count))]
-    fn live_mask<'py>(&self, py: Python<'py>, first_row: u64, row_count: usize) -> Result<Bound<'py, PyAny>> {
-        let mask = detached(py, || self.0.live_mask(first_row, row_count))?;
+    fn live_mask<'py>(&self, py: Python<'py>, first_row: Int<u64>, row_count: Int<u64>) -> Result<Bound<'py, PyAny>> {
+        // Far more than a batch has, and no more memory than that takes.
+        let rows = i32::try_from(row_count.0).ok().and_then(|rows| usize::try_from(rows).ok());
+        let rows = rows.ok_or_else(|| InvalidArgumentError::new_err("a mask has at most 2147483647 rows"))?;
+        let mask = detached(py, || self.0.live_mask(first_row.0, rows))?;
         to_pyarrow(py, ArrowArray::new(Arc::new(mask)))
     }
 
@@ -106,8 +111,13 @@ impl PyDeletionVector {
         Self(rows)
     }
 
-    fn __contains__(&self, position: u64) -> bool {
-        self.0.contains(position)
+    fn __contains__(&self, position: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match position.extract() {
+            Ok(position) => Ok(self.0.contains(position)),
+            // No row has such a number.
+            Err(error) if error.is_instance_of::<PyOverflowError>(position.py()) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn __len__(&self) -> usize {

@@ -24,6 +24,7 @@ use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
+use crate::integer::Int;
 use crate::schema::PySchema;
 use crate::storage::PyStorage;
 use crate::table::PyTableState;
@@ -348,14 +349,14 @@ impl PyPlan {
     fn tasks(
         &self,
         py: Python<'_>,
-        split_size: Option<i64>,
+        split_size: Option<Int<i64>>,
         lookback: Option<usize>,
-        open_file_cost: Option<i64>,
+        open_file_cost: Option<Int<i64>>,
     ) -> Result<ArrowTable> {
         let options = SplitOptions {
-            split_size: split_size.unwrap_or(self.split.split_size),
+            split_size: split_size.map_or(self.split.split_size, |Int(bytes)| bytes),
             lookback: lookback.unwrap_or(self.split.lookback),
-            open_file_cost: open_file_cost.unwrap_or(self.split.open_file_cost),
+            open_file_cost: open_file_cost.map_or(self.split.open_file_cost, |Int(bytes)| bytes),
         };
         Ok(detached(py, || self.pieces(&options))??.into())
     }

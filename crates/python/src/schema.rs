@@ -15,6 +15,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::capsule::{ArrowSchema, SchemaInput};
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::type_input::PyIcebergType;
 use crate::types::PyField;
@@ -175,8 +176,8 @@ impl PySchema {
     }
 
     /// The full name of the field with this id, if there is one.
-    fn find_column_name(&self, column_id: i32) -> Option<String> {
-        self.0.column_name(column_id).map(ToOwned::to_owned)
+    fn find_column_name(&self, column_id: Int<i32>) -> Option<String> {
+        self.0.column_name(column_id.0).map(ToOwned::to_owned)
     }
 
     /// The schema of some of the fields, ids kept.

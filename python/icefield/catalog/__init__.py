@@ -12,7 +12,7 @@ from icefield._secrets import guarded
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike
-from icefield.errors import NoSuchCatalogError, UnsupportedFeatureError
+from icefield.errors import InvalidArgumentError, NoSuchCatalogError, UnsupportedFeatureError
 
 __all__ = [
     "Catalog",
@@ -50,6 +50,10 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
         If nothing says what the catalog is.
 
     """
+    given: object = name
+    if given is not None and not isinstance(given, str):
+        msg = f"the name of a catalog is text, not {given!r}"
+        raise InvalidArgumentError(msg)
     name = default_catalog() if name is None else name
     merged = catalog_properties(name)
     merged.update(guarded({key: value for key, value in properties.items() if value is not None}))

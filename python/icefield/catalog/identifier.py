@@ -14,6 +14,10 @@ IdentifierLike: TypeAlias = str | Sequence[str]
 
 
 def _parts(name: IdentifierLike) -> Identifier:
+    given: object = name
+    if not isinstance(given, Sequence) or isinstance(given, bytes):
+        msg = f"a name is text, or a tuple of texts, not {name!r}"
+        raise InvalidArgumentError(msg)
     parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
     if not all(isinstance(part, str) and part for part in parts):
         msg = f"a name has an empty part: {name!r}"

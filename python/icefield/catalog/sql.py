@@ -208,6 +208,8 @@ class SqlCatalog(PointerCatalog):
     def drop_namespace(self, namespace: IdentifierLike) -> None:
         """Drop an empty namespace."""
         levels = namespace_tuple(namespace)
+        if not levels:
+            raise InvalidArgumentError("the root namespace cannot be dropped")
         name = ".".join(levels)
         tables, properties = self._layout.tables, self._layout.properties
         with self._write() as connection:

@@ -81,7 +81,8 @@ impl TableMetadata {
             return Err(Error::invalid(format!("cannot create {name:?}: there is a {} of this name", known.kind)));
         }
         self.check_snapshot(reference.snapshot_id)?;
-        reference.check()?;
+        // Of the caller's own making: nothing is corrupt.
+        reference.check().map_err(|error| Error::invalid(format!("cannot create {name:?}: {error}")))?;
         Ok(MetadataUpdate::SetSnapshotRef { ref_name: name.to_owned(), reference })
     }
 

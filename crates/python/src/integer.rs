@@ -1,0 +1,48 @@
+//! Integers of a fixed size: Python's have none.
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+
+use crate::errors::InvalidArgumentError;
+
+/// An integer that fits `T`. One that does not is an invalid argument, not an `OverflowError` without a place.
+#[derive(Debug, Clone, Copy)]
+pub struct Int<T>(pub T);
+
+/// What the message says of a type of integers.
+pub trait Bounded {
+    /// The least and the greatest.
+    const RANGE: (i128, i128);
+}
+
+impl Bounded for i32 {
+    const RANGE: (i128, i128) = (i32::MIN as i128, i32::MAX as i128);
+}
+
+impl Bounded for i64 {
+    const RANGE: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
+}
+
+impl Bounded for u64 {
+    const RANGE: (i128, i128) = (0, u64::MAX as i128);
+}
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Int<T>
+where
+    T: Bounded + FromPyObject<'a, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self).map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
+            true => {
+                let (least, greatest) = T::RANGE;
+                InvalidArgumentError::new_err(format!(
+                    "an integer from {least} to {greatest} is needed, not {}",
+                    object.as_any()
+                ))
+            }
+            false => error,
+        })
+    }
+}

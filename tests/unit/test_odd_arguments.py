@@ -1,0 +1,134 @@
+"""Arguments that no caller means: each is refused as what it is, by one of our exceptions, and says what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield import expressions
+from icefield.errors import InvalidArgumentError
+
+BIG = 2**70
+SCHEMA = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "name", "string"))
+VECTOR = ice.DeletionVector([1, 2])
+
+
+@pytest.fixture
+def catalog() -> Iterator[ice.Catalog]:
+    with ice.load_catalog("m", type="in-memory") as opened:
+        opened.create_namespace("a")
+        yield opened
+
+
+@pytest.fixture
+def table(catalog: ice.Catalog) -> ice.Table:
+    return catalog.create_table("a.t", SCHEMA).append(pa.table({"id": [1], "name": ["x"]}))
+
+
+TOO_BIG: dict[str, Callable[[ice.Table], Any]] = {
+    "snapshot": lambda table: table.snapshot_by_id(BIG),
+    "schema": lambda table: table.metadata.schema_by_id(2**31),
+    "moment": lambda table: table.metadata.snapshot_as_of(BIG),
+    "ancestors": lambda table: table.metadata.ancestors(-BIG),
+    "version": lambda table: table.metadata.upgrade(BIG),
+    "column": lambda table: table.schema().find_column_name(BIG),
+    "tag": lambda table: table.manage_snapshots().create_tag(BIG, "tag"),
+    "age": lambda table: table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "tag", BIG),
+    "rollback": lambda table: table.manage_snapshots().rollback_to_snapshot(BIG),
+    "tasks": lambda table: table.scan().plan_tasks(BIG),
+    "source": lambda _: ice.PartitionField(BIG, 1000, "identity", "id"),
+    "sources": lambda _: ice.SortField([1, BIG], "identity"),
+    "partition field": lambda _: ice.PartitionField(1, BIG, "identity", "id"),
+    "row": lambda _: VECTOR.live_mask(first_row=-1, row_count=3),
+    "rows": lambda _: VECTOR.live_mask(first_row=0, row_count=2**62),
+    "position": lambda _: ice.DeletionVector([-1]),
+    "length": lambda _: ice.values.truncate_bound("abc", "string", -1),
+    "longest": lambda _: ice.values.truncate_bound("abc", "string", BIG),
+}
+
+
+@pytest.mark.parametrize("what", TOO_BIG)
+def test_numbers_that_no_field_holds(table: ice.Table, what: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        TOO_BIG[what](table)
+
+
+def test_no_row_has_a_number_that_is_none() -> None:
+    assert 1 in VECTOR
+    assert -1 not in VECTOR
+    assert BIG not in VECTOR
+
+
+COMBINED: dict[str, Callable[[], Any]] = {
+    "And": lambda: expressions.And("id = 1", "id = "),
+    "Or": lambda: expressions.Or("id = 1", "id = 2", "id = "),
+    "Not": lambda: expressions.Not("id = "),
+    "&": lambda: expressions.parse("id = 1") & "id = ",
+    "|": lambda: "id = " | expressions.parse("id = 1"),
+}
+
+
+@pytest.mark.parametrize("how", COMBINED)
+def test_what_is_wrong_with_a_text_is_told_where_texts_are_combined(how: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="character 6"):
+        COMBINED[how]()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        expressions.parse("id = 1") & 5  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("text", ["id = 'x'", "id > 1.5", "id IN (1, 'x')", "truncate(10, id) = 'x'"])
+def test_a_literal_that_does_not_fit_names_the_column(table: ice.Table, text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="column id: .* is not a value of type long"):
+        table.scan(text)
+
+
+@pytest.mark.parametrize("name", [1, b"a.t", {"a"}, 1.5])
+def test_names_are_text(catalog: ice.Catalog, name: Any) -> None:
+    for call in (catalog.load_table, catalog.table_exists, catalog.drop_table, catalog.list_tables):
+        with pytest.raises(InvalidArgumentError, match="a name is text"):
+            call(name)
+    with pytest.raises(InvalidArgumentError, match="the name of a catalog is text"):
+        ice.load_catalog(name)
+    with pytest.raises(InvalidArgumentError, match="root namespace"):
+        catalog.drop_namespace(())
+
+
+def test_fields_of_partitions_are_text_or_objects(catalog: ice.Catalog) -> None:
+    for options in ({"partition_by": 1}, {"sort_by": 1}, {"partition_spec": 1}):
+        with pytest.raises(InvalidArgumentError, match="text for each field, not 1"):
+            catalog.create_table("a.t", SCHEMA, **options)
+    with pytest.raises(TypeError, match="integer"):
+        ice.PartitionField("id", 1000, "identity", "id")  # type: ignore[arg-type]
+
+
+def test_limits_of_references_are_the_callers(table: ice.Table) -> None:
+    snapshot = table.snapshots()[0].snapshot_id
+    with pytest.raises(InvalidArgumentError, match='"tag".*max-ref-age-ms.*must be positive: -1'):
+        table.manage_snapshots().create_tag(snapshot, "tag", -1)
+    with pytest.raises(InvalidArgumentError, match="min-snapshots-to-keep.*must be positive: 0"):
+        table.manage_snapshots().create_branch(snapshot, "branch", min_snapshots_to_keep=0)
+
+
+def test_the_version_is_raised_by_its_property_as_in_java(table: ice.Table) -> None:
+    assert table.update_properties({"format-version": 3, "owner": "me"}).format_version == 3
+    assert "format-version" not in table.properties
+    assert table.properties["owner"] == "me"
+    for version in (2, "x", "", True, 4):
+        with pytest.raises((InvalidArgumentError, ice.UnsupportedFeatureError)):
+            table.update_properties({"format-version": version})
+    with table.transaction() as tx:
+        tx.set_properties({"format-version": "3"}, team="ice")
+    assert (table.format_version, table.properties["team"]) == (3, "ice")
+
+
+def test_all_that_does_not_fit_is_told_at_once(table: ice.Table) -> None:
+    twice = pa.table([pa.array([1]), pa.array([2]), pa.array([True])], names=["id", "id", "name"])
+    with pytest.raises(ice.ValidationError) as caught:
+        table.append(twice)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "2 columns do not fit:"
+    assert [line.split(":")[0] for line in lines[1:]] == ["  column id", "  column name"]
