@@ -63,7 +63,8 @@ def read(
         A table, or ``"namespace.name"`` in ``catalog``.
     filter
         Rows to read, as text (``"distance > 500 AND carrier = 'UA'"``) or as an expression; with Iceberg's meaning of
-        null: ``!=`` and ``NOT IN`` match it. Files that hold no such rows are skipped.
+        null: ``!=`` and ``NOT IN`` match it. Files that hold no such rows are skipped, row groups too. A ``where`` that
+        comes later skips row groups only, and none by texts that the table is in no order of.
     columns
         Columns to read, all by default.
     as_of
