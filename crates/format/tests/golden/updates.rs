@@ -121,9 +121,10 @@ fn history(case: &Json) -> Json {
     let main = case["refs"][MAIN_BRANCH]["snapshot-id"].as_i64();
     let mut log = Vec::new();
     let mut next = main;
-    while let Some(snapshot) =
-        snapshots.iter().find(|snapshot| next.is_some() && snapshot["snapshot-id"].as_i64() == next)
-    {
+    // As often as there are snapshots: parents that go round in a circle end as well.
+    for _ in &snapshots {
+        let found = snapshots.iter().find(|snapshot| next.is_some() && snapshot["snapshot-id"].as_i64() == next);
+        let Some(snapshot) = found else { break };
         log.insert(0, json!({"timestamp-ms": snapshot["timestamp-ms"], "snapshot-id": snapshot["snapshot-id"]}));
         next = snapshot["parent-snapshot-id"].as_i64();
     }
