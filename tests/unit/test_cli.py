@@ -36,6 +36,18 @@ def test_for_people(uri):
     assert "committed" in run(uri, "table", "snapshots", "a.b.t")
 
 
+def test_nothing_of_a_table_is_cut_off(uri, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    uuid = json.loads(run(uri, "--json", "table", "show", "a.b.t"))["table-uuid"]
+    shown = "".join(
+        line.split("│")[2].strip() for line in run(uri, "table", "show", "a.b.t").splitlines() if "│" in line
+    )
+    assert "…" not in shown
+    assert ".metadata.json" in shown
+    assert uuid in shown
+    assert "TABLE [FILTER]" in run(uri, "table", "head", "--help")
+
+
 def test_for_machines(uri):
     assert json.loads(run(uri, "--json", "catalog", "list")) == [{"namespace": "a.b", "table": "t"}]
     shown = json.loads(run(uri, "--json", "table", "show", "a.b.t"))

@@ -135,10 +135,10 @@ def table_show(context: click.Context, name: str) -> None:
         ("snapshots", len(opened.snapshots())),
         ("current snapshot", _line(current) if current else "none"),
     ]
-    print_grid(["", ".".join(opened.name()) or "table"], facts)
+    print_grid(["", ".".join(opened.name()) or "table"], facts, whole=True)
     _print_schema(opened)
     if opened.properties:
-        print_grid(["property", "value"], sorted(opened.properties.items()))
+        print_grid(["property", "value"], sorted(opened.properties.items()), whole=True)
 
 
 @table.command("schema")
@@ -224,7 +224,7 @@ def table_files(context: click.Context, name: str) -> None:
 
 @table.command("plan")
 @click.argument("name", metavar="TABLE")
-@click.argument("row_filter", metavar="FILTER", required=False)
+@click.argument("row_filter", metavar="[FILTER]", required=False)
 @click.option("--snapshot-id", type=int, help="Plan for this snapshot.")
 @click.pass_context
 def table_plan(context: click.Context, name: str, row_filter: str | None, snapshot_id: int | None) -> None:
@@ -241,7 +241,7 @@ def table_plan(context: click.Context, name: str, row_filter: str | None, snapsh
 
 @table.command("head")
 @click.argument("name", metavar="TABLE")
-@click.argument("row_filter", metavar="FILTER", required=False)
+@click.argument("row_filter", metavar="[FILTER]", required=False)
 @click.option(
     "--rows", "-n", type=click.IntRange(min=0), default=10, show_default=True, help="Rows to print at the most."
 )
