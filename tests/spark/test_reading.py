@@ -141,6 +141,18 @@ def test_texts_of_ordered_files_are_read_as_texts(spark: SparkSession, catalog: 
     assert [tuple(row) for row in one.collect()] == [("2026-01-01", "b")]
 
 
+def test_texts_younger_than_a_file_and_renamed_ones(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("a", pa.string())]))
+    table.append(pa.table({"id": [1], "a": ["x"]}))
+    table.update_schema().rename_column("a", "b").add_column("c", "string").commit()
+    table.append(pa.table({"id": [2], "b": ["x"], "c": ["é"]}))
+    rows = [(1, "x", None), (2, "x", "é")]
+    df = ice_spark.read(spark, table)
+    assert sorted(tuple(row) for row in df.collect()) == rows
+    assert sorted(tuple(row) for row in df.where("b = 'x' AND c IS NULL").collect()) == rows[:1]
+    assert sorted(tuple(row) for row in ice_spark.read(spark, table, filter="c = 'é'").collect()) == rows[1:]
+
+
 def test_texts_read_as_bytes_are_not_taken_for_small(spark: SparkSession, catalog: ice.Catalog) -> None:
     """What Spark reckons decides whether it sends a table whole to every executor."""
     table = catalog.create_table("db.t", pa.schema([(name, pa.string()) for name in "abcd"]))
