@@ -60,6 +60,7 @@ def columns(count: int) -> dict[str, tuple[pa.Array, list[str]]]:
         "string, 3 to 11 bytes": (short, ["bucket[16]", "truncate[4]"]),
         "string, 60 to 140 bytes": (long, ["bucket[16]", "truncate[4]", "truncate[50]"]),
         "string view, 3 to 11 bytes": (short.cast(pa.string_view()), ["bucket[16]", "truncate[4]"]),
+        "binary, 3 to 11 bytes": (short.cast(pa.binary()), ["bucket[16]", "truncate[4]"]),
         "binary, 60 to 140 bytes": (long.cast(pa.binary()), ["bucket[16]", "truncate[4]"]),
         "uuid": (uuids, ["bucket[16]"]),
     }
