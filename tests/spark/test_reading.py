@@ -72,6 +72,24 @@ def test_frames_belong_to_the_users_session(spark: SparkSession, catalog: ice.Ca
     assert df.limit(3).count() == 3
 
 
+def test_frames_of_one_table_have_columns_of_their_own(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = numbered(catalog)
+    one, two = ice_spark.read(spark, table), ice_spark.read(spark, table)
+    joined = one.join(two, one.id == two.id + 1).select(one.id, two.id.alias("before"))
+    assert sorted((row.id, row.before) for row in joined.collect()) == [(n, n - 1) for n in range(1, 40)]
+    table.append(pa.table({"id": [40], "s": ["new"]}))
+    assert ice_spark.read(spark, table).count() == 41
+    assert one.count() == ice_spark.read(spark, table, as_of=table.history()[-2].snapshot_id).count() == 40
+
+
+def test_more_tables_than_relations_are_kept(spark: SparkSession, catalog: ice.Catalog) -> None:
+    tables = [catalog.create_table(f"db.many{n}", pa.schema([("id", pa.int64())])) for n in range(20)]
+    for n, table in enumerate(tables):
+        table.append(pa.table({"id": [n]}))
+    for _ in range(2):
+        assert [ice_spark.read(spark, table).first().id for table in tables] == list(range(20))
+
+
 def planned(df: Any) -> str:
     """Give the plan that runs."""
     plan: str = df._jdf.queryExecution().executedPlan().toString()

@@ -23,8 +23,8 @@ from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
 from icefield.spark.history import History
 from icefield.spark.opening import moment_of, opened
-from icefield.spark.session import adopted, is_classic, reader_session, reads_scheme
-from icefield.spark.texts import texts_of_bytes, texts_without_order
+from icefield.spark.session import ReaderSession, adopted, is_classic, reads_scheme
+from icefield.spark.texts import texts_without_order
 from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -210,12 +210,12 @@ class _NativeReader:
             kind = st.BinaryType() if field.name in self.as_bytes else field.dataType
             # Every column is nullable to the reader: a file may be older than a column.
             asked.append(st.StructField(name, kind, True, field.metadata))
-        frame = reader_session(self._spark).read.schema(st.StructType(asked)).parquet(*urls)
+        frame = ReaderSession.of(self._spark).parquet(st.StructType(asked), urls)
         # Every column is several calls of the virtual machine: only where something changes.
         if [field.name for field in asked] != whole.names:
             frame = frame.toDF(*whole.names)
         if self.as_bytes:
-            frame = texts_of_bytes(frame, self.as_bytes)
+            frame = frame.to(whole.toNullable())
         if self._condition is not None:
             frame = frame.where(self._condition())
         if whole.names != self._schema.names:

@@ -13,11 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     import icefield as ice
 
-__all__ = ["texts_of_bytes", "texts_without_order"]
+__all__ = ["texts_without_order"]
 
 _BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
 
@@ -54,14 +52,3 @@ def _arranged(metadata: Mapping[str, Any]) -> Iterator[int]:
     for spec in (*metadata.get("partition-specs", ()), *metadata.get("sort-orders", ())):
         for field in spec["fields"]:
             yield from field.get("source-ids") or [field["source-id"]]
-
-
-def texts_of_bytes(frame: DataFrame, names: Collection[str]) -> DataFrame:
-    """Cast some columns of bytes to texts; all else stays, names and metadata included."""
-    from pyspark.sql import types as st
-
-    fields = [
-        st.StructField(field.name, st.StringType() if field.name in names else field.dataType, True, field.metadata)
-        for field in frame.schema.fields
-    ]
-    return frame.to(st.StructType(fields))
