@@ -5,29 +5,42 @@ use std::sync::Arc;
 
 use icefield_format::Error;
 use icefield_format::types::evolution::{NewColumn, UpdateSchema};
-use icefield_format::types::{NAME_MAPPING_PROPERTY, PrimitiveType, Schema, Type, is_promotion_allowed};
+use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, PrimitiveType, Schema, Type, is_promotion_allowed};
 use icefield_format::value::{Value, json as value_json};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
 use crate::name_mapping::sorted_names;
 use crate::typed::same;
+use crate::values::text;
 use crate::{Golden, trial};
 
-/// Trials of every case that evolves one of the schemas at the beginning of the file.
+/// Trials of every case: the schemas at the beginning of the file, and what becomes of them.
 pub fn trials(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    let (starts, changes): (Vec<_>, Vec<_>) =
-        cases.into_iter().enumerate().partition(|(_, case)| case["kind"] == "start");
-    let starts: HashMap<_, _> = starts.into_iter().map(|(_, case)| (case["name"].to_string(), case)).collect();
+    let starts = cases.iter().filter(|case| case["kind"] == "start");
+    let starts: HashMap<_, _> = starts.map(|case| (case["name"].to_string(), case.clone())).collect();
     let starts = Arc::new(starts);
     let check_of = |(number, case): (usize, Json)| {
         let starts = Arc::clone(&starts);
-        trial("evolution", number, move || {
-            let start = starts.get(&case["start"].to_string()).ok_or("no such start")?;
-            check(&case, Table::new(start, &case)?)
+        trial("evolution", number, move || match text(&case, "kind")? {
+            "start" => check_start(&case),
+            "evolve" => {
+                let start = starts.get(&case["start"].to_string()).ok_or("no such start")?;
+                check(&case, Table::new(start, &case)?)
+            }
+            kind => Err(format!("no check for kind {kind}").into()),
         })
     };
-    changes.into_iter().map(check_of).collect()
+    cases.into_iter().enumerate().map(check_of).collect()
+}
+
+/// A table as it was made: its mapping is that of its schema.
+fn check_start(case: &Json) -> Result<(), Failed> {
+    let schema = Schema::from_json(&case["schema"])?;
+    same("schema", &schema.to_json(), &case["schema"])?;
+    same("last_column_id", &Json::from(schema.highest_field_id()), &case["last_column_id"])?;
+    let mapping = NameMapping::of_schema(&schema)?;
+    same("name_mapping", &sorted_names(&mapping.to_json()), &sorted_names(&case["name_mapping"]))
 }
 
 fn check(case: &Json, mut table: Table) -> Result<(), Failed> {

@@ -21,6 +21,8 @@ fn schema_of(cases: &[Json]) -> Json {
 /// `specs.json`.
 pub fn specs(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let schema = schema_of(&cases);
+    let compared: Vec<Json> =
+        cases.iter().filter(|case| case["kind"] == "compatible").map(|case| case["spec"].clone()).collect();
     trials("specs.json", cases, move |case| match case["kind"].as_str().unwrap() {
         "spec" => {
             let unbound = PartitionSpec::from_json(&case["json"]);
@@ -33,17 +35,30 @@ pub fn specs(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             check_spec(unbound, &schema, SpecUse::Kept, case)
         }
         "fields" => check_spec(PartitionSpec::from_json_fields(0, &case["json"]), &schema, SpecUse::Default, case),
-        "compatible" => {
-            let spec = PartitionSpec::from_json(&case["spec"])?;
-            let others = |list: &str| -> Result<Vec<PartitionSpec>> {
-                case[list].as_array().unwrap().iter().map(PartitionSpec::from_json).collect()
-            };
-            let compatible = others("with")?.iter().all(|other| spec.compatible_with(other));
-            let equal = others("equal")?.iter().all(|other| spec == *other);
-            if compatible && equal { Ok(()) } else { Err(format!("compatible {compatible}, equal {equal}").into()) }
-        }
-        _ => Ok(()),
+        "compatible" => check_compatible(case, &compared),
+        "schema" => check_schema(case),
+        kind => Err(format!("no check for kind {kind}").into()),
     })
+}
+
+/// The schema that the others of its file stand on.
+fn check_schema(case: &Json) -> Result<(), Failed> {
+    equal("schema", Schema::from_json(&case["schema"])?.to_json(), case["schema"].clone())
+}
+
+/// The specs of the file that are the same but for ids, and those that are the same; it is itself among the first only.
+fn check_compatible(case: &Json, compared: &[Json]) -> Result<(), Failed> {
+    let spec = PartitionSpec::from_json(&case["spec"])?;
+    let list = |name: &str| -> Result<Vec<PartitionSpec>> {
+        case[name].as_array().into_iter().flatten().map(PartitionSpec::from_json).collect()
+    };
+    let compared = compared.iter().map(PartitionSpec::from_json).collect::<Result<Vec<_>>>()?;
+    let compatible: Vec<_> = compared.iter().filter(|other| spec.compatible_with(other)).cloned().collect();
+    let same: Vec<_> = compared.iter().filter(|other| spec == **other).skip(1).cloned().collect();
+    if (&compatible, &same) != (&list("with")?, &list("equal")?) {
+        return Err(format!("compatible with {compatible:?}, equal to {same:?}").into());
+    }
+    Ok(())
 }
 
 /// A spec that is read without a schema: written as expected, or refused.
@@ -91,7 +106,8 @@ pub fn orders(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             }
             Ok(())
         }
-        _ => Ok(()),
+        "schema" => check_schema(case),
+        kind => Err(format!("no check for kind {kind}").into()),
     })
 }
 
@@ -114,7 +130,10 @@ fn check_order(schema: &Json, case: &Json) -> Result<(), Failed> {
 pub fn spec_updates(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let shared = schema_of(&cases);
     trials("spec_updates.json", cases, move |case| {
-        let Some(steps) = case["steps"].as_array() else { return Ok(()) };
+        if case["kind"] == "schema" {
+            return check_schema(case);
+        }
+        let steps = case["steps"].as_array().ok_or("no steps")?;
         let schema = case.get("schema").unwrap_or(&shared);
         let mut metadata = table(u8::try_from(case["format"].as_u64().unwrap())?, schema, &case["start"])?;
         for step in steps {

@@ -104,8 +104,27 @@ pub fn parse(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
         }
         let parsed = parsed?;
         same("written", &parsed.to_string().as_str(), &text(case, "parsed")?)?;
-        same("known", &Some(!matches!(parsed, Transform::Unknown(_))), &case["known"].as_bool())
+        same("known", &Some(!matches!(parsed, Transform::Unknown(_))), &case["known"].as_bool())?;
+        match case.get("kind") {
+            Some(expected) => same("kind", &Json::from(kind(&parsed)), expected),
+            None => Ok(()),
+        }
     })
+}
+
+/// The library's class of a transform.
+fn kind(transform: &Transform) -> &'static str {
+    match transform {
+        Transform::Identity => "Identity",
+        Transform::Bucket(_) => "Bucket",
+        Transform::Truncate(_) => "Truncate",
+        Transform::Year => "Years",
+        Transform::Month => "Months",
+        Transform::Day => "Days",
+        Transform::Hour => "Hours",
+        Transform::Void => "VoidTransform",
+        Transform::Unknown(_) => "UnknownTransform",
+    }
 }
 
 pub fn paths(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
@@ -128,7 +147,9 @@ fn partition(case: &Json) -> Result<(), Failed> {
     let Type::Struct(schema) = ty(&case["schema"])? else { return Err("no schema".into()) };
     let (mut spec, mut sources, mut partition) = (PartitionSpec::default(), Vec::new(), Vec::new());
     let fields = case["spec"]["fields"].as_array().ok_or("no fields")?;
-    for (field, expected) in fields.iter().zip(case["partition"].as_array().ok_or("no partition")?) {
+    let tuple = case["partition"].as_array().ok_or("no partition")?;
+    same("values", &fields.len(), &tuple.len())?;
+    for (field, expected) in fields.iter().zip(tuple) {
         let source_id = field["source-id"].as_i64().ok_or("no source")? as i32;
         let source = schema.fields.iter().find(|field| field.id == source_id).ok_or("no source column")?;
         let transform = Transform::parse(text(field, "transform")?)?;

@@ -4,6 +4,7 @@ use icefield_format::types::{PrimitiveType, Type, is_promotion_allowed};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
+use crate::typed::same;
 use crate::values::text;
 use crate::{Golden, trials};
 
@@ -36,7 +37,20 @@ fn check_name(case: &Json) -> Result<(), Failed> {
     {
         return Err(format!("{case}: {parsed:?}, {parsed}").into());
     }
-    Ok(())
+    match case.get("type_id") {
+        Some(expected) => same("type id", &Json::from(type_id(&parsed)), expected),
+        None => Ok(()),
+    }
+}
+
+/// The library's name of a kind of type: a zone is no kind of its own.
+fn type_id(ty: &Type) -> String {
+    match ty.as_primitive() {
+        Some(PrimitiveType::Int) => "INTEGER".to_owned(),
+        Some(PrimitiveType::Timestamptz) => "TIMESTAMP".to_owned(),
+        Some(PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs) => "TIMESTAMP_NANO".to_owned(),
+        _ => ty.to_string().split(['(', '[', '<']).next().unwrap_or_default().to_uppercase(),
+    }
 }
 
 /// The library knows the promotions of versions 1 and 2 only (docs/differences.md, "Promotions of version 3").

@@ -45,7 +45,10 @@ pub fn single_binary(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             let read = read?;
             same("x, y", &(Some(read.x), Some(read.y)), &(coordinate(case, "x"), coordinate(case, "y")))?;
             same("z", &read.z, &coordinate(case, "z"))?;
-            same("m", &read.m, &coordinate(case, "m"))
+            same("m", &read.m, &coordinate(case, "m"))?;
+            let flag = |key: &str, read: bool| same(key, &Some(read), &case.get(key).map_or(Some(read), Json::as_bool));
+            flag("has_z", read.z.is_some())?;
+            flag("has_m", read.m.is_some())
         }
         other => Err(format!("kind {other} is not known").into()),
     })
