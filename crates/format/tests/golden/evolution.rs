@@ -48,7 +48,10 @@ fn check(case: &Json, mut table: Table) -> Result<(), Failed> {
     let result = table.run(case["ops"].as_array().ok_or("no ops")?);
     match (result, case.get("error")) {
         (Ok(()), None) => {}
-        (Err(_), Some(_)) => return Ok(()),
+        (Err(_), Some(error)) => {
+            let at = error.get("at").map_or(Some(table.done), Json::as_u64);
+            return same("operation that fails", &Some(table.done), &at);
+        }
         (Ok(()), Some(_)) if table.promoted_by_version_3 => return Ok(()),
         (Ok(()), Some(error)) => return Err(format!("done, but is an error: {error}").into()),
         (Err(error), None) => return Err(error.to_string().into()),
@@ -66,6 +69,8 @@ struct Table {
     last_column_id: i32,
     format_version: u8,
     mapping: String,
+    /// How many operations have gone through.
+    done: u64,
     /// The library has no such promotions (docs/differences.md, "Promotions of version 3").
     promoted_by_version_3: bool,
 }
@@ -78,6 +83,7 @@ impl Table {
             last_column_id: serde_json::from_value(start["last_column_id"].clone())?,
             format_version: serde_json::from_value(case["format"].clone())?,
             mapping: start["name_mapping"].to_string(),
+            done: 0,
             promoted_by_version_3: false,
         })
     }
@@ -93,8 +99,10 @@ impl Table {
             let mut added = HashMap::new();
             for op in batch {
                 apply(&mut update, op, &base, &mut added)?;
+                self.done += 1;
             }
             self.commit(&update, &base)?;
+            self.done += 1;
         }
         Ok(())
     }

@@ -43,11 +43,15 @@ impl Context {
         Ok(Self { schema, specs, rows, cases })
     }
 
+    fn parse(&self, case: &Json) -> icefield_format::Result<Expr> {
+        match case["typed"].as_bool() {
+            Some(true) => Expr::from_json_typed(&case["expr"], &self.schema),
+            _ => Expr::from_json(&case["expr"]),
+        }
+    }
+
     fn bind(&self, case: &Json) -> Result<BoundExpr, Failed> {
-        let typed = case["typed"].as_bool().unwrap_or(false);
-        let expr =
-            if typed { Expr::from_json_typed(&case["expr"], &self.schema) } else { Expr::from_json(&case["expr"]) };
-        Ok(expr?.bind(&self.schema, case["cs"].as_bool().unwrap_or(true))?)
+        Ok(self.parse(case)?.bind(&self.schema, case["cs"].as_bool().unwrap_or(true))?)
     }
 
     /// The partition of a row.
@@ -200,7 +204,9 @@ fn skipped(case: &Json, spec: &str) -> bool {
 
 pub fn expressions(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials_with("expr.json", golden, cases, |context, case| {
-        if case.get("error").is_some() {
+        if let Some(error) = case.get("error") {
+            let stage = if context.parse(case).is_err() { "parse" } else { "bind" };
+            same("stage", &stage, &error["stage"].as_str().unwrap_or(stage))?;
             return refused("bound", context.bind(case));
         }
         let bound = context.bind(case)?;
@@ -405,7 +411,8 @@ fn check_metrics(context: &Context, files: &[Json], case: &Json) -> Result<(), F
         }
         let ours = strict.must_match(&file);
         if ours != *must && lacks_counts(&bound, &file) {
-            same(&format!("strict, file {number}, counts that are not there being zero"), &strict.must_match(&Complete(file)), must)?;
+            let ours = strict.must_match(&Complete(file));
+            same(&format!("strict, file {number}, counts that are not there being zero"), &ours, must)?;
         } else {
             same(&format!("strict, file {number}"), &ours, must)?;
         }

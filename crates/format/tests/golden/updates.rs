@@ -16,8 +16,10 @@ pub fn updates(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let bases = documents::named(golden);
     trials("updates.json", cases, move |case| {
         let base = case["base"].as_str().map(|name| &bases[name]);
-        let result = apply(base, case);
-        if case.get("error").is_some() {
+        let mut stage = "parse";
+        let result = apply(base, case, &mut stage);
+        if let Some(error) = case.get("error") {
+            same_stage(stage, error, &["parse", "apply", "build"])?;
             return result.map_or(Ok(()), |_| Err("went through, but must fail".into()));
         }
         let (got, unchanged) = result?;
@@ -40,8 +42,17 @@ pub fn updates(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// The document after the updates of the case, and whether none of them was a change.
-fn apply(base: Option<&Json>, case: &Json) -> Result<(Json, bool), Failed> {
+/// An error is met where the library meets it, or as early as the text is read.
+fn same_stage(ours: &str, error: &Json, stages: &[&str]) -> Result<(), Failed> {
+    let Some(theirs) = error.get("stage").map(|stage| stage.as_str().unwrap_or_default()) else { return Ok(()) };
+    match ours == theirs || ours == "parse" && stages.contains(&theirs) {
+        true => Ok(()),
+        false => Err(format!("stage: got {ours}, expected {theirs}").into()),
+    }
+}
+
+/// The document after the updates of the case, and whether none of them was a change; `stage` is where it is at.
+fn apply(base: Option<&Json>, case: &Json, stage: &mut &str) -> Result<(Json, bool), Failed> {
     let mut builder = match base {
         Some(base) => MetadataBuilder::from_base(&documents::read(base)?, NOW_MS),
         None => MetadataBuilder::new_table(NOW_MS),
@@ -49,8 +60,10 @@ fn apply(base: Option<&Json>, case: &Json) -> Result<(Json, bool), Failed> {
     if let Some(location) = case["metadata_location"].as_str() {
         builder = builder.with_previous_file(location);
     }
-    for (number, json) in case["updates"].as_array().unwrap().iter().enumerate() {
-        let update = MetadataUpdate::from_json(json)?;
+    let updates = case["updates"].as_array().unwrap();
+    let read = updates.iter().map(MetadataUpdate::from_json).collect::<Result<Vec<_>, _>>()?;
+    *stage = "apply";
+    for (number, (json, update)) in updates.iter().zip(read).enumerate() {
         let written = case.get("written").map_or(json, |written| &written[number]);
         // The library cannot write specs without field ids.
         if written.get("error").is_none() && update.to_json() != *written {
@@ -59,6 +72,7 @@ fn apply(base: Option<&Json>, case: &Json) -> Result<(Json, bool), Failed> {
         builder = builder.apply(update)?;
     }
     let unchanged = builder.changes().is_empty();
+    *stage = "build";
     Ok((builder.build()?.to_json_value(), unchanged))
 }
 
@@ -73,6 +87,10 @@ pub fn requirements(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             if requirement.to_json() != *written {
                 return Err(format!("written: {}", requirement.to_json()).into());
             }
+        }
+        if let Some(error) = case.get("error") {
+            let stage = if requirement.is_err() { "parse" } else { "validate" };
+            same_stage(stage, error, &["parse", "validate"])?;
         }
         let passes = requirement.and_then(|requirement| requirement.check(base.as_ref()));
         match (&passes, case["pass"].as_bool().unwrap()) {
@@ -153,6 +171,11 @@ pub fn property_names(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials("properties.json", cases, |case| {
         let Some(name) = case["property"].as_str() else { return reserved(&case["defaults"]) };
         let ours = properties::defaults().into_iter().find(|(ours, _)| *ours == name);
+        let since = case["defaults"].get("DEFAULT_SINCE_1_4_0").and_then(Json::as_str);
+        let new_tables = properties::PARQUET_COMPRESSION_OF_NEW_TABLES;
+        if name == properties::PARQUET_COMPRESSION.name && since.is_some_and(|since| since != new_tables) {
+            return Err(format!("default of new tables: got {new_tables:?}, expected {since:?}").into());
+        }
         match (ours, case["defaults"].get("DEFAULT")) {
             (Some((_, ours)), expected) if expected.and_then(Json::as_str) != Some(&ours) => {
                 Err(format!("default: got {ours:?}, expected {expected:?}").into())

@@ -64,7 +64,7 @@ fn history(case: &Json) -> std::result::Result<(), Failed> {
             }
             operation @ ("append" | "fast append") => {
                 let options = SnapshotOptions { merge: operation == "append", ..SnapshotOptions::default() };
-                append(&storage, &catalog, added(step, &mut known), options)?.0
+                append(&storage, &catalog, added(step, &mut known)?, options)?.0
             }
             _ => return Ok(()),
         };
@@ -78,19 +78,24 @@ fn history(case: &Json) -> std::result::Result<(), Failed> {
     Ok(())
 }
 
-/// The files that a step adds: those that its manifests name and no earlier step knew.
-fn added(step: &Json, known: &mut HashSet<String>) -> Vec<DataFile> {
+/// The files that a step adds: named as those of its manifests that no earlier step knew, with as many rows as it says.
+fn added(step: &Json, known: &mut HashSet<String>) -> std::result::Result<Vec<DataFile>, Failed> {
     let manifests = step["manifests"].as_array().into_iter().flatten();
     let entries = manifests.flat_map(|manifest| manifest["entries"].as_array().into_iter().flatten());
-    let new = entries.filter(|entry| known.insert(entry[0].as_str().unwrap().to_owned()));
-    let file = |entry: &Json| DataFile {
-        file_path: entry[0].as_str().unwrap().to_owned(),
+    let paths = entries.filter_map(|entry| entry[0].as_str().filter(|path| known.insert((*path).to_owned())));
+    let paths: Vec<&str> = paths.collect();
+    let counts: Vec<i64> = step["added_records"].as_array().into_iter().flatten().filter_map(Json::as_i64).collect();
+    if paths.len() != counts.len() {
+        return Err(format!("{} files are new, {} are said to be added", paths.len(), counts.len()).into());
+    }
+    let file = |(path, record_count): (&str, i64)| DataFile {
+        file_path: path.to_owned(),
         file_format: "PARQUET".to_owned(),
-        record_count: entry[2].as_i64().unwrap(),
+        record_count,
         file_size_in_bytes: 10,
         ..DataFile::default()
     };
-    new.map(file).collect()
+    Ok(paths.into_iter().zip(counts).map(file).collect())
 }
 
 fn state(storage: &Storage, metadata: &TableMetadata, with_snapshot: bool) -> Result<Json> {
