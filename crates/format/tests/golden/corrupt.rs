@@ -7,7 +7,7 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
 use crate::Golden;
-use crate::tables::Table;
+use crate::tables::{self, Table};
 
 /// One trial a damaged file of these kinds.
 pub fn trials(golden: &Golden) -> Vec<Trial> {
@@ -20,7 +20,13 @@ pub fn trials(golden: &Golden) -> Vec<Trial> {
     };
     let trial = |case: Json| {
         let golden = golden.clone();
-        Trial::test(format!("corrupt::{}", case["name"].as_str().unwrap()), move || check(&golden, &case))
+        let (file, table) = (case["with"].as_str().unwrap_or_default(), case["table"].as_str().unwrap_or_default());
+        // What a deletion vector should hold stands in the table's manifests.
+        let needs_table = case["replaces"].as_str().is_some_and(|replaces| replaces.ends_with(".puffin"));
+        let has_table = !needs_table || tables::is_there(&golden, table);
+        let is_there = golden.folder.join("corrupt").join(file).is_file() && has_table;
+        let name = format!("corrupt::{}", case["name"].as_str().unwrap_or_default());
+        Trial::test(name, move || check(&golden, &case)).with_ignored_flag(!is_there)
     };
     cases.into_iter().filter(ours).map(trial).collect()
 }
@@ -40,7 +46,7 @@ fn check(golden: &Golden, case: &Json) -> Result<(), Failed> {
     };
     // What the reference reads, or may read, we may read as well.
     let may_pass = case["noticed_by"].as_str().is_some_and(|by| by.contains("may go on"))
-        || case["reference"].as_object().unwrap().values().all(|outcome| outcome == "ok");
+        || case["reference"].as_object().is_some_and(|outcomes| outcomes.values().all(|outcome| outcome == "ok"));
     match outcome {
         Ok(()) if may_pass => Ok(()),
         Ok(()) => Err("it was read as if it were whole".into()),

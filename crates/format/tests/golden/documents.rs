@@ -6,16 +6,33 @@ use std::sync::Arc;
 use icefield_format::metadata::TableMetadata;
 use icefield_format::types::{PrimitiveType, Type};
 use icefield_format::{Limits, Result};
-use libtest_mimic::Failed;
+use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
-use crate::Golden;
+use crate::{Golden, left_out, trial};
 
 /// The documents that cases refer to by name.
-pub fn named(golden: &Golden) -> Arc<HashMap<String, Json>> {
+fn named(golden: &Golden) -> Arc<HashMap<String, Json>> {
     let files = ["metadata_bases.json", "metadata_valid.json"];
     let cases = files.iter().flat_map(|file| golden.vectors(file));
     Arc::new(cases.map(|case| (case["name"].as_str().unwrap().to_owned(), case["doc"].clone())).collect())
+}
+
+/// One trial a case that stands on a named document; without that the case is ignored.
+pub fn trials_on<F>(golden: &Golden, file: &'static str, cases: Vec<Json>, key: &str, check: F) -> Vec<Trial>
+where
+    F: Fn(Option<&Json>, &Json) -> Result<(), Failed> + Clone + Send + 'static,
+{
+    let named = named(golden);
+    let trial_of = |(number, case): (usize, Json)| {
+        let name = case[key].as_str().map(str::to_owned);
+        if name.as_ref().is_some_and(|name| !named.contains_key(name)) {
+            return left_out(file, number);
+        }
+        let (named, check) = (Arc::clone(&named), check.clone());
+        trial(file, number, move || check(name.as_ref().and_then(|name| named.get(name)), &case))
+    };
+    cases.into_iter().enumerate().map(trial_of).collect()
 }
 
 /// Reads a document as a file would be read.

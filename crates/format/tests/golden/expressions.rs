@@ -18,7 +18,7 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
 use crate::typed::{hex, refused, same, value};
-use crate::{Golden, trial};
+use crate::{Golden, left_out, trial};
 
 /// What the cases of all files share.
 struct Context {
@@ -30,9 +30,7 @@ struct Context {
 }
 
 impl Context {
-    fn load(golden: &Golden, cases: Vec<Json>) -> Result<Self, Failed> {
-        let context = golden.vectors("expr_context.json");
-        let context = context.first().ok_or("no context")?;
+    fn load(context: &Json, cases: Vec<Json>) -> Result<Self, Failed> {
         let schema = Schema::from_json(&context["schema"])?;
         let specs = array(&context["specs"]).iter().map(PartitionSpec::from_json).collect::<Result<_, _>>()?;
         let row = |row: &Json| match value(row, &Type::Struct(Arc::clone(schema.as_struct())))? {
@@ -151,11 +149,12 @@ fn array(json: &Json) -> &[Json] {
     json.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn context(golden: &Golden, cases: Vec<Json>) -> Option<Arc<Context>> {
+fn context(golden: &Golden) -> Option<Arc<Context>> {
+    let (context, cases) = (golden.vectors("expr_context.json"), golden.vectors("expr.json"));
     if cases.is_empty() {
         return None;
     }
-    match Context::load(golden, cases) {
+    match Context::load(context.first()?, cases) {
         Ok(context) => Some(Arc::new(context)),
         Err(error) => {
             eprintln!("expr_context.json: {error:?}");
@@ -164,17 +163,20 @@ fn context(golden: &Golden, cases: Vec<Json>) -> Option<Arc<Context>> {
     }
 }
 
-/// One trial a case over the shared context.
+/// One trial a case over the shared context; without that all are ignored.
 fn trials_with(
     file: &'static str,
     golden: &Golden,
     cases: Vec<Json>,
-    check: fn(&Context, &Json) -> Result<(), Failed>,
+    check: impl Fn(&Context, &Json) -> Result<(), Failed> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    let Some(context) = context(golden, golden.vectors("expr.json")) else { return Vec::new() };
-    let with_context = |(number, case): (usize, Json)| {
-        let context = Arc::clone(&context);
-        trial(file, number, move || check(&context, &case))
+    let context = context(golden);
+    let with_context = |(number, case): (usize, Json)| match context.clone() {
+        Some(context) => {
+            let check = check.clone();
+            trial(file, number, move || check(&context, &case))
+        }
+        None => left_out(file, number),
     };
     cases.into_iter().enumerate().map(with_context).collect()
 }
@@ -383,14 +385,11 @@ fn has_wrapped_bound(expr: &BoundExpr, file: &File) -> bool {
 }
 
 pub fn metrics(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    let files: Vec<Json> = golden.vectors("metrics_files.json");
-    let Some(context) = context(golden, golden.vectors("expr.json")) else { return Vec::new() };
-    let files = Arc::new(files);
-    let over_files = |(number, case): (usize, Json)| {
-        let (context, files) = (Arc::clone(&context), Arc::clone(&files));
-        trial("metrics.json", number, move || check_metrics(&context, &files, &case))
-    };
-    cases.into_iter().enumerate().map(over_files).collect()
+    let files = Arc::new(golden.vectors("metrics_files.json"));
+    if files.is_empty() {
+        return (0..cases.len()).map(|number| left_out("metrics.json", number)).collect();
+    }
+    trials_with("metrics.json", golden, cases, move |context, case| check_metrics(context, &files, case))
 }
 
 fn check_metrics(context: &Context, files: &[Json], case: &Json) -> Result<(), Failed> {
@@ -434,12 +433,10 @@ fn summaries(json: &Json) -> Option<Vec<Summary>> {
 
 pub fn manifest_eval(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let manifests = Arc::new(golden.vectors("manifests.json"));
-    let Some(context) = context(golden, golden.vectors("expr.json")) else { return Vec::new() };
-    let over_manifests = |(number, case): (usize, Json)| {
-        let (context, manifests) = (Arc::clone(&context), Arc::clone(&manifests));
-        trial("manifest_eval.json", number, move || check_manifests(&context, &manifests, &case))
-    };
-    cases.into_iter().enumerate().map(over_manifests).collect()
+    if manifests.is_empty() {
+        return (0..cases.len()).map(|number| left_out("manifest_eval.json", number)).collect();
+    }
+    trials_with("manifest_eval.json", golden, cases, move |context, case| check_manifests(context, &manifests, case))
 }
 
 fn check_manifests(context: &Context, manifests: &[Json], case: &Json) -> Result<(), Failed> {

@@ -6,7 +6,7 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
 use crate::documents::{self, changed, same};
-use crate::{Golden, trials};
+use crate::{Golden, left_out, trial, trials};
 
 /// The time of changes; `"now"` in the vectors.
 pub const NOW_MS: i64 = 4_000_000_000_000;
@@ -23,9 +23,8 @@ pub fn old(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
 
 /// Patched documents: `base`, `patch`, and `out` (difference to the base), `error` or `write_error`.
 pub fn patch(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    let bases = documents::named(golden);
-    trials("metadata_patch.json", cases, move |case| {
-        let base = &bases[case["base"].as_str().unwrap()];
+    documents::trials_on(golden, "metadata_patch.json", cases, "base", |base, case| {
+        let base = base.ok_or("no base")?;
         let mut document = base.clone();
         for step in case["patch"].as_array().unwrap() {
             documents::patch(&mut document, step["path"].as_str().unwrap(), step.get("value"));
@@ -36,9 +35,8 @@ pub fn patch(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
 
 /// Upgrades: `name` of a document, `to`, and `out` with the number of `changes`, or `error`.
 pub fn upgrade(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    let bases = documents::named(golden);
-    trials("metadata_upgrade.json", cases, move |case| {
-        let document = &bases[case["name"].as_str().unwrap()];
+    documents::trials_on(golden, "metadata_upgrade.json", cases, "name", |document, case| {
+        let document = document.ok_or("no document")?;
         let metadata = documents::read(document)?;
         let format_version = i32::try_from(case["to"].as_i64().unwrap())?;
         let builder = MetadataBuilder::from_base(&metadata, NOW_MS);
@@ -94,15 +92,20 @@ fn placed(error: &Error) -> Result<(), Failed> {
 pub fn corrupt(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let is_metadata = |case: &Json| case["replaces"] == case["metadata_file"] && case["noticed_by"] == "load";
     let folder = golden.folder.join("corrupt");
-    let cases = cases.into_iter().filter(is_metadata).collect();
-    trials("corrupt.json", cases, move |case| {
-        let file = std::fs::read(folder.join(case["with"].as_str().ok_or("no file")?))?;
-        match TableMetadata::from_json(&file, &Limits::default()) {
-            Err(_) => Ok(()),
-            Ok(metadata) if documents::has_unrecognized_type(&metadata) => Ok(()),
-            Ok(_) => Err(format!("loads, although {}", case["what"]).into()),
+    let trial_of = |(number, case): (usize, Json)| {
+        let file = folder.join(case["with"].as_str().unwrap_or_default());
+        if !file.is_file() {
+            return left_out("corrupt.json", number);
         }
-    })
+        trial("corrupt.json", number, move || {
+            match TableMetadata::from_json(&std::fs::read(file)?, &Limits::default()) {
+                Err(_) => Ok(()),
+                Ok(metadata) if documents::has_unrecognized_type(&metadata) => Ok(()),
+                Ok(_) => Err(format!("loads, although {}", case["what"]).into()),
+            }
+        })
+    };
+    cases.into_iter().filter(is_metadata).enumerate().map(trial_of).collect()
 }
 
 /// `metadata_bases.json`: documents as the library writes them. With bytes cut, flipped and exchanged they are read or

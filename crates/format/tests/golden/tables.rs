@@ -22,7 +22,7 @@ pub struct Table {
     expected: Vec<Json>,
 }
 
-/// The names of all tables of the set.
+/// The names of all tables that the set expects something of.
 pub fn names(golden: &Golden) -> Vec<String> {
     let Ok(folder) = std::fs::read_dir(golden.folder.join("expected")) else { return Vec::new() };
     let mut names: Vec<_> = folder
@@ -31,6 +31,13 @@ pub fn names(golden: &Golden) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Whether the set has the files of a table, and what it expects of it.
+pub fn is_there(golden: &Golden, name: &str) -> bool {
+    let source = golden.folder.join("tables").join(name);
+    let expected = golden.folder.join("expected").join(name).join("table.json");
+    expected.is_file() && (source.is_dir() || source.with_extension("tar.gz").is_file())
 }
 
 impl Table {

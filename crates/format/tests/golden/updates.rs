@@ -13,9 +13,7 @@ use crate::{Golden, trials};
 
 /// `updates.json`: `base`, `updates`, and what becomes of it.
 pub fn updates(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    let bases = documents::named(golden);
-    trials("updates.json", cases, move |case| {
-        let base = case["base"].as_str().map(|name| &bases[name]);
+    documents::trials_on(golden, "updates.json", cases, "base", |base, case| {
         let mut stage = "parse";
         let result = apply(base, case, &mut stage);
         if let Some(error) = case.get("error") {
@@ -78,9 +76,8 @@ fn apply(base: Option<&Json>, case: &Json, stage: &mut &str) -> Result<(Json, bo
 
 /// `requirements.json`: `base`, `requirement`, `pass`.
 pub fn requirements(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    let bases = documents::named(golden);
-    trials("requirements.json", cases, move |case| {
-        let base = case["base"].as_str().map(|name| documents::read(&bases[name])).transpose()?;
+    documents::trials_on(golden, "requirements.json", cases, "base", |base, case| {
+        let base = base.map(documents::read).transpose()?;
         let requirement = UpdateRequirement::from_json(&case["requirement"]);
         if let Ok(requirement) = &requirement {
             let written = case.get("written").unwrap_or(&case["requirement"]);

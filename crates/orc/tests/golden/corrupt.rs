@@ -1,16 +1,20 @@
-//! Corrupt files and mutations: errors or rows, never a panic, never more memory than 16 times the file and 64 MiB.
+//! Corrupt files, refused where orc-core refuses them, and mutations: errors or rows, never a panic, never more memory than 16 times the file and 64 MiB.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use icefield_orc::{Projection, ReadOptions, Reader};
+use icefield_orc::{ArrowOptions, Projection, ReadOptions, Reader, StringForm};
 use libtest_mimic::{Failed, Trial};
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
 
-use super::{Golden, json, trial};
+use super::rows::{compare, parse};
+use super::{Golden, hex, json, trial};
 
 /// Mutations in all.
 const MUTATIONS: u64 = 20_000;
@@ -110,20 +114,57 @@ fn survive(bytes: &Bytes, options: &ReadOptions) -> Result<(usize, Option<icefie
     Ok(result)
 }
 
+/// Every corrupt file, with what the set's list says of it: a file that is not listed must do no harm.
+fn listed(golden: &Golden) -> BTreeMap<String, Json> {
+    let folder = golden.folder.join("corrupt");
+    let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let names = names.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".orc"));
+    let mut files: BTreeMap<String, Json> = names.map(|name| (name, Json::Null)).collect();
+    let list = json(&folder.join("list.json")).unwrap_or_default();
+    let entries = list.as_array().cloned().unwrap_or_default().into_iter();
+    files.extend(entries.filter_map(|entry| Some((entry["file"].as_str()?.to_owned(), entry))));
+    files
+}
+
+/// What orc-core refuses is refused, unless the list leaves it to the reader; what both read are the same rows.
+fn check_corrupt(golden: &Golden, name: &str, entry: &Json) -> Result<(), Failed> {
+    let bytes = Bytes::from(std::fs::read(golden.folder.join("corrupt").join(name))?);
+    if let Some(length) = entry["bytes"].as_u64().filter(|length| *length != bytes.len() as u64) {
+        return Err(format!("{} bytes, {length} expected", bytes.len()).into());
+    }
+    let (rows, error) = survive(&bytes, &ReadOptions::default())?;
+    let core = &entry["orcCore"];
+    if std::env::var_os("ICEFIELD_ORC_SHOW").is_some() {
+        eprintln!("{name}: {rows} rows, {error:?}; orc-core {core}");
+    }
+    let about = entry["about"].as_str().unwrap_or_default();
+    let either = about.contains("may accept") || about.contains("may be wrong");
+    match (core["threw"].as_str(), core["rows"].as_u64()) {
+        _ if error.is_some() => Ok(()),
+        (Some(threw), _) if !either => Err(format!("read as if it were whole; orc-core: {threw}").into()),
+        (None, Some(expected)) if expected != rows as u64 => Err(format!("{rows} rows, {expected} expected").into()),
+        (None, Some(_)) => same_rows(golden, &bytes, core),
+        _ => Ok(()),
+    }
+}
+
+/// The rows are those of the file of the set whose rows have the digest that the list gives, where there is one.
+fn same_rows(golden: &Golden, bytes: &Bytes, core: &Json) -> Result<(), Failed> {
+    let expected = golden.names().filter_map(|name| golden.expected(&name, "rows.jsonl"));
+    let digest = core["sha256OfRows"].as_str().unwrap_or_default();
+    let Some(lines) = expected.into_iter().find(|lines| hex(&Sha256::digest(lines)) == digest) else { return Ok(()) };
+    let rows = parse(&lines)?;
+    let reader = Reader::open(bytes.clone())?;
+    let arrow = ArrowOptions { strings: StringForm::Binary, ..ArrowOptions::default() };
+    let batches = super::rows::read(&reader, ReadOptions { arrow, ..ReadOptions::default() })?;
+    compare(reader.metadata(), &batches, &rows, 0..rows.len() as u64)
+}
+
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
-    let listed = json(&golden.folder.join("corrupt/list.json")).unwrap_or_default();
     let mut trials = Vec::new();
-    for entry in listed.as_array().cloned().unwrap_or_default() {
-        let Some(name) = entry["file"].as_str().map(str::to_owned) else { continue };
-        let path = golden.folder.join("corrupt").join(&name);
-        trials.push(trial(format!("corrupt::{name}"), move || {
-            let bytes = Bytes::from(std::fs::read(path)?);
-            let (rows, error) = survive(&bytes, &ReadOptions::default())?;
-            if std::env::var_os("ICEFIELD_ORC_SHOW").is_some() {
-                eprintln!("{name}: {rows} rows, {error:?}; orc-core {}", entry["orcCore"]);
-            }
-            Ok(())
-        }));
+    for (name, entry) in listed(golden) {
+        let golden = Arc::clone(golden);
+        trials.push(trial(format!("corrupt::{name}"), move || check_corrupt(&golden, &name, &entry)));
     }
     let sources: Vec<String> = golden.names().collect();
     /// Mutations of one trial.

@@ -40,8 +40,14 @@ impl Golden {
             Some(folder) => PathBuf::from(folder),
             None => places.into_iter().find(|folder| folder.is_dir())?,
         };
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden");
+        // Runs at the same time, on other sets perhaps, must not meet.
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("golden-{}", std::process::id()));
         Some(Self { folder, scratch })
+    }
+
+    /// Removes what was unpacked.
+    pub fn clean(&self) {
+        let _ = fs::remove_dir_all(&self.scratch);
     }
 
     /// The cases of `vectors/NAME`, or none where the set lacks the file.
@@ -50,12 +56,24 @@ impl Golden {
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// The tables that the set expects something of; one that cannot be opened is a failure of the whole run.
-    pub fn tables(&self) -> Vec<Table> {
-        let Ok(expected) = fs::read_dir(self.folder.join("expected")) else { return Vec::new() };
+    /// The tables that the set expects something of, and the names of those whose files it lacks; one that cannot be opened
+    /// is a failure of the whole run.
+    pub fn tables(&self) -> (Vec<Table>, Vec<String>) {
+        let Ok(expected) = fs::read_dir(self.folder.join("expected")) else { return Default::default() };
         let mut folders: Vec<PathBuf> = expected.map(|entry| entry.unwrap().path()).collect();
+        folders.retain(|folder| folder.join("table.json").is_file());
         folders.sort();
-        folders.into_iter().filter_map(|expected| self.table(expected)).collect()
+        let (mut tables, mut left_out) = (Vec::new(), Vec::new());
+        for folder in folders {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let source = self.folder.join("tables").join(&name);
+            if source.is_dir() || source.with_extension("tar.gz").is_file() {
+                tables.extend(self.table(folder));
+            } else {
+                left_out.push(name);
+            }
+        }
+        (tables, left_out)
     }
 
     fn table(&self, expected: PathBuf) -> Option<Table> {
