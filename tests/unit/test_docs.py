@@ -1,8 +1,9 @@
-"""What the pages of ``docs`` show is what happens: every ``>>>`` is run."""
+"""What the pages of ``docs`` show is what happens: every ``>>>`` is run; and what a text names is there."""
 
 from __future__ import annotations
 
 import doctest
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 
 import icefield as ice
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.glob("*.md") if ">>> " in page.read_text())
 
 
@@ -38,3 +40,25 @@ def test_what_pages_show_is_so(page: Path, table: ice.Table) -> None:
 
 def test_there_are_pages_to_test() -> None:
     assert DOCS / "reading.md" in PAGES
+
+
+TEXTS = [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *sorted(DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_what_pages_name_is_there(page: Path) -> None:
+    """Paths from the root, links, targets of make and environment variables that stand in a text."""
+    text = page.read_text()
+    paths = re.findall(r"`((?:crates|python|tests|docs|benches|fuzz|examples|requirements)/[\w./-]+)`", text)
+    places = (ROOT, ROOT / "crates/table")  # NAME stands for any name
+    missing = [path for path in paths if "NAME" not in path and not any((place / path).exists() for place in places)]
+    links = re.findall(r"\]\(([\w./-]+)\)", text)
+    missing += [link for link in links if not (page.parent / link).exists()]
+    makefile = (ROOT / "Makefile").read_text()
+    wanted = set(re.findall(r"`make ([a-z-]+)", text))
+    missing += [f"make {target}" for target in wanted if not re.search(rf"^{target}:", makefile, re.MULTILINE)]
+    sources = [path for kind in ("crates/**/*.rs", "python/**/*.py", "tests/**/*.py") for path in ROOT.glob(kind)]
+    known = makefile + "".join(path.read_text() for path in sources)
+    variables = set(re.findall(r"ICEFIELD_[A-Z]+(?:_[A-Z]+)*", text))
+    missing += [name for name in variables if name not in known]
+    assert missing == []
