@@ -101,11 +101,49 @@ def states() -> list[Any]:
             if "rows_file" in item
         )
         found.extend(
-            pytest.param(name, {"ref": item["name"]}, item, id=f"{name}-{item['name']}")
-            for item in table.get("refs", [])
+            pytest.param(name, {"ref": ref}, item, id=f"{name}-ref-{ref}")
+            for ref, item in table.get("refs", {}).items()
             if "rows_file" in item
         )
     return found
+
+
+@pytest.mark.parametrize("name", names())
+def test_facts(name: str, scratch: Path) -> None:
+    """What the metadata say of the table, its snapshots and its refs; a fact that a set does not tell is not asked."""
+    wanted = facts(name)
+    table = open_table(name, scratch)
+    metadata = json.loads(table.metadata_json())
+    known = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots") or []}
+    same(wanted, {"location": table.location(), "format_version": table.format_version})
+    if "current_snapshot_id" in wanted:
+        current = table.current_snapshot()
+        assert (None if current is None else current.snapshot_id) == wanted["current_snapshot_id"]
+    if "snapshots" in wanted:
+        assert sorted(known) == sorted(item["snapshot_id"] for item in wanted["snapshots"])
+    for item in wanted.get("snapshots", []):
+        snapshot = known[item["snapshot_id"]]
+        same(
+            item,
+            {
+                "parent_id": snapshot.get("parent-snapshot-id"),
+                "sequence_number": snapshot.get("sequence-number", 0),
+                "operation": (snapshot.get("summary") or {}).get("operation"),
+                "schema_id": snapshot.get("schema-id"),
+                "first_row_id": snapshot.get("first-row-id"),
+                "added_rows": snapshot.get("added-rows"),
+            },
+        )
+    refs = metadata.get("refs") or {}
+    for ref, item in wanted.get("refs", {}).items():
+        same(item, {"type": refs[ref]["type"], "snapshot_id": refs[ref]["snapshot-id"]})
+    if "refs" in wanted:
+        assert refs.keys() == wanted["refs"].keys()
+
+
+def same(wanted: dict[str, Any], found: dict[str, Any]) -> None:
+    """Compare what is wanted of what was found."""
+    assert found == {key: wanted.get(key, value) for key, value in found.items()}
 
 
 @pytest.mark.parametrize(("name", "at", "item"), states())
