@@ -262,7 +262,9 @@ def merge_files(
 
 
 def _path(where: str | os.PathLike[str]) -> str:
-    return where if isinstance(where, str) and (":/" in where) else str(Path(where).absolute())
+    if isinstance(where, str) and (not where or ":/" in where):  # "" is refused, and not the working directory
+        return where
+    return str(Path(where).absolute())
 
 
 def _named(where: Where) -> str | IO[bytes]:

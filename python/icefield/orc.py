@@ -405,7 +405,7 @@ def read_schema(source: Source, **options: Any) -> pa.Schema:
 def _opened(source: Source) -> str | bytes:
     if isinstance(source, bytes):
         return source
-    if isinstance(source, str) and (":/" in source):
+    if isinstance(source, str) and (not source or ":/" in source):  # "" is refused, and not the working directory
         return source
     if isinstance(source, str | os.PathLike):
         return str(Path(source).absolute())

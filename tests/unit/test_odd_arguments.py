@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -95,6 +97,51 @@ def test_names_are_text(catalog: ice.Catalog, name: Any) -> None:
         ice.load_catalog(name)
     with pytest.raises(InvalidArgumentError, match="root namespace"):
         catalog.drop_namespace(())
+
+
+EMPTY: dict[str, Callable[[ice.Catalog], Any]] = {
+    "location of the table is empty": lambda catalog: catalog.create_table("a.u", SCHEMA, location=""),
+    "property 'location' of the namespace a is empty": lambda catalog: (
+        catalog.update_namespace_properties("a", updates={"location": ""}),
+        catalog.create_table("a.u", SCHEMA),
+    ),
+    "property 'warehouse' of the catalog is empty": lambda _: (
+        opened := ice.load_catalog("m", type="in-memory", warehouse=""),
+        opened.create_namespace("b"),
+        opened.create_table("b.u", SCHEMA),
+    ),
+    "property write.metadata.path: must not be empty": lambda catalog: catalog.create_table(
+        "a.u", SCHEMA, properties={"write.metadata.path": ""}
+    ),
+    "property write.data.path: must not be empty": lambda catalog: catalog.create_table(
+        "a.v", SCHEMA, properties={"write.data.path": ""}
+    ).append(pa.table({"id": [1]})),
+    "/location: must not be empty": lambda catalog: catalog.create_table("a.v", SCHEMA).commit(
+        [], [{"action": "set-location", "location": ""}]
+    ),
+    "the old prefix is empty": lambda _: ice.Table.from_metadata("v1.json", relocate={"": "elsewhere"}),
+    "an empty path is no location": lambda catalog: catalog.register_table("a.u", ""),
+    "no location": lambda _: ice.Table.from_metadata("v1.json", relocate={"v1.json": ""}),
+    "empty path": lambda _: ice.Table.from_metadata(""),
+    "path is no": lambda _: ice.orc.read_table(""),
+    "is no location": lambda _: ice.orc.write_table(pa.table({"id": [1]}), ""),
+}
+
+
+@pytest.mark.parametrize("message", EMPTY)
+def test_no_place_is_never_the_working_directory(
+    catalog: ice.Catalog, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=message):
+        EMPTY[message](catalog)
+    assert list(tmp_path.iterdir()) == []
+    assert not catalog.table_exists("a.u")
+
+
+def test_the_location_of_a_namespace_is_made_whole(catalog: ice.Catalog, tmp_path: Path) -> None:
+    catalog.create_namespace("b", {"location": os.path.relpath(tmp_path)})
+    assert catalog.create_table("b.t", SCHEMA).location() == f"file://{tmp_path}/t"
 
 
 def test_fields_of_partitions_are_text_or_objects(catalog: ice.Catalog) -> None:

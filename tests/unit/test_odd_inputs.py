@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -178,7 +179,7 @@ def test_indexes_of_pandas(catalog: ice.Catalog) -> None:
     assert other.append(some).scan().to_arrow()["__index_level_0__"].to_pylist() == [0, 1, 3]
 
 
-NAMES = ["a.b", "", " ", '"', "`", 'a"b`c', "a,b;{}()\n\t=", "select", "a/b", "ü", "😀", "_file", "_pos", "1", "a'b"]
+NAMES = ["a.b", " ", '"', "`", 'a"b`c', "a,b;{}()\n\t=", "select", "a/b", "ü", "😀", "_file", "_pos", "1", "a'b"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -190,6 +191,109 @@ def test_names_of_columns(catalog: ice.Catalog, name: str) -> None:
     table.append(rows)
     assert table.scan(f"{quoted} > 1", selected_fields=(name,)).to_arrow().to_pylist() == [{name: 2}]
     assert table.scan(f"{quoted} > 1").plan_files().report["skipped_data_files"] == 1
+
+
+def test_new_columns_have_names(catalog: ice.Catalog) -> None:
+    # Java takes such names into a schema, and then fails to write or read any data file ("Empty name").
+    nested = pa.struct([("x", pa.list_(pa.struct([("", pa.int32())])))])
+    for columns, place in [
+        ([("id", pa.int64()), ("", pa.int64())], "column at position 1 has an empty name"),
+        ([("s", nested)], 'field at position 0 of "s.x.element" has an empty name'),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=place):
+            catalog.create_table("a.t", pa.schema(columns))
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int32())]))]))
+    for message, change in {
+        "a column with an empty name": lambda update: update.add_column("", "int"),
+        'a field with an empty name to "s"': lambda update: update.add_column(("s", ""), "int"),
+        'position 0 of "t.element"': lambda update: update.add_column(
+            "t", ice.Schema.from_arrow(pa.schema([("l", nested.field(0).type)])).fields[0].field_type
+        ),
+        'cannot rename "s.x": the new name is empty': lambda update: update.rename_column("s.x", ""),
+        "cannot add a column with an empty": lambda update: update.union_by_name(pa.schema([("", pa.int32())])),
+    }.items():
+        with pytest.raises(InvalidArgumentError, match=message), table.update_schema() as update:
+            change(update)
+    with pytest.raises(InvalidArgumentError, match="with an empty name"):
+        table.append(pa.table({"": [1]}), schema_mode="evolve")
+    assert table.refresh().schema().column_names == ["id", "s", "s.x"]
+
+
+def test_unnamed_columns_of_other_writers_are_read(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64())]))
+    ours = json.loads(table.schema().to_json())
+    unnamed = {"id": 2, "name": "", "required": False, "type": "string"}
+    theirs = {**ours, "schema-id": 1, "fields": [*ours["fields"], unnamed]}
+    updates = [{"action": "add-schema", "schema": theirs}, {"action": "set-current-schema", "schema-id": -1}]
+    table.commit([], updates).append(pa.table({"id": [1], "": ["a"]}))
+    with catalog.load_table("a.t").update_schema() as update:
+        update.add_column("more", "int")
+    table = catalog.load_table("a.t")
+    assert table.scan("\"\" = 'a'").to_arrow().to_pylist() == [{"id": 1, "": "a", "more": None}]
+    with table.update_schema() as update:
+        update.rename_column("", "name")
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "a", "more": None}]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_a_table_may_lose_all_its_columns_and_get_new_ones(catalog: ice.Catalog, file_format: str) -> None:
+    rows = pa.table({"id": [1, 2], "name": ["a", None]})
+    table = catalog.create_table("a.t", rows, properties={"write.format.default": file_format}).append(rows)
+    with table.update_schema() as update:
+        update.delete_column("id").delete_column("name")
+    table = catalog.load_table("a.t")
+    assert (table.scan().to_arrow().shape, table.scan().count()) == ((2, 0), 2)
+    assert [batch.num_rows for batch in table.scan().to_arrow_batch_reader()] == [2]
+    with table.update_schema() as update:
+        update.add_column("more", "int")
+    assert table.scan().to_arrow().to_pylist() == [{"more": None}] * 2
+    assert table.append(pa.table({"more": [1]})).scan("more = 1").count() == 1
+
+
+PRIMITIVES = ["boolean", "int", "decimal(9, 2)", "uuid", "fixed[4]", "timestamptz", "string", "binary", "double"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_void_takes_every_primitive(catalog: ice.Catalog, version: int) -> None:
+    kinds = PRIMITIVES + (["unknown", "timestamp_ns", "geometry", "geography"] if version == 3 else [])
+    fields = [ice.NestedField(at, f"c{at}", kind) for at, kind in enumerate(["long", *kinds], 1)]
+    by = [f"void({field.name})" for field in fields]
+    properties = {"format-version": version}
+    table = catalog.create_table("a.t", ice.Schema(*fields), partition_by=by, properties=properties)
+    table.append(pa.table({"c1": [1, 2]})).append(pa.table({"c1": [3]}))  # without the other columns
+    assert table.scan("c1 >= 2").to_arrow()["c1"].to_pylist() == [3, 2]
+    (partition,) = table.inspect.partitions()["partition"].to_pylist()
+    assert partition == {f"{field.name}_null": None for field in fields}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_void_of_nested_columns_is_for_tables_of_others(catalog: ice.Catalog, file_format: str) -> None:
+    # Java makes such a spec, and then fails for manifests: "Multiple entries with same key: 4=...".
+    pairs = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))
+    rows = pa.table({"id": [1, 2], "s": [{"x": 1}, None], "l": [[1], []], "m": pairs})
+    for name in ("s", "l", "m"):
+        with pytest.raises(InvalidArgumentError, match=f'column . "{name}" is no primitive: '):
+            catalog.create_table("a.t", rows, partition_by=f"void({name})")
+    table = catalog.create_table("a.t", rows, properties={"write.format.default": file_format})
+    with pytest.raises(InvalidArgumentError, match='"s" is no primitive'), table.update_spec() as update:
+        update.add_field("s", "void")
+    ids = {field.name: field.field_id for field in table.schema().fields}
+    voids = [{"source-id": ids[name], "name": f"{name}_null", "transform": "void"} for name in ("s", "l", "m")]
+    theirs = {"spec-id": 1, "fields": [{**void, "field-id": at} for at, void in enumerate(voids, 1000)]}
+    table.commit([], [{"action": "add-spec", "spec": theirs}, {"action": "set-default-spec", "spec-id": -1}])
+    table = catalog.load_table("a.t").append(rows).append(rows.slice(1))
+    assert table.scan("id = 2").to_arrow().to_pylist() == rows.slice(1).to_pylist() * 2
+    (partition,) = table.inspect.partitions()["partition"].to_pylist()
+    assert partition == {"s_null": None, "l_null": None, "m_null": None}
+
+
+def test_variants_that_rows_do_not_have_are_null(catalog: ice.Catalog) -> None:
+    schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "v", "variant"))
+    table = catalog.create_table("a.t", schema, properties={"format-version": 3})
+    rows = pa.table({"id": [1, 2]})
+    assert table.append(rows).scan().to_arrow().to_pylist() == [{"id": 1, "v": None}, {"id": 2, "v": None}]
+    with pytest.raises(InvalidArgumentError, match='"v" is no primitive: variant'), table.update_spec() as update:
+        update.add_field("v", "void")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -29,9 +29,9 @@ type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>);
 impl PyStorage {
     #[new]
     #[pyo3(signature = (properties=BTreeMap::new(), relocate=BTreeMap::new()))]
-    fn py_new(properties: BTreeMap<String, String>, relocate: BTreeMap<String, String>) -> Self {
+    fn py_new(properties: BTreeMap<String, String>, relocate: BTreeMap<String, String>) -> Result<Self> {
         let storage = Storage::new(properties);
-        Self(if relocate.is_empty() { storage } else { storage.relocated(relocate) })
+        Ok(Self(if relocate.is_empty() { storage } else { storage.relocated(relocate)? }))
     }
 
     /// The whole file.

@@ -93,16 +93,25 @@ fn relocation_matches_at_separators_and_longest_first() {
         ("file:/old".to_owned(), "memory://moved/a".to_owned()),
         ("file:/old/deep/".to_owned(), "memory://moved/b".to_owned()),
         ("s3://bucket".to_owned(), "/srv/bucket/".to_owned()),
+        ("hdfs://host".to_owned(), String::new()),
+        ("/".to_owned(), "memory://root/".to_owned()),
     ]);
+    let storage = storage.unwrap();
     for (path, place) in [
         ("file:/old/x", "memory://moved/a/x"),
         ("file:/old/deep/x", "memory://moved/b/x"),
         ("file:/older/x", "/older/x"),
         ("s3://bucket/x%20y", "/srv/bucket/x%20y"),
         ("s3://bucket-two/x", "s3://bucket-two/x"),
+        ("hdfs://host/a/b", "/a/b"),
+        ("/a/b", "memory://root/a/b"),
+        ("a/b", "a/b"),
     ] {
         assert_eq!(storage.resolve(path).unwrap().to_string(), place, "{path}");
     }
+    assert!(storage.resolve("hdfs://host").is_err() && storage.resolve("").is_err());
+    let nowhere = Storage::default().relocated([(String::new(), "/srv".to_owned())]).unwrap_err();
+    assert_eq!(nowhere.to_string(), "relocation to \"/srv\": the old prefix is empty");
     storage.put("file:/old/t/1", "x", Existing::Refuse).unwrap();
     assert_eq!(storage.list("file:/old/t").unwrap()[0].path, "file:/old/t/1");
     let missing = storage.read("file:/old/none").unwrap_err();

@@ -95,7 +95,9 @@ class PointerCatalog(Catalog):
         state = TableState.create(
             self.storage,
             schema,
-            self.default_location(namespace, name) if location is None else absolute_location(location),
+            self.default_location(namespace, name)
+            if location is None
+            else absolute_location(location, "the location of the table"),
             field_texts(partition_spec, partition_by, "partitioning"),
             field_texts(sort_order, sort_by, "sort order"),
             {**self._table_defaults(), **property_texts(properties)},
@@ -167,13 +169,25 @@ class PointerCatalog(Catalog):
             if warehouse is None:
                 msg = "no location for the table: give one, or the catalog a property 'warehouse'"
                 raise InvalidArgumentError(msg)
-            folder = "/".join((absolute_location(warehouse), *namespace))
+            folder = "/".join((absolute_location(warehouse, "the property 'warehouse' of the catalog"), *namespace))
+        else:
+            folder = absolute_location(folder, f"the property 'location' of the namespace {'.'.join(namespace)}")
         suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
         return f"{folder.rstrip('/')}/{table}{suffix}"
 
 
-def absolute_location(location: str) -> str:
-    """Give a location as a URL: a bare path becomes ``file://`` and absolute, any URL stays as it is."""
+def absolute_location(location: str, what: str) -> str:
+    """Give a location as a URL: a bare path becomes ``file://`` and absolute, any URL stays as it is.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is empty, which would be the working directory; ``what`` it is, for the message.
+
+    """
+    if not location:
+        msg = f"{what} is empty"
+        raise InvalidArgumentError(msg)
     scheme = urlsplit(location).scheme
     # One letter is a Windows drive.
     if len(scheme) > 1:

@@ -25,6 +25,7 @@ impl TableDefinition {
     /// The updates that make a new table with this uuid, in the order that REST catalogs expect.
     pub fn create_updates(&self, uuid: impl Into<String>) -> Result<Vec<MetadataUpdate>> {
         let version = self.format_version()?.unwrap_or(FormatVersion::V2);
+        self.schema.check_named()?;
         let schema = self.schema.with_fresh_ids(0, &mut 0)?;
         let mut partition_spec = self.spec_over(&schema)?;
         for (field_id, field) in (FIRST_PARTITION_FIELD_ID..).zip(&mut partition_spec.fields) {
@@ -50,6 +51,7 @@ impl TableDefinition {
     pub fn replace_updates(&self, table: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         let version = self.format_version()?.unwrap_or(table.format_version());
         let mut last_column_id = table.last_column_id();
+        self.schema.check_named()?;
         let schema = self.schema.with_fresh_ids_from(table.current_schema(), &mut last_column_id)?;
         let spec = table.reassign_field_ids(self.spec_over(&schema)?)?;
         let sort_order = self.order_over(&schema)?;
@@ -83,6 +85,7 @@ impl TableDefinition {
     /// The spec over the same columns of another schema, found by their names.
     fn spec_over(&self, schema: &Schema) -> Result<PartitionSpec> {
         let field = |field: &PartitionField| {
+            field.check_new(&self.schema)?;
             Ok(PartitionField { source_ids: self.columns_in(schema, &field.source_ids)?, ..field.clone() })
         };
         Ok(PartitionSpec { spec_id: 0, fields: self.partition_spec.fields.iter().map(field).collect::<Result<_>>()? })

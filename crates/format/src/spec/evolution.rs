@@ -74,6 +74,7 @@ impl UpdatePartitionSpec {
             return Err(Error::invalid(format!("partition field {added} has been added already")));
         }
         let field = self.new_field(source_id, transform, name)?;
+        field.check_new(&self.schema)?;
         self.check_not_redundant(&field)?;
         self.make_room_for(&field.name)?;
         self.added.push(field);

@@ -100,8 +100,13 @@ impl PartitionField {
     fn partition_column(&self, schema: &Schema) -> Field {
         let source = self.source_id().and_then(|id| schema.find_type(id)).cloned();
         let source = source.unwrap_or(Type::Primitive(PrimitiveType::Unknown));
-        let unknown = || Type::Primitive(PrimitiveType::Unknown);
-        Field::optional(self.field_id, self.name.as_str(), self.transform.result_type(&source).unwrap_or_else(unknown))
+        let result = match self.transform.result_type(&source) {
+            Some(ty) if ty.as_primitive().is_some() => ty,
+            // `void` makes "source type or `int`": fields inside a nested type have ids that manifests use for their own.
+            Some(_) => PrimitiveType::Int.into(),
+            None => PrimitiveType::Unknown.into(),
+        };
+        Field::optional(self.field_id, self.name.as_str(), result)
     }
 
     /// A name may be that of the field's own source, but not that of another column.
@@ -119,6 +124,22 @@ impl PartitionField {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses what only tables of others may have: `void` of a column that is no primitive. The Java library takes it into
+    /// a spec, and then can neither write nor read a manifest.
+    pub(crate) fn check_new(&self, schema: &Schema) -> Result<()> {
+        let nested = |id: &&i32| schema.find_type(**id).is_some_and(|ty| ty.as_primitive().is_none());
+        match self.source_ids.iter().find(nested) {
+            Some(id) => Err(self.no_primitive(schema, *id)),
+            None => Ok(()),
+        }
+    }
+
+    fn no_primitive(&self, schema: &Schema, id: i32) -> Error {
+        let ty = schema.find_type(id).map(|ty| format!(": {ty}")).unwrap_or_default();
+        let name = schema.column_name(id).map(|name| format!(" {name:?}")).unwrap_or_default();
+        Error::invalid(format!("partition field {self}: column {id}{name} is no primitive{ty}"))
     }
 
     fn check_source(&self, schema: &Schema, usage: SpecUse) -> Result<()> {
@@ -146,7 +167,7 @@ impl PartitionField {
             return Ok(());
         }
         if ty.as_primitive().is_none() {
-            return Err(Error::invalid(format!("partition field {self}: column {id} is no primitive: {ty}")));
+            return Err(self.no_primitive(schema, id));
         }
         let mut outer = schema.parent(id);
         while let Some(parent) = outer {

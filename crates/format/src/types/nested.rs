@@ -281,6 +281,22 @@ impl<'a> IntoIterator for Children<'a> {
     }
 }
 
+/// Refuses fields without a name, at any depth, of a definition that is new: the Java library takes them into a schema,
+/// and can then neither write a data file nor read one. `outer` is the full name of what they are in.
+pub(crate) fn check_named(fields: Children<'_>, outer: Option<&str>) -> Result<()> {
+    for (position, field) in fields.into_iter().enumerate() {
+        if field.name.is_empty() {
+            return Err(Error::invalid(match outer {
+                None => format!("the column at position {position} has an empty name"),
+                Some(outer) => format!("the field at position {position} of {outer:?} has an empty name"),
+            }));
+        }
+        let full = outer.map_or_else(|| field.name.clone(), |outer| format!("{outer}.{}", field.name));
+        check_named(field.ty.children(), Some(&full))?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let presence = if self.required { "required" } else { "optional" };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::index::Index;
-use super::nested::Children;
+use super::nested::{Children, check_named};
 use super::{Field, PrimitiveType, StructType, Type};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -155,6 +155,11 @@ impl Schema {
     pub fn same_schema(&self, other: &Self) -> bool {
         (Arc::ptr_eq(&self.root, &other.root) || self.root == other.root)
             && self.identifier_field_ids == other.identifier_field_ids
+    }
+
+    /// Refuses fields without a name, which only tables of other writers have.
+    pub(crate) fn check_named(&self) -> Result<()> {
+        check_named(Children::of_struct(&self.root), None)
     }
 
     /// Why a field cannot identify rows, if it cannot: "Identifier Field IDs".

@@ -44,7 +44,7 @@ impl Manifests {
 
     /// Writes a file of the commit into the metadata folder.
     pub(super) fn put(&mut self, base: &TableMetadata, name: &str, bytes: Vec<u8>) -> Result<String> {
-        let location = format!("{}/{name}", metadata_folder(base));
+        let location = format!("{}/{name}", metadata_folder(base)?);
         // Remembered first: a write that reports a failure may have taken effect.
         self.written.push(location.clone());
         self.storage.put(&location, bytes, Existing::Refuse)?;
@@ -91,7 +91,7 @@ impl Manifests {
     fn finish(&mut self, base: &TableMetadata, writer: ManifestWriter) -> Result<ManifestFile> {
         let name = format!("{}-m{}.avro", self.uuid, self.count);
         self.count += 1;
-        let (bytes, manifest) = writer.finish(&format!("{}/{name}", metadata_folder(base)))?;
+        let (bytes, manifest) = writer.finish(&format!("{}/{name}", metadata_folder(base)?))?;
         self.put(base, &name, bytes)?;
         Ok(manifest)
     }

@@ -4,7 +4,7 @@ use icefield_format::Limits;
 use icefield_format::metadata::properties::{METADATA_COMPRESSION, WRITE_METADATA_LOCATION};
 use icefield_format::metadata::{MetadataCodec, TableMetadata, compress, metadata_file_name, metadata_file_version};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::{Existing, Storage};
 
 /// Reads a metadata file, compressed or not.
@@ -18,16 +18,19 @@ pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64)
     let properties = metadata.properties();
     let codec: MetadataCodec = METADATA_COMPRESSION.read(properties).parse()?;
     let name = metadata_file_name(version, &uuid::Uuid::new_v4().to_string(), codec);
-    let location = format!("{}/{name}", metadata_folder(metadata));
+    let location = format!("{}/{name}", metadata_folder(metadata)?);
     storage.put(&location, compress(&metadata.to_json(), codec)?, Existing::Refuse)?;
     Ok(location)
 }
 
 /// The folder of metadata files, manifest lists and manifests (`write.metadata.path`).
-pub fn metadata_folder(metadata: &TableMetadata) -> String {
+pub fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
     match metadata.properties().get(WRITE_METADATA_LOCATION) {
-        Some(folder) => folder.trim_end_matches('/').to_owned(),
-        None => format!("{}/metadata", metadata.location().trim_end_matches('/')),
+        Some(folder) if folder.is_empty() => {
+            Err(Error::invalid(format!("table property {WRITE_METADATA_LOCATION}: must not be empty")))
+        }
+        Some(folder) => Ok(folder.trim_end_matches('/').to_owned()),
+        None => Ok(format!("{}/metadata", metadata.location().trim_end_matches('/'))),
     }
 }
 

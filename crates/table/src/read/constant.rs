@@ -138,6 +138,9 @@ fn misfit(wanted: &DataType) -> Error {
 }
 
 fn nested(values: &[Option<&Value>], ty: &Type, wanted: &DataType) -> Result<ArrayRef> {
+    if values.iter().all(Option::is_none) {
+        return Ok(arrow_array::new_null_array(wanted, values.len()));
+    }
     let nulls = NullBuffer::from_iter(values.iter().map(Option::is_some));
     let built: std::result::Result<ArrayRef, _> = match (ty, wanted) {
         (Type::Struct(ty), DataType::Struct(fields)) => {

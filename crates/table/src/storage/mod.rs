@@ -118,13 +118,16 @@ impl Storage {
 
     /// A door that sends every path below an old prefix to a new one: for tables that were moved or copied.
     ///
-    /// A prefix matches at a path separator only; of several the longest wins.
-    #[must_use]
-    pub fn relocated(&self, mapping: impl IntoIterator<Item = (String, String)>) -> Self {
+    /// A prefix matches at a path separator only; of several the longest wins. `/` is that of all local paths without a
+    /// scheme; an empty one is refused.
+    pub fn relocated(&self, mapping: impl IntoIterator<Item = (String, String)>) -> Result<Self> {
         let trim = |text: String| if text.len() > 1 { text.trim_end_matches('/').to_owned() } else { text };
         let mut relocate: Vec<_> = mapping.into_iter().map(|(old, new)| (trim(old), trim(new))).collect();
+        if let Some((_, new)) = relocate.iter().find(|(old, _)| old.is_empty()) {
+            return Err(Error::invalid(format!("relocation to {new:?}: the old prefix is empty")));
+        }
         relocate.sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
-        Self::build(self.0.properties.clone(), relocate, self.0.faults.clone())
+        Ok(Self::build(self.0.properties.clone(), relocate, self.0.faults.clone()))
     }
 
     /// A door whose every step is counted and may fail, for tests of what a crash leaves behind.
@@ -155,9 +158,12 @@ impl Storage {
 
     /// Where a path of metadata really lies. The only function that turns a path into a place.
     pub fn resolve(&self, path: &str) -> Result<Location> {
+        // The root is its own separator.
+        let stem = |prefix: &'_ String| if prefix == "/" { 0 } else { prefix.len() };
         for (old, new) in &self.0.relocate {
-            if let Some(rest) = path.strip_prefix(old.as_str())
-                && (rest.is_empty() || rest.starts_with('/') || old.ends_with('/'))
+            let (old, new) = (old.get(..stem(old)).unwrap_or(old), new.get(..stem(new)).unwrap_or(new));
+            if let Some(rest) = path.strip_prefix(old)
+                && (rest.starts_with('/') || (rest.is_empty() && !old.is_empty()))
             {
                 return Location::parse(&format!("{new}{rest}"));
             }

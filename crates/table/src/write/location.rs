@@ -43,7 +43,11 @@ impl DataLocations {
                 return Err(Error::invalid(format!("table property {old} is no longer used: set write.data.path")));
             }
         }
-        let root = settings.text("write.data.path").map_or_else(|| format!("{table}/data"), str::to_owned);
+        let root = match settings.text("write.data.path") {
+            Some("") => return Err(Error::invalid("table property write.data.path: must not be empty")),
+            Some(folder) => folder.to_owned(),
+            None => format!("{table}/data"),
+        };
         let root = root.trim_end_matches('/').to_owned();
         let context = (hashed && !root.starts_with(table)).then(|| {
             let parts: Vec<&str> = table.rsplit('/').filter(|part| !part.is_empty()).take(2).collect();
@@ -142,6 +146,8 @@ mod tests {
         assert!(elsewhere.starts_with("s3://c/d/") && elsewhere.ends_with("/db/t/x=1/a.parquet"), "{elsewhere}");
         let flat = at(&[hashed, ("write.object-storage.partitioned-paths", "false")], "x=1");
         assert!(flat.ends_with("-a.parquet") && !flat.contains("x=1"), "{flat}");
+        let empty = DataLocations::new("s3://b/t", &Settings::new([("write.data.path", "")])).unwrap_err();
+        assert_eq!(empty.to_string(), "table property write.data.path: must not be empty");
     }
 
     #[test]

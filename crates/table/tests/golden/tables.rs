@@ -80,9 +80,11 @@ impl Golden {
         let facts: Json = serde_json::from_slice(&fs::read(expected.join("table.json")).ok()?).unwrap();
         let name = expected.file_name()?.to_str()?.to_owned();
         self.unpack(&name);
-        let storage = Storage::default().relocated(
-            ["", "file:", "file://"].map(|scheme| (format!("{scheme}{BASE}"), self.scratch.display().to_string())),
-        );
+        let storage = Storage::default()
+            .relocated(
+                ["", "file:", "file://"].map(|scheme| (format!("{scheme}{BASE}"), self.scratch.display().to_string())),
+            )
+            .unwrap();
         let file = format!("{BASE}/{name}/{}", facts["metadata_file"].as_str()?);
         let bytes = storage.read(&file).unwrap();
         let metadata =

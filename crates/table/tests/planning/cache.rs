@@ -159,7 +159,7 @@ fn tables_with_the_same_paths_are_told_apart() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let at = |folder: &tempfile::TempDir| {
         let moved = (String::from("/somewhere/else"), folder.path().to_str().unwrap().to_owned());
-        Storage::default().relocated([moved])
+        Storage::default().relocated([moved]).unwrap()
     };
     let worlds = [
         World::write(&at(&one), "/somewhere/else", 2, &manifests(0)),

@@ -1,6 +1,7 @@
 //! The operations: each checks the change and remembers it.
 
 use super::super::ids::next_id;
+use super::super::nested::check_named;
 use super::super::promotion::{is_promotion_allowed, promote};
 use super::super::{Field, PrimitiveType, Type};
 use super::{Move, Target, UpdateSchema};
@@ -66,6 +67,13 @@ impl UpdateSchema {
         if self.find(&given_name)?.is_some_and(|field| !self.deletes.contains(&field.id)) {
             return refuse(format!("cannot add the column {given_name:?}: there is one of this name"));
         }
+        if column.name.is_empty() {
+            return refuse(match &column.parent {
+                None => "cannot add a column with an empty name".to_owned(),
+                Some(parent) => format!("cannot add a field with an empty name to {parent:?}"),
+            });
+        }
+        check_named(column.ty.children(), Some(&full_name))?;
         if column.required && column.default.is_none() && !self.allow_incompatible {
             return refuse(format!("cannot add the required column {full_name:?} without a default"));
         }
@@ -131,6 +139,9 @@ impl UpdateSchema {
     pub fn rename(&mut self, name: &str, new_name: &str) -> Result<&mut Self> {
         let field = self.existing(name, "rename")?;
         self.check_kept(field.id, name)?;
+        if new_name.is_empty() {
+            return refuse(format!("cannot rename {name:?}: the new name is empty"));
+        }
         let update = self.updates.get(&field.id).unwrap_or(field);
         let renamed = Field { name: new_name.to_owned(), ..update.clone() };
         self.updates.insert(renamed.id, renamed);

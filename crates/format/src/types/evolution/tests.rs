@@ -85,6 +85,8 @@ fn a_failed_operation_changes_nothing() {
     assert!(update.union_by_name(&other.unwrap()).is_err());
     assert!(update.delete("id").is_err());
     assert!(update.add(NewColumn::inside(Some("m"), "x", PrimitiveType::Int)).is_err());
+    assert!(update.add(NewColumn::new("", PrimitiveType::Int).unwrap()).is_err());
+    assert!(update.rename("point", "").is_err());
     assert!(update.add(NewColumn::new("v", PrimitiveType::Binary).unwrap().with_default(Some(Value::Int(1)))).is_err());
     assert_eq!(update.apply().unwrap(), before);
     assert_eq!(update.last_column_id(), 10);
