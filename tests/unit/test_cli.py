@@ -48,6 +48,36 @@ def test_nothing_of_a_table_is_cut_off(uri, monkeypatch):
     assert "TABLE [FILTER]" in run(uri, "table", "head", "--help")
 
 
+@pytest.mark.parametrize("width", [None, "40", "80", "200"])
+def test_numbers_are_never_cut_nor_folded(uri, width, monkeypatch):
+    with ice.load_catalog("c", uri=uri) as catalog:
+        table = catalog.load_table("a.b.t")
+        table.append(pa.table({"id": [2**62], "[red]": ["a text of several words " * 4]}))
+        table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "a-tag-of-some-length").commit()
+    (file,) = table.scan().plan_files().files
+    snapshot = table.snapshots()[0].snapshot_id
+    if width is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", width)
+    for command, shown in {
+        "snapshots": [snapshot],
+        "files": [file["file_size_in_bytes"]],
+        "plan": [file["file_size_in_bytes"]],
+        "head": [2**62],
+        "inspect": [snapshot],
+    }.items():
+        printed = run(uri, "table", command, "a.b.t", *(["snapshots"] if command == "inspect" else []))
+        assert all(str(number) in printed for number in shown), printed
+        if width is None:  # into a pipe: nothing is cut or folded
+            assert "…" not in printed
+        elif command != "plan":
+            assert max(map(len, printed.splitlines())) <= int(width)
+    if width is None:
+        assert "a text of several words " * 4 in run(uri, "table", "head", "a.b.t")
+        assert file["file_path"].rpartition("/data/")[2] in run(uri, "table", "files", "a.b.t")
+
+
 def test_for_machines(uri):
     assert json.loads(run(uri, "--json", "catalog", "list")) == [{"namespace": "a.b", "table": "t"}]
     shown = json.loads(run(uri, "--json", "table", "show", "a.b.t"))

@@ -173,7 +173,7 @@ def table_snapshots(context: click.Context, name: str) -> None:
         )
         for snapshot in opened.snapshots()
     ]
-    print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows)
+    print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows, whole=True)
 
 
 @table.command("inspect")

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
 __all__ = ["as_json", "instant", "print_grid", "print_json", "print_records", "print_text", "wants_json"]
+
+# Columns of a screen without an end, and of the narrowest text.
+_UNBOUND = 10_000
+_NARROW = 12
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def wants_json() -> bool:
@@ -33,12 +41,25 @@ def as_json(value: Any) -> str:
 def print_grid(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, *, whole: bool = False
 ) -> None:
-    """Print rows under headings, what is too wide cut or, if wanted whole, folded; as objects where JSON is wanted."""
+    """Print rows under headings, as objects where JSON is wanted.
+
+    Texts that are too wide are cut or, if wanted whole, folded; numbers, and so ids, never are. Where the screen is too
+    narrow for that, each row goes down the page.
+    """
     rows = [list(row) for row in rows]
     if wants_json():
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    Console().print(_grid(columns, rows, title, whole=whole))
+    console = _console()
+    for padding in (1, 0):
+        grid = _grid(columns, rows, title, whole=whole, padding=padding)
+        borders = (2 * padding + 1) * len(columns) + 1
+        if not rows or sum(column.min_width or 0 for column in grid.columns) + borders <= console.width:
+            console.print(grid)
+            return
+    if title:
+        console.print(Text(title))
+    _print_down(console, columns, rows)
 
 
 def print_records(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -47,20 +68,45 @@ def print_records(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None
     if wants_json():
         print_grid(columns, rows)
         return
-    console, grid = Console(), _grid(columns, rows, None)
-    if not rows or console.measure(grid, options=console.options.update(max_width=10_000)).maximum <= console.width:
+    console, grid = _console(), _grid(columns, rows, None)
+    if not rows or console.measure(grid, options=console.options.update(max_width=_UNBOUND)).maximum <= console.width:
         console.print(grid)
         return
+    _print_down(console, columns, rows)
+
+
+def _console() -> Console:
+    """Give the screen; what goes into a file or a pipe is as wide as it is, unless ``COLUMNS`` says otherwise."""
+    console = Console()
+    return console if console.is_terminal or os.environ.get("COLUMNS") else Console(width=_UNBOUND)
+
+
+def _print_down(console: Console, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     for number, row in enumerate(rows, 1):
         cells = [(column, cell) for column, cell in zip(columns, row, strict=True) if cell is not None]
         console.print(_grid(["", f"row {number}"], cells, None, whole=True))
 
 
-def _grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None, *, whole: bool = False) -> Grid:
+def _grid(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    title: str | None,
+    *,
+    whole: bool = False,
+    padding: int = 1,
+) -> Grid:
     # Headings and cells are text, never markup: a column may be named "[red]".
-    grid = Grid(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        grid.add_column(Text(column), overflow="fold" if whole else "ellipsis")
+    grid = Grid(title=title, title_justify="left", header_style="bold", padding=(0, padding))
+    for at, column in enumerate(columns):
+        cells = [row[at] for row in rows if row[at] is not None]
+        width = max((cell_len(line) for cell in (column, *cells) for line in _text(cell).split("\n")), default=0)
+        number = bool(cells) and all(_NUMBER.fullmatch(_text(cell)) for cell in cells)
+        grid.add_column(
+            Text(column),
+            overflow="fold" if whole else "ellipsis",
+            no_wrap=number,
+            min_width=width if number else min(width, _NARROW),
+        )
     for row in rows:
         grid.add_row(*(Text("" if cell is None else _text(cell)) for cell in row))
     return grid
