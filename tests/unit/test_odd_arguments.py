@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,9 @@ def table(catalog: ice.Catalog) -> ice.Table:
 
 
 TOO_BIG: dict[str, Callable[[ice.Table], Any]] = {
-    "snapshot": lambda table: table.snapshot_by_id(BIG),
-    "schema": lambda table: table.metadata.schema_by_id(2**31),
     "moment": lambda table: table.metadata.snapshot_as_of(BIG),
     "ancestors": lambda table: table.metadata.ancestors(-BIG),
     "version": lambda table: table.metadata.upgrade(BIG),
-    "column": lambda table: table.schema().find_column_name(BIG),
     "tag": lambda table: table.manage_snapshots().create_tag(BIG, "tag"),
     "age": lambda table: table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "tag", BIG),
     "rollback": lambda table: table.manage_snapshots().rollback_to_snapshot(BIG),
@@ -50,13 +49,49 @@ TOO_BIG: dict[str, Callable[[ice.Table], Any]] = {
     "position": lambda _: ice.DeletionVector([-1]),
     "length": lambda _: ice.values.truncate_bound("abc", "string", -1),
     "longest": lambda _: ice.values.truncate_bound("abc", "string", BIG),
+    "first snapshot": lambda table: table.incremental_append_scan(from_snapshot_id_exclusive=BIG),
+    "last snapshot": lambda table: table.incremental_changelog_scan(to_snapshot_id_inclusive=-BIG),
+    "limit of changes": lambda table: table.incremental_append_scan(limit=BIG),
+    "inspected snapshot": lambda table: table.inspect.files(snapshot_id=BIG),
+    "inspected moment": lambda table: table.inspect.entries(as_of=BIG),
+    "cache": lambda _: ice.manifests.set_cache_bytes(BIG),
+    "no cache": lambda _: ice.manifests.set_cache_bytes(-1),
+    "now": lambda table: table.metadata.apply([], now_ms=BIG),
+    "now of a new table": lambda _: ice.TableMetadata.create([], now_ms=BIG),
+    "field": lambda _: ice.NestedField(BIG, "id", "long"),
+    "found field": lambda table: table.schema().find_field(BIG),
+    "schema id": lambda _: ice.Schema(schema_id=BIG),
+    "identifiers": lambda _: ice.Schema(identifier_field_ids=[BIG]),
+    "version of Arrow": lambda _: ice.Schema.from_arrow(pa.schema([]), format_version=BIG),
+    "spec": lambda _: ice.PartitionSpec(spec_id=BIG),
+    "spec's column": lambda table: table.spec().fields_by_source_id(BIG),
+    "order": lambda _: ice.SortOrder(order_id=BIG),
+    "lookback": lambda table: table.scan().plan_tasks(lookback=BIG),
+    "deleted rows": lambda _: ice.DeletionVector.from_bytes(VECTOR.to_bytes(), record_count=BIG),
+    "wanted metrics": lambda _: ice.manifests.read(b"", metrics=[BIG]),
+    "stripe of ORC": lambda _: ice.orc.ORCFile(orc_file()).read_stripe(BIG),
+    "batches of ORC": lambda _: list(ice.orc.ORCFile(orc_file()).iter_batches(batch_size=BIG)),
 }
+
+
+def orc_file(**options: Any) -> bytes:
+    file = io.BytesIO()
+    ice.orc.write_table(pa.table({"id": [1]}), file, **options)
+    return file.getvalue()
 
 
 @pytest.mark.parametrize("what", TOO_BIG)
 def test_numbers_that_no_field_holds(table: ice.Table, what: str) -> None:
     with pytest.raises(InvalidArgumentError):
         TOO_BIG[what](table)
+
+
+def test_nothing_has_an_id_that_is_none(table: ice.Table) -> None:
+    assert table.snapshot_by_id(BIG) is None
+    assert table.metadata.schema_by_id(-(2**31) - 1) is None
+    assert table.schema().find_column_name(BIG) is None
+    with pytest.raises(TypeError):
+        table.snapshot_by_id("1")  # type: ignore[arg-type]
 
 
 def test_no_row_has_a_number_that_is_none() -> None:
@@ -170,6 +205,40 @@ def test_the_version_is_raised_by_its_property_as_in_java(table: ice.Table) -> N
     with table.transaction() as tx:
         tx.set_properties({"format-version": "3"}, team="ice")
     assert (table.format_version, table.properties["team"]) == (3, "ice")
+
+
+TOO_WIDE = {
+    "int": (
+        pa.array([1, None, 2**31]),
+        "row 2 is 2147483648, which does not fit: the table's type is int, the data's Int64",
+    ),
+    "long": (pa.array([2**63], pa.uint64()), "row 0 is 9223372036854775808, .* type is long, the data's UInt64"),
+    "decimal(4, 2)": (
+        pa.array([Decimal("99.9"), Decimal("100.0")]),
+        r"row 1 is 100.0, which .* decimal\(4, 2\), the data's Decimal128\(4, 1\)",
+    ),
+    "timestamp": (
+        pa.array([0, 2**62], pa.timestamp("s")),
+        "row 1 is .*, which does not fit: the table's type is timestamp",
+    ),
+    "date": (
+        pa.array([0, 86_400_000 * 2**31], pa.date64()),
+        "row 1 is .*, which does not fit: .* date, the data's Date64",
+    ),
+    "dictionary": (pa.array([1, 2**40]).dictionary_encode(), "row 1 is 1099511627776, which does not fit"),
+    "list": (pa.array([[1], [2, 2**31]]), "column v.element: row 2 is 2147483648, which does not fit"),
+}
+
+
+@pytest.mark.parametrize("what", TOO_WIDE)
+def test_a_value_that_does_not_fit_is_named_with_its_row(catalog: ice.Catalog, what: str) -> None:
+    values, message = TOO_WIDE[what]
+    kinds = {"dictionary": "int", "list": ice.types.ListType(2, "int", element_required=False)}
+    table = catalog.create_table("a.u", ice.Schema(ice.NestedField(1, "v", kinds.get(what, what))))
+    with pytest.raises(ice.ValidationError, match=message) as caught:
+        table.append(pa.table({"v": values}))
+    assert "column v" in str(caught.value)
+    assert table.refresh().current_snapshot() is None
 
 
 def test_all_that_does_not_fit_is_told_at_once(table: ice.Table) -> None:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pandas as pd
 import polars as pl
@@ -53,6 +54,60 @@ def test_layouts_of_arrow(catalog: ice.Catalog, layout: str) -> None:
     assert trip(catalog, rows) == rows.to_pylist()
     (file,) = catalog.load_table("a.t").scan().plan_files().files
     assert file["record_count"] == 3
+
+
+def extended(kind: Any, storage: pa.Array) -> pa.Array:
+    return pa.ExtensionArray.from_storage(kind, storage)
+
+
+BYTES = pa.array([0, None, 1, -1, 127], pa.int8())
+EXTENSIONS = {
+    "bool8": (extended(pa.bool8(), BYTES), "boolean", [False, None, True, True, True]),
+    "list of bool8": (
+        pa.ListArray.from_arrays([0, 2, 5], extended(pa.bool8(), BYTES)),
+        "list<boolean>",
+        [[False, None], [True, True, True]],
+    ),
+    "bool8 in runs": (
+        pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), extended(pa.bool8(), BYTES.slice(3))),
+        "boolean",
+        [True] * 3,
+    ),
+    "uuid": (extended(pa.uuid(), pa.array([b"\1" * 16, None], pa.binary(16))), "uuid", [UUID(bytes=b"\1" * 16), None]),
+    "json": (extended(pa.json_(), pa.array(['{"a": 1}', None])), "string", ['{"a": 1}', None]),
+    "opaque": (extended(pa.opaque(pa.int32(), "t", "v"), pa.array([1, None], pa.int32())), "int", [1, None]),
+    "tensor": (
+        extended(pa.fixed_shape_tensor(pa.int32(), (1, 2)), pa.array([[1, 2], None], pa.list_(pa.int32(), 2))),
+        "list<int>",
+        [[1, 2], None],
+    ),
+}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_extension_types_of_arrow(catalog: ice.Catalog, name: str, file_format: str) -> None:
+    values, kind, expected = EXTENSIONS[name]
+    rows = pa.table({"v": values})
+    table = catalog.create_table("a.t", rows, properties={"write.format.default": file_format})
+    assert str(table.schema().find_type("v")) == kind
+    for mode in ("strict", "subset", "evolve"):
+        table.append(rows, schema_mode=mode)  # type: ignore[arg-type]
+    assert table.scan().to_arrow()["v"].to_pylist() == expected * 3
+    assert str(table.schema().find_type("v")) == kind
+
+
+def test_booleans_of_a_byte_are_no_numbers(catalog: ice.Catalog) -> None:
+    rows = pa.table({"v": extended(pa.bool8(), BYTES)})
+    for kind in ("int", "string"):
+        table = catalog.create_table(f"a.{kind}", ice.Schema(ice.NestedField(1, "v", kind)))
+        with pytest.raises(ValidationError, match=f"column v: the table's type is {kind}, the data's arrow.bool8"):
+            table.append(rows)
+    table = catalog.create_table("a.t", ice.Schema(ice.NestedField(1, "v", "boolean")))
+    with pytest.raises(ValidationError, match="column v: the table's type is boolean, the data's Int8"):
+        table.append(pa.table({"v": BYTES}))
+    table.append(rows).append(pa.table({"v": [True]}))
+    assert table.scan("v = true").count() == 4
 
 
 def test_columns_of_nothing(catalog: ice.Catalog) -> None:

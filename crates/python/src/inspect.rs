@@ -9,6 +9,7 @@ use crate::capsule::{ArrowStream, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
 use crate::expressions::ExpressionInput;
+use crate::integer::Int;
 use crate::scan::Reader;
 use crate::schema::PySchema;
 use crate::table::PyTableState;
@@ -66,11 +67,11 @@ impl PyInspect {
         &self,
         py: Python<'_>,
         name: &str,
-        snapshot_id: Option<i64>,
-        as_of_ms: Option<i64>,
+        snapshot_id: Option<Int<i64>>,
+        as_of_ms: Option<Int<i64>>,
         reference: Option<String>,
     ) -> Result<usize> {
-        let selection = Selection { at: At { snapshot_id, as_of_ms, reference }, ..Selection::default() };
+        let selection = Selection { at: at(snapshot_id, as_of_ms, reference), ..Selection::default() };
         let table = MetadataTable::parse(name)?;
         Ok(detached(py, || self.0.most_parts(table, &selection))??)
     }
@@ -89,18 +90,18 @@ impl PyInspect {
         row_filter: Option<ExpressionInput>,
         selected_fields: Option<Vec<String>>,
         case_sensitive: bool,
-        snapshot_id: Option<i64>,
-        as_of_ms: Option<i64>,
+        snapshot_id: Option<Int<i64>>,
+        as_of_ms: Option<Int<i64>>,
         reference: Option<String>,
-        part: Option<(usize, usize)>,
+        part: Option<(Int<usize>, Int<usize>)>,
         schema: Option<SchemaInput>,
     ) -> Result<ArrowStream> {
         let selection = Selection {
-            at: At { snapshot_id, as_of_ms, reference },
+            at: at(snapshot_id, as_of_ms, reference),
             columns: selected_fields,
             filter: row_filter.map(|filter| filter.0),
             case_sensitive,
-            part: part.map(|(number, of)| Part::new(number, of)).transpose()?,
+            part: part.map(|(number, of)| Part::new(number.0, of.0)).transpose()?,
         };
         let table = MetadataTable::parse(name)?;
         let stream = detached(py, || self.0.scan(table, &selection))??;
@@ -110,4 +111,8 @@ impl PyInspect {
         };
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
+}
+
+fn at(snapshot_id: Option<Int<i64>>, as_of_ms: Option<Int<i64>>, reference: Option<String>) -> At {
+    At { snapshot_id: snapshot_id.map(|Int(id)| id), as_of_ms: as_of_ms.map(|Int(time)| time), reference }
 }

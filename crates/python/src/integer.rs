@@ -23,8 +23,46 @@ impl Bounded for i64 {
     const RANGE: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
 }
 
+impl Bounded for u8 {
+    const RANGE: (i128, i128) = (0, u8::MAX as i128);
+}
+
+impl Bounded for u32 {
+    const RANGE: (i128, i128) = (0, u32::MAX as i128);
+}
+
+impl Bounded for usize {
+    const RANGE: (i128, i128) = (0, usize::MAX as i128);
+}
+
 impl Bounded for u64 {
     const RANGE: (i128, i128) = (0, u64::MAX as i128);
+}
+
+impl<T> Int<T> {
+    /// The integers of a list.
+    pub fn all(given: Vec<Self>) -> Vec<T> {
+        given.into_iter().map(|Self(number)| number).collect()
+    }
+}
+
+/// An id that something is looked up by: none where it does not fit `T`, as nothing has such an id.
+#[derive(Debug, Clone, Copy)]
+pub struct Id<T>(pub Option<T>);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Id<T>
+where
+    T: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract() {
+            Ok(id) => Ok(Self(Some(id))),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(Self(None)),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl<'a, 'py, T> FromPyObject<'a, 'py> for Int<T>

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::capsule::ArrowTable;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::type_input::TypeInput;
 
 /// Adds this room's names to `icefield._core`.
@@ -38,8 +39,8 @@ fn clear_manifest_cache(py: Python<'_>) -> Result<()> {
 /// Sets how many bytes the cache may take; 0 turns it off.
 #[pyfunction]
 #[pyo3(signature = (max_bytes, /))]
-fn resize_manifest_cache(py: Python<'_>, max_bytes: usize) -> Result<()> {
-    detached(py, || ManifestCache::shared().map(|cache| cache.resize(max_bytes)))??;
+fn resize_manifest_cache(py: Python<'_>, max_bytes: Int<usize>) -> Result<()> {
+    detached(py, || ManifestCache::shared().map(|cache| cache.resize(max_bytes.0)))??;
     Ok(())
 }
 
@@ -54,13 +55,13 @@ fn read_manifest_list(py: Python<'_>, data: &[u8]) -> Result<ArrowTable> {
 #[derive(Debug, FromPyObject)]
 struct Inherited {
     #[pyo3(item)]
-    added_snapshot_id: i64,
+    added_snapshot_id: Int<i64>,
     #[pyo3(item)]
-    sequence_number: i64,
+    sequence_number: Int<i64>,
     #[pyo3(item)]
-    content: i32,
+    content: Int<i32>,
     #[pyo3(item)]
-    first_row_id: Option<i64>,
+    first_row_id: Option<Int<i64>>,
 }
 
 /// A manifest, one row an entry.
@@ -72,12 +73,12 @@ fn read_manifest(
     manifest: Option<Inherited>,
     partition_type: Option<TypeInput>,
     metrics: bool,
-    metrics_of: Option<Vec<i32>>,
+    metrics_of: Option<Vec<Int<i32>>>,
     live_only: bool,
 ) -> Result<ArrowTable> {
     let inherit = manifest.map(inherited).transpose()?;
     let partition_type = partition_type.map(structure).transpose()?;
-    let metrics = match metrics_of {
+    let metrics = match metrics_of.map(Int::all) {
         _ if !metrics => Metrics::none(),
         None => Metrics::all(),
         Some(ids) => Metrics { column_sizes: FieldIds::only(ids.iter().copied()), ..Metrics::for_filter(ids) },
@@ -94,10 +95,10 @@ fn read_manifest(
 
 fn inherited(row: Inherited) -> Result<ManifestFile> {
     Ok(ManifestFile {
-        added_snapshot_id: row.added_snapshot_id,
-        sequence_number: row.sequence_number,
-        content: ManifestContent::from_id(row.content)?,
-        first_row_id: row.first_row_id,
+        added_snapshot_id: row.added_snapshot_id.0,
+        sequence_number: row.sequence_number.0,
+        content: ManifestContent::from_id(row.content.0)?,
+        first_row_id: row.first_row_id.map(|Int(id)| id),
         ..ManifestFile::default()
     })
 }

@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
+use crate::integer::{Id, Int};
 use crate::json::JsonInput;
 use crate::partitioning::PyPartitionSpec;
 use crate::schema::PySchema;
@@ -62,8 +62,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonObjects {
 }
 
 /// The given time, or the machine's: milliseconds from the epoch.
-fn time(now_ms: Option<i64>) -> i64 {
-    now_ms.unwrap_or_else(|| {
+fn time(now_ms: Option<Int<i64>>) -> i64 {
+    now_ms.map(|Int(given)| given).unwrap_or_else(|| {
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
     })
@@ -74,7 +74,7 @@ impl PyTableMetadata {
         &self,
         py: Python<'_>,
         updates: Vec<MetadataUpdate>,
-        now_ms: Option<i64>,
+        now_ms: Option<Int<i64>>,
         previous_file: Option<String>,
     ) -> Result<Self> {
         let now_ms = time(now_ms);
@@ -115,7 +115,7 @@ impl PyTableMetadata {
     /// Make the metadata of a new table by updates of the REST protocol.
     #[staticmethod]
     #[pyo3(signature = (updates, *, now_ms=None))]
-    fn create(py: Python<'_>, updates: JsonObjects, now_ms: Option<i64>) -> Result<Self> {
+    fn create(py: Python<'_>, updates: JsonObjects, now_ms: Option<Int<i64>>) -> Result<Self> {
         let updates = read_updates(&updates.0)?;
         let now_ms = time(now_ms);
         let created = detached(py, || MetadataBuilder::new_table(now_ms).apply_all(updates)?.build())?;
@@ -133,7 +133,7 @@ impl PyTableMetadata {
         &self,
         py: Python<'_>,
         updates: JsonObjects,
-        now_ms: Option<i64>,
+        now_ms: Option<Int<i64>>,
         previous_file: Option<String>,
     ) -> Result<Self> {
         self.change(py, read_updates(&updates.0)?, now_ms, previous_file)
@@ -156,7 +156,7 @@ impl PyTableMetadata {
 
     /// The metadata in a later format version.
     #[pyo3(signature = (version, *, now_ms=None))]
-    fn upgrade(&self, py: Python<'_>, version: Int<i32>, now_ms: Option<i64>) -> Result<Self> {
+    fn upgrade(&self, py: Python<'_>, version: Int<i32>, now_ms: Option<Int<i64>>) -> Result<Self> {
         self.change(py, vec![MetadataUpdate::UpgradeFormatVersion { format_version: version.0 }], now_ms, None)
     }
 
@@ -206,8 +206,8 @@ impl PyTableMetadata {
     }
 
     /// The schema with this id.
-    fn schema_by_id(&self, schema_id: Int<i32>) -> Option<PySchema> {
-        self.0.schema(schema_id.0).map(|schema| PySchema(schema.as_ref().clone()))
+    fn schema_by_id(&self, schema_id: Id<i32>) -> Option<PySchema> {
+        self.0.schema(schema_id.0?).map(|schema| PySchema(schema.as_ref().clone()))
     }
 
     #[getter]
@@ -271,19 +271,19 @@ impl PyTableMetadata {
     }
 
     /// The snapshot with this id.
-    fn snapshot_by_id(&self, snapshot_id: Int<i64>) -> Option<PySnapshot> {
-        self.0.snapshot(snapshot_id.0).cloned().map(PySnapshot)
+    fn snapshot_by_id(&self, snapshot_id: Id<i64>) -> Option<PySnapshot> {
+        self.0.snapshot(snapshot_id.0?).cloned().map(PySnapshot)
     }
 
     /// The snapshot of this branch or tag.
     fn snapshot_by_name(&self, name: &str) -> Option<PySnapshot> {
         let reference = self.0.reference(name)?;
-        self.snapshot_by_id(Int(reference.snapshot_id))
+        self.snapshot_by_id(Id(Some(reference.snapshot_id)))
     }
 
     /// The snapshot that was current at this time.
     fn snapshot_as_of(&self, timestamp_ms: Int<i64>) -> Option<PySnapshot> {
-        self.0.snapshot_id_as_of(timestamp_ms.0).and_then(|id| self.snapshot_by_id(Int(id)))
+        self.0.snapshot_id_as_of(timestamp_ms.0).and_then(|id| self.snapshot_by_id(Id(Some(id))))
     }
 
     /// The snapshot and its ancestors that are still there, newest first.

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::Result;
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::partitioning::hash_of;
 use crate::schema::PySchema;
@@ -33,8 +34,8 @@ fn entries(fields: Vec<Bound<'_, PyMappedField>>) -> Vec<MappedField> {
 impl PyMappedField {
     #[new]
     #[pyo3(signature = (field_id=None, names=Vec::new(), fields=None))]
-    fn py_new(field_id: Option<i32>, names: Vec<String>, fields: Option<Vec<Bound<'_, Self>>>) -> Self {
-        Self(MappedField { id: field_id, names, fields: fields.map(entries) })
+    fn py_new(field_id: Option<Int<i32>>, names: Vec<String>, fields: Option<Vec<Bound<'_, Self>>>) -> Self {
+        Self(MappedField { id: field_id.map(|Int(id)| id), names, fields: fields.map(entries) })
     }
 
     /// The id; without one, the field and what is inside it are not read.

@@ -23,6 +23,7 @@ use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::expressions::ExpressionInput;
+use crate::integer::Int;
 use crate::orc_inspect::{describe, messages, stripe_statistics};
 use crate::storage::PyStorage;
 
@@ -466,16 +467,16 @@ impl PyOrcFile {
     }
 
     /// All rows of some columns.
-    #[pyo3(signature = (columns=None, *, predicate=None, threads=1))]
+    #[pyo3(signature = (columns=None, *, predicate=None, threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, threads=1)")]
     fn read(
         &self,
         py: Python<'_>,
         columns: Option<Vec<Column>>,
         predicate: Option<ExpressionInput>,
-        threads: usize,
+        threads: Int<usize>,
     ) -> Result<ArrowTable> {
         detached(py, || {
-            let read = self.0.read(self.0.options(columns, predicate)?, threads);
+            let read = self.0.read(self.0.options(columns, predicate)?, threads.0);
             let (schema, batches) = read.map_err(|error| self.0.named(error))?;
             Ok(ArrowTable { schema, batches })
         })?
@@ -486,13 +487,13 @@ impl PyOrcFile {
     fn read_stripe(
         &self,
         py: Python<'_>,
-        stripe: i64,
+        stripe: Int<i64>,
         columns: Option<Vec<Column>>,
         predicate: Option<ExpressionInput>,
     ) -> Result<ArrowArray> {
         let count = self.nstripes();
-        let found = usize::try_from(stripe).ok().filter(|stripe| *stripe < count);
-        let stripe = found.ok_or_else(|| InvalidArgumentError::new_err(format!("stripe {stripe} of {count}")))?;
+        let found = usize::try_from(stripe.0).ok().filter(|stripe| *stripe < count);
+        let stripe = found.ok_or_else(|| InvalidArgumentError::new_err(format!("stripe {} of {count}", stripe.0)))?;
         detached(py, || {
             let options = Arc::new(self.0.options(columns, predicate)?);
             let read = || {
@@ -508,36 +509,36 @@ impl PyOrcFile {
     }
 
     /// The rows batch by batch; errors have their own classes.
-    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=8192))]
+    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=Int(8192)), text_signature = "($self, columns=None, *, predicate=None, batch_size=8192)")]
     fn batches(
         &self,
         py: Python<'_>,
         columns: Option<Vec<Column>>,
         predicate: Option<ExpressionInput>,
-        batch_size: usize,
+        batch_size: Int<usize>,
     ) -> Result<PyOrcBatches> {
         let batches = detached(py, || {
-            let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
+            let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
             Batches::open(&self.0, options).map_err(|error| self.0.named(error))
         })?;
         Ok(PyOrcBatches(Mutex::new(batches?)))
     }
 
     /// The rows as a stream of Arrow's interface; with `threads`, stripes are read ahead, several at a time.
-    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=8192, threads=1))]
+    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=Int(8192), threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, batch_size=8192, threads=1)")]
     fn stream(
         &self,
         py: Python<'_>,
         columns: Option<Vec<Column>>,
         predicate: Option<ExpressionInput>,
-        batch_size: usize,
-        threads: usize,
+        batch_size: Int<usize>,
+        threads: Int<usize>,
     ) -> Result<ArrowStream> {
         detached(py, || {
-            let options = ReadOptions { batch_size, ..self.0.options(columns, predicate)? };
-            if threads > 1 {
+            let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
+            if threads.0 > 1 {
                 let name = self.0.name.as_deref().unwrap_or("(memory)").into();
-                let stream = ReadAhead::new(&self.0.reader, &name, options, |_| true, threads)?;
+                let stream = ReadAhead::new(&self.0.reader, &name, options, |_| true, threads.0)?;
                 return Ok(ArrowStream::new(Box::new(ManyThreads(stream))));
             }
             let batches = Batches::open(&self.0, options).map_err(|error| self.0.named(error))?;

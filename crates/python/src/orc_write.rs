@@ -20,6 +20,7 @@ use pyo3::types::PyBytes;
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::orc::FileInput;
 use crate::storage::PyStorage;
 
@@ -109,16 +110,16 @@ impl Write for Target {
 #[pyo3(from_item_all)]
 struct OptionsInput {
     file_version: String,
-    batch_size: usize,
-    stripe_size: usize,
-    stripe_rows: Option<u64>,
+    batch_size: Int<usize>,
+    stripe_size: Int<usize>,
+    stripe_rows: Option<Int<u64>>,
     compression: String,
-    compression_level: Option<i32>,
-    compression_block_size: Option<usize>,
+    compression_level: Option<Int<i32>>,
+    compression_block_size: Option<Int<usize>>,
     compression_strategy: String,
-    row_index_stride: u32,
+    row_index_stride: Int<u32>,
     padding_tolerance: f64,
-    block_size: Option<u64>,
+    block_size: Option<Int<u64>>,
     dictionary_key_size_threshold: f64,
     sorted_dictionaries: bool,
     bloom_filter_columns: Vec<ColumnInput>,
@@ -230,18 +231,18 @@ impl OptionsInput {
         let options = WriterOptions {
             version,
             compression,
-            compression_level: self.compression_level,
-            compression_block_size: self.compression_block_size,
-            stripe_size: self.stripe_size,
-            stripe_rows: self.stripe_rows,
-            row_index_stride: self.row_index_stride,
+            compression_level: self.compression_level.map(|Int(level)| level),
+            compression_block_size: self.compression_block_size.map(|Int(bytes)| bytes),
+            stripe_size: self.stripe_size.0,
+            stripe_rows: self.stripe_rows.map(|Int(rows)| rows),
+            row_index_stride: self.row_index_stride.0,
             dictionary_key_size_threshold: self.dictionary_key_size_threshold,
             sorted_dictionaries: self.sorted_dictionaries,
             packing,
             bloom_filter_columns: Vec::new(),
             bloom_filter_fpp: self.bloom_filter_fpp,
             bloom_filter_version,
-            block_size: self.block_size,
+            block_size: self.block_size.map(|Int(bytes)| bytes),
             block_padding_tolerance: self.padding_tolerance,
             timezone: self.timezone,
             calendar: WriterOptions::default().calendar,
@@ -354,7 +355,7 @@ impl PyOrcWriter {
         schema: Option<SchemaInput>,
         storage: Option<PyRef<'_, PyStorage>>,
     ) -> Result<Self> {
-        let (batch_size, use_threads) = (options.batch_size, options.use_threads);
+        let (batch_size, use_threads) = (options.batch_size.0, options.use_threads);
         if batch_size == 0 {
             return Err(InvalidArgumentError::new_err("batches of no rows").into());
         }

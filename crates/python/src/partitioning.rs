@@ -129,10 +129,10 @@ impl PyPartitionField {
 #[pymethods]
 impl PyPartitionSpec {
     #[new]
-    #[pyo3(signature = (*fields, spec_id=0))]
-    fn py_new(fields: Vec<Bound<'_, PyPartitionField>>, spec_id: i32) -> Self {
+    #[pyo3(signature = (*fields, spec_id=Int(0)), text_signature = "(*fields, spec_id=0)")]
+    fn py_new(fields: Vec<Bound<'_, PyPartitionField>>, spec_id: Int<i32>) -> Self {
         let fields = fields.iter().map(|field| field.get().0.clone()).collect();
-        Self(Arc::new(PartitionSpec { spec_id, fields }))
+        Self(Arc::new(PartitionSpec { spec_id: spec_id.0, fields }))
     }
 
     /// Read a spec of its JSON form; fields of old tables without ids count from 1000.

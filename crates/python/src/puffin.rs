@@ -71,9 +71,9 @@ impl PyDeletionVector {
     /// Reads a blob of type ``deletion-vector-v1``.
     #[staticmethod]
     #[pyo3(signature = (blob, /, *, record_count=None))]
-    fn from_bytes(py: Python<'_>, blob: &[u8], record_count: Option<i64>) -> Result<Self> {
+    fn from_bytes(py: Python<'_>, blob: &[u8], record_count: Option<Int<i64>>) -> Result<Self> {
         let vector = detached(py, || DeletionVector::from_bytes(blob, &Limits::default()))??;
-        record_count.map_or(Ok(()), |count| vector.check_cardinality(count))?;
+        record_count.map_or(Ok(()), |Int(count)| vector.check_cardinality(count))?;
         Ok(Self(vector))
     }
 

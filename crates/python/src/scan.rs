@@ -312,10 +312,10 @@ impl PyScan {
         py: Python<'_>,
         plan: &Bound<'_, PyPlan>,
         places: Option<HashSet<usize>>,
-        split_size: Option<i64>,
+        split_size: Option<Int<i64>>,
     ) -> Result<Vec<PyReadTask>> {
         let PyPlan { plan, split, .. } = plan.get();
-        let options = SplitOptions { split_size: split_size.unwrap_or(split.split_size), ..*split };
+        let options = SplitOptions { split_size: split_size.map_or(split.split_size, |Int(bytes)| bytes), ..*split };
         if let Some(wanted) = &self.changes {
             let tasks = detached(py, || self.scan.change_tasks(plan, wanted, &options))??;
             return Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Changes(task))).collect());
@@ -350,12 +350,12 @@ impl PyPlan {
         &self,
         py: Python<'_>,
         split_size: Option<Int<i64>>,
-        lookback: Option<usize>,
+        lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<ArrowTable> {
         let options = SplitOptions {
             split_size: split_size.map_or(self.split.split_size, |Int(bytes)| bytes),
-            lookback: lookback.unwrap_or(self.split.lookback),
+            lookback: lookback.map_or(self.split.lookback, |Int(tasks)| tasks),
             open_file_cost: open_file_cost.map_or(self.split.open_file_cost, |Int(bytes)| bytes),
         };
         Ok(detached(py, || self.pieces(&options))??.into())

@@ -15,7 +15,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::capsule::{ArrowSchema, SchemaInput};
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
+use crate::integer::{Id, Int};
 use crate::json::JsonInput;
 use crate::type_input::PyIcebergType;
 use crate::types::PyField;
@@ -43,7 +43,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for FieldKey {
         if let Ok(name) = object.extract::<String>() {
             return Ok(Self::Name(name));
         }
-        object.extract::<i32>().map(Self::Id).map_err(|_| {
+        object.extract::<Int<i32>>().map(|Int(id)| Self::Id(id)).map_err(|error| {
+            if error.is_instance_of::<InvalidArgumentError>(object.py()) {
+                return error;
+            }
             let found = object.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
             PyTypeError::new_err(format!("a field is found by its name or its id, a 32-bit integer, not by {found}"))
         })
@@ -70,10 +73,14 @@ impl PySchema {
 #[pymethods]
 impl PySchema {
     #[new]
-    #[pyo3(signature = (*fields, schema_id=0, identifier_field_ids=Vec::new()))]
-    fn py_new(fields: Vec<Bound<'_, PyField>>, schema_id: i32, identifier_field_ids: Vec<i32>) -> Result<Self> {
+    #[pyo3(signature = (*fields, schema_id=Int(0), identifier_field_ids=Vec::new()), text_signature = "(*fields, schema_id=0, identifier_field_ids=...)")]
+    fn py_new(
+        fields: Vec<Bound<'_, PyField>>,
+        schema_id: Int<i32>,
+        identifier_field_ids: Vec<Int<i32>>,
+    ) -> Result<Self> {
         let fields = fields.iter().map(|field| field.get().0.clone()).collect();
-        Ok(Self(Schema::with_identifiers(schema_id, fields, identifier_field_ids)?))
+        Ok(Self(Schema::with_identifiers(schema_id.0, fields, Int::all(identifier_field_ids))?))
     }
 
     /// Read a schema of its JSON form.
@@ -87,9 +94,9 @@ impl PySchema {
     /// Field ids are those that the columns carry (``PARQUET:field_id``), new ones above them else. ``format_version``
     /// is that of the table: not every version has every type.
     #[staticmethod]
-    #[pyo3(signature = (schema, *, format_version=3))]
-    fn from_arrow(schema: SchemaInput, format_version: u8) -> Result<Self> {
-        FormatVersion::try_from(i32::from(format_version))?;
+    #[pyo3(signature = (schema, *, format_version=Int(3)), text_signature = "(schema, *, format_version=3)")]
+    fn from_arrow(schema: SchemaInput, format_version: Int<i32>) -> Result<Self> {
+        let format_version = FormatVersion::try_from(format_version.0)?.number();
         Ok(Self(Schema::from_arrow(&schema.0, &FromArrow::for_version(format_version))?))
     }
 
@@ -176,8 +183,8 @@ impl PySchema {
     }
 
     /// The full name of the field with this id, if there is one.
-    fn find_column_name(&self, column_id: Int<i32>) -> Option<String> {
-        self.0.column_name(column_id.0).map(ToOwned::to_owned)
+    fn find_column_name(&self, column_id: Id<i32>) -> Option<String> {
+        self.0.column_name(column_id.0?).map(ToOwned::to_owned)
     }
 
     /// The schema of some of the fields, ids kept.

@@ -6,6 +6,7 @@ use icefield_format::spec::{NullOrder, SortDirection, SortField, SortOrder};
 use pyo3::prelude::*;
 
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::partitioning::{SourceIds, hash_of};
 use crate::schema::PySchema;
@@ -115,9 +116,9 @@ impl PySortField {
 impl PySortOrder {
     #[new]
     #[pyo3(signature = (*fields, order_id=None))]
-    fn py_new(fields: Vec<Bound<'_, PySortField>>, order_id: Option<i32>) -> Result<Self> {
+    fn py_new(fields: Vec<Bound<'_, PySortField>>, order_id: Option<Int<i32>>) -> Result<Self> {
         let fields: Vec<_> = fields.iter().map(|field| field.get().0.clone()).collect();
-        let order_id = order_id.unwrap_or(i32::from(!fields.is_empty()));
+        let order_id = order_id.map_or(i32::from(!fields.is_empty()), |Int(id)| id);
         let order = SortOrder { order_id, fields };
         order.check_id()?;
         Ok(Self(Arc::new(order)))

@@ -21,6 +21,7 @@ use crate::capsule::StreamInput;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result, from_callback};
 use crate::evolution;
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::metadata::PyTableMetadata;
 use crate::schema::{IcebergSchemaInput, PySchema};
@@ -276,11 +277,11 @@ impl PyTableState {
 
     /// The schema with this id, or the current one.
     #[pyo3(signature = (schema_id=None))]
-    fn schema(&self, schema_id: Option<i32>) -> Result<PySchema> {
+    fn schema(&self, schema_id: Option<Int<i32>>) -> Result<PySchema> {
         let metadata = &self.committed.metadata;
         let schema = match schema_id {
             None => metadata.current_schema(),
-            Some(id) => metadata
+            Some(Int(id)) => metadata
                 .schema(id)
                 .ok_or_else(|| InvalidArgumentError::new_err(format!("the table has no schema with id {id}")))?,
         };

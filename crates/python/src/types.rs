@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::type_input::{PyIcebergType, TypeInput};
 use crate::values::{to_python, to_value};
@@ -41,16 +42,22 @@ impl PyIcebergType {
     /// A list of elements of one type.
     #[staticmethod]
     #[pyo3(signature = (element_id, element, element_required=true))]
-    fn list_of(element_id: i32, element: TypeInput, element_required: bool) -> Self {
-        Self(Type::List(Arc::new(ListType { element: nested(element_id, "element", element.0, element_required) })))
+    fn list_of(element_id: Int<i32>, element: TypeInput, element_required: bool) -> Self {
+        Self(Type::List(Arc::new(ListType { element: nested(element_id.0, "element", element.0, element_required) })))
     }
 
     /// A map of keys of one type to values of one type.
     #[staticmethod]
     #[pyo3(signature = (key_id, key_type, value_id, value_type, value_required=true))]
-    fn map_of(key_id: i32, key_type: TypeInput, value_id: i32, value_type: TypeInput, value_required: bool) -> Self {
-        let key = nested(key_id, "key", key_type.0, true);
-        let value = nested(value_id, "value", value_type.0, value_required);
+    fn map_of(
+        key_id: Int<i32>,
+        key_type: TypeInput,
+        value_id: Int<i32>,
+        value_type: TypeInput,
+        value_required: bool,
+    ) -> Self {
+        let key = nested(key_id.0, "key", key_type.0, true);
+        let value = nested(value_id.0, "value", value_type.0, value_required);
         Self(Type::Map(Arc::new(MapType { key, value })))
     }
 
@@ -135,7 +142,7 @@ impl PyField {
     #[new]
     #[pyo3(signature = (field_id, name, field_type, required=false, doc=None, initial_default=None, write_default=None))]
     fn py_new(
-        field_id: i32,
+        field_id: Int<i32>,
         name: String,
         field_type: TypeInput,
         required: bool,
@@ -146,7 +153,7 @@ impl PyField {
         let ty = field_type.0;
         let value = |given: Option<&Bound<'_, PyAny>>| given.map(|given| to_value(given, &ty)).transpose();
         let (initial_default, write_default) = (value(initial_default)?, value(write_default)?);
-        Ok(Self(Field { doc, initial_default, write_default, ..nested(field_id, &name, ty, required) }))
+        Ok(Self(Field { doc, initial_default, write_default, ..nested(field_id.0, &name, ty, required) }))
     }
 
     /// Id, unique within the schema.

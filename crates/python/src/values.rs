@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess as
 use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTime, PyTimeAccess as _, PyTuple, PyTzInfoAccess as _};
 
 use crate::errors::{InvalidArgumentError, Result};
+use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::type_input::TypeInput;
 
@@ -57,13 +58,13 @@ fn truncate_bound<'py>(
     py: Python<'py>,
     value: &Bound<'py, PyAny>,
     r#type: TypeInput,
-    length: usize,
+    length: Int<usize>,
     upper: bool,
 ) -> Result<Option<Bound<'py, PyAny>>> {
     let (value, ty) = (to_value(value, &r#type.0)?, primitive(&r#type.0)?);
     let bound = match upper {
-        true => bounds::upper_bound(value, &ty, length),
-        false => Some(bounds::lower_bound(value, &ty, length)),
+        true => bounds::upper_bound(value, &ty, length.0),
+        false => Some(bounds::lower_bound(value, &ty, length.0)),
     };
     bound.map(|bound| to_python(py, &bound, &r#type.0)).transpose()
 }

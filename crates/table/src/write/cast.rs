@@ -7,10 +7,14 @@ use std::sync::Arc;
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowTimestampType, Date64Type, Decimal128Type, Time64MicrosecondType, Time64NanosecondType,
+    ArrowTimestampType, Date64Type, Decimal128Type, Int8Type, Time64MicrosecondType, Time64NanosecondType,
     TimestampNanosecondType,
 };
-use arrow_array::{Array, ArrayRef, Date32Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::BooleanBuffer;
+use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 
@@ -27,7 +31,7 @@ pub(super) enum Cast {
     /// It is that already.
     Keep,
     /// A decimal whose values must be checked against its precision.
-    CheckPrecision(u8, i8),
+    CheckPrecision(u8),
     /// Texts that must be UTF-8.
     CheckText,
     /// Microseconds that must be those of a day.
@@ -40,6 +44,8 @@ pub(super) enum Cast {
     WholeDays,
     /// Bytes, or the text of UUIDs, to a fixed length.
     Fixed(i32),
+    /// The bytes of `arrow.bool8` to booleans.
+    Truth,
 }
 
 /// What is stored for a column of type `ty` given as `source`, and how; an error says how to mend it.
@@ -115,7 +121,7 @@ fn decimal(precision: u8, scale: u8, source: &DataType) -> Result<(DataType, Cas
     let scale = i8::try_from(scale).map_err(|_| "its scale is too large")?;
     let target = DataType::Decimal128(precision, scale);
     match source {
-        DataType::Decimal128(..) if *source == target => Ok((target, Cast::CheckPrecision(precision, scale))),
+        DataType::Decimal128(..) if *source == target => Ok((target, Cast::CheckPrecision(precision))),
         DataType::Decimal32(_, given)
         | DataType::Decimal64(_, given)
         | DataType::Decimal128(_, given)
@@ -155,13 +161,12 @@ fn timestamp(source: &DataType, unit: TimeUnit, zoned: bool) -> Result<(DataType
 }
 
 impl Cast {
-    /// The stored array. The error says which value does not fit.
-    pub(super) fn apply(&self, array: &ArrayRef) -> Result<ArrayRef, String> {
-        let strict = CastOptions { safe: false, ..CastOptions::default() };
+    /// The stored array, of a column of type `ty`. The error says which value does not fit.
+    pub(super) fn apply(&self, array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, String> {
         match self {
             Self::Keep => Ok(array.clone()),
-            Self::CheckPrecision(precision, scale) => {
-                check_precision(array, *precision, *scale)?;
+            Self::CheckPrecision(precision) => {
+                check_precision(array, *precision, ty)?;
                 Ok(array.clone())
             }
             Self::CheckText => {
@@ -173,9 +178,11 @@ impl Cast {
                 Ok(array.clone())
             }
             Self::Arrow(target) => {
-                let made = cast_with_options(array, target, &strict).map_err(|error| shown(&error))?;
+                let strict = CastOptions { safe: false, ..CastOptions::default() };
+                let made = cast_with_options(array, target, &strict);
+                let made = made.map_err(|error| first_misfit(array, target, ty).unwrap_or_else(|| shown(&error)))?;
                 match target {
-                    DataType::Decimal128(precision, scale) => check_precision(&made, *precision, *scale)?,
+                    DataType::Decimal128(precision, _) => check_precision(&made, *precision, ty)?,
                     DataType::Time64(_) => check_time(&made)?,
                     _ => {}
                 }
@@ -186,10 +193,32 @@ impl Cast {
                 check_time(&made)?;
                 Ok(made)
             }
-            Self::WholeDays => whole_days(array),
+            Self::WholeDays => whole_days(array, ty),
             Self::Fixed(length) => to_fixed(array, *length),
+            Self::Truth => truth(array),
         }
     }
+}
+
+/// What is said of a value that the table's type cannot hold.
+fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> String {
+    let value = array_value_to_string(array, row).unwrap_or_default();
+    format!("row {row} is {value}, which does not fit: the table's type is {ty}, the data's {}", array.data_type())
+}
+
+/// The first value of which Arrow's cast makes nothing: its own errors name the value, but neither row nor column.
+fn first_misfit(array: &ArrayRef, target: &DataType, ty: &PrimitiveType) -> Option<String> {
+    let made = cast_with_options(array, target, &CastOptions { safe: true, ..CastOptions::default() }).ok()?;
+    let (before, after) = (array.logical_nulls(), made.logical_nulls()?);
+    let lost = |row: &usize| after.is_null(*row) && before.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+    (0..array.len()).find(lost).map(|row| misfit(array, row, ty))
+}
+
+/// The booleans of `arrow.bool8`: all but 0 is true.
+fn truth(array: &ArrayRef) -> Result<ArrayRef, String> {
+    let bytes = array.as_primitive_opt::<Int8Type>().ok_or_else(|| format!("{} is no int8", array.data_type()))?;
+    let values = BooleanBuffer::collect_bool(bytes.len(), |row| bytes.values().get(row).is_some_and(|byte| *byte != 0));
+    Ok(Arc::new(BooleanArray::new(values, bytes.nulls().cloned())))
 }
 
 fn shown(error: &ArrowError) -> String {
@@ -199,11 +228,14 @@ fn shown(error: &ArrowError) -> String {
     }
 }
 
-fn check_precision(array: &ArrayRef, precision: u8, scale: i8) -> Result<(), String> {
+fn check_precision(array: &ArrayRef, precision: u8, ty: &PrimitiveType) -> Result<(), String> {
     let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() else { return Ok(()) };
-    decimals
-        .validate_decimal_precision(precision)
-        .map_err(|_| format!("a value does not fit decimal({precision}, {scale})"))
+    if decimals.validate_decimal_precision(precision).is_ok() {
+        return Ok(());
+    }
+    let end = 10u128.checked_pow(precision.into()).unwrap_or(u128::MAX);
+    let wide = decimals.iter().position(|value| value.is_some_and(|value| value.unsigned_abs() >= end));
+    wide.map_or(Ok(()), |row| Err(misfit(array, row, ty)))
 }
 
 /// Arrow's makers of times check nothing, and no reader has a time of day for what is outside of one.
@@ -252,11 +284,19 @@ fn whole_micros(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, String>
     Ok(Arc::new(TimestampMicrosecondArray::new(micros.into(), nulls).with_timezone_opt(zone)))
 }
 
-fn whole_days(array: &ArrayRef) -> Result<ArrayRef, String> {
+fn whole_days(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, String> {
     let given = array.as_primitive_opt::<Date64Type>().ok_or_else(|| format!("{} is no date64", array.data_type()))?;
     let days = divided(given.values(), array.nulls(), DAY_MS, "a time of day, which a date cannot hold")?;
-    let days: Result<Vec<i32>, _> = days.into_iter().map(i32::try_from).collect();
-    let days = days.map_err(|_| "a date is out of range".to_owned())?;
+    let days: Result<Vec<i32>, String> = days
+        .into_iter()
+        .enumerate()
+        .map(|(row, day)| match i32::try_from(day) {
+            Ok(day) => Ok(day),
+            Err(_) if array.is_null(row) => Ok(0),
+            Err(_) => Err(misfit(array, row, ty)),
+        })
+        .collect();
+    let days = days?;
     Ok(Arc::new(Date32Array::new(days.into(), array.nulls().cloned())))
 }
 
@@ -297,7 +337,7 @@ mod tests {
     fn run(ty: &PrimitiveType, array: impl Array + 'static) -> Result<ArrayRef, String> {
         let array: ArrayRef = Arc::new(array);
         let (target, cast) = rule(ty, array.data_type()).map_err(str::to_owned)?;
-        let made = cast.apply(&array)?;
+        let made = cast.apply(&array, ty)?;
         assert_eq!(*made.data_type(), target);
         Ok(made)
     }
@@ -306,13 +346,24 @@ mod tests {
     fn fits_or_fails() {
         let long = PrimitiveType::Long;
         assert_eq!(run(&long, UInt64Array::from(vec![Some(7), None])).unwrap().null_count(), 1);
-        assert!(run(&long, UInt64Array::from(vec![u64::MAX])).is_err());
-        assert!(run(&PrimitiveType::Int, Int64Array::from(vec![1 << 31])).is_err());
+        assert!(run(&long, UInt64Array::from(vec![u64::MAX])).unwrap_err().contains("row 0 is 18446744073709551615"));
+        assert_eq!(
+            run(&PrimitiveType::Int, Int64Array::from(vec![None, Some(-7), Some(1 << 31)])).unwrap_err(),
+            "row 2 is 2147483648, which does not fit: the table's type is int, the data's Int64"
+        );
+        let seconds = arrow_array::TimestampSecondArray::from(vec![0, i64::MAX]);
+        assert!(run(&PrimitiveType::Timestamp, seconds).unwrap_err().starts_with("row 1 is "));
         assert!(run(&PrimitiveType::Int, Int64Array::from(vec![i64::from(i32::MIN)])).is_ok());
         let decimal = PrimitiveType::Decimal { precision: 4, scale: 2 };
         let given = |value| Decimal128Array::from(vec![value]).with_precision_and_scale(4, 2).unwrap();
         assert!(run(&decimal, given(9999)).is_ok());
-        assert!(run(&decimal, given(10_000)).unwrap_err().contains("decimal(4, 2)"));
+        assert!(run(&decimal, given(10_000)).unwrap_err().starts_with("row 0 is 100.00, which does not fit: "));
+        let wide = Decimal128Array::from(vec![1, 1000]).with_precision_and_scale(5, 1).unwrap();
+        assert!(
+            run(&decimal, wide)
+                .unwrap_err()
+                .contains("row 1 is 100.0, which does not fit: the table's type is decimal(4, 2)")
+        );
         let finer = Decimal128Array::from(vec![1]).with_precision_and_scale(6, 3).unwrap();
         assert!(run(&decimal, finer).unwrap_err().contains("scale"));
     }
@@ -329,6 +380,10 @@ mod tests {
         assert_eq!(*tokyo.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())));
         assert!(run(&PrimitiveType::Date, Date64Array::from(vec![DAY_MS])).is_ok());
         assert!(run(&PrimitiveType::Date, Date64Array::from(vec![DAY_MS + 1])).is_err());
+        let far = vec![0, DAY_MS << 31];
+        assert!(run(&PrimitiveType::Date, Date64Array::from(far.clone())).unwrap_err().starts_with("row 1 is "));
+        let under_null = Date64Array::new(far.into(), Some(vec![true, false].into()));
+        assert!(run(&PrimitiveType::Date, under_null).is_ok());
     }
 
     #[test]

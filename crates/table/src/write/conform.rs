@@ -10,6 +10,7 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 
+use icefield_format::types::arrow::BOOL8;
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
@@ -54,7 +55,7 @@ struct Column {
 
 #[derive(Debug)]
 enum Step {
-    Leaf(Cast),
+    Leaf(Cast, PrimitiveType),
     Struct(Vec<Column>),
     List(Box<Column>),
     Map(Box<Column>, Box<Column>),
@@ -159,7 +160,12 @@ impl Plan {
 
     fn given(&mut self, field: &Field, given: &ArrowField, source: Option<usize>, path: String) -> Option<Column> {
         if let Some(unpacked) = unpacked(given.data_type()) {
-            let column = self.given(field, &given.clone().with_data_type(unpacked.clone()), source, path)?;
+            let plain = match given.data_type() {
+                // What the values are, their own field says.
+                DataType::RunEndEncoded(_, values) => given.clone().with_metadata(values.metadata().clone()),
+                _ => given.clone(),
+            };
+            let column = self.given(field, &plain.with_data_type(unpacked.clone()), source, path)?;
             // Of two layouts around one another, the cast to the inner one takes both away.
             return Some(Column { unpacked: column.unpacked.or(Some(unpacked)), ..column });
         }
@@ -171,8 +177,15 @@ impl Plan {
                     return None;
                 }
             },
+            (Type::Primitive(PrimitiveType::Boolean), DataType::Int8) if is_bool8(given) => {
+                (DataType::Boolean, Step::Leaf(Cast::Truth, PrimitiveType::Boolean))
+            }
+            (Type::Primitive(ty), _) if is_bool8(given) => {
+                self.fault(&path, format!("the table's type is {ty}, the data's {BOOL8}: take its int8 storage"));
+                return None;
+            }
             (Type::Primitive(ty), source) => match cast::rule(ty, source) {
-                Ok((data_type, cast)) => (data_type, Step::Leaf(cast)),
+                Ok((data_type, cast)) => (data_type, Step::Leaf(cast, ty.clone())),
                 Err(mend) => return self.misfit(field, given, &path, mend),
             },
             (Type::Struct(inner), DataType::Struct(children)) => self.parts(&inner.fields, children, &path),
@@ -247,6 +260,10 @@ fn unpacked(ty: &DataType) -> Option<DataType> {
         DataType::RunEndEncoded(_, values) => Some(values.data_type().clone()),
         _ => None,
     }
+}
+
+fn is_bool8(given: &ArrowField) -> bool {
+    given.extension_type_name() == Some(BOOL8) && *given.data_type() == DataType::Int8
 }
 
 fn join(parent: &str, name: &str) -> String {
@@ -343,7 +360,7 @@ impl Column {
         }
         match &self.step {
             Step::Constant(..) => self.constant(array.len(), around),
-            Step::Leaf(cast) => cast.apply(array).map_err(|message| Error::column(&self.path, message)),
+            Step::Leaf(cast, ty) => cast.apply(array, ty).map_err(|message| Error::column(&self.path, message)),
             Step::Struct(parts) => {
                 let given = array.as_struct();
                 let nulls = given.nulls().cloned();

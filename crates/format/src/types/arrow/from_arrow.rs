@@ -4,7 +4,7 @@
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, TimeUnit};
 
 use super::to_arrow::{geo_of, join};
-use super::{DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, extension, field_id};
+use super::{BOOL8, DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, extension, field_id};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::types::ids::{next_id, with_ids};
@@ -124,6 +124,7 @@ impl Reader {
         let metadata = |key| field.metadata().get(key).map(String::as_str);
         match (metadata(EXTENSION_NAME_KEY), field.data_type()) {
             (Some(extension::UUID), DataType::FixedSizeBinary(16)) => Some(PrimitiveType::Uuid.into()),
+            (Some(BOOL8), DataType::Int8) => Some(PrimitiveType::Boolean.into()),
             (Some(extension::VARIANT), DataType::Struct(_)) => self.since_3(Type::Variant, field.data_type(), path),
             (Some(extension::WKB), DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {
                 match geo_of(metadata(EXTENSION_METADATA_KEY)) {

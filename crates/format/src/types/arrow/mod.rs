@@ -22,6 +22,9 @@ const EXTENSION_NAME_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_NAME_KE
 /// Key of what belongs to an extension type in the metadata of an Arrow field.
 const EXTENSION_METADATA_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_METADATA_KEY;
 
+/// Name of the extension type of booleans that take a byte each; all but 0 is true.
+pub const BOOL8: &str = "arrow.bool8";
+
 /// Extension types by which an Arrow type means more than its bytes.
 mod extension {
     pub(super) const UUID: &str = "arrow.uuid";
