@@ -68,9 +68,14 @@ TOO_BIG: dict[str, Callable[[ice.Table], Any]] = {
     "order": lambda _: ice.SortOrder(order_id=BIG),
     "lookback": lambda table: table.scan().plan_tasks(lookback=BIG),
     "deleted rows": lambda _: ice.DeletionVector.from_bytes(VECTOR.to_bytes(), record_count=BIG),
+    "inherited": lambda _: ice.manifests.read(
+        b"", manifest={"added_snapshot_id": BIG, "sequence_number": 1, "content": 0, "first_row_id": None}
+    ),
     "wanted metrics": lambda _: ice.manifests.read(b"", metrics=[BIG]),
     "stripe of ORC": lambda _: ice.orc.ORCFile(orc_file()).read_stripe(BIG),
     "batches of ORC": lambda _: list(ice.orc.ORCFile(orc_file()).iter_batches(batch_size=BIG)),
+    "size of ORC": lambda _: orc_file(stripe_size=BIG),
+    "stride of ORC": lambda _: orc_file(row_index_stride=-1),
 }
 
 
@@ -84,6 +89,15 @@ def orc_file(**options: Any) -> bytes:
 def test_numbers_that_no_field_holds(table: ice.Table, what: str) -> None:
     with pytest.raises(InvalidArgumentError):
         TOO_BIG[what](table)
+
+
+def test_a_number_among_options_is_named() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="^row_index_stride: an integer from 0 to 4294967295 is needed, not -1"
+    ):
+        orc_file(row_index_stride=-1)
+    with pytest.raises(TypeError, match="stripe_size"):
+        orc_file(stripe_size="many")
 
 
 def test_nothing_has_an_id_that_is_none(table: ice.Table) -> None:

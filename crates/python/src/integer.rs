@@ -84,3 +84,27 @@ where
         })
     }
 }
+
+/// Arguments by their names, in one dict. What is wrong with an integer among them is told with its name: PyO3 makes a
+/// `TypeError` of every error.
+#[derive(Debug)]
+pub struct Named<T>(pub T);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Named<T>
+where
+    T: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        object.extract().map(Self).map_err(|error| match error.cause(py) {
+            Some(cause) if cause.is_instance_of::<InvalidArgumentError>(py) => {
+                let message = error.value(py).to_string();
+                let name = message.rsplit('.').next().unwrap_or_default();
+                InvalidArgumentError::new_err(format!("{name}: {}", cause.value(py)))
+            }
+            _ => error,
+        })
+    }
+}

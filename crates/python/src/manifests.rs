@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::capsule::ArrowTable;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
+use crate::integer::{Int, Named};
 use crate::type_input::TypeInput;
 
 /// Adds this room's names to `icefield._core`.
@@ -70,13 +70,13 @@ struct Inherited {
 fn read_manifest(
     py: Python<'_>,
     data: &[u8],
-    manifest: Option<Inherited>,
+    manifest: Option<Named<Inherited>>,
     partition_type: Option<TypeInput>,
     metrics: bool,
     metrics_of: Option<Vec<Int<i32>>>,
     live_only: bool,
 ) -> Result<ArrowTable> {
-    let inherit = manifest.map(inherited).transpose()?;
+    let inherit = manifest.map(|Named(row)| inherited(row)).transpose()?;
     let partition_type = partition_type.map(structure).transpose()?;
     let metrics = match metrics_of.map(Int::all) {
         _ if !metrics => Metrics::none(),

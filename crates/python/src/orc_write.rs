@@ -20,7 +20,7 @@ use pyo3::types::PyBytes;
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
-use crate::integer::Int;
+use crate::integer::{Int, Named};
 use crate::orc::FileInput;
 use crate::storage::PyStorage;
 
@@ -351,10 +351,11 @@ impl PyOrcWriter {
     fn py_new(
         py: Python<'_>,
         place: WhereInput,
-        options: OptionsInput,
+        options: Named<OptionsInput>,
         schema: Option<SchemaInput>,
         storage: Option<PyRef<'_, PyStorage>>,
     ) -> Result<Self> {
+        let Named(options) = options;
         let (batch_size, use_threads) = (options.batch_size.0, options.use_threads);
         if batch_size == 0 {
             return Err(InvalidArgumentError::new_err("batches of no rows").into());

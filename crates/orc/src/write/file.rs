@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Schema};
 
@@ -13,6 +14,7 @@ use super::sink::Sink;
 use super::stream::{Context, SideBySide, compress_all};
 use super::stripe::{StreamBytes, StripeContent, StripeWriter};
 use super::tail::{MAGIC, Origin, Tail};
+use super::texts;
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 use crate::predicate::BloomBuilder;
@@ -248,6 +250,9 @@ impl<S: Sink> Writer<S> {
                 Arc::new(StructArray::try_new_with_length(fields, columns, None, batch.num_rows())?)
             }
         };
+        if let Some(columns) = root.as_struct_opt() {
+            texts::check(columns, self.rows())?;
+        }
         let step = self.step(&root);
         let mut at = 0;
         while at < root.len() {

@@ -14,6 +14,7 @@ mod statistics;
 mod stream;
 mod stripe;
 mod tail;
+mod texts;
 
 pub use file::{Writer, WrittenFile, WrittenStripe};
 pub use merge::Merger;

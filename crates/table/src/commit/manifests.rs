@@ -177,14 +177,11 @@ impl Manifests {
 
     /// Deletes every written file but those that are used.
     pub(super) fn clean(&mut self, used: &[String]) {
-        for path in std::mem::take(&mut self.written) {
-            if used.contains(&path) {
-                self.written.push(path);
-            } else {
-                // What cannot be deleted stays as an orphan.
-                let _ = self.storage.delete(&path);
-            }
-        }
+        let (kept, wasted) = std::mem::take(&mut self.written).into_iter().partition(|path| used.contains(path));
+        self.written = kept;
+        let wasted: Vec<String> = wasted;
+        // What cannot be deleted stays as an orphan.
+        self.storage.delete_all(&wasted);
     }
 
     /// A manifest of another format version cannot be used in the next attempt.

@@ -188,15 +188,15 @@ impl TableWriter {
 
     /// Gives up: every file of this writer is deleted, as far as the store lets us.
     pub fn abort(self) {
+        let mut done = Vec::new();
         for lane in self.lanes.lanes {
             if let Some(file) = lane.file {
                 file.abort();
             }
-            for file in lane.done {
-                // What cannot be deleted stays as an orphan; the write has failed already.
-                let _ = self.lanes.shared.config.storage.delete(&file.file_path);
-            }
+            done.extend(lane.done.into_iter().map(|file| file.file_path));
         }
+        // What cannot be deleted stays as an orphan; the write has failed already.
+        self.lanes.shared.config.storage.delete_all(&done);
     }
 }
 

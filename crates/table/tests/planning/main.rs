@@ -7,6 +7,7 @@ mod cache;
 mod counts;
 mod damage;
 mod links;
+mod purge;
 mod streams;
 mod tasks;
 mod tolerant;

@@ -1,0 +1,91 @@
+//! Texts as producers hand them over ("Column Encodings": `string`, `char`, `varchar` are UTF-8): Arrow says that they are,
+//! and nobody has looked.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, FieldRef};
+
+use super::column::{Spans, is_text};
+use crate::error::{Error, Result};
+
+/// Refuses texts that are no UTF-8, at any depth; the error names the column and the row, counted from `first_row`. What
+/// stands under a null is nobody's text.
+pub fn check(root: &StructArray, first_row: u64) -> Result<()> {
+    for (field, column) in root.fields().iter().zip(root.columns()) {
+        if let Some((row, path)) = fault(column, field.name(), &|_| true) {
+            let row = first_row.saturating_add(row as u64);
+            return Err(Error::value(format!(
+                "column {path}: row {row} is no UTF-8: write it as binary, or mend the text"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The first place in an array with a text that is none, and the name of what it is in; `live` says which places count.
+fn fault(array: &ArrayRef, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(usize, String)> {
+    let valid = |place: usize| live(place) && array.is_valid(place);
+    match array.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            let spans = Spans::new(array)?;
+            if spans.all_text() {
+                return None;
+            }
+            let wrong = |place: &usize| valid(*place) && !is_text(spans.value(*place));
+            (0..array.len()).find(wrong).map(|place| (place, path.to_owned()))
+        }
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            fault(dictionary.values(), path, &|_| true)?;
+            let (keys, texts) = (dictionary.normalized_keys(), Spans::new(dictionary.values())?);
+            let wrong = |(place, key): &(usize, &usize)| valid(*place) && !is_text(texts.value(**key));
+            keys.iter().enumerate().find(wrong).map(|(place, _)| (place, path.to_owned()))
+        }
+        DataType::Struct(fields) => {
+            let children = fields.iter().zip(array.as_struct().columns());
+            let faults = children.filter_map(|(field, child)| fault(child, &inner(path, field.name()), &valid));
+            faults.min_by_key(|(place, _)| *place)
+        }
+        DataType::List(field) => {
+            let list = array.as_list::<i32>();
+            in_list(list.offsets(), field, list.values(), path, &valid)
+        }
+        DataType::LargeList(field) => {
+            let list = array.as_list::<i64>();
+            in_list(list.offsets(), field, list.values(), path, &valid)
+        }
+        DataType::FixedSizeList(field, width) => {
+            let width = usize::try_from(*width).ok().filter(|width| *width > 0)?;
+            let values = array.as_fixed_size_list().values();
+            let found = fault(values, &inner(path, field.name()), &|place| valid(place / width));
+            found.map(|(place, path)| (place / width, path))
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            let (names, offsets) = (map.entries().fields(), map.offsets());
+            let parts = names.iter().zip(map.entries().columns());
+            let faults = parts.filter_map(|(field, part)| in_list(offsets, field, part, path, &valid));
+            faults.min_by_key(|(place, _)| *place)
+        }
+        _ => None,
+    }
+}
+
+fn in_list<O: arrow_array::OffsetSizeTrait>(
+    offsets: &OffsetBuffer<O>,
+    field: &FieldRef,
+    values: &ArrayRef,
+    path: &str,
+    valid: &dyn Fn(usize) -> bool,
+) -> Option<(usize, String)> {
+    // The list that a value is in: the last one that begins before it ends, and is not empty.
+    let row = |place: usize| offsets.partition_point(|offset| offset.as_usize() <= place).checked_sub(1);
+    let live = |place: usize| row(place).is_some_and(|row| row + 1 < offsets.len() && valid(row));
+    let (place, path) = fault(values, &inner(path, field.name()), &live)?;
+    Some((row(place)?, path))
+}
+
+fn inner(path: &str, name: &str) -> String {
+    format!("{path}.{name}")
+}
