@@ -5,14 +5,15 @@
 //! The result does not depend on the number of threads.
 
 use std::mem::MaybeUninit;
+use std::ops::BitOr;
 use std::sync::Arc;
 
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
-use arrow_array::{Array, ArrayRef, GenericByteArray, cast::AsArray, make_array};
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, GenericByteArray, cast::AsArray, make_array};
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
-use icefield_format::transform::Transform;
+use icefield_format::transform::{SHORT_HEAD, Transform, truncate_equally};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -24,6 +25,9 @@ const CHUNK: usize = 1 << 15;
 /// Columns below this length are done at once.
 const LONG: usize = 4 * CHUNK;
 
+/// Values that tell whether a column is worth [`equal_texts`].
+const FEW: usize = 1 << 10;
+
 /// What [`Transform::kernel`] gives for `array`.
 pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
     let cheap = matches!(transform, Transform::Identity | Transform::Void | Transform::Unknown(_))
@@ -31,8 +35,8 @@ pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
     if cheap || array.len() < LONG || runtime::threads() == 1 {
         return Ok(transform.kernel(array)?);
     }
-    // The first chunk tells the type of the result, and refuses what the transform does not take.
-    let first = transform.kernel(&array.slice(0, CHUNK))?;
+    // One value tells the type of the result; what the transform does not take is refused.
+    let first = transform.kernel(&array.slice(0, 1))?;
     if first.data_type() == array.data_type() && first.data_type() == &DataType::Date32 {
         return Ok(transform.kernel(array)?); // the days of dates are the dates
     }
@@ -101,7 +105,15 @@ fn bytes_of(words: &mut [MaybeUninit<u128>]) -> &mut [MaybeUninit<u8>] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), length) }
 }
 
-fn texts<T: ByteArrayType>(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
+fn texts<T>(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef>
+where
+    T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>,
+{
+    if let Transform::Truncate(length) = transform
+        && let Some(whole) = equal_texts(array.as_bytes::<T>(), *length as usize)?
+    {
+        return Ok(whole);
+    }
     let pool = runtime::pool()?;
     let parts: Vec<ArrayRef> = pool.install(|| {
         let chunks = (0..array.len().div_ceil(CHUNK)).into_par_iter();
@@ -151,11 +163,53 @@ fn texts<T: ByteArrayType>(transform: &Transform, array: &ArrayRef) -> Result<Ar
     Ok(Arc::new(whole))
 }
 
+/// Values truncated to `length`, none of which is shorter: where each belongs is known before, so that it is put there at
+/// once. None where one is shorter, or not as simple as [`truncate_equally`] has them.
+fn equal_texts<T>(array: &GenericByteArray<T>, length: usize) -> Result<Option<ArrayRef>>
+where
+    T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>,
+{
+    let few = array.slice(0, FEW.min(array.len()));
+    let mut place = [MaybeUninit::uninit(); FEW * SHORT_HEAD];
+    let place = place.get_mut(..few.len().saturating_mul(length));
+    if !place.is_some_and(|place| truncate_equally(&few, length, place)) {
+        return Ok(None);
+    }
+    let total = array.len() * length;
+    let mut data = memory::reserved::<u8>(total);
+    let mut offsets = memory::reserved::<T::Offset>(array.len() + 1);
+    offsets.push(T::Offset::usize_as(0));
+    let places = data.spare_capacity_mut().get_mut(..total).zip(offsets.spare_capacity_mut().get_mut(..array.len()));
+    let Some((heads, ends)) = places else { return Ok(None) };
+    let equal = runtime::pool()?.install(|| {
+        let places = heads.par_chunks_mut(CHUNK * length).zip(ends.par_chunks_mut(CHUNK));
+        places.enumerate().all(|(number, (heads, ends))| {
+            let start = number * CHUNK;
+            for (end, number) in ends.iter_mut().zip(start + 1..) {
+                end.write(T::Offset::usize_as(number * length));
+            }
+            truncate_equally(&array.slice(start, ends.len()), length, heads)
+        })
+    });
+    if !equal {
+        return Ok(None);
+    }
+    // SAFETY: every chunk has filled its heads and its ends. Ends rise, to no more than the input's; each value is the
+    // first part of one of the input's that ends at a code point.
+    let whole = unsafe {
+        data.set_len(total);
+        offsets.set_len(array.len() + 1);
+        let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
+        GenericByteArray::<T>::new_unchecked(offsets, Buffer::from_vec(data), array.nulls().cloned())
+    };
+    Ok(Some(Arc::new(whole)))
+}
+
 #[cfg(test)]
 mod tests {
     use arrow_array::{
-        BinaryArray, Date32Array, Decimal128Array, Int32Array, Int64Array, LargeStringArray, StringArray,
-        StringViewArray, TimestampMicrosecondArray, TimestampSecondArray,
+        BinaryArray, Date32Array, Decimal128Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
+        StringArray, StringViewArray, TimestampMicrosecondArray, TimestampSecondArray,
     };
 
     use super::*;
@@ -198,6 +252,39 @@ mod tests {
                         assert_eq!(&found, &expected, "{transform} of {}", array.data_type());
                     }
                     Err(error) => assert_eq!(found.unwrap_err().to_string(), Error::from(error).to_string()),
+                }
+            }
+        }
+    }
+
+    /// Columns without a short value have a way of their own: it is left again where a late value is short or not ASCII.
+    #[test]
+    fn long_columns_of_long_values_are_what_the_kernel_says() {
+        let late = LONG as i64 + 1_000;
+        let plain = |row: i64| format!("{:017}", mixed(row)).repeat(1 + row as usize % 5);
+        let one_is = move |odd: &'static str| move |row: i64| if row == late { odd.to_owned() } else { plain(row) };
+        let first_is_odd = |row: i64| if row == 0 { String::new() } else { plain(row) };
+        let columns: [(ArrayRef, &str); 9] = [
+            (Arc::new(StringArray::from_iter_values((0..ROWS).map(plain))), "texts"),
+            (Arc::new(LargeStringArray::from_iter_values((0..ROWS).map(plain))), "large texts"),
+            (Arc::new(BinaryArray::from_iter_values((0..ROWS).map(plain))), "bytes"),
+            (Arc::new(LargeBinaryArray::from_iter_values((0..ROWS).map(plain))), "large bytes"),
+            (
+                Arc::new(StringArray::from_iter_values((0..ROWS).map(one_is("日本語のテキスト")))),
+                "one that is not ASCII",
+            ),
+            (Arc::new(BinaryArray::from_iter_values((0..ROWS).map(one_is("日本語のテキスト")))), "bytes of any kind"),
+            (Arc::new(StringArray::from_iter_values((0..ROWS).map(one_is("ab")))), "one short"),
+            (Arc::new((0..ROWS).map(|row| (row != late).then(|| plain(row))).collect::<StringArray>()), "one null"),
+            (Arc::new(StringArray::from_iter_values((0..ROWS).map(first_is_odd))), "the first one empty"),
+        ];
+        for (column, kind) in columns {
+            for array in [column.slice(5, column.len() - 7), column] {
+                for width in [1, 3, 4, 7, 8, 16, 17, i32::MAX as u32] {
+                    let transform = Transform::Truncate(width);
+                    let found = apply(&transform, &array).unwrap();
+                    found.to_data().validate_full().unwrap();
+                    assert_eq!(&found, &transform.kernel(&array).unwrap(), "{transform} of {kind}");
                 }
             }
         }

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::transform::Transform;
 
+pub use truncate::{SHORT_HEAD, truncate_equally};
+
 /// Values of one block: input and output of 8-byte values take half of a first-level cache.
 const BLOCK: usize = 1024;
 
