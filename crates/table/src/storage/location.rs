@@ -9,9 +9,10 @@
 //! | `gs://bucket/key`, `gcs` | Google Cloud Storage |
 //! | `abfs://container@account.host/key`, `abfss`, `wasb`, `wasbs`, `az`, `adl` | Azure |
 //! | `http://host/path`, `https` | a web server, read only |
+//! | `https://host/path?X-Amz-Signature=...` | one object of a web server, read only, by a URL that was signed before |
 //!
 //! What follows the authority is taken verbatim, `%20` and `+` included: Java writes the partition folders of a table
-//! form-encoded, and the encoded text is the name of the object.
+//! form-encoded, and the encoded text is the name of the object. A URL with a query comes from who signed it, and is encoded.
 
 use std::fmt;
 
@@ -39,7 +40,7 @@ pub enum Scheme {
 pub struct Location {
     /// The kind of store.
     pub scheme: Scheme,
-    /// Bucket, container with account, or scheme and host; empty for local files.
+    /// Bucket, container with account, or scheme, host and query; empty for local files.
     pub authority: String,
     /// Path of a local file, or key within the store without a leading `/`.
     pub key: String,
@@ -65,17 +66,24 @@ impl Location {
             "gs" | "gcs" => Self::bucket(Scheme::Gcs, text, rest),
             "abfs" | "abfss" | "wasb" | "wasbs" | "az" | "adl" => Self::bucket(Scheme::Azure, text, rest),
             http @ ("http" | "https") => {
-                let (authority, key) = split_authority(rest);
+                let (place, query) = rest.find('?').map_or((rest, ""), |at| rest.split_at(at));
+                let (authority, key) = split_authority(place);
                 if authority.is_empty() {
                     return Err(Error::invalid(format!("{text}: a URL needs a host")));
                 }
-                Ok(Self { scheme: Scheme::Http, authority: format!("{http}://{authority}"), key: key.to_owned() })
+                let authority = format!("{http}://{authority}{query}");
+                Ok(Self { scheme: Scheme::Http, authority, key: key.to_owned() })
             }
             other => Err(Error::unsupported(format!(
                 "{}: no store for the scheme {other:?} (file, memory, s3, gs, abfs, http)",
                 without_credentials(text)
             ))),
         }
+    }
+
+    /// Whether it is a URL with a query.
+    pub(super) fn has_query(&self) -> bool {
+        self.scheme == Scheme::Http && self.authority.contains('?')
     }
 
     fn file(path: &str) -> Self {
@@ -99,7 +107,11 @@ impl fmt::Display for Location {
             Scheme::S3 => "s3",
             Scheme::Gcs => "gs",
             Scheme::Azure => "abfs",
-            Scheme::Http => return write!(f, "{}/{}", without_credentials(&self.authority), self.key),
+            Scheme::Http => {
+                let (host, query) =
+                    self.authority.split_once('?').map_or((&*self.authority, ""), |(host, _)| (host, "?***"));
+                return write!(f, "{}/{}{query}", without_credentials(host), self.key);
+            }
         };
         write!(f, "{scheme}://{}/{}", self.authority, self.key)
     }
@@ -176,6 +188,7 @@ mod tests {
             ("wasbs://c@acc.blob.core.windows.net/k", Scheme::Azure, "c@acc.blob.core.windows.net", "k"),
             ("az://c/k", Scheme::Azure, "c", "k"),
             ("https://host:8080/a/b", Scheme::Http, "https://host:8080", "a/b"),
+            ("https://host/a%20b?sig=x/y?z", Scheme::Http, "https://host?sig=x/y?z", "a%20b"),
         ];
         for (text, scheme, authority, key) in table {
             let found = Location::parse(text).unwrap();
@@ -184,8 +197,16 @@ mod tests {
     }
 
     #[test]
+    fn signatures_are_not_shown() {
+        let shown = Location::parse("https://user:word@host:1/a/b.orc?sig=word").unwrap().to_string();
+        assert_eq!(shown, "https://host:1/a/b.orc?***");
+    }
+
+    #[test]
     fn refused() {
-        for text in ["", "s3:///key", "gs://", "ftp://host/x", "hdfs://user:word@host/x", "http:///x", "a\0b"] {
+        for text in
+            ["", "s3:///key", "gs://", "ftp://host/x", "hdfs://user:word@host/x", "http:///x", "http://?x/y", "a\0b"]
+        {
             let error = Location::parse(text).unwrap_err().to_string();
             assert!(!error.contains("word"), "{error}");
         }

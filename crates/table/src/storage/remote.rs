@@ -7,7 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart};
+use object_store::{
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
+};
 
 use super::{Entry, Existing, Location, Output, Scheme, Store, properties};
 use crate::error::{Error, Result};
@@ -50,9 +52,10 @@ impl Remote {
     }
 }
 
-/// The key as it is written: nothing is encoded or decoded.
+/// The key as it is written: nothing is encoded or decoded, but for a URL with a query.
 fn key(at: &Location) -> Result<Path> {
-    Path::parse(&at.key).map_err(|error| Error::invalid(format!("{at}: {error}")))
+    let key = if at.has_query() { Path::from_url_path(&at.key) } else { Path::parse(&at.key) };
+    key.map_err(|error| Error::invalid(format!("{at}: {error}")))
 }
 
 fn failed(at: &Location, operation: &'static str) -> impl Fn(object_store::Error) -> Error {
@@ -119,7 +122,17 @@ impl Store for Remote {
 
     fn size(&self, at: &Location) -> Result<u64> {
         let key = key(at)?;
-        runtime::wait(self.store.head(&key))?.map(|about| about.size).map_err(failed(at, "read"))
+        let size = async {
+            match self.store.head(&key).await {
+                // What was signed is to get the object, and not to ask for its size.
+                Err(error) if at.has_query() && !matches!(error, object_store::Error::NotFound { .. }) => {
+                    let first = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+                    self.store.get_opts(&key, first).await.map(|found| found.meta.size).map_err(|_| error)
+                }
+                about => about.map(|about| about.size),
+            }
+        };
+        runtime::wait(size)?.map_err(failed(at, "read"))
     }
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
