@@ -99,7 +99,7 @@ fn check(transform: &Transform, column: &Column) {
 }
 
 fn transforms() -> Vec<Transform> {
-    let widths = [1, 2, 3, 7, 10, 12, 13, 16, 17, 100, 1000, 1 << 30, i32::MAX as u32];
+    let widths = [1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 16, 17, 100, 1000, 1 << 30, i32::MAX as u32];
     let mut all = vec![Transform::Identity, Transform::Year, Transform::Month, Transform::Day, Transform::Hour];
     all.extend(widths.iter().flat_map(|width| [Transform::Bucket(*width), Transform::Truncate(*width)]));
     all

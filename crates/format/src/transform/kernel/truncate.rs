@@ -38,8 +38,8 @@ pub(super) fn kernel(array: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
         DataType::LargeUtf8 => bytes(array, array.as_bytes::<LargeUtf8Type>(), length, true, text_end),
         DataType::Binary => bytes(array, array.as_bytes::<BinaryType>(), length, false, bytes_end),
         DataType::LargeBinary => bytes(array, array.as_bytes::<LargeBinaryType>(), length, false, bytes_end),
-        DataType::Utf8View => views(array, array.as_byte_view::<StringViewType>(), length, text_end),
-        DataType::BinaryView => views(array, array.as_byte_view::<BinaryViewType>(), length, bytes_end),
+        DataType::Utf8View => views(array, array.as_byte_view::<StringViewType>(), length, true, text_end),
+        DataType::BinaryView => views(array, array.as_byte_view::<BinaryViewType>(), length, false, bytes_end),
         _ => return Ok(None),
     }))
 }
@@ -192,6 +192,8 @@ impl<'a, O> Iterator for Blocks<'a, O> {
     }
 }
 
+/// Bytes of a long value that stand in its view.
+const PREFIX: usize = 4;
 /// Bytes of the longest head that is read at once.
 pub const SHORT_HEAD: usize = 16;
 
@@ -276,20 +278,30 @@ fn short_heads<O: ArrowNativeType>(
     (!ascii_only || heads.get(..used)?.is_ascii()).then_some(used)
 }
 
-/// Views: the buffers are shared; a view only gets shorter.
+/// Views: the buffers are shared; a view only gets shorter. `ascii_only` as in [`bytes`].
 fn views<T: ByteViewType>(
     shared: &ArrayRef,
     array: &GenericByteViewArray<T>,
     length: usize,
+    ascii_only: bool,
     end_of: impl Fn(&[u8], usize) -> usize,
 ) -> ArrayRef {
     let buffers = array.data_buffers();
     if array.views().iter().all(|view| *view as u32 as usize <= length) {
         return shared.clone();
     }
+    // Behind its length a view holds the value, or the first bytes of one that is too long for it.
+    let head = if length <= INLINE { (1 << (8 * length)) - 1 } else { 0 };
+    let odd = if ascii_only { u128::from_le_bytes([0x80; 16]) } else { 0 };
     let cut = |view: &u128| {
-        let own = *view as u32 as usize;
-        if own <= length { *view } else { shortened(*view, own, buffers, |value| end_of(value, length)) }
+        let (own, head) = (*view as u32 as usize, *view >> 32 & head);
+        let in_view = length <= PREFIX || length <= INLINE && own <= INLINE;
+        if (own <= length) | (in_view & (head & odd == 0)) {
+            // Without a branch: which values are short, nobody can predict.
+            let cut = head << 32 | length as u128;
+            return std::hint::select_unpredictable(own <= length, *view, cut);
+        }
+        shortened(*view, own, buffers, |value| end_of(value, length))
     };
     let views = array.views().iter().map(cut).collect::<Vec<_>>();
     // SAFETY: each view is one of the input or a first part of it that ends at a code point; the buffers are the same.
