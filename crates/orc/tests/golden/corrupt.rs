@@ -126,7 +126,8 @@ fn listed(golden: &Golden) -> BTreeMap<String, Json> {
     files
 }
 
-/// What orc-core refuses is refused, unless the list leaves it to the reader; what both read are the same rows.
+/// What orc-core refuses is refused, unless the list leaves it to the reader; what both read are the same rows. What
+/// orc-core reads may be refused: all of these files are damaged, and how it reads on is not always an answer.
 fn check_corrupt(golden: &Golden, name: &str, entry: &Json) -> Result<(), Failed> {
     let bytes = Bytes::from(std::fs::read(golden.folder.join("corrupt").join(name))?);
     if let Some(length) = entry["bytes"].as_u64().filter(|length| *length != bytes.len() as u64) {
@@ -148,16 +149,26 @@ fn check_corrupt(golden: &Golden, name: &str, entry: &Json) -> Result<(), Failed
     }
 }
 
-/// The rows are those of the file of the set whose rows have the digest that the list gives, where there is one.
+/// The rows are those of a file of the set exactly if they have the digest of its rows.
 fn same_rows(golden: &Golden, bytes: &Bytes, core: &Json) -> Result<(), Failed> {
-    let expected = golden.names().filter_map(|name| golden.expected(&name, "rows.jsonl"));
-    let digest = core["sha256OfRows"].as_str().unwrap_or_default();
-    let Some(lines) = expected.into_iter().find(|lines| hex(&Sha256::digest(lines)) == digest) else { return Ok(()) };
-    let rows = parse(&lines)?;
+    let Some(digest) = core["sha256OfRows"].as_str() else { return Ok(()) };
     let reader = Reader::open(bytes.clone())?;
+    let schema = reader.metadata().schema.to_string();
     let arrow = ArrowOptions { strings: StringForm::Binary, ..ArrowOptions::default() };
     let batches = super::rows::read(&reader, ReadOptions { arrow, ..ReadOptions::default() })?;
-    compare(reader.metadata(), &batches, &rows, 0..rows.len() as u64)
+    let alike =
+        |name: &String| golden.index.iter().any(|own| own["file"] == format!("{name}.orc") && own["schema"] == schema);
+    for name in golden.names().filter(alike) {
+        let Some(lines) = golden.expected(&name, "rows.jsonl") else { continue };
+        let rows = parse(&lines)?;
+        let compared = compare(reader.metadata(), &batches, &rows, 0..rows.len() as u64);
+        match (hex(&Sha256::digest(&lines)) == digest, compared) {
+            (true, Err(error)) => return Err(format!("not the rows of {name}: {error:?}").into()),
+            (false, Ok(())) => return Err(format!("the rows are those of {name}, their digest is not {digest}").into()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {

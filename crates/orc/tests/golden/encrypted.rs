@@ -113,7 +113,8 @@ fn encryption(golden: &Golden, file: &FileMetadata) -> Result<EncryptionOptions,
     Ok(EncryptionOptions { keys: Arc::new(keys), columns, masks })
 }
 
-fn path_of(node: &TypeDescription, column: u32) -> Option<String> {
+/// The dotted path of a column.
+pub fn path_of(node: &TypeDescription, column: u32) -> Option<String> {
     let at = node.children.iter().position(|child| (child.column..child.end).contains(&column))?;
     let (child, name) = (&node.children[at], node.child_name(at).into_owned());
     if child.column == column { Some(name) } else { Some(format!("{name}.{}", path_of(child, column)?)) }

@@ -207,6 +207,10 @@ fn check_map(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescripti
 }
 
 fn check_struct(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
+    let wanted = expected.as_object().map_or(0, serde_json::Map::len);
+    if wanted > node.names.len() {
+        return Err(format!("{wanted} fields expected, {}", node.names.len()));
+    }
     let fields = array.as_struct();
     for (index, ((name, child), column)) in node.names.iter().zip(&node.children).zip(fields.columns()).enumerate() {
         // The set's maker cuts names at a backtick; then the place tells the field.

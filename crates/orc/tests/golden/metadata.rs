@@ -1,5 +1,6 @@
 //! Metadata of every file: postscript, footer, statistics, stripe footers, row indexes, filters, streams with their runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use icefield_orc::{FileMetadata, Limits, Reader};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Map, Value as Json, json};
 
+use super::encrypted::path_of;
 use super::{Golden, hex, trial};
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
@@ -80,6 +82,8 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     let Some(text) = golden.expected(name, "meta.json") else { return Ok(()) };
     let expected: Json = serde_json::from_str(&text)?;
     if bytes.is_empty() {
+        same("length", &expected["length"], &json!(file.length))?;
+        same("schema", &expected["schema"], &json!(file.schema.to_string()))?;
         return same("rows", &expected["rows"], &json!(file.rows()));
     }
     check_tail(&expected, file)?;
@@ -119,13 +123,102 @@ fn check_index(golden: &Golden, name: &str, reader: &Reader<Bytes>) -> Result<()
     {
         check("schema", schema.to_string().into())?;
     }
-    Ok(())
+    let meta = golden.expected(name, "meta.json").and_then(|text| serde_json::from_str::<Json>(&text).ok());
+    if let Some(meta) = meta {
+        for key in ["predicates", "probes"] {
+            check(key, meta[key].as_array().map_or(0, Vec::len).into())?;
+        }
+    }
+    // The writer is told for people, but the version of its library is in the file.
+    if let (Some(writer), Some(version)) = (listed["writer"].as_str(), &file.footer.software_version)
+        && !writer.contains(version.as_str())
+    {
+        return Err(format!("writer: {writer:?} expected, {version:?}").into());
+    }
+    check_encryption(listed, file)
+}
+
+/// Which columns are encrypted with which key, and which masks others see: `key:column,column;...` and
+/// `mask,parameter:column;...`. `about`, `notes` and `zone` (of the machine, where no column needs one) are for people.
+fn check_encryption(listed: &Json, file: &FileMetadata) -> Result<(), Failed> {
+    let Some(encryption) = &file.footer.encryption else {
+        return same("encrypt", &Json::Null, listed.get("encrypt").unwrap_or(&Json::Null));
+    };
+    let names = |columns: &[u32]| -> Vec<String> {
+        columns.iter().filter_map(|column| path_of(&file.schema, *column)).collect()
+    };
+    let keys = encryption.key.iter().enumerate().map(|(at, key)| {
+        let own = encryption.variants.iter().filter(|variant| variant.key.unwrap_or(0) as usize == at);
+        let roots: Vec<u32> = own.filter_map(|variant| variant.root).collect();
+        (key.key_name.clone().unwrap_or_default(), names(&roots))
+    });
+    same_groups("encrypt", listed, keys.collect())?;
+    let masks = encryption.mask.iter().map(|mask| {
+        let parameters = mask.mask_parameters.iter().map(|parameter| format!(",`{parameter}`"));
+        (
+            format!("{}{}", mask.name.as_deref().unwrap_or_default(), parameters.collect::<String>()),
+            names(&mask.columns),
+        )
+    });
+    same_groups("masks", listed, masks.collect())
+}
+
+/// Names of groups and their members, whatever their order.
+fn same_groups(key: &str, listed: &Json, found: BTreeMap<String, Vec<String>>) -> Result<(), Failed> {
+    if listed[key].is_null() {
+        return Ok(());
+    }
+    let text = listed[key].as_str().ok_or_else(|| format!("{key}: {} is no text", listed[key]))?;
+    let sorted = |mut members: Vec<String>| {
+        members.sort();
+        members
+    };
+    let wanted: Option<BTreeMap<String, Vec<String>>> = text
+        .split(';')
+        .map(|group| group.rsplit_once(':'))
+        .map(|group| group.map(|(name, own)| (name.to_owned(), sorted(own.split(',').map(str::to_owned).collect()))))
+        .collect();
+    let wanted = wanted.ok_or_else(|| format!("{key}: {text:?} is no list of groups"))?;
+    let mut found: BTreeMap<_, _> = found.into_iter().map(|(name, members)| (name, sorted(members))).collect();
+    // Columns that no mask is named for are made null, too.
+    if key == "masks" {
+        let named = wanted.get("nullify").cloned().unwrap_or_default();
+        found.entry("nullify".to_owned()).and_modify(|own| own.retain(|column| named.contains(column)));
+        found.retain(|_, own| !own.is_empty());
+    }
+    if wanted == found { Ok(()) } else { Err(format!("{key}: {wanted:?} expected, {found:?}").into()) }
+}
+
+/// What orc-core calls the writer's version (PITFALLS 13).
+fn writer_version(file: &FileMetadata) -> &'static str {
+    const JAVA: [&str; 10] = [
+        "ORIGINAL",
+        "HIVE_8732",
+        "HIVE_4243",
+        "HIVE_12055",
+        "HIVE_13083",
+        "ORC_101",
+        "ORC_135",
+        "ORC_517",
+        "ORC_203",
+        "ORC_14",
+    ];
+    const OTHERS: [&str; 5] =
+        ["ORC_CPP_ORIGINAL", "PRESTO_ORIGINAL", "SCRITCHLEY_GO_ORIGINAL", "TRINO_ORIGINAL", "CUDF_ORIGINAL"];
+    let version = file.postscript.writer_version.unwrap_or(0) as usize;
+    let name = match file.footer.writer.unwrap_or(0) as usize {
+        0 => JAVA.get(version),
+        writer if version == 6 => OTHERS.get(writer - 1),
+        _ => None,
+    };
+    name.copied().unwrap_or("FUTURE")
 }
 
 fn check_tail(expected: &Json, file: &FileMetadata) -> Result<(), Failed> {
     same("length", &expected["length"], &json!(file.length))?;
     same("rows", &expected["rows"], &json!(file.rows()))?;
     same("fileVersion", &expected["fileVersion"], &json!(file.version.name()))?;
+    same("writerVersion", &expected["writerVersion"], &json!(writer_version(file)))?;
     // The set's maker cuts names at a backtick.
     if !file.schema.walk().iter().any(|node| node.names.iter().any(|name| name.contains('`'))) {
         same("schema", &expected["schema"], &json!(file.schema.to_string()))?;
