@@ -129,8 +129,9 @@ test-golden: need-rust $(STAMPS)/extension
 	cargo test --workspace --quiet --no-fail-fast --test golden 2>&1 | tee -a $$log || status=1; \
 	$(PYTEST) -q -m golden 2>&1 | tee -a $$log || [ $${PIPESTATUS[0]} = 5 ] || status=1; \
 	count() { grep -oE "[0-9]+ $$1" $$log | awk '{ n += $$1 } END { print n + 0 }'; }; \
-	left_out=$$(($$(count ignored) + $$(count skipped))); \
-	echo "$$(count passed) passed, $$(count failed) failed, $$left_out skipped"; exit $$status
+	left_out=$$(($$(count ignored) + $$(count skipped))); among=$$(count 'of the passed refused'); \
+	refused=$$(($$among + $$(count 'refused \(unsupported\)'))); passed=$$(($$(count passed) - $$among)); \
+	echo "$$passed passed, $$(count failed) failed, $$left_out skipped, $$refused refused (unsupported)"; exit $$status
 
 # Every version gets its turn, whatever became of the others.
 test-spark-all: need-rust $(STAMPS)/extension $(STAMPS)/java

@@ -208,7 +208,7 @@ fn check_map(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescripti
 
 fn check_struct(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescription) -> Check {
     let wanted = expected.as_object().map_or(0, serde_json::Map::len);
-    if wanted > node.names.len() {
+    if wanted != node.names.len() {
         return Err(format!("{wanted} fields expected, {}", node.names.len()));
     }
     let fields = array.as_struct();

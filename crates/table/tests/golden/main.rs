@@ -12,6 +12,7 @@ mod incremental;
 mod metadata_tables;
 mod metrics;
 mod plans;
+mod refused;
 mod row_lineage;
 mod rows;
 mod tables;
@@ -34,6 +35,7 @@ fn main() {
     let of_tables = of_tables.chain(left_out.iter().map(ignored));
     let trials = of_tables.chain(row_lineage::trials(golden.vectors("row_lineage.json"))).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
+    refused::report();
     golden.clean();
     conclusion.exit();
 }

@@ -1,0 +1,48 @@
+//! What is not built yet may refuse (README, "What stands, and what refuses"), and is counted apart; whatever else refuses
+//! fails.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use icefield_format::types::{Schema, Type};
+use icefield_table::plan::Plan;
+use libtest_mimic::Failed;
+
+static REFUSED: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+/// Notes a refusal of a table that may refuse; else it is a failure.
+pub fn note(table: &str, may: bool, message: &str) -> Result<(), Failed> {
+    if !may {
+        return Err(format!("nothing here is unbuilt, and yet: {message}").into());
+    }
+    *REFUSED.lock().unwrap().entry(table.to_owned()).or_default() += 1;
+    Ok(())
+}
+
+/// Whether a plan may refuse to be read: deletes apply, a file is Avro, or a variant is perhaps shredded.
+pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
+    fn variant(ty: &Type) -> bool {
+        match ty {
+            Type::Struct(own) => own.fields.iter().any(|field| variant(&field.ty)),
+            Type::List(own) => variant(&own.element.ty),
+            Type::Map(own) => variant(&own.value.ty),
+            other => *other == Type::Variant,
+        }
+    }
+    let shredded = schema.fields().iter().any(|field| variant(&field.ty));
+    plan.manifests.iter().any(|manifest| {
+        let formats = (0..manifest.entries.len()).map(|row| manifest.entries.file(row, manifest.spec_id));
+        let avro = formats.flatten().any(|file| file.file_format.eq_ignore_ascii_case("avro"));
+        let deletes = manifest.deletes.as_ref();
+        avro || shredded || (0..manifest.entries.len()).any(|row| deletes.is_some_and(|own| !own.of(row).is_empty()))
+    })
+}
+
+/// Says what refused, if anything did.
+pub fn report() {
+    let refused = REFUSED.lock().unwrap();
+    let listed: Vec<String> = refused.iter().map(|(table, count)| format!("{table} {count}")).collect();
+    if !listed.is_empty() {
+        println!("{} of the passed refused (unsupported): {}", refused.values().sum::<usize>(), listed.join(", "));
+    }
+}
