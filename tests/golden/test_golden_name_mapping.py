@@ -38,6 +38,16 @@ def nameless(fields):
     )
 
 
+def entry(field):
+    """What an entry says, but of those below it."""
+    return None if field is None else (field.field_id, sorted(field.names))
+
+
+def below(fields):
+    """All entries, those below others included."""
+    return [entry for field in fields for entry in (field, *below(field.fields))]
+
+
 @pytest.mark.parametrize("case", of_kind("parse"))
 def test_parse(case):
     text = case["json"] if isinstance(case["json"], str) else json.dumps(case["json"])
@@ -52,7 +62,10 @@ def test_parse(case):
     assert ice.NameMapping.from_json(mapping.to_json()) == mapping
     for path, expected in case.get("by_name", {}).items():
         found = mapping.find(*path.split("."))
-        assert (None if found is None else found.field_id) == (None if expected is None else expected.get("field-id"))
+        assert entry(found) == (None if expected is None else (expected.get("field-id"), sorted(expected["names"])))
+    for field_id, expected in case.get("by_id", {}).items():
+        found = [field for field in below(mapping.fields) if field.field_id == int(field_id)]
+        assert [entry(field) for field in found] == [(expected.get("field-id"), sorted(expected["names"]))]
 
 
 @pytest.mark.parametrize("case", of_kind("create"))

@@ -150,6 +150,14 @@ def test_facts(name: str, scratch: Path) -> None:
         same(item, {"type": refs[ref]["type"], "snapshot_id": refs[ref]["snapshot-id"]})
     if "refs" in wanted:
         assert refs.keys() == wanted["refs"].keys()
+    if wanted.get("key") is not None:
+        assert any(field.name == wanted["key"] for schema in table.schemas().values() for field in schema.fields)
+    if "metadata_json_files" in wanted:
+        kept = [path for path in (scratch / name).rglob("*") if path.suffix == ".json" or ".metadata.json" in path.name]
+        assert len(kept) == wanted["metadata_json_files"]
+    plans_of = GOLDEN / "expected" / name / wanted.get("plans_file", "plans.json.gz")
+    if "plan_count" in wanted and plans_of.exists():
+        assert len(json.loads(gzip.decompress(plans_of.read_bytes()))) == wanted["plan_count"]
 
 
 def same(wanted: dict[str, Any], found: dict[str, Any]) -> None:
@@ -161,6 +169,12 @@ def same(wanted: dict[str, Any], found: dict[str, Any]) -> None:
 def test_rows(name: str, at: dict[str, Any], item: dict[str, Any], scratch: Path) -> None:
     scan = open_table(name, scratch).scan(**at)
     expected = rows(name, item)
+    assert expected is None or expected.num_rows == item["row_count"]
+    # The plan says how many rows there are without deletes, also of files that cannot be read yet.
+    files = scan.plan_files().files
+    planned_rows = sum(file["record_count"] for file in files)
+    assert item["row_count"] == planned_rows or any(file["deletes"] for file in files)
+    assert item["row_count"] <= planned_rows
     try:
         found = scan.to_arrow()
     except ice.UnsupportedFeatureError as error:
@@ -193,7 +207,7 @@ def plans() -> list[Any]:
     """List every planned filter with its rows."""
     found = []
     for name in names():
-        path = GOLDEN / "expected" / name / "plans.json.gz"
+        path = GOLDEN / "expected" / name / facts(name).get("plans_file", "plans.json.gz")
         if path.exists():
             with gzip.open(path, "rt") as cases:
                 for number, case in enumerate(json.load(cases)):
@@ -205,6 +219,8 @@ def plans() -> list[Any]:
 @pytest.mark.parametrize(("name", "case"), plans())
 def test_filtered_rows(name: str, case: dict[str, Any], scratch: Path) -> None:
     table = open_table(name, scratch)
+    key = facts(name).get("key")
+    check_keys(name, case, key)
     schema_id = next(
         (s["schema_id"] for s in facts(name).get("snapshots", []) if s["snapshot_id"] == case.get("snapshot_id")), None
     )
@@ -217,9 +233,20 @@ def test_filtered_rows(name: str, case: dict[str, Any], scratch: Path) -> None:
         refused(scan, error)
     assert found.num_rows == case["row_count"]
     assert scan.count() == case["row_count"]
-    key = facts(name).get("key")
     if "keys" in case and key in found.schema.names:
         assert Counter(map(repr, encoded(found.column(key)))) == Counter(map(repr, case["keys"]))
+
+
+def check_keys(name: str, case: dict[str, Any], key: str | None) -> None:
+    """Hold the keys of a filter to the set's own rows, also where the table cannot be read yet."""
+    if "keys" not in case:
+        return
+    assert len(case["keys"]) == case["row_count"]
+    states = {item["snapshot_id"]: item for item in facts(name).get("snapshots", [])}
+    item = states.get(case.get("snapshot_id")) or facts(name).get("current") or {}
+    all_rows = rows(name, item) if "rows_file" in item else None
+    if all_rows is not None and key in all_rows.schema.names:
+        assert Counter(map(repr, case["keys"])) <= Counter(map(repr, encoded(all_rows.column(key))))
 
 
 def encoded(column: pa.ChunkedArray) -> list[Any]:

@@ -31,16 +31,20 @@ def test_binary_read(case):
         assert same(values.from_bytes(data, case["type"]), typed(case["value"], case["type"]))
 
 
+def same_json(written, expected, type_):
+    """Compare two JSON texts of one value."""
+    written, expected = json.loads(written), json.loads(expected)
+    if type_ == "float" and isinstance(expected, float):
+        # Java 17 gives some floats more digits than are needed (docs/differences.md).
+        written, expected = rounded(written), rounded(expected)
+    assert same(written, expected) or (not isinstance(expected, float) and written == expected)
+
+
 @pytest.mark.parametrize("case", of_kind("single_json.json", "write"))
 def test_json_written(case):
     value = typed(case["value"], case["type"])
     written = values.to_json(value, case["type"])
-    expected = json.loads(case["json"])
-    if case["type"] == "float" and isinstance(expected, float):
-        # Java 17 gives some floats more digits than are needed (docs/differences.md).
-        assert same(rounded(json.loads(written)), rounded(expected))
-    else:
-        assert json.loads(written) == expected
+    same_json(written, case["json"], case["type"])
     if "read_error" in case:
         with pytest.raises(errors.CorruptDataError):
             values.from_json(written, case["type"])
@@ -64,7 +68,10 @@ def test_json_read(case):
         with pytest.raises(errors.IcefieldError):
             values.from_json(case["json"], case["type"])
         return
-    assert same(values.from_json(case["json"], case["type"]), typed(case["value"], case["type"]))
+    value = values.from_json(case["json"], case["type"])
+    assert same(value, typed(case["value"], case["type"]))
+    if "written" in case:
+        same_json(values.to_json(value, case["type"]), case["written"], case["type"])
 
 
 @pytest.mark.parametrize("case", of_kind("bounds.json", "string", "binary"))

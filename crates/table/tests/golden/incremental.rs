@@ -13,7 +13,7 @@ use crate::encoding;
 use crate::tables::Table;
 
 pub fn trials(table: &Table) -> Vec<Trial> {
-    let Some(Json::Array(cases)) = table.expectation("incremental.json.gz") else { return Vec::new() };
+    let Some(Json::Array(cases)) = table.expectation("incremental") else { return Vec::new() };
     let trial = |(number, case): (usize, Json)| {
         let table = table.clone();
         Trial::test(format!("incremental::{}::{number}", table.name), move || check(&table, &case))

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use crate::tables::Table;
 
 pub fn trials(table: &Table) -> Vec<Trial> {
-    let Some(Json::Array(cases)) = table.expectation("plans.json.gz") else { return Vec::new() };
+    let Some(Json::Array(cases)) = table.expectation("plans") else { return Vec::new() };
     let table = Arc::new(table.clone());
     let trial = |(number, case): (usize, Json)| {
         let table = table.clone();

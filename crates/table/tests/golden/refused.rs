@@ -43,6 +43,6 @@ pub fn report() {
     let refused = REFUSED.lock().unwrap();
     let listed: Vec<String> = refused.iter().map(|(table, count)| format!("{table} {count}")).collect();
     if !listed.is_empty() {
-        println!("{} of the passed refused (unsupported): {}", refused.values().sum::<usize>(), listed.join(", "));
+        eprintln!("{} of the passed refused (unsupported): {}", refused.values().sum::<usize>(), listed.join(", "));
     }
 }

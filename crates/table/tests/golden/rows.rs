@@ -31,6 +31,9 @@ pub fn trials(table: &Table) -> Vec<Trial> {
 
 fn check(table: &Table, snapshot_id: Option<i64>, item: &Json) -> Result<(), Failed> {
     let expected = expected(table, item)?;
+    if let Some(count) = item["row_count"].as_u64() {
+        assert_eq!(expected.len() as u64, count, "row_count");
+    }
     let at = At { snapshot_id, ..At::default() };
     let scan = Scan::new(table.storage.clone(), table.metadata.clone(), &at)?;
     let plan = scan.plan()?;

@@ -116,9 +116,11 @@ fn copy(from: &Path, to: &Path) {
 }
 
 impl Table {
-    /// A gzipped JSON document of what is expected, if the set has it.
-    pub fn expectation(&self, file: &str) -> Option<Json> {
-        let packed = fs::File::open(self.expected.join(file)).ok()?;
+    /// A gzipped JSON document of what is expected, if the set has it: `plans` is the file that `plans_file` names, else
+    /// `plans.json.gz`.
+    pub fn expectation(&self, what: &str) -> Option<Json> {
+        let named = self.facts[format!("{what}_file")].as_str().map(str::to_owned);
+        let packed = fs::File::open(self.expected.join(named.unwrap_or_else(|| format!("{what}.json.gz")))).ok()?;
         Some(serde_json::from_reader(GzDecoder::new(packed)).unwrap())
     }
 
