@@ -16,8 +16,9 @@ import icefield as ice
 pytestmark = pytest.mark.golden
 
 ROOT = Path(__file__).parents[2]
-PLACES = [os.environ.get("ICEFIELD_GOLDEN"), ROOT / "tests/data/golden", ROOT / "../shared/golden"]
-GOLDEN = next((Path(place) for place in PLACES if place and Path(place).is_dir()), None)
+NAMED = os.environ.get("ICEFIELD_GOLDEN")
+PLACES = [Path(NAMED)] if NAMED else [ROOT / "tests/data/golden", ROOT / "../shared/golden"]
+GOLDEN = next((place for place in PLACES if place.is_dir()), None)
 BASE = "/tmp/icefield-golden"
 
 
@@ -75,6 +76,8 @@ def test_damage_is_a_typed_error(case: dict[str, Any], tmp_path: Path) -> None:
     else:
         # Only damage that cannot be seen in the bytes may go unnoticed; the listing says which.
         assert "go on" in case["noticed_by"] or not is_noticed(case), f"{case['name']}: {case['what']}"
+    if case["noticed_by"] == "plan":
+        assert met in {None, "load"}, "damage that planning meets must not be planned over"
     if case["noticed_by"] == "load":
         # A name of a later specification is kept, and what it names refused (docs/differences.md).
         assert met is None or refused, "damaged metadata must not load"

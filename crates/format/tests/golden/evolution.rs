@@ -50,6 +50,10 @@ fn check(case: &Json, mut table: Table) -> Result<(), Failed> {
         (Ok(()), None) => {}
         (Err(_), Some(error)) => {
             let at = error.get("at").map_or(Some(table.done), Json::as_u64);
+            // What the library refuses is done here, and what fails is a later one.
+            if table.promoted_by_version_3 && at.is_some_and(|at| at < table.done) {
+                return Ok(());
+            }
             return same("operation that fails", &Some(table.done), &at);
         }
         (Ok(()), Some(_)) if table.promoted_by_version_3 => return Ok(()),
@@ -75,6 +79,14 @@ struct Table {
     promoted_by_version_3: bool,
 }
 
+/// Whether a change promotes a type as version 2 does not.
+fn promotes(base: &Schema, schema: &Schema) -> bool {
+    base.ids().iter().any(|id| {
+        let to = schema.find_type(*id).and_then(Type::as_primitive);
+        base.find_type(*id).zip(to).is_some_and(|(from, to)| !is_promotion_allowed(from, to, 2))
+    })
+}
+
 impl Table {
     fn new(start: &Json, case: &Json) -> Result<Self, Failed> {
         Ok(Self {
@@ -98,7 +110,10 @@ impl Table {
             let mut update = UpdateSchema::new(&base, self.last_column_id, self.format_version);
             let mut added = HashMap::new();
             for op in batch {
-                apply(&mut update, op, &base, &mut added)?;
+                if let Err(error) = apply(&mut update, op, &base, &mut added) {
+                    self.promoted_by_version_3 |= update.apply().is_ok_and(|schema| promotes(&base, &schema));
+                    return Err(error);
+                }
                 self.done += 1;
             }
             self.commit(&update, &base)?;
@@ -109,10 +124,7 @@ impl Table {
 
     fn commit(&mut self, update: &UpdateSchema, base: &Schema) -> Result<(), Error> {
         let schema = update.apply()?;
-        self.promoted_by_version_3 |= base.ids().iter().any(|id| {
-            let to = schema.find_type(*id).and_then(Type::as_primitive);
-            base.find_type(*id).zip(to).is_some_and(|(from, to)| !is_promotion_allowed(from, to, 2))
-        });
+        self.promoted_by_version_3 |= promotes(base, &schema);
         let properties = [(NAME_MAPPING_PROPERTY, self.mapping.as_str())];
         for (key, value) in update.property_changes(&schema, properties).set {
             assert_eq!(key, NAME_MAPPING_PROPERTY);
