@@ -38,3 +38,46 @@ pub fn promote(value: &Value, from: &Type, to: &PrimitiveType) -> Result<Value> 
         _ => Ok(value.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = include_str!("../../../../docs/types.md");
+
+    /// Whether a cell of the document names a type.
+    fn named(cell: &str, from: &PrimitiveType, to: &PrimitiveType) -> bool {
+        match (cell, from, to) {
+            ("every primitive type", _, _) => true,
+            (
+                "`decimal(Q, S)` with `Q` not below `P`",
+                P::Decimal { precision: p, scale: s },
+                P::Decimal { precision: q, scale: t },
+            ) => s == t && q >= p,
+            (names, _, to) => names.split(", ").any(|name| name == format!("`{to}`")),
+        }
+    }
+
+    #[test]
+    fn promotions_are_those_of_the_document() {
+        let section = DOCUMENT.split("\n## ").find(|section| section.starts_with("Promotions")).unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
+        let rows: Vec<Vec<&str>> = rows.map(|row| row.split(" | ").collect()).collect();
+        assert_eq!(rows.len(), 5);
+        let types = "boolean int long float double decimal(9,2) decimal(10,2) decimal(10,3) date time timestamp timestamptz \
+                     timestamp_ns timestamptz_ns string uuid fixed[5] fixed[6] binary unknown geometry geography";
+        let types: Vec<PrimitiveType> = types.split(' ').map(|name| PrimitiveType::parse(name).unwrap()).collect();
+        for (from, to) in types.iter().flat_map(|from| types.iter().map(move |to| (from, to))) {
+            for version in 1..=3 {
+                let of = |cell: &str| match from {
+                    P::Decimal { .. } => cell == "decimal(P, S)`",
+                    other => cell == format!("{other}`"),
+                };
+                let in_version = |cell: &str| cell == "all" || cell.starts_with(&format!("{version}"));
+                let expected = rows.iter().any(|row| of(row[0]) && named(row[1], from, to) && in_version(row[2]));
+                let found = is_promotion_allowed(&from.clone().into(), to, version);
+                assert_eq!(found, expected || from == to, "{from} to {to} in version {version}");
+            }
+        }
+    }
+}
