@@ -292,8 +292,8 @@ def planned(name: str, scan: ice.DataScan, scratch: Path) -> dict[str, dict[str,
 @pytest.mark.parametrize("name", [name for name in names() if row_columns(name, "metadata_columns")])
 def test_places_of_rows(name: str, scratch: Path) -> None:
     """No scan gives `_file`, `_pos`, `_spec_id`, `_partition`, `_row_id` yet: the plan and order of rows do."""
-    reader = row_columns(name, "metadata_columns")
-    expected = [row for at in range(reader.num_record_batches) for row in reader.get_batch(at).to_pylist()]
+    table = row_columns(name, "metadata_columns").read_all()
+    key, expected = table.schema.names[0], table.to_pylist()
     scan = open_table(name, scratch).scan()
     files = planned(name, scan, scratch)
     counts = Counter(row["_file"] for row in expected)
@@ -313,13 +313,12 @@ def test_places_of_rows(name: str, scratch: Path) -> None:
             # Its Avro reader tells the number of rows without id as well.
             assert row["_last_updated_sequence_number"] in ([None, number] if first is None else [number])
     try:
-        keys = scan.to_arrow().column(facts(name)["key"]).to_pylist()
+        keys = encoded(scan.to_arrow().column(key))
     except ice.UnsupportedFeatureError as error:
         refused(scan, error)
     places = [(place, at) for place, file in files.items() for at in range(file["record_count"])]
-    assert dict(zip(places, keys, strict=True)) == {
-        (row["_file"], row["_pos"]): row[facts(name)["key"]] for row in expected
-    }
+    wanted = zip(((row["_file"], row["_pos"]) for row in expected), encoded(table.column(key)), strict=True)
+    assert dict(zip(places, keys, strict=True)) == dict(wanted)
 
 
 def lineages() -> list[Any]:
@@ -336,7 +335,8 @@ def lineages() -> list[Any]:
 @pytest.mark.parametrize(("name", "item"), lineages())
 def test_row_ids(name: str, item: dict[str, Any], scratch: Path) -> None:
     """Row ids of a snapshot, where its files do not hold them, follow from the plan."""
-    expected = row_columns(name, "lineage").get_batch(item["lineage_batch"]).to_pylist()
+    batch = row_columns(name, "lineage").get_batch(item["lineage_batch"])
+    key, expected = batch.schema.names[0], batch.to_pylist()
     scan = open_table(name, scratch).scan(snapshot_id=item["snapshot_id"])
     files = planned(name, scan, scratch).values()
     inherited: Counter[tuple[int | None, int | None]] = Counter()
@@ -356,10 +356,10 @@ def test_row_ids(name: str, item: dict[str, Any], scratch: Path) -> None:
     else:
         assert found == inherited
     try:
-        keys = scan.to_arrow().column(facts(name)["key"]).to_pylist()
+        keys = encoded(scan.to_arrow().column(key))
     except ice.UnsupportedFeatureError as error:
         refused(scan, error)
-    assert Counter(map(repr, keys)) == Counter(repr(row[facts(name)["key"]]) for row in expected)
+    assert Counter(map(repr, keys)) == Counter(map(repr, encoded(pa.chunked_array([batch.column(0)]))))
 
 
 def filter_of(document: Any, schema: ice.Schema) -> Any:
