@@ -178,6 +178,9 @@ pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
         trials.push(trial(format!("corrupt::{name}"), move || check_corrupt(&golden, &name, &entry)));
     }
     let sources: Vec<String> = golden.names().collect();
+    if sources.is_empty() {
+        return trials;
+    }
     /// Mutations of one trial.
     const SHARE: u64 = 1000;
     for share in 0..MUTATIONS / SHARE {
