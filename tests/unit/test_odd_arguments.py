@@ -240,7 +240,7 @@ TOO_WIDE = {
         "row 1 is .*, which does not fit: .* date, the data's Date64",
     ),
     "dictionary": (pa.array([1, 2**40]).dictionary_encode(), "row 1 is 1099511627776, which does not fit"),
-    "list": (pa.array([[1], [2, 2**31]]), "column v.element: row 2 is 2147483648, which does not fit"),
+    "list": (pa.array([[1], [2, 2**31]]), "column v.element: row 1 is 2147483648, which does not fit"),
 }
 
 

@@ -187,6 +187,51 @@ def test_letters_cut_in_two_and_bytes_that_no_row_has(catalog: ice.Catalog) -> N
     assert table.scan().to_arrow().to_pylist() == [{"v": "right"}]
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_errors_name_the_row_of_all_that_is_appended(catalog: ice.Catalog, file_format: str) -> None:
+    values = [[0], [], [1, 2], None, [3], [4, 2**31], [5]]
+    whole = pa.table({"id": range(7), "v": values, "s": [f"{n % 3}" for n in range(7)]})
+    whole = whole.set_column(2, "s", whole["s"].dictionary_encode())
+    schema = ice.Schema(
+        ice.NestedField(1, "id", "long"),
+        ice.NestedField(2, "v", ice.types.ListType(3, "int", element_required=False)),
+        ice.NestedField(4, "s", "string"),
+    )
+    properties = {"write.format.default": file_format}
+    table = catalog.create_table("a.t", schema, partition_by=["bucket(2, id)"], properties=properties)
+    cuts = {
+        "one": [whole],
+        "slices": [whole.slice(0, 2), whole.slice(2, 1), whole.slice(3)],
+        "a row each": [whole.slice(row, 1) for row in range(7)],
+    }
+    for parts in cuts.values():
+        batches = [batch for part in parts for batch in part.to_batches()]
+        for rows in (pa.Table.from_batches(batches), pa.RecordBatchReader.from_batches(whole.schema, batches)):
+            with pytest.raises(ValidationError, match="^column v.element: row 5 is 2147483648, which does not fit"):
+                table.append(rows)
+        # What a task of a distributed write is given is all that it knows.
+        plan = ice._core.WritePlan(table._state)
+        writer = ice._core.TaskWriter(plan, table.storage, whole.schema, task=3)
+        with pytest.raises(ValidationError, match="^column v.element: row 5 of task 3 is 2147483648"):  # noqa: PT012
+            for part in parts:
+                writer.write(part)
+            writer.close()
+        writer.abort()
+    assert table.refresh().current_snapshot() is None
+
+
+def test_texts_of_a_dictionary_that_no_row_has_are_nobodys(catalog: ice.Catalog) -> None:
+    wrong = pa.DictionaryArray.from_arrays(pa.array([0, None, 0, 1], pa.int8()), texts(pa.string(), b"right", b"\xff"))
+    for file_format in ("parquet", "orc"):
+        properties = {"write.format.default": file_format}
+        table = catalog.create_table(f"a.{file_format}", pa.schema([("v", pa.string())]), properties=properties)
+        table.append(pa.table({"v": wrong.slice(0, 3)}))
+        assert table.scan().to_arrow()["v"].to_pylist() == ["right", None, "right"]
+        assert table.scan("v = 'right'").count() == 2
+        with pytest.raises(ValidationError, match="^column v: row 3 is no UTF-8"):
+            table.append(pa.Table.from_batches([pa.record_batch({"v": wrong.slice(at, 2)}) for at in (0, 2)]))
+
+
 def test_what_no_file_can_hold_is_refused(catalog: ice.Catalog) -> None:
     columns = {
         "no columns": pa.table({}),

@@ -106,6 +106,10 @@ def test_unknown_transforms_are_kept_and_refused():
         (lambda: hour(pa.array([dt.date(2020, 1, 1)])), "hour does not take Arrow type Date32"),
         (lambda: bucket(16).scalar(1.5, type="double"), "does not take type double"),
         (lambda: hour(pa.array([2**63 - 1]).view(pa.timestamp("us"))), r"does not fit 32 bits \(row 0\)"),
+        (
+            lambda: hour(pa.array([0, 0, 2**63 - 1, 0]).view(pa.timestamp("us")).dictionary_encode()),
+            r"does not fit 32 bits \(row 2\)",
+        ),
         (lambda: parse("bucket[0]"), "must be between 1 and 2147483647"),
         (lambda: bucket(0), "must be a positive integer"),
         (lambda: truncate(2**31), "must be between"),

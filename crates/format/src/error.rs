@@ -18,6 +18,14 @@ pub enum Error {
     /// Valid by the specification (or by a newer one), but not built here.
     #[error("{0}")]
     Unsupported(String),
+    /// A value of a column that an operation on all of it cannot take.
+    #[error("{message} (row {row})")]
+    Value {
+        /// Where it stands, from 0.
+        row: usize,
+        /// What is wrong; names the value.
+        message: String,
+    },
     /// A commit requirement that the current metadata does not meet (REST protocol, `TableRequirement`).
     #[error("{0}")]
     RequirementFailed(String),

@@ -49,7 +49,7 @@ impl From<icefield_format::Error> for BorderError {
                 let file = corrupt.file.as_deref().map(redacted);
                 CorruptDataError::new_err((message, file, corrupt.place, corrupt.offset))
             }
-            Error::Invalid(_) => InvalidArgumentError::new_err(message),
+            Error::Invalid(_) | Error::Value { .. } => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::RequirementFailed(_) => CommitFailedException::new_err(message),
             // The enum may grow; what is not named yet still is one of ours.

@@ -310,17 +310,20 @@ fn errors_of_a_thread_of_its_own_are_told_by_a_later_call() {
         let config = config("beside-bad", spec(&[]));
         BackgroundWriter::new(TableWriter::new(config, &bad.schema()).unwrap()).unwrap()
     };
-    let is_of_the_row = |error: Error| assert!(error.to_string().contains("row 7 of the data is null"), "{error}");
+    let is_of_row = |row: usize, error: Error| {
+        let expected = format!("row {row} of the data is null");
+        assert!(error.to_string().contains(&expected), "{error}");
+    };
 
     let writer = start();
     writer.write(good.clone()).unwrap();
     writer.write(bad.clone()).unwrap();
-    is_of_the_row(writer.finish().unwrap_err());
+    is_of_row(5 + 7, writer.finish().unwrap_err());
 
     let writer = start();
     writer.write(bad.clone()).unwrap();
     let error = std::iter::repeat_with(|| writer.write(good.clone())).find_map(Result::err).unwrap();
-    is_of_the_row(error);
+    is_of_row(7, error);
     assert!(writer.write(good.clone()).is_err());
     writer.abort();
 

@@ -25,6 +25,21 @@ use super::text;
 const DAY_MS: i64 = 86_400_000;
 const DAY_MICROS: i64 = DAY_MS * 1000;
 
+/// A value that does not fit.
+#[derive(Debug, PartialEq)]
+pub(super) enum Misfit {
+    /// Its place in the array, and what it is or has.
+    Row(usize, String),
+    /// Something that no place is known of.
+    Other(String),
+}
+
+impl From<String> for Misfit {
+    fn from(message: String) -> Self {
+        Self::Other(message)
+    }
+}
+
 /// How an array becomes what is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cast {
@@ -162,25 +177,30 @@ fn timestamp(source: &DataType, unit: TimeUnit, zoned: bool) -> Result<(DataType
 
 impl Cast {
     /// The stored array, of a column of type `ty`. The error says which value does not fit.
-    pub(super) fn apply(&self, array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, String> {
+    pub(super) fn apply(&self, array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, Misfit> {
         match self {
             Self::Keep => Ok(array.clone()),
             Self::CheckPrecision(precision) => {
                 check_precision(array, *precision, ty)?;
                 Ok(array.clone())
             }
-            Self::CheckText => {
-                text::check(array.as_ref())?;
-                Ok(array.clone())
-            }
+            Self::CheckText => text::checked(array),
             Self::CheckTime => {
                 check_time(array)?;
                 Ok(array.clone())
             }
             Self::Arrow(target) => {
                 let strict = CastOptions { safe: false, ..CastOptions::default() };
-                let made = cast_with_options(array, target, &strict);
-                let made = made.map_err(|error| first_misfit(array, target, ty).unwrap_or_else(|| shown(&error)))?;
+                let made = match (cast_with_options(array, target, &strict), array.data_type()) {
+                    // The value that does not fit may be one that no row has.
+                    (Err(_), DataType::Dictionary(_, values)) => {
+                        let plain = cast_with_options(array, values, &strict).map_err(|error| shown(&error))?;
+                        return self.apply(&plain, ty);
+                    }
+                    (made, _) => made,
+                };
+                let made =
+                    made.map_err(|error| first_misfit(array, target, ty).unwrap_or_else(|| shown(&error).into()))?;
                 match target {
                     DataType::Decimal128(precision, _) => check_precision(&made, *precision, ty)?,
                     DataType::Time64(_) => check_time(&made)?,
@@ -195,19 +215,20 @@ impl Cast {
             }
             Self::WholeDays => whole_days(array, ty),
             Self::Fixed(length) => to_fixed(array, *length),
-            Self::Truth => truth(array),
+            Self::Truth => Ok(truth(array)?),
         }
     }
 }
 
 /// What is said of a value that the table's type cannot hold.
-fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> String {
+fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> Misfit {
     let value = array_value_to_string(array, row).unwrap_or_default();
-    format!("row {row} is {value}, which does not fit: the table's type is {ty}, the data's {}", array.data_type())
+    let what = format!("is {value}, which does not fit: the table's type is {ty}, the data's {}", array.data_type());
+    Misfit::Row(row, what)
 }
 
 /// The first value of which Arrow's cast makes nothing: its own errors name the value, but neither row nor column.
-fn first_misfit(array: &ArrayRef, target: &DataType, ty: &PrimitiveType) -> Option<String> {
+fn first_misfit(array: &ArrayRef, target: &DataType, ty: &PrimitiveType) -> Option<Misfit> {
     let made = cast_with_options(array, target, &CastOptions { safe: true, ..CastOptions::default() }).ok()?;
     let (before, after) = (array.logical_nulls(), made.logical_nulls()?);
     let lost = |row: &usize| after.is_null(*row) && before.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
@@ -228,7 +249,7 @@ fn shown(error: &ArrowError) -> String {
     }
 }
 
-fn check_precision(array: &ArrayRef, precision: u8, ty: &PrimitiveType) -> Result<(), String> {
+fn check_precision(array: &ArrayRef, precision: u8, ty: &PrimitiveType) -> Result<(), Misfit> {
     let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() else { return Ok(()) };
     if decimals.validate_decimal_precision(precision).is_ok() {
         return Ok(());
@@ -239,7 +260,7 @@ fn check_precision(array: &ArrayRef, precision: u8, ty: &PrimitiveType) -> Resul
 }
 
 /// Arrow's makers of times check nothing, and no reader has a time of day for what is outside of one.
-fn check_time(array: &ArrayRef) -> Result<(), String> {
+fn check_time(array: &ArrayRef) -> Result<(), Misfit> {
     let Some(times) = array.as_primitive_opt::<Time64MicrosecondType>() else { return Ok(()) };
     let day = 0..DAY_MICROS;
     // Without a branch a value; only where one is outside is it looked for, as it may stand under a null.
@@ -248,25 +269,26 @@ fn check_time(array: &ArrayRef) -> Result<(), String> {
     }
     match times.iter().position(|time| time.is_some_and(|time| !day.contains(&time))) {
         Some(row) => {
-            Err(format!("row {row} is {} microseconds from midnight, which is no time of day", times.value(row)))
+            let what = format!("is {} microseconds from midnight, which is no time of day", times.value(row));
+            Err(Misfit::Row(row, what))
         }
         None => Ok(()),
     }
 }
 
 /// Exact division of all values; the error names the first one with a remainder.
-fn divided(values: &[i64], valid: Option<&arrow_buffer::NullBuffer>, by: i64, what: &str) -> Result<Vec<i64>, String> {
+fn divided(values: &[i64], valid: Option<&arrow_buffer::NullBuffer>, by: i64, what: &str) -> Result<Vec<i64>, Misfit> {
     let mut out = Vec::with_capacity(values.len());
     for (row, value) in values.iter().enumerate() {
         if value.rem_euclid(by) != 0 && valid.is_none_or(|valid| valid.is_valid(row)) {
-            return Err(format!("row {row} has {what}"));
+            return Err(Misfit::Row(row, format!("has {what}")));
         }
         out.push(value.div_euclid(by));
     }
     Ok(out)
 }
 
-fn whole_micros(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, String> {
+fn whole_micros(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, Misfit> {
     const WHAT: &str = "nanoseconds that microseconds cannot hold: round them first, or make the column a timestamp_ns";
     let nulls = array.nulls().cloned();
     if let Some(nanos) = array.as_primitive_opt::<Time64NanosecondType>() {
@@ -284,10 +306,10 @@ fn whole_micros(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, String>
     Ok(Arc::new(TimestampMicrosecondArray::new(micros.into(), nulls).with_timezone_opt(zone)))
 }
 
-fn whole_days(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, String> {
+fn whole_days(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, Misfit> {
     let given = array.as_primitive_opt::<Date64Type>().ok_or_else(|| format!("{} is no date64", array.data_type()))?;
     let days = divided(given.values(), array.nulls(), DAY_MS, "a time of day, which a date cannot hold")?;
-    let days: Result<Vec<i32>, String> = days
+    let days: Result<Vec<i32>, Misfit> = days
         .into_iter()
         .enumerate()
         .map(|(row, day)| match i32::try_from(day) {
@@ -300,9 +322,9 @@ fn whole_days(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, String> 
     Ok(Arc::new(Date32Array::new(days.into(), array.nulls().cloned())))
 }
 
-fn to_fixed(array: &ArrayRef, length: i32) -> Result<ArrayRef, String> {
+fn to_fixed(array: &ArrayRef, length: i32) -> Result<ArrayRef, Misfit> {
     let mut builder = FixedSizeBinaryBuilder::with_capacity(array.len(), length);
-    let wrong = |row: usize, given: usize| format!("row {row} has {given} bytes, not {length}");
+    let wrong = |row: usize, given: usize| Misfit::Row(row, format!("has {given} bytes, not {length}"));
     let mut append = |row: usize, value: Option<&[u8]>| match value {
         Some(bytes) => builder.append_value(bytes).map_err(|_| wrong(row, bytes.len())),
         None => {
@@ -320,7 +342,8 @@ fn to_fixed(array: &ArrayRef, length: i32) -> Result<ArrayRef, String> {
             let texts = texts.map_err(|error| shown(&error))?;
             for (row, text) in texts.as_string_view().iter().enumerate() {
                 let uuid = text.map(uuid::Uuid::try_parse).transpose();
-                let uuid = uuid.map_err(|_| format!("row {row}: {:?} is no UUID", text.unwrap_or_default()))?;
+                let no_uuid = |_| Misfit::Row(row, format!("is {:?}, which is no UUID", text.unwrap_or_default()));
+                let uuid = uuid.map_err(no_uuid)?;
                 append(row, uuid.as_ref().map(|uuid| uuid.as_bytes().as_slice()))?;
             }
         }
@@ -337,7 +360,10 @@ mod tests {
     fn run(ty: &PrimitiveType, array: impl Array + 'static) -> Result<ArrayRef, String> {
         let array: ArrayRef = Arc::new(array);
         let (target, cast) = rule(ty, array.data_type()).map_err(str::to_owned)?;
-        let made = cast.apply(&array, ty)?;
+        let made = cast.apply(&array, ty).map_err(|misfit| match misfit {
+            Misfit::Row(row, what) => format!("row {row} {what}"),
+            Misfit::Other(message) => message,
+        })?;
         assert_eq!(*made.data_type(), target);
         Ok(made)
     }

@@ -20,6 +20,12 @@ pub(super) struct StoredColumn {
     names: Vec<String>,
 }
 
+impl std::fmt::Display for StoredColumn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.names.join("."))
+    }
+}
+
 impl StoredColumn {
     /// The column of a field id. Fields in lists and maps are none.
     pub(super) fn find(schema: &Schema, id: i32) -> Result<Self> {

@@ -15,6 +15,7 @@ use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Ty
 use icefield_format::value::Value;
 
 use super::cast::{self, Cast};
+use super::fault::{Fault, Wrong};
 use crate::error::{Error, Result};
 use crate::read::constant;
 
@@ -85,14 +86,14 @@ impl Conform {
         &self.schema
     }
 
-    /// The batch as it is stored.
-    pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    /// The batch as it is stored; a fault is of one of its rows.
+    pub(super) fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch, Fault> {
         let rows = batch.num_rows();
         let arrays = self.columns.iter().map(|column| column.apply(batch.columns(), rows, None));
-        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        let arrays = arrays.collect::<Result<Vec<_>, Fault>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
-            .map_err(|error| Error::Internal(format!("a stored batch: {error}")))
+            .map_err(|error| Error::Internal(format!("a stored batch: {error}")).into())
     }
 }
 
@@ -327,27 +328,27 @@ fn primitive_type(ty: &PrimitiveType) -> Result<DataType> {
 
 impl Column {
     /// The stored array; `around` says which of the rows have a parent at all.
-    fn apply(&self, columns: &[ArrayRef], rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+    fn apply(&self, columns: &[ArrayRef], rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
         match self.source.and_then(|position| columns.get(position)) {
             Some(array) => self.convert(array, around),
             None => self.constant(rows, around),
         }
     }
 
-    fn constant(&self, rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+    fn constant(&self, rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
         let Step::Constant(value, ty) = &self.step else {
-            return Err(Error::Internal(format!("column {}: no data", self.path)));
+            return Err(Error::Internal(format!("column {}: no data", self.path)).into());
         };
         if value.is_none()
             && !self.field.is_nullable()
-            && (0..rows).any(|row| around.is_none_or(|nulls| nulls.is_valid(row)))
+            && let Some(row) = (0..rows).find(|row| around.is_none_or(|nulls| nulls.is_valid(*row)))
         {
-            return Err(Error::column(&self.path, "required, but the data have nulls"));
+            return Err(self.null(row));
         }
-        constant::array(&vec![value.as_ref(); rows], ty, self.field.data_type())
+        Ok(constant::array(&vec![value.as_ref(); rows], ty, self.field.data_type())?)
     }
 
-    fn convert(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<ArrayRef> {
+    fn convert(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
         if array.is_empty() {
             // Made anew: Spark 4.0 leaves the one offset of texts, lists and maps without values unset.
             return Ok(new_empty_array(self.field.data_type()));
@@ -360,13 +361,13 @@ impl Column {
         }
         match &self.step {
             Step::Constant(..) => self.constant(array.len(), around),
-            Step::Leaf(cast, ty) => cast.apply(array, ty).map_err(|message| Error::column(&self.path, message)),
+            Step::Leaf(cast, ty) => cast.apply(array, ty).map_err(|misfit| Fault::of_column(&self.path, misfit)),
             Step::Struct(parts) => {
                 let given = array.as_struct();
                 let nulls = given.nulls().cloned();
                 let inside = NullBuffer::union(nulls.as_ref(), around);
                 let children = parts.iter().map(|part| part.apply(given.columns(), given.len(), inside.as_ref()));
-                let children = children.collect::<Result<Vec<_>>>()?;
+                let children = children.collect::<Result<Vec<_>, Fault>>()?;
                 let fields = parts.iter().map(|part| part.field.clone()).collect();
                 self.made(StructArray::try_new_with_length(fields, children, nulls, given.len()))
             }
@@ -374,8 +375,8 @@ impl Column {
             Step::Map(key, value) => {
                 let given = array.as_map();
                 let (offsets, pairs) = self.used(given.offsets(), given.entries())?;
-                let keys = key.convert(pairs.column(0), None)?;
-                let values = value.convert(pairs.column(1), None)?;
+                let keys = inside(key, pairs.column(0), &offsets)?;
+                let values = inside(value, pairs.column(1), &offsets)?;
                 let pair = Fields::from(vec![key.field.clone(), value.field.clone()]);
                 let pairs = StructArray::try_new(pair.clone(), vec![keys, values], None);
                 let entries = Arc::new(ArrowField::new("key_value", DataType::Struct(pair), false));
@@ -385,26 +386,32 @@ impl Column {
         }
     }
 
-    fn list(&self, array: &ArrayRef, element: &Column) -> Result<ArrayRef> {
+    fn list(&self, array: &ArrayRef, element: &Column) -> Result<ArrayRef, Fault> {
         let (field, nulls) = (element.field.clone(), array.nulls().cloned());
         if let Some(given) = array.as_list_opt::<i64>() {
             let (offsets, values) = self.used(given.offsets(), given.values())?;
-            return self.made(LargeListArray::try_new(field, offsets, element.convert(&values, None)?, nulls));
+            let values = inside(element, &values, &offsets)?;
+            return self.made(LargeListArray::try_new(field, offsets, values, nulls));
         }
         let given = array.as_list::<i32>();
         let (offsets, values) = self.used(given.offsets(), given.values())?;
-        self.made(ListArray::try_new(field, offsets, element.convert(&values, None)?, nulls))
+        let values = inside(element, &values, &offsets)?;
+        self.made(ListArray::try_new(field, offsets, values, nulls))
     }
 
     /// The values that the offsets of a (sliced) list or map really use, and the offsets from their beginning.
-    fn used<O: OffsetSizeTrait, V: Cut>(&self, offsets: &OffsetBuffer<O>, values: &V) -> Result<(OffsetBuffer<O>, V)> {
+    fn used<O: OffsetSizeTrait, V: Cut>(
+        &self,
+        offsets: &OffsetBuffer<O>,
+        values: &V,
+    ) -> Result<(OffsetBuffer<O>, V), Fault> {
         let (first, last) = (offsets.first(), offsets.last());
         if first == last {
             // Nothing is used, whatever the offsets are.
             return Ok((OffsetBuffer::new_zeroed(offsets.len() - 1), values.cut(0, 0)));
         }
         if last.as_usize() > values.count() {
-            return Err(Error::column(&self.path, "its offsets go beyond its values"));
+            return Err(Error::column(&self.path, "its offsets go beyond its values").into());
         }
         let values = values.cut(first.as_usize(), (last - first).as_usize());
         if first == O::zero() {
@@ -413,18 +420,30 @@ impl Column {
         Ok((OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect()), values))
     }
 
-    fn made<A: Array + 'static>(&self, made: std::result::Result<A, arrow_schema::ArrowError>) -> Result<ArrayRef> {
-        made.map(|array| Arc::new(array) as ArrayRef).map_err(|error| Error::column(&self.path, error.to_string()))
+    fn made<A: Array + 'static>(&self, made: Result<A, arrow_schema::ArrowError>) -> Result<ArrayRef, Fault> {
+        let failed = |error: arrow_schema::ArrowError| Error::column(&self.path, error.to_string()).into();
+        made.map(|array| Arc::new(array) as ArrayRef).map_err(failed)
     }
 
-    fn check_nulls(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<()> {
+    fn null(&self, row: usize) -> Fault {
+        Fault::Row { column: self.path.clone(), row, wrong: Wrong::Null }
+    }
+
+    fn check_nulls(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<(), Fault> {
         let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(()) };
         let row = (0..array.len()).find(|&row| nulls.is_null(row) && around.is_none_or(|around| around.is_valid(row)));
-        match row {
-            Some(row) => Err(Error::column(&self.path, format!("required, but row {row} of the data is null"))),
-            None => Ok(()),
-        }
+        row.map_or(Ok(()), |row| Err(self.null(row)))
     }
+}
+
+/// The values of lists or maps that begin at `offsets`; a fault is of the row that has the value.
+fn inside<O: OffsetSizeTrait>(
+    column: &Column,
+    values: &ArrayRef,
+    offsets: &OffsetBuffer<O>,
+) -> Result<ArrayRef, Fault> {
+    let row = |place: usize| offsets.partition_point(|offset| offset.as_usize() <= place).saturating_sub(1);
+    column.convert(values, None).map_err(|fault| fault.around(row))
 }
 
 /// What can be cut out of an array of values.
@@ -459,6 +478,7 @@ mod tests {
     use arrow_buffer::Buffer;
     use arrow_data::ArrayData;
 
+    use super::super::fault::RowCount;
     use super::*;
 
     #[test]
@@ -486,7 +506,7 @@ mod tests {
         };
         assert_eq!(write(list(0, vec![1 << 30])).unwrap().num_rows(), 0);
         assert_eq!(write(list(2, vec![7, 7, 7])).unwrap().column(0).as_list::<i32>().value_length(1), 0);
-        let error = write(list(1, vec![0, 3])).unwrap_err().to_string();
+        let error = RowCount::default().error(write(list(1, vec![0, 3])).unwrap_err()).to_string();
         assert!(error.contains("column l") && error.contains("beyond its values"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 
 use super::conform::Conform;
+use super::fault::{Fault, RowCount};
 use super::route::{Router, Share, Tuple};
 use crate::error::Result;
 
@@ -14,6 +15,7 @@ pub struct Intake {
     router: Option<Router>,
     /// Partitions that were told already.
     told: usize,
+    count: RowCount,
 }
 
 /// A batch as files store it.
@@ -35,13 +37,19 @@ pub struct Routed {
 }
 
 impl Intake {
-    /// An intake of batches that `conform` brings into shape.
-    pub fn new(conform: Conform, router: Option<Router>) -> Self {
-        Self { conform, router, told: 0 }
+    /// An intake of batches that `conform` brings into shape: all of a write, or of this task of one.
+    pub fn new(conform: Conform, router: Option<Router>, task: Option<u32>) -> Self {
+        Self { conform, router, told: 0, count: RowCount::of(task) }
     }
 
-    /// Makes a batch ready.
+    /// Makes a batch ready; an error names the row, counted over all batches.
     pub fn prepare(&mut self, batch: &RecordBatch) -> Result<Prepared> {
+        let prepared = self.stored(batch).map_err(|fault| self.count.error(fault))?;
+        self.count.add(batch.num_rows());
+        Ok(prepared)
+    }
+
+    fn stored(&mut self, batch: &RecordBatch) -> Result<Prepared, Fault> {
         let chunk = self.conform.apply(batch)?;
         let Some(router) = &mut self.router else { return Ok(Prepared { chunk, routed: None }) };
         let shares = router.route(&chunk)?;

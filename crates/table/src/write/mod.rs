@@ -9,6 +9,7 @@ mod background;
 mod cast;
 mod column;
 pub mod conform;
+mod fault;
 pub mod file;
 pub mod intake;
 pub mod layout;

@@ -61,7 +61,7 @@ impl WritePlan {
         config.settings = self.settings.clone();
         config.order = Some(self.order.clone());
         config.operation = self.operation;
-        (config.task, config.attempt) = (task, attempt);
+        (config.task, config.attempt, config.distributed) = (task, attempt, true);
         config
     }
 

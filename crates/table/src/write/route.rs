@@ -16,6 +16,7 @@ use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
 use super::column::{StoredColumn, value_at};
+use super::fault::{Fault, Wrong};
 use crate::error::{Error, Result};
 
 /// A partition tuple, in the order of the spec.
@@ -113,8 +114,8 @@ impl Router {
     }
 
     /// The rows of a batch, by partition, in the order in which the partitions appear.
-    pub fn route(&mut self, batch: &RecordBatch) -> Result<Vec<Share>> {
-        let results = self.fields.iter().map(|field| field.apply(batch)).collect::<Result<Vec<_>>>()?;
+    pub(super) fn route(&mut self, batch: &RecordBatch) -> Result<Vec<Share>, Fault> {
+        let results = self.fields.iter().map(|field| field.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let partitions = self.number(&results, batch.num_rows())?;
         // Counted first: every share is then made in its size, and a row costs two steps over numbers.
         let mut counts = vec![0_usize; self.tuples.len()];
@@ -190,11 +191,17 @@ impl Router {
 }
 
 impl RoutedField {
-    fn apply(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        match &self.source {
-            None => Ok(arrow_array::new_null_array(&DataType::Int32, batch.num_rows())),
-            Some(source) => Ok(self.transform.kernel(&source.of(batch)?)?),
-        }
+    fn apply(&self, batch: &RecordBatch) -> Result<ArrayRef, Fault> {
+        let Some(source) = &self.source else {
+            return Ok(arrow_array::new_null_array(&DataType::Int32, batch.num_rows()));
+        };
+        self.transform.kernel(&source.of(batch)?).map_err(|error| match error {
+            icefield_format::Error::Value { row, message } => {
+                let wrong = Wrong::Value(format!("has no partition: {message}"));
+                Fault::Row { column: source.to_string(), row, wrong }
+            }
+            other => Error::from(other).into(),
+        })
     }
 }
 

@@ -59,7 +59,15 @@ impl Sorter {
     }
 
     fn rows(&self, batch: &RecordBatch, converter: &mut Option<RowConverter>) -> Result<Rows> {
-        let columns = self.keys.iter().map(|(column, transform, _)| Ok(transform.kernel(&column.of(batch)?)?));
+        let columns = self.keys.iter().map(|(column, transform, _)| {
+            transform.kernel(&column.of(batch)?).map_err(|error| match error {
+                // Rows have left the order in which they came.
+                icefield_format::Error::Value { message, .. } => {
+                    Error::column(column.to_string(), format!("a row has no place in the sort order: {message}"))
+                }
+                other => other.into(),
+            })
+        });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let failed = |error: arrow_schema::ArrowError| Error::unsupported(format!("sorting: {error}"));
         if converter.is_none() {

@@ -5,28 +5,43 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, GenericStringArray, OffsetSizeTrait, StringViewArray};
+use arrow_array::{Array, ArrayRef, GenericStringArray, OffsetSizeTrait, StringViewArray, UInt64Array};
 use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 
-/// Refuses texts that are no UTF-8; the error names the first row with such a one. What stands under a null is nobody's
-/// text.
-pub(super) fn check(array: &dyn Array) -> Result<(), String> {
+use super::cast::Misfit;
+
+/// The texts as they may be written. Those that are no UTF-8 are refused: the error names the first row with such a one.
+/// What stands under a null is nobody's text.
+pub(super) fn checked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
+    let Some(dictionary) = array.as_any_dictionary_opt() else {
+        return check(array.as_ref()).map(|()| array.clone());
+    };
+    let values = dictionary.values();
+    if check(values.as_ref()).is_ok() {
+        return Ok(array.clone());
+    }
+    let faults: Vec<Option<Misfit>> = (0..values.len()).map(|text| check(&values.slice(text, 1)).err()).collect();
+    for (row, key) in dictionary.normalized_keys().into_iter().enumerate().filter(|(row, _)| array.is_valid(*row)) {
+        if let Some(Misfit::Row(_, what)) = faults.get(key).and_then(Option::as_ref) {
+            return Err(Misfit::Row(row, what.clone()));
+        }
+    }
+    // What only rows of other batches have: theirs is the error.
+    let sound = faults.iter().enumerate().map(|(text, fault)| fault.is_none().then_some(text as u64));
+    let sound = arrow_select::take::take(values, &sound.collect::<UInt64Array>(), None);
+    Ok(dictionary.with_values(sound.map_err(|error| error.to_string())?))
+}
+
+/// Refuses texts that are no UTF-8, where there is no dictionary.
+pub(super) fn check(array: &dyn Array) -> Result<(), Misfit> {
     let fault = match array.data_type() {
         DataType::Utf8 => fault_of_strings(array.as_string::<i32>()),
         DataType::LargeUtf8 => fault_of_strings(array.as_string::<i64>()),
         DataType::Utf8View => fault_of_views(array.as_string_view()),
-        DataType::Dictionary(..) => {
-            // Each text once: whether a row has it does not matter, as the dictionary is written as a whole.
-            let values = array.as_any_dictionary().values();
-            return check(values.as_ref()).map_err(|message| format!("its dictionary: {message}"));
-        }
         _ => None,
     };
-    match fault {
-        Some((row, fault)) => Err(format!("row {row} {fault}")),
-        None => Ok(()),
-    }
+    fault.map_or(Ok(()), |(row, fault)| Err(Misfit::Row(row, fault.to_owned())))
 }
 
 /// A row and what is wrong with it.
@@ -91,7 +106,8 @@ fn first_fault(array: &dyn Array, is_sound: impl Fn(usize) -> Option<bool>) -> O
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, DictionaryArray, Int8Array, StringArray, make_array};
+    use arrow_array::types::Int8Type;
+    use arrow_array::{DictionaryArray, Int8Array, StringArray, make_array};
     use arrow_buffer::{Buffer, OffsetBuffer};
 
     use super::*;
@@ -138,14 +154,11 @@ mod tests {
         ];
         for (texts, expected) in cases {
             for array in [strings::<i32>(texts), strings::<i64>(texts), views(texts), dictionary(texts)] {
-                let found = check(&array);
+                let found = checked(&array).map(drop);
                 let what = format!("{texts:?} as {}", array.data_type());
                 match expected {
                     None => assert_eq!(found, Ok(()), "{what}"),
-                    Some(row) => {
-                        let message = found.unwrap_err();
-                        assert!(message.contains(&format!("row {row} is no UTF-8")), "{what}: {message}");
-                    }
+                    Some(row) => assert_eq!(found, Err(Misfit::Row(*row, NO_TEXT.to_owned())), "{what}"),
                 }
             }
         }
@@ -156,7 +169,7 @@ mod tests {
         let texts: Texts<'_> = &[Some(b"\xff"), Some("é".as_bytes()), Some(b"\xff\xff\xff")];
         for array in [strings::<i32>(texts), strings::<i64>(texts), views(texts)] {
             assert_eq!(check(&array.slice(1, 1)), Ok(()));
-            assert!(check(&array.slice(1, 2)).unwrap_err().starts_with("row 1 "));
+            assert_eq!(check(&array.slice(1, 2)), Err(Misfit::Row(1, NO_TEXT.to_owned())));
             let under = array.to_data().into_builder().nulls(Some(vec![false, true, false].into()));
             // SAFETY: as above.
             assert_eq!(check(&make_array(unsafe { under.build_unchecked() })), Ok(()));
@@ -164,15 +177,32 @@ mod tests {
     }
 
     #[test]
+    fn rows_whose_text_is_in_a_dictionary() {
+        let texts = strings::<i32>(&[Some(b"a"), Some(b"\xff"), Some(b"b"), Some(b"\xfe")]);
+        let keys = |keys: &[Option<i8>]| DictionaryArray::new(Int8Array::from(keys.to_vec()), texts.clone());
+        let refused = |row: usize| Err(Misfit::Row(row, NO_TEXT.to_owned()));
+        let array: ArrayRef = Arc::new(keys(&[Some(0), Some(2), None, Some(3), Some(1), Some(0)]));
+        assert_eq!(checked(&array), refused(3));
+        assert_eq!(checked(&array.slice(2, 3)), refused(1));
+        assert_eq!(checked(&array.slice(4, 2)), refused(0));
+        let sound = checked(&array.slice(0, 3)).unwrap();
+        assert_eq!(sound.data_type(), array.data_type());
+        sound.to_data().validate_full().unwrap();
+        let texts: Vec<_> =
+            sound.as_dictionary::<Int8Type>().downcast_dict::<StringArray>().unwrap().into_iter().collect();
+        assert_eq!(texts, [Some("a"), Some("b"), None]);
+    }
+
+    #[test]
     fn offsets_and_views_beyond_the_bytes() {
         let offsets = OffsetBuffer::new(vec![0, 1, 9].into());
         // SAFETY: as above.
         let wild = unsafe { StringArray::new_unchecked(offsets, Buffer::from(b"ab"), None) };
-        assert!(check(&wild).unwrap_err().starts_with("row 1 goes beyond"));
+        assert_eq!(check(&wild), Err(Misfit::Row(1, OUTSIDE.to_owned())));
         let view = ByteView::new(40, b"abcd").with_buffer_index(0).with_offset(2);
         let buffers: Vec<Buffer> = vec![Buffer::from(&[b'a'; 41][..])];
         // SAFETY: as above.
         let wild = unsafe { StringViewArray::new_unchecked(vec![u128::from(view)].into(), buffers.into(), None) };
-        assert!(check(&wild).unwrap_err().starts_with("row 0 goes beyond"));
+        assert_eq!(check(&wild), Err(Misfit::Row(0, OUTSIDE.to_owned())));
     }
 }

@@ -63,6 +63,8 @@ pub struct WriterConfig {
     pub distribution: Distribution,
     /// Number of the task within the write.
     pub task: u32,
+    /// Whether the write has more tasks than this one: errors then count the rows of the task.
+    pub distributed: bool,
     /// Number of the attempt at the task.
     pub attempt: u64,
     /// The write, one id for all its tasks.
@@ -86,6 +88,7 @@ impl WriterConfig {
             matching: Matching::default(),
             distribution: Distribution::default(),
             task: 0,
+            distributed: false,
             attempt: 0,
             operation: Uuid::new_v4(),
             memory_bytes: 512 << 20,
@@ -149,8 +152,9 @@ impl TableWriter {
         let partitioned = !config.spec.fields.is_empty();
         let router = partitioned.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
         let lanes = if partitioned { Vec::new() } else { vec![Lane::default()] };
+        let task = config.distributed.then_some(config.task);
         let shared = Arc::new(Shared { config, options, layout, locations, names, sorter });
-        Ok(Self { intake: Intake::new(conform, router), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
+        Ok(Self { intake: Intake::new(conform, router, task), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
     }
 
     /// Writes a batch. After an error nothing more can be written: call [`TableWriter::abort`].

@@ -60,9 +60,15 @@ impl Transform {
             Self::Void => Ok(new_null_array(array.data_type(), array.len())),
             Self::Truncate(_) => Ok(dictionary.with_values(self.kernel(dictionary.values())?)),
             _ => {
-                let results = self.kernel(dictionary.values())?;
-                take(&results, dictionary.keys(), None)
-                    .map_err(|error| Error::invalid(format!("transform {self}: {error}")))
+                let plain = |values: &ArrayRef| {
+                    let taken = take(values, dictionary.keys(), None);
+                    taken.map_err(|error| Error::invalid(format!("transform {self}: {error}")))
+                };
+                match self.kernel(dictionary.values()) {
+                    // No row may have that value; else the error is of the first one that has.
+                    Err(Error::Value { .. }) => self.kernel(&plain(dictionary.values())?),
+                    results => plain(&results?),
+                }
             }
         }
     }

@@ -109,7 +109,8 @@ fn scalar<T: Copy>(
             _ => days,
         };
         i32::try_from(ordinal).map_err(|_| {
-            Error::invalid(format!("transform {transform}: the result for {value} does not fit 32 bits (row {i})"))
+            let message = format!("transform {transform}: the result for {value} does not fit 32 bits");
+            Error::Value { row: i, message }
         })
     };
     values.iter().enumerate().map(result).collect()
