@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import icefield as ice
 from icefield import orc
-from icefield.errors import InvalidArgumentError
+from icefield.errors import CorruptDataError, InvalidArgumentError
 
 WRONG = [b"\xff", b"caf\xc3", b"a text that is longer than twelve bytes, but for \xe9"]
 
@@ -83,3 +84,22 @@ def test_what_is_no_text_is_not_read(tmp_path: Path, distinct: bool) -> None:
     path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
     with pytest.raises(InvalidArgumentError, match="stripe 0: column 1: text that is not UTF-8"):
         orc.read_table(path)
+
+
+@pytest.mark.parametrize("columns", [1, 9])
+@pytest.mark.parametrize("rows", [1000, 100_000])
+def test_scans_name_the_file_of_what_is_no_text(tmp_path: Path, rows: int, columns: int) -> None:
+    """Of few rows, of many that threads share, and of columns that they share."""
+    values = pa.table({f"v{column}": [f"text-{column}-{n}-end" for n in range(rows)] for column in range(columns)})
+    properties = {"write.format.default": "orc", "write.orc.compression-codec": "none"}
+    with ice.load_catalog("t", type="in-memory", warehouse=str(tmp_path)) as catalog:
+        catalog.create_namespace("a")
+        table = catalog.create_table("a.t", values, properties=properties).append(values).append(values)
+        path = Path(table.scan().plan_files().files[1]["file_path"].removeprefix("file://"))
+        whole = path.read_bytes()
+        place = whole.index(b"text-0-77-end")
+        path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        with pytest.raises(CorruptDataError, match=f"{path.name}: .*column 1: text that is not UTF-8") as caught:
+            table.scan().to_arrow()
+        assert caught.value.file is not None
+        assert caught.value.file.endswith(path.name)
