@@ -20,6 +20,7 @@ pub mod stream;
 pub mod stripe;
 pub mod tail;
 pub mod types;
+mod utf8;
 pub mod write;
 pub mod zone;
 

@@ -247,6 +247,7 @@ impl OptionsInput {
             timezone: self.timezone,
             calendar: WriterOptions::default().calendar,
             last_second,
+            trusted_texts: false,
             bare_root: false,
             user_metadata: self.metadata,
             encryption: (!encryption.columns.is_empty() || !encryption.masks.is_empty()).then_some(encryption),

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::rle::IntReader;
 use crate::stream::{ByteStream, Context};
 use crate::types::{ArrowOptions, Kind, StringForm};
+use crate::utf8::all_text;
 
 /// How the values leave.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +43,7 @@ impl Form {
         }
         let Values { offsets, bytes } = values;
         let text = self.strings != StringForm::Binary;
-        let text_ok = !text || is_text(&offsets, &bytes);
+        let text_ok = !text || all_text(&offsets, &bytes);
         // The offsets begin at 0, never fall, and end at the length: `Values` only ever appends to both.
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let bytes = Buffer::from_vec(bytes);
@@ -52,7 +53,7 @@ impl Form {
         if !text_ok {
             return Err(Error::value(format!("column {column}: text that is not UTF-8 (it can be read as binary)")));
         }
-        // SAFETY: `is_text` has just found every value to be UTF-8, and the offsets are those of `bytes`.
+        // SAFETY: `all_text` has just found every value to be UTF-8, and the offsets are those of `bytes`.
         let array = unsafe { StringArray::new_unchecked(offsets, bytes, nulls) };
         Ok(Arc::new(array))
     }
@@ -81,15 +82,6 @@ impl Values {
         }
         self.bytes.truncate(kept);
     }
-}
-
-/// Whether every value is UTF-8: the whole is, and no offset stands inside a character.
-fn is_text(offsets: &[i32], bytes: &[u8]) -> bool {
-    if simdutf8::basic::from_utf8(bytes).is_err() {
-        return false;
-    }
-    // A boundary byte of a character is never 0b10xx_xxxx.
-    bytes.is_ascii() || offsets.iter().all(|offset| bytes.get(*offset as usize).is_none_or(|byte| *byte & 0xC0 != 0x80))
 }
 
 /// Offsets of values with these lengths.
@@ -257,7 +249,7 @@ impl DictionaryColumn {
         if self.form.trim {
             values.trim();
         }
-        if self.form.strings != StringForm::Binary && !is_text(&values.offsets, &values.bytes) {
+        if self.form.strings != StringForm::Binary && !all_text(&values.offsets, &values.bytes) {
             return Err(Error::value(format!("column {column}: text that is not UTF-8 (it can be read as binary)")));
         }
         let mut spans: Vec<(u32, u32)> = values

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Schema};
 
@@ -243,6 +242,9 @@ impl<S: Sink> Writer<S> {
         if self.arrow.len() != schema.fields().len() || !self.arrow.iter().zip(schema.fields()).all(same) {
             return Err(Error::invalid(format!("a batch of {schema} for a file of {}", self.schema)));
         }
+        if !self.options.trusted_texts {
+            texts::check(batch, self.rows())?;
+        }
         let root: ArrayRef = match batch.columns() {
             [only] if self.options.bare_root => Arc::clone(only),
             columns => {
@@ -250,9 +252,6 @@ impl<S: Sink> Writer<S> {
                 Arc::new(StructArray::try_new_with_length(fields, columns, None, batch.num_rows())?)
             }
         };
-        if let Some(columns) = root.as_struct_opt() {
-            texts::check(columns, self.rows())?;
-        }
         let step = self.step(&root);
         let mut at = 0;
         while at < root.len() {

@@ -91,6 +91,9 @@ pub struct WriterOptions {
     pub calendar: CalendarKind,
     /// Timestamps in the last second before 1970.
     pub last_second: LastSecond,
+    /// Texts are taken for UTF-8 unseen, as somebody has looked already. Else what is none is refused, with its column and
+    /// row. What is written is never unsafe to read: readers look themselves.
+    pub trusted_texts: bool,
     /// The file's root is the schema's only field, not a struct of it.
     pub bare_root: bool,
     /// The user's metadata.
@@ -120,6 +123,7 @@ impl Default for WriterOptions {
             timezone: "UTC".to_owned(),
             calendar: CalendarKind::ProlepticGregorian,
             last_second: LastSecond::default(),
+            trusted_texts: false,
             bare_root: false,
             user_metadata: Vec::new(),
             encryption: None,

@@ -2,17 +2,18 @@
 //! and nobody has looked.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, UnionArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, FieldRef};
 
-use super::column::{Spans, is_text};
+use super::column::Spans;
 use crate::error::{Error, Result};
+use crate::utf8::is_text;
 
 /// Refuses texts that are no UTF-8, at any depth; the error names the column and the row, counted from `first_row`. What
 /// stands under a null is nobody's text.
-pub fn check(root: &StructArray, first_row: u64) -> Result<()> {
-    for (field, column) in root.fields().iter().zip(root.columns()) {
+pub fn check(batch: &RecordBatch, first_row: u64) -> Result<()> {
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((row, path)) = fault(column, field.name(), &|_| true) {
             let row = first_row.saturating_add(row as u64);
             return Err(Error::value(format!(
@@ -68,8 +69,27 @@ fn fault(array: &ArrayRef, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(
             let faults = parts.filter_map(|(field, part)| in_list(offsets, field, part, path, &valid));
             faults.min_by_key(|(place, _)| *place)
         }
+        DataType::Union(fields, _) => {
+            let union = array.as_union();
+            let faults = fields.iter().filter_map(|(id, field)| in_union(union, id, &inner(path, field.name()), live));
+            faults.min_by_key(|(place, _)| *place)
+        }
         _ => None,
     }
+}
+
+/// A fault among the values of one variant, at the first row that has the value; what no row has is nobody's text.
+fn in_union(union: &UnionArray, id: i8, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(usize, String)> {
+    let values = union.child(id);
+    let mut rows: Vec<Option<usize>> = vec![None; values.len()];
+    for (row, _) in union.type_ids().iter().enumerate().filter(|(row, other)| **other == id && live(*row)) {
+        // Sparse unions have no offsets: each variant has a value for every row.
+        let place = union.offsets().map_or(Some(row), |offsets| usize::try_from(*offsets.get(row)?).ok())?;
+        rows.get_mut(place)?.get_or_insert(row);
+    }
+    let row = |place: usize| rows.get(place).copied().flatten();
+    let (place, path) = fault(values, path, &|place| row(place).is_some())?;
+    Some((row(place)?, path))
 }
 
 fn in_list<O: arrow_array::OffsetSizeTrait>(

@@ -15,7 +15,7 @@ mod timestamp;
 mod union;
 mod writer;
 
-pub use spans::{Spans, is_text};
+pub use spans::Spans;
 pub use writer::{ColumnWriter, Plan};
 
 use crate::error::{Error, Result};

@@ -5,6 +5,8 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
+use crate::utf8::{all_text, is_text};
+
 /// The values of one array.
 #[derive(Debug)]
 pub enum Spans<'a> {
@@ -73,11 +75,11 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Whether all values, those under nulls too, are UTF-8: at nearly the speed of memory.
+    /// Whether all values, those under nulls too, are UTF-8.
     pub fn all_text(&self) -> bool {
         match self {
-            Self::Short(offsets, bytes) => all_text(offsets.iter().map(|offset| *offset as usize), bytes),
-            Self::Large(offsets, bytes) => all_text(offsets.iter().map(|offset| *offset as usize), bytes),
+            Self::Short(offsets, bytes) => all_text(offsets, bytes),
+            Self::Large(offsets, bytes) => all_text(offsets, bytes),
             Self::View(_) | Self::Fixed(..) => (0..self.len()).all(|index| is_text(self.value(index))),
         }
     }
@@ -97,20 +99,6 @@ impl<'a> Spans<'a> {
             _ => indices(self.len(), nulls, &mut |index| each(self.value(index))),
         }
     }
-}
-
-/// Whether bytes are UTF-8.
-pub fn is_text(bytes: &[u8]) -> bool {
-    bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok()
-}
-
-/// Whether the bytes between the offsets are UTF-8, and none of them cuts a letter in two.
-fn all_text(mut offsets: impl DoubleEndedIterator<Item = usize> + Clone, bytes: &[u8]) -> bool {
-    let mut ends = offsets.clone();
-    let (Some(first), Some(last)) = (ends.next(), ends.next_back()) else { return true };
-    let Some(all) = bytes.get(first..last) else { return false };
-    let starts_text = |offset: usize| bytes.get(offset).is_none_or(|byte| byte & 0xC0 != 0x80);
-    all.is_ascii() || (simdutf8::basic::from_utf8(all).is_ok() && offsets.all(starts_text))
 }
 
 #[inline]

@@ -36,6 +36,8 @@ impl OrcOptions {
             bloom_filter_fpp: fpp,
             // Java's reader of tables takes days as they are only where the file says so: see `WriterOptions::calendar`.
             calendar: CalendarKind::JulianGregorian,
+            // They are looked at where batches are brought to the table's schema (`write::conform`).
+            trusted_texts: true,
             ..WriterOptions::default()
         };
         Ok(Self { writer })
