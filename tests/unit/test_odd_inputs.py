@@ -220,6 +220,21 @@ def test_errors_name_the_row_of_all_that_is_appended(catalog: ice.Catalog, file_
     assert table.refresh().current_snapshot() is None
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_values_of_lists_that_are_null_are_nobodys(catalog: ice.Catalog, file_format: str) -> None:
+    schema = ice.Schema(ice.NestedField(1, "v", ice.types.ListType(3, "int", element_required=True)))
+    table = catalog.create_table("a.t", schema, properties={"write.format.default": file_format})
+    offsets, nulls = pa.array([0, 2, 4, 5], pa.int32()), pa.array([False, True, False])
+    fixed = pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int32(), 2))
+    lists = pa.ListArray.from_arrays(offsets, pa.array([1, 2, 2**40, None, 3]), mask=nulls)
+    table.append(pa.table({"v": fixed})).append(pa.table({"v": fixed.slice(1)})).append(pa.table({"v": lists}))
+    rows = table.scan().to_arrow()["v"].to_pylist()
+    assert sorted(rows, key=str) == [None, None, None, [1, 2], [1, 2], [3, 4], [3, 4], [3]]
+    wrong = pa.ListArray.from_arrays(offsets, pa.array([1, 2, None, 4, None]), mask=nulls)
+    with pytest.raises(ValidationError, match="column v.element: required, but row 2 of the data is null"):
+        table.append(pa.table({"v": wrong}))
+
+
 def test_texts_of_a_dictionary_that_no_row_has_are_nobodys(catalog: ice.Catalog) -> None:
     wrong = pa.DictionaryArray.from_arrays(pa.array([0, None, 0, 1], pa.int8()), texts(pa.string(), b"right", b"\xff"))
     for file_format in ("parquet", "orc"):

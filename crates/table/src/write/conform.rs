@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, LargeListArray, ListArray, MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
-    StructArray, new_empty_array,
+    Array, ArrayRef, BooleanArray, LargeListArray, ListArray, MapArray, OffsetSizeTrait, RecordBatch,
+    RecordBatchOptions, StructArray, new_empty_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 
 use icefield_format::types::arrow::BOOL8;
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Type};
@@ -374,7 +374,7 @@ impl Column {
             Step::List(element) => self.list(array, element),
             Step::Map(key, value) => {
                 let given = array.as_map();
-                let (offsets, pairs) = self.used(given.offsets(), given.entries())?;
+                let (offsets, pairs) = self.used(given.offsets(), given.entries(), given.nulls())?;
                 let keys = inside(key, pairs.column(0), &offsets)?;
                 let values = inside(value, pairs.column(1), &offsets)?;
                 let pair = Fields::from(vec![key.field.clone(), value.field.clone()]);
@@ -389,21 +389,22 @@ impl Column {
     fn list(&self, array: &ArrayRef, element: &Column) -> Result<ArrayRef, Fault> {
         let (field, nulls) = (element.field.clone(), array.nulls().cloned());
         if let Some(given) = array.as_list_opt::<i64>() {
-            let (offsets, values) = self.used(given.offsets(), given.values())?;
+            let (offsets, values) = self.used(given.offsets(), given.values(), given.nulls())?;
             let values = inside(element, &values, &offsets)?;
             return self.made(LargeListArray::try_new(field, offsets, values, nulls));
         }
         let given = array.as_list::<i32>();
-        let (offsets, values) = self.used(given.offsets(), given.values())?;
+        let (offsets, values) = self.used(given.offsets(), given.values(), given.nulls())?;
         let values = inside(element, &values, &offsets)?;
         self.made(ListArray::try_new(field, offsets, values, nulls))
     }
 
-    /// The values that the offsets of a (sliced) list or map really use, and the offsets from their beginning.
+    /// The values that a (sliced) list or map really has, and the offsets from their beginning: none of rows that are null.
     fn used<O: OffsetSizeTrait, V: Cut>(
         &self,
         offsets: &OffsetBuffer<O>,
         values: &V,
+        nulls: Option<&NullBuffer>,
     ) -> Result<(OffsetBuffer<O>, V), Fault> {
         let (first, last) = (offsets.first(), offsets.last());
         if first == last {
@@ -414,14 +415,28 @@ impl Column {
             return Err(Error::column(&self.path, "its offsets go beyond its values").into());
         }
         let values = values.cut(first.as_usize(), (last - first).as_usize());
+        let length = |row: usize| {
+            offsets.get(row).zip(offsets.get(row + 1)).map_or(0, |(start, end)| (*end - *start).as_usize())
+        };
+        let nulls = nulls.filter(|nulls| (0..nulls.len()).any(|row| nulls.is_null(row) && length(row) > 0));
+        if let Some(nulls) = nulls {
+            // As lists of a fixed size have: nobody's values, and no fault of a row.
+            let lengths = || (0..nulls.len()).map(|row| (nulls.is_valid(row), length(row)));
+            let live: BooleanArray = lengths().flat_map(|(valid, length)| vec![Some(valid); length]).collect();
+            let values = values.keep(&live).map_err(|error| Error::column(&self.path, error.to_string()))?;
+            return Ok((
+                OffsetBuffer::from_lengths(lengths().map(|(valid, length)| if valid { length } else { 0 })),
+                values,
+            ));
+        }
         if first == O::zero() {
             return Ok((offsets.clone(), values));
         }
         Ok((OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect()), values))
     }
 
-    fn made<A: Array + 'static>(&self, made: Result<A, arrow_schema::ArrowError>) -> Result<ArrayRef, Fault> {
-        let failed = |error: arrow_schema::ArrowError| Error::column(&self.path, error.to_string()).into();
+    fn made<A: Array + 'static>(&self, made: Result<A, ArrowError>) -> Result<ArrayRef, Fault> {
+        let failed = |error: ArrowError| Error::column(&self.path, error.to_string()).into();
         made.map(|array| Arc::new(array) as ArrayRef).map_err(failed)
     }
 
@@ -450,9 +465,16 @@ fn inside<O: OffsetSizeTrait>(
 trait Cut {
     fn count(&self) -> usize;
     fn cut(&self, start: usize, length: usize) -> Self;
+    fn keep(&self, live: &BooleanArray) -> Result<Self, ArrowError>
+    where
+        Self: Sized;
 }
 
 impl Cut for ArrayRef {
+    fn keep(&self, live: &BooleanArray) -> Result<Self, ArrowError> {
+        arrow_select::filter::filter(self, live)
+    }
+
     fn count(&self) -> usize {
         self.len()
     }
@@ -463,6 +485,10 @@ impl Cut for ArrayRef {
 }
 
 impl Cut for StructArray {
+    fn keep(&self, live: &BooleanArray) -> Result<Self, ArrowError> {
+        Ok(arrow_select::filter::filter(self, live)?.as_struct().clone())
+    }
+
     fn count(&self) -> usize {
         self.len()
     }
