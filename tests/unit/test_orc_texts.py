@@ -82,7 +82,7 @@ def test_what_is_no_text_is_not_read(tmp_path: Path, distinct: bool) -> None:
     whole = path.read_bytes()
     place = whole.index(b"text-0-end")
     path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
-    with pytest.raises(InvalidArgumentError, match="stripe 0: column 1: text that is not UTF-8"):
+    with pytest.raises(InvalidArgumentError, match=f"{path}: stripe 0: column 1: text that is not UTF-8"):
         orc.read_table(path)
 
 

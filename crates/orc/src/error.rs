@@ -93,8 +93,14 @@ impl Error {
     /// The same error, with the file it was met in; an inner file name is kept.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
-        if let Self::Corrupt(corrupt) = &mut self {
-            corrupt.file.get_or_insert_with(|| name.to_owned());
+        match &mut self {
+            Self::Corrupt(corrupt) => {
+                corrupt.file.get_or_insert_with(|| name.to_owned());
+            }
+            Self::Unsupported(text) | Self::Limit(text) | Self::Value(text) if !text.starts_with(name) => {
+                text.insert_str(0, &format!("{name}: "));
+            }
+            _ => {}
         }
         self
     }
