@@ -20,25 +20,11 @@ use arrow_schema::{ArrowError, DataType, TimeUnit};
 
 use icefield_format::types::PrimitiveType;
 
+use super::fault::Misfit;
 use super::text;
 
 const DAY_MS: i64 = 86_400_000;
 const DAY_MICROS: i64 = DAY_MS * 1000;
-
-/// A value that does not fit.
-#[derive(Debug, PartialEq)]
-pub(super) enum Misfit {
-    /// Its place in the array, and what it is or has.
-    Row(usize, String),
-    /// Something that no place is known of.
-    Other(String),
-}
-
-impl From<String> for Misfit {
-    fn from(message: String) -> Self {
-        Self::Other(message)
-    }
-}
 
 /// How an array becomes what is stored.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,21 @@
 //! What is wrong with rows to be written, on its way from where it was found to the row of the input that has it.
 
-use super::cast::Misfit;
 use crate::error::Error;
+
+/// A value that does not fit.
+#[derive(Debug, PartialEq)]
+pub(super) enum Misfit {
+    /// Its place in the array, and what it is or has.
+    Row(usize, String),
+    /// Something that no place is known of.
+    Other(String),
+}
+
+impl From<String> for Misfit {
+    fn from(message: String) -> Self {
+        Self::Other(message)
+    }
+}
 
 /// Why rows cannot be stored.
 #[derive(Debug)]

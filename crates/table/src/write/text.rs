@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, GenericStringArray, OffsetSizeTrait, StringVi
 use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 
-use super::cast::Misfit;
+use super::fault::Misfit;
 
 /// The texts as they may be written. Those that are no UTF-8 are refused: the error names the first row with such a one.
 /// What stands under a null is nobody's text.
