@@ -40,20 +40,6 @@ Columns: TypeAlias = "Sequence[str | int] | None"
 Filter: TypeAlias = "str | Expression | None"
 Keys: TypeAlias = "Mapping[str, bytes] | Callable[[str, int, str, bytes], bytes | None] | None"
 
-_WRITERS = ("ORC_JAVA", "ORC_CPP", "PRESTO", "SCRITCHLEY_GO", "TRINO", "CUDF")
-_JAVA_VERSIONS = (
-    "ORIGINAL",
-    "HIVE_8732",
-    "HIVE_4243",
-    "HIVE_12055",
-    "HIVE_13083",
-    "ORC_101",
-    "ORC_135",
-    "ORC_517",
-    "ORC_203",
-    "ORC_14",
-)
-
 
 class ORCFile:
     """An ORC file, open for reading.
@@ -161,15 +147,13 @@ class ORCFile:
 
     @property
     def writer(self) -> str:
-        """The implementation that wrote the file, for example ``ORC_JAVA``."""
-        writer = self._file.writer
-        return _WRITERS[writer] if writer < len(_WRITERS) else str(writer)
+        """The implementation that wrote the file, for example ``ORC_JAVA``; a number for unknown ones."""
+        return self._file.writer
 
     @property
     def writer_version(self) -> str:
         """The version of the writer: the last fix it has, for example ``ORC_135``; a number for newer ones."""
-        version = self._file.writer_version
-        return _JAVA_VERSIONS[version] if version < len(_JAVA_VERSIONS) else str(version)
+        return self._file.writer_version
 
     @property
     def compression(self) -> str:

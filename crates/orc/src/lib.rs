@@ -11,6 +11,7 @@ pub mod error;
 pub mod inspect;
 pub mod limits;
 pub mod mask;
+mod origin;
 pub mod predicate;
 pub mod proto;
 pub mod read;
@@ -28,6 +29,7 @@ pub use encrypt::{CallbackKeys, CallbackMaker, KeyMaker, KeyName, KeyProvider, M
 pub use error::{Corrupt, Error, Result};
 pub use limits::Limits;
 pub use mask::Mask;
+pub use origin::{WriterId, WriterVersion};
 pub use predicate::{Literal, Predicate, Test};
 pub use read::{
     AsyncReader, AsyncSource, CalendarRule, Piece, Projection, ReadOptions, Reader, RowFilter, StripeLoader,

@@ -9,6 +9,7 @@ use crate::compress::{DEFAULT_BLOCK, Decompressor};
 use crate::encrypt::{KeyName, KeyProvider, LocalKey};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::origin::{WriterId, WriterVersion};
 use crate::proto::{
     self, ColumnStatistics, ColumnarStripeStatistics, CompressionKind, FileStatistics, Footer, Message, Metadata,
     PostScript, StreamKind, StripeStatistics,
@@ -242,19 +243,21 @@ impl FileMetadata {
     }
 
     /// The implementation that wrote the file.
-    pub fn writer(&self) -> String {
-        let name = match self.footer.writer.unwrap_or(0) {
-            0 => "ORC Java",
-            1 => "ORC C++",
-            2 => "Presto",
-            3 => "Scritchley Go",
-            4 => "Trino",
-            5 => "CUDF",
-            _ => "unknown",
-        };
+    pub fn writer(&self) -> WriterId {
+        self.footer.writer.map_or(WriterId::JAVA, WriterId)
+    }
+
+    /// Which of its mistakes that implementation had mended.
+    pub fn writer_version(&self) -> WriterVersion {
+        WriterVersion(self.postscript.writer_version.unwrap_or(0))
+    }
+
+    /// The software that wrote the file, and its version where the file says so, for example `ORC C++ 2.0.3`.
+    pub fn software_version(&self) -> String {
+        let title = self.writer().title();
         match &self.footer.software_version {
-            Some(version) => format!("{name} {version}"),
-            None => name.to_owned(),
+            Some(version) => format!("{title} {version}"),
+            None => title.to_owned(),
         }
     }
 

@@ -409,21 +409,19 @@ impl PyOrcFile {
         self.0.file().version.name()
     }
 
-    /// The number of the implementation.
     #[getter]
-    fn writer(&self) -> u32 {
-        self.0.file().footer.writer.unwrap_or_default()
+    fn writer(&self) -> String {
+        self.0.file().writer().to_string()
     }
 
-    /// The number that the implementation gives its version.
     #[getter]
-    fn writer_version(&self) -> u32 {
-        self.0.file().postscript.writer_version.unwrap_or_default()
+    fn writer_version(&self) -> String {
+        self.0.file().writer_version().to_string()
     }
 
     #[getter]
     fn software_version(&self) -> String {
-        self.0.file().writer()
+        self.0.file().software_version()
     }
 
     #[getter]

@@ -57,7 +57,7 @@ pub fn describe(reader: &Reader<impl Source>, runs: bool) -> icefield_orc::Resul
         "length": file.length,
         "rows": file.rows(),
         "fileVersion": file.version.name(),
-        "writer": file.writer(),
+        "writer": file.software_version(),
         "postscript": message(&file.postscript),
         "footer": message(&file.footer),
         "statistics": messages(&file.file_statistics()?),

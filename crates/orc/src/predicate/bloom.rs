@@ -2,14 +2,13 @@
 
 use super::{Literal, Test};
 use crate::error::{Error, Result};
+use crate::origin::{WriterId, WriterVersion};
 use crate::proto::{BloomFilter, ColumnEncoding, StreamKind};
 use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, MAX_SHORT_PRECISION};
 
 /// The seed of the string hash.
 const SEED: u64 = 104_729;
-/// Java's writer version from which strings in the older filters are UTF-8.
-const HIVE_12055: u32 = 3;
 /// orc-core counts bits in 31 bits.
 const MAX_BITS: u32 = 1 << 30;
 
@@ -158,11 +157,11 @@ fn probed(hash: u64, probe: u32) -> u32 {
 
 /// Whether filters of this stream may be believed for a column of this kind.
 pub fn is_usable(file: &FileMetadata, stream: StreamKind, kind: &Kind, encoding: Option<&ColumnEncoding>) -> bool {
-    if file.footer.writer == Some(1) && has_foreign_hashes(file.footer.software_version.as_deref()) {
+    if file.writer() == WriterId::CPP && has_foreign_hashes(file.footer.software_version.as_deref()) {
         return false;
     }
-    let java = file.footer.writer.unwrap_or(0) == 0;
-    let utf8_strings = !java || file.postscript.writer_version.unwrap_or(0) >= HIVE_12055;
+    // Java's strings in the older filters were of the platform's character set before.
+    let utf8_strings = file.writer() != WriterId::JAVA || file.writer_version() >= WriterVersion::HIVE_12055;
     match (stream, kind) {
         (_, Kind::Byte | Kind::Short | Kind::Int | Kind::Long | Kind::Date | Kind::Float | Kind::Double) => true,
         (StreamKind::BloomFilterUtf8, Kind::Timestamp | Kind::TimestampInstant) => {

@@ -3,42 +3,37 @@
 use std::cmp::Ordering;
 
 use super::{Literal, Test, Truth};
+use crate::origin::{WriterId, WriterVersion};
 use crate::proto::{ColumnStatistics, StringStatistics};
 use crate::tail::FileMetadata;
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
-
-/// Java's writer versions at which something was mended.
-const HIVE_8732: u32 = 1;
-const ORC_135: u32 = 6;
-const ORC_517: u32 = 7;
 
 /// Which statistics of a file may be believed.
 #[derive(Debug, Clone, Copy)]
 pub struct Trust {
     /// The writer's version; the greatest for other writers than Java's.
-    writer_version: u32,
+    version: WriterVersion,
 }
 
 impl Trust {
     /// For the writer of a file.
     pub fn of(file: &FileMetadata) -> Self {
-        let version = file.postscript.writer_version.unwrap_or(0);
         // Other writers began to count above Java's fixes; a Java version without a name has every fix too.
-        let java = file.footer.writer.unwrap_or(0) == 0;
-        Self { writer_version: if java { version } else { version.max(ORC_517) } }
+        let version = file.writer_version();
+        Self { version: if file.writer() == WriterId::JAVA { version } else { version.max(WriterVersion::ORC_517) } }
     }
 
     /// Whether bounds of this kind may be used.
     fn bounds(self, kind: &Kind) -> bool {
         match kind {
             Kind::String | Kind::Char { .. } | Kind::Varchar { .. } | Kind::Date | Kind::Boolean => {
-                self.writer_version >= HIVE_8732
+                self.version >= WriterVersion::HIVE_8732
             }
-            Kind::Timestamp | Kind::TimestampInstant => self.writer_version >= ORC_135,
+            Kind::Timestamp | Kind::TimestampInstant => self.version >= WriterVersion::ORC_135,
             Kind::Decimal { precision, .. } if *precision <= MAX_SHORT_PRECISION => {
-                self.writer_version >= HIVE_8732 && self.writer_version != ORC_135
+                self.version >= WriterVersion::HIVE_8732 && self.version != WriterVersion::ORC_135
             }
-            Kind::Decimal { .. } => self.writer_version >= HIVE_8732,
+            Kind::Decimal { .. } => self.version >= WriterVersion::HIVE_8732,
             _ => true,
         }
     }

@@ -13,6 +13,7 @@ use crate::column::{ColumnPositions, StripeColumns};
 use crate::compress::HEADER;
 use crate::encrypt::LocalKey;
 use crate::error::{Error, Result};
+use crate::origin::WriterId;
 use crate::predicate::bloom_is_usable;
 use crate::proto::{BloomFilterIndex, ColumnEncoding, Message, RowIndex, StreamKind, StripeInformation};
 use crate::source::{Fetched, Step};
@@ -246,7 +247,7 @@ impl StripeLoader {
     /// count them: only reading from the front gives the rows that all readers give.
     fn positions_are_sound(&self) -> bool {
         let union = || self.decoded_schema().walk().iter().any(|node| node.kind == Kind::Union);
-        self.file.footer.writer != Some(1) || !union()
+        self.file.writer() != WriterId::CPP || !union()
     }
 
     /// Encodings by column, those of readable variants in place of the masked ones.

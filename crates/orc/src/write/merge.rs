@@ -134,13 +134,12 @@ impl<S: Sink> Merger<S> {
             return differs("file version", &file.version.name(), &first.version.name());
         }
         // What is known to be wrong in files of old depends on all of these.
-        if file.writer() != first.writer()
+        if file.software_version() != first.software_version()
             || (footer.writer, &footer.software_version) != (other.writer, &other.software_version)
             || file.postscript.writer_version != first.postscript.writer_version
         {
-            let shown = |file: &FileMetadata| {
-                format!("{} (version {})", file.writer(), file.postscript.writer_version.unwrap_or(0))
-            };
+            let shown =
+                |file: &FileMetadata| format!("{} (version {})", file.software_version(), file.writer_version());
             return differs("writer", &shown(file), &shown(first));
         }
         let stride = |file: &FileMetadata| file.row_index_stride().unwrap_or(0);

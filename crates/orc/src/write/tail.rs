@@ -4,6 +4,7 @@ use super::options::WriterOptions;
 use super::stream::compress_all;
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
+use crate::origin::WriterVersion;
 use crate::proto::{
     CalendarKind, ColumnStatistics, CompressionKind, Encryption, Footer, Message, Metadata, PostScript,
     StripeInformation, StripeStatistics, UserMetadataItem,
@@ -16,8 +17,6 @@ pub const MAGIC: &[u8] = b"ORC";
 /// The writer's code: the format's list has none for this library, and this is the number that orc-core and the C++
 /// library name "unknown"; both then count on every fix.
 pub const WRITER: u32 = i32::MAX as u32;
-/// The version of the writer, by orc-core's steps: as of ORC-14, all fixes are in.
-const WRITER_VERSION: u32 = 9;
 
 /// Who wrote the stripes.
 #[derive(Debug)]
@@ -32,7 +31,8 @@ impl Default for Origin {
     fn default() -> Self {
         Self {
             writer: Some(WRITER),
-            writer_version: Some(WRITER_VERSION),
+            // All fixes are in.
+            writer_version: Some(WriterVersion::ORC_14.0),
             software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
             calendar: Some(CalendarKind::ProlepticGregorian),
         }

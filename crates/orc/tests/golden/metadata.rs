@@ -7,7 +7,7 @@ use bytes::Bytes;
 use icefield_orc::inspect;
 use icefield_orc::proto::{BloomFilterIndex, ColumnEncoding, CompressionKind, Message, Shown, StreamKind};
 use icefield_orc::stripe::{StreamPlace, StripeDirectory, sections};
-use icefield_orc::{FileMetadata, Limits, Reader};
+use icefield_orc::{FileMetadata, Limits, Reader, WriterId, WriterVersion};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Map, Value as Json, json};
 
@@ -190,28 +190,13 @@ fn same_groups(key: &str, listed: &Json, found: BTreeMap<String, Vec<String>>) -
 }
 
 /// What orc-core calls the writer's version (PITFALLS 13).
-fn writer_version(file: &FileMetadata) -> &'static str {
-    const JAVA: [&str; 10] = [
-        "ORIGINAL",
-        "HIVE_8732",
-        "HIVE_4243",
-        "HIVE_12055",
-        "HIVE_13083",
-        "ORC_101",
-        "ORC_135",
-        "ORC_517",
-        "ORC_203",
-        "ORC_14",
-    ];
-    const OTHERS: [&str; 5] =
-        ["ORC_CPP_ORIGINAL", "PRESTO_ORIGINAL", "SCRITCHLEY_GO_ORIGINAL", "TRINO_ORIGINAL", "CUDF_ORIGINAL"];
-    let version = file.postscript.writer_version.unwrap_or(0) as usize;
-    let name = match file.footer.writer.unwrap_or(0) as usize {
-        0 => JAVA.get(version),
-        writer if version == 6 => OTHERS.get(writer - 1),
-        _ => None,
-    };
-    name.copied().unwrap_or("FUTURE")
+fn writer_version(file: &FileMetadata) -> String {
+    let (writer, version) = (file.writer(), file.writer_version());
+    match writer {
+        WriterId::JAVA if version <= WriterVersion::ORC_14 => version.to_string(),
+        WriterId(1..=5) if version == WriterVersion::ORC_135 => format!("{writer}_ORIGINAL"),
+        _ => "FUTURE".to_owned(),
+    }
 }
 
 fn check_tail(expected: &Json, file: &FileMetadata) -> Result<(), Failed> {

@@ -10,7 +10,7 @@ use icefield_orc::rle::Packing;
 use icefield_orc::zone::Zone;
 use icefield_orc::{
     ArrowOptions, BloomVersion, Error, FileMetadata, FileVersion, Kind, LastSecond, Limits, OutOfRange, ReadOptions,
-    Reader, StringForm, TimeUnit, Writer, WriterOptions,
+    Reader, StringForm, TimeUnit, Writer, WriterId, WriterOptions,
 };
 use libtest_mimic::{Failed, Trial};
 
@@ -167,7 +167,7 @@ fn same_rows(schema: &Arc<Schema>, wanted: &[RecordBatch], got: &[RecordBatch]) 
 
 /// Counts, bounds and sums of the file are those that orc-core wrote for the same rows, but where it is known to be wrong.
 fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> Result<(), String> {
-    let java = file.footer.writer.unwrap_or(0) == 0 && file.footer.software_version.is_some();
+    let java = file.writer() == WriterId::JAVA && file.footer.software_version.is_some();
     if !java || file.footer.encryption.is_some() {
         return Ok(());
     }
