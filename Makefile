@@ -118,13 +118,13 @@ test-rust: | need-rust
 	@cargo test --workspace --quiet --no-fail-fast
 
 test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
-	$(call say,Python tests; beside them Spark's and those with other implementations: theirs is shown when they end)
-	@logs=$$(mktemp -d); trap 'kill $$(jobs -p) 2>/dev/null || true; rm -rf $$logs' EXIT; export $(SPARK_ENV) $(SHORT_LIVED); \
-	$(PYTEST) -q -m spark >$$logs/spark 2>&1 & spark=$$!; \
-	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m interop >$$logs/interop 2>&1 & interop=$$!; status=0; \
-	ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop" || status=1; \
-	wait $$spark || status=1; echo "==> Spark" && cat $$logs/spark; \
-	wait $$interop || status=1; echo "==> Other implementations" && cat $$logs/interop; exit $$status
+	$(call say,Python tests)
+	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop"
+	$(call say,Spark and beside it other implementations)
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; export $(SPARK_ENV) $(SHORT_LIVED); \
+	$(PYTEST) -q -m spark >$$log 2>&1 & spark=$$!; status=0; \
+	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m interop || status=1; \
+	wait $$spark || status=1; cat $$log; exit $$status
 
 test-golden: need-rust $(STAMPS)/extension
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; status=0; \
