@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,14 @@ def test_a_failing_task_changes_nothing(
     table = catalog.create_table("db.t", SCHEMA)
     table.append(pa.table({"id": [1], "s": ["x"]}, schema=SCHEMA))
     before, location = data_files(table), table.metadata_location
+    folder = Path(table.location().removeprefix("file://"), "data")
 
     def fail_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
             if batch.column(0)[0].as_py() >= 500:
+                while len(list(folder.glob("*.parquet"))) < 2:  # that of before, and that of the other task
+                    time.sleep(0.01)
                 raise RuntimeError("this task fails")
 
     df = spark.range(0, 1000, 1, 2).selectExpr("id", "'y' AS s").mapInArrow(fail_late, "id BIGINT, s STRING")
@@ -70,6 +74,32 @@ def test_a_failing_task_changes_nothing(
             df.write.format("icefield").options(**options).mode("append").save("db.t")
     assert catalog.load_table("db.t").metadata_location == location
     assert data_files(table) == before
+
+
+def test_a_failed_append_outlives_its_tasks(spark: SparkSession, catalog: ice.Catalog, tmp_path: Path) -> None:
+    """Spark fails a job without waiting for its other tasks; what they still write would be left behind."""
+    table = catalog.create_table("db.t", SCHEMA)
+    marks = str(tmp_path)
+
+    def fail_or_dawdle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        yield from batches
+        if TaskContext.get().partitionId() == 0:
+            while not Path(marks, "failed").exists():
+                time.sleep(0.01)
+            time.sleep(1)  # less than a task that Spark stops may go on
+            Path(marks, "ended").touch()
+            return
+        if TaskContext.get().attemptNumber() == 1:
+            Path(marks, "failed").touch()
+        raise RuntimeError("this task fails")
+
+    df = spark.range(0, 1000, 1, 2).selectExpr("id", "'y' AS s").mapInArrow(fail_or_dawdle, "id BIGINT, s STRING")
+    with pytest.raises(Exception, match="this task fails"):
+        ice_spark.append(df, table)
+    assert Path(marks, "ended").exists()
+    assert data_files(table) == []
 
 
 @pytest.mark.parametrize("way", ["append", "source"])

@@ -8,6 +8,7 @@ what a failed write has left behind can be found.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ WRITE_ID = "icefield.write-id"
 _KEY = "_icefield_key_"
 #: Files that a task keeps open at once.
 _OPEN_FILES = 64
+#: Seconds that the tasks of a failed job get to end: Spark kills Python workers some four seconds after it stops them.
+_LAST_TASKS = 10
 _RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
 
 
@@ -84,6 +87,7 @@ def append(
         # Collected once: a second action would write everything again.
         written = [row["files"] for row in payload.collect()]
     except BaseException:
+        _await_tasks(df)
         write.clean_up(target)
         raise
     write.commit(target, written, branch, snapshot_properties)
@@ -174,6 +178,25 @@ def write_task(
             writer.abort()
         raise
     return None if writer is None else writer.close()
+
+
+def _await_tasks(df: DataFrame) -> None:
+    """Wait until the last job of this thread's group has ended with all its tasks.
+
+    A job fails with the first task that fails for good; the others write on until Spark has stopped them.
+    """
+    with suppress(Exception):  # Spark Connect tells nothing of tasks
+        context = df.sparkSession.sparkContext
+        tracker = context.statusTracker()
+        last = max(tracker.getJobIdsForGroup(context.getLocalProperty("spark.jobGroup.id")))
+        until = time.monotonic() + _LAST_TASKS
+        while time.monotonic() < until:
+            job = tracker.getJobInfo(last)
+            stages = () if job is None else map(tracker.getStageInfo, job.stageIds)
+            active = any(stage is not None and stage.numActiveTasks for stage in stages)
+            if not active and (job is None or job.status != "RUNNING"):
+                return
+            time.sleep(0.05)
 
 
 def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:
