@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::proto::CalendarKind;
+
 /// The implementation that wrote a file, by its code in the footer; a file without one is of Java's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterId(pub u32);
@@ -20,6 +22,9 @@ const WRITERS: [(&str, &str); 6] = [
 impl WriterId {
     pub const JAVA: Self = Self(0);
     pub const CPP: Self = Self(1);
+    /// This library: the format's list has no code for it, and orc-core and the C++ library name this number "unknown"; both
+    /// then count on every fix.
+    pub const ICEFIELD: Self = Self(i32::MAX as u32);
 
     fn names(self) -> Option<(&'static str, &'static str)> {
         WRITERS.get(usize::try_from(self.0).ok()?).copied()
@@ -64,6 +69,7 @@ impl WriterVersion {
     pub const HIVE_12055: Self = Self(3);
     pub const ORC_135: Self = Self(6);
     pub const ORC_517: Self = Self(7);
+    /// All of them are.
     pub const ORC_14: Self = Self(9);
 }
 
@@ -73,6 +79,27 @@ impl fmt::Display for WriterVersion {
         match usize::try_from(self.0).ok().and_then(|version| VERSIONS.get(version)) {
             Some(name) => f.write_str(name),
             None => self.0.fmt(f),
+        }
+    }
+}
+
+/// What the tail of a file says of who wrote its stripes.
+#[derive(Debug)]
+pub struct Origin {
+    pub writer: Option<u32>,
+    pub writer_version: Option<u32>,
+    pub software_version: Option<String>,
+    pub calendar: Option<CalendarKind>,
+}
+
+/// Of files that this library writes.
+impl Default for Origin {
+    fn default() -> Self {
+        Self {
+            writer: Some(WriterId::ICEFIELD.0),
+            writer_version: Some(WriterVersion::ORC_14.0),
+            software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
+            calendar: Some(CalendarKind::ProlepticGregorian),
         }
     }
 }
@@ -99,7 +126,7 @@ mod tests {
             (WriterId::JAVA, "ORC_JAVA", "ORC Java"),
             (WriterId::CPP, "ORC_CPP", "ORC C++"),
             (WriterId(5), "CUDF", "CUDF"),
-            (WriterId(i32::MAX as u32), "2147483647", "unknown"),
+            (WriterId::ICEFIELD, "2147483647", "unknown"),
         ] {
             assert_eq!((writer.to_string().as_str(), writer.title()), (name, title));
         }

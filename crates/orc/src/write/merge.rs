@@ -10,9 +10,10 @@ use super::file::{WrittenFile, WrittenStripe};
 use super::options::WriterOptions;
 use super::sink::Sink;
 use super::statistics::merge;
-use super::tail::{MAGIC, Origin, Tail};
+use super::tail::{MAGIC, Tail};
 use crate::compress::{Compressor, DEFAULT_BLOCK, MAX_BLOCK};
 use crate::error::{Error, Result};
+use crate::origin::Origin;
 use crate::proto::{CompressionKind, StripeInformation, StripeStatistics};
 use crate::read::Reader;
 use crate::source::Source;
@@ -134,8 +135,7 @@ impl<S: Sink> Merger<S> {
             return differs("file version", &file.version.name(), &first.version.name());
         }
         // What is known to be wrong in files of old depends on all of these.
-        if file.software_version() != first.software_version()
-            || (footer.writer, &footer.software_version) != (other.writer, &other.software_version)
+        if (footer.writer, &footer.software_version) != (other.writer, &other.software_version)
             || file.postscript.writer_version != first.postscript.writer_version
         {
             let shown =

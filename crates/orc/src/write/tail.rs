@@ -4,40 +4,16 @@ use super::options::WriterOptions;
 use super::stream::compress_all;
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
-use crate::origin::WriterVersion;
+use crate::origin::Origin;
 use crate::proto::{
-    CalendarKind, ColumnStatistics, CompressionKind, Encryption, Footer, Message, Metadata, PostScript,
-    StripeInformation, StripeStatistics, UserMetadataItem,
+    ColumnStatistics, CompressionKind, Encryption, Footer, Message, Metadata, PostScript, StripeInformation,
+    StripeStatistics, UserMetadataItem,
 };
 use crate::tail::FileVersion;
 use crate::types::TypeDescription;
 
 /// What every file begins with.
 pub const MAGIC: &[u8] = b"ORC";
-/// The writer's code: the format's list has none for this library, and this is the number that orc-core and the C++
-/// library name "unknown"; both then count on every fix.
-pub const WRITER: u32 = i32::MAX as u32;
-
-/// Who wrote the stripes.
-#[derive(Debug)]
-pub struct Origin {
-    pub writer: Option<u32>,
-    pub writer_version: Option<u32>,
-    pub software_version: Option<String>,
-    pub calendar: Option<CalendarKind>,
-}
-
-impl Default for Origin {
-    fn default() -> Self {
-        Self {
-            writer: Some(WRITER),
-            // All fixes are in.
-            writer_version: Some(WriterVersion::ORC_14.0),
-            software_version: Some(concat!("icefield ", env!("CARGO_PKG_VERSION")).to_owned()),
-            calendar: Some(CalendarKind::ProlepticGregorian),
-        }
-    }
-}
 
 /// What the tail says.
 #[derive(Debug)]
