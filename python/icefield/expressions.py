@@ -128,17 +128,17 @@ def AlwaysFalse() -> Expression:
 
 def And(left: Expression | str, right: Expression | str, *rest: Expression | str) -> Expression:
     """Match rows that all match."""
-    expr = _expression(left) & right
+    expr = _expression(left) & _expression(right)
     for other in rest:
-        expr = expr & other
+        expr = expr & _expression(other)
     return expr
 
 
 def Or(left: Expression | str, right: Expression | str, *rest: Expression | str) -> Expression:
     """Match rows that any matches."""
-    expr = _expression(left) | right
+    expr = _expression(left) | _expression(right)
     for other in rest:
-        expr = expr | other
+        expr = expr | _expression(other)
     return expr
 
 

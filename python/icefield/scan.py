@@ -14,6 +14,7 @@ from icefield._core import Plan, Scan, TableState
 from icefield._optional import require
 from icefield._secrets import redacted_url
 from icefield.errors import InvalidArgumentError
+from icefield.expressions import And
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,10 +76,10 @@ class TableScan(ABC):
     # What is read
 
     def filter(self, row_filter: Any) -> Self:
-        """Read only rows that match this filter as well; both filters as text."""
-        if self.row_filter is None:
-            return replace(self, row_filter=row_filter)
-        return replace(self, row_filter=f"({self.row_filter}) AND ({row_filter})")
+        """Read only rows that match this filter, text or an expression, as well."""
+        # Each is parsed by itself: no text reaches out of its own filter.
+        both = row_filter if self.row_filter is None else And(self.row_filter, row_filter)
+        return replace(self, row_filter=both)
 
     def select(self, *selected_fields: str) -> Self:
         """Read only these columns; ``"a.b"`` names a nested one."""
