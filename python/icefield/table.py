@@ -419,11 +419,14 @@ class Table:
         self._become(state, base)
         return self
 
-    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()) -> Table:
-        """Set and remove table properties; ``format-version`` raises the version of the table, as in Java."""
+    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Table:
+        """Set and remove table properties; ``format-version`` raises the version of the table, as in Java.
+
+        One text in ``removals`` is one name.
+        """
         changes = property_updates(updates)
-        if removals := list(removals):
-            changes.append({"action": "remove-properties", "removals": removals})
+        if names := property_names(removals):
+            changes.append({"action": "remove-properties", "removals": names})
         return self.commit([], changes)
 
     def transaction(self) -> Transaction:
@@ -560,6 +563,22 @@ def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
             raise InvalidArgumentError(msg)
         texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
+
+
+def property_names(names: Iterable[str] | str) -> list[str]:
+    """Give names of properties as a list; one text is one name.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is not text.
+
+    """
+    listed = [names] if isinstance(names, str) else list(names)
+    if odd := [name for name in listed if not isinstance(name, str)]:
+        msg = f"expected the name of a property, got {odd[0]!r}"
+        raise InvalidArgumentError(msg)
+    return listed
 
 
 def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any]]:

@@ -32,6 +32,27 @@ CATALOGS = {
 # The kind that a URI's scheme means where ``type`` is not given.
 _SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql"}
 
+# What the schemes of other URIs mean.
+_FOREIGN = {
+    "http": "a REST catalog",
+    "https": "a REST catalog",
+    "thrift": "a Hive metastore",
+    "hive": "a Hive metastore",
+    "glue": "an AWS Glue catalog",
+    "arn": "an AWS Glue or S3 Tables catalog",
+    "dynamodb": "a DynamoDB catalog",
+    "nessie": "a Nessie catalog",
+    "mysql": "a MySQL database",
+    "mariadb": "a MariaDB database",
+    "mssql": "a SQL Server database",
+    "oracle": "an Oracle database",
+    "duckdb": "a DuckDB database",
+    "jdbc": "JDBC (leave out 'jdbc:' for SQLite and PostgreSQL)",
+    **dict.fromkeys(
+        ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs"), "a folder of files (the property 'warehouse')"
+    ),
+}
+
 
 def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     """Open a catalog.
@@ -48,6 +69,8 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     ------
     NoSuchCatalogError
         If nothing says what the catalog is.
+    UnsupportedFeatureError
+        If it is of a kind that icefield cannot open, such as REST or Hive.
 
     """
     given: object = name
@@ -57,19 +80,47 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     name = default_catalog() if name is None else name
     merged = catalog_properties(name)
     merged.update(guarded({key: value for key, value in properties.items() if value is not None}))
-    kind = merged.get("type") or _SCHEMES.get(merged.get("uri", "").partition(":")[0].partition("+")[0].lower())
-    if kind is None:
+    module, _, attribute = CATALOGS[_kind(name, merged)].partition(":")
+    opened: Catalog = getattr(import_module(module), attribute)(name, **merged)
+    return opened
+
+
+def _kind(name: str, properties: dict[str, str]) -> str:
+    """Find out which of `CATALOGS` the properties mean; what they mean instead is named."""
+    supported = f"supported types: {', '.join(CATALOGS)}"
+    if kind := properties.get("type"):
+        if kind.lower() not in CATALOGS:
+            msg = f"catalog {name!r}: catalogs of type {kind!r} are not supported; {supported}"
+            raise UnsupportedFeatureError(msg)
+        return kind.lower()
+    for foreign in ("py-catalog-impl", "catalog-impl"):
+        if foreign in properties:
+            msg = f"catalog {name!r}: the property {foreign!r} is not supported; {supported}"
+            raise UnsupportedFeatureError(msg)
+    # The shown text: a password in it is stars.
+    uri = str(properties.get("uri") or "")
+    if not uri:
         known = ", ".join(catalog_names()) or "none"
         msg = (
             f"catalog {name!r} is not configured: give a 'uri' or a 'type' ({', '.join(CATALOGS)}); configured: {known}"
         )
         raise NoSuchCatalogError(msg)
-    if kind not in CATALOGS:
-        msg = f"catalogs of type {kind!r} are not supported; supported: {', '.join(CATALOGS)}"
-        raise UnsupportedFeatureError(msg)
-    module, _, attribute = CATALOGS[kind].partition(":")
-    opened: Catalog = getattr(import_module(module), attribute)(name, **merged)
-    return opened
+    scheme, colon, rest = uri.partition(":")
+    if "@" in uri and not rest.startswith("//"):
+        uri = "***"  # perhaps a password, in a form that is not recognised
+    # One letter before the colon is a drive of Windows.
+    if not colon or len(scheme) == 1 or "/" in scheme or "\\" in scheme:
+        msg = f"catalog {name!r}: the uri {uri!r} is a path, not a URL: write sqlite:///{uri} for a SQLite database"
+        raise InvalidArgumentError(msg)
+    database = scheme.partition("+")[0].lower()
+    if database in _SCHEMES:
+        return _SCHEMES[database]
+    what = _FOREIGN.get(database, f"a catalog with the scheme {scheme!r}")
+    msg = (
+        f"catalog {name!r}: the uri {uri} means {what}, which is not supported; "
+        f"supported: sqlite:///folder/catalog.db, postgresql://user@host/database, or type='in-memory' without a uri"
+    )
+    raise UnsupportedFeatureError(msg)
 
 
 def list_catalogs() -> list[str]:

@@ -83,9 +83,9 @@ class Catalog(ABC):
 
     @abstractmethod
     def update_namespace_properties(
-        self, namespace: IdentifierLike, removals: Iterable[str] = (), updates: Mapping[str, str] | None = None
+        self, namespace: IdentifierLike, removals: Iterable[str] | str = (), updates: Mapping[str, str] | None = None
     ) -> PropertiesUpdateSummary:
-        """Remove and set properties of a namespace, all or none."""
+        """Remove and set properties of a namespace, all or none; one text is one name."""
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:
         """Say whether there is a namespace of this name."""

@@ -9,6 +9,9 @@ current folder; the first that is found is read::
         uri: sqlite:///warehouse/catalog.db
         warehouse: warehouse
 
+Every value is the text that stands there, as in PyIceberg: ``01234567``, ``on``, ``1.10`` and ``null`` are those texts
+and no numbers or booleans. Nested keys are joined by dots.
+
 Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` stands for ``-`` and ``__`` for ``.`` in
 the names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +38,7 @@ _CATALOG = "CATALOG__"
 
 def catalog_properties(name: str) -> dict[str, str]:
     """Give what the environment and the file say about a catalog; empty if nothing."""
-    properties = dict(_file_catalogs().get(name.lower(), {}))
+    properties = _flat(name, _file_catalogs().get(name.lower()))
     properties.update(_environment_catalogs().get(name.lower(), {}))
     return guarded(properties)
 
@@ -66,29 +70,31 @@ def _environment_catalogs() -> dict[str, dict[str, str]]:
     return catalogs
 
 
-def _file_catalogs() -> dict[str, dict[str, str]]:
+def _file_catalogs() -> dict[str, Any]:
     catalogs = _file().get("catalog") or {}
     if not isinstance(catalogs, Mapping):
         msg = "'catalog' in the configuration file must map names to properties"
         raise InvalidArgumentError(msg)
-    return {str(name).lower(): _flat(properties) for name, properties in catalogs.items()}
+    return {name.lower(): properties for name, properties in catalogs.items()}
 
 
-def _flat(properties: Any, prefix: str = "") -> dict[str, str]:
-    """Join nested keys by dots; numbers and booleans as the text that a person would write."""
-    if properties is None:
+def _flat(catalog: str, properties: Any, prefix: str = "") -> dict[str, str]:
+    """Join nested keys by dots."""
+    if not properties:
         return {}
     if not isinstance(properties, Mapping):
-        msg = f"the properties of a catalog must be a mapping, not {properties!r}"
+        msg = f"the properties of catalog {catalog!r} in the configuration file must be a mapping of names to text"
         raise InvalidArgumentError(msg)
     flat: dict[str, str] = {}
     for key, value in properties.items():
         if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        elif isinstance(value, bool):
-            flat[f"{prefix}{key}"] = str(value).lower()
-        elif value is not None:
-            flat[f"{prefix}{key}"] = str(value)
+            flat.update(_flat(catalog, value, f"{prefix}{key}."))
+        elif isinstance(value, str):
+            flat[f"{prefix}{key}"] = value
+        else:
+            # The value may be a secret, so it is not shown.
+            msg = f"property {prefix}{key} of catalog {catalog!r} in the configuration file is a list; expected text"
+            raise InvalidArgumentError(msg)
     return flat
 
 
@@ -96,13 +102,45 @@ def _file() -> Mapping[str, Any]:
     path = _find_file()
     if path is None:
         return {}
-    content = require("yaml").safe_load(path.read_text(encoding="utf-8"))
-    if content is None:
+    yaml = require("yaml")
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
+    except yaml.YAMLError as error:
+        # What the parser quotes of the file may be a secret: only the place is shown.
+        mark = getattr(error, "problem_mark", None)
+        place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
+        raise InvalidArgumentError(f"{path}{place}: {getattr(error, 'problem', None) or 'invalid YAML'}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"{path}: not UTF-8 at byte {error.start}") from None
+    if not content:
         return {}
     if not isinstance(content, Mapping):
         msg = f"{path}: must be a mapping"
         raise InvalidArgumentError(msg)
-    return {str(key).lower(): value for key, value in content.items()}
+    return {key.lower(): value for key, value in content.items()}
+
+
+@cache
+def _loader() -> Any:
+    """Give a loader for which every scalar is the text that stands there, whatever it looks like."""
+    yaml = require("yaml")
+
+    class Texts(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            return node.value if isinstance(node, yaml.ScalarNode) else super().construct_object(node, deep)
+
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node = super().compose_mapping_node(anchor)
+            seen = set()
+            for key, _ in node.value:
+                name = key.value if isinstance(key, yaml.ScalarNode) else None
+                if name is None or name in seen:
+                    problem = "a key must be text" if name is None else f"the key {name!r} appears twice"
+                    raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
+                seen.add(name)
+            return node
+
+    return Texts
 
 
 def _find_file() -> Path | None:

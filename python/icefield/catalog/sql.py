@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from icefield._optional import require
@@ -22,6 +22,7 @@ from icefield._secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
 from icefield.catalog.identifier import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield.catalog.pointer import PointerCatalog
+from icefield.catalog.sqlite import open_sqlite, use_write_ahead_log
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -34,8 +35,9 @@ from icefield.errors import (
     NotInstalledError,
     StorageError,
     TableAlreadyExistsError,
+    UnsupportedFeatureError,
 )
-from icefield.table import property_texts
+from icefield.table import property_names, property_texts
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -45,8 +47,10 @@ __all__ = ["SqlCatalog"]
 _TABLE = "TABLE"
 # Java's mark that a namespace without properties exists; never shown.
 _EXISTS = "exists"
-# Seconds that a connection to SQLite waits for another writer.
-_BUSY_SECONDS = 60
+
+
+class _TakenError(StorageError):
+    """A key that is to be added is there."""
 
 
 class SqlCatalog(PointerCatalog):
@@ -87,8 +91,9 @@ class SqlCatalog(PointerCatalog):
             found = connection.execute(
                 _sa().select(tables.c.metadata_location).where(self._is_table(namespace, table))
             ).scalar()
+            hint = "" if found else self._elsewhere(connection)
         if not found:
-            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
+            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}{hint}")
         return str(found)
 
     def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
@@ -106,7 +111,7 @@ class SqlCatalog(PointerCatalog):
             with self._write() as connection:
                 self._require_namespace(connection, namespace)
                 connection.execute(self._layout.tables.insert().values(row))
-        except require("sqlalchemy.exc").IntegrityError:
+        except _TakenError:
             raise TableAlreadyExistsError(f"{'.'.join((*namespace, table))} exists already") from None
 
     def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
@@ -155,7 +160,7 @@ class SqlCatalog(PointerCatalog):
                 self._require_namespace(connection, to_namespace)
                 statement = self._layout.tables.update().where(self._is_table(namespace, table)).values(values)
                 changed = connection.execute(statement).rowcount
-        except require("sqlalchemy.exc").IntegrityError:
+        except _TakenError:
             raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_table))} exists already") from None
         if changed != 1:
             raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
@@ -186,6 +191,9 @@ class SqlCatalog(PointerCatalog):
             if levels:
                 self._require_namespace(connection, levels)
             found = self._all_namespaces(connection, levels)
+            hint = "" if found or levels else self._elsewhere(connection)
+        if hint:
+            warnings.warn(f"catalog {self.name} is empty{hint}", UserWarning, stacklevel=2)
         depth = len(levels) + 1
         return sorted({name[:depth] for name in found if len(name) >= depth})
 
@@ -202,7 +210,7 @@ class SqlCatalog(PointerCatalog):
                 if self._namespace_is_there(connection, levels):
                     raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already")
                 self._set_properties(connection, levels, {_EXISTS: "true", **given})
-        except require("sqlalchemy.exc").IntegrityError:
+        except _TakenError:
             raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already") from None
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
@@ -239,11 +247,11 @@ class SqlCatalog(PointerCatalog):
         return found
 
     def update_namespace_properties(
-        self, namespace: IdentifierLike, removals: Iterable[str] = (), updates: Mapping[str, str] | None = None
+        self, namespace: IdentifierLike, removals: Iterable[str] | str = (), updates: Mapping[str, str] | None = None
     ) -> PropertiesUpdateSummary:
         """Remove and set properties of a namespace, all or none."""
         levels = namespace_tuple(namespace)
-        removals, updates = set(removals), property_texts(updates)
+        removals, updates = set(property_names(removals)), property_texts(updates)
         if both := sorted(removals & updates.keys()):
             raise InvalidArgumentError(f"properties are both removed and set: {', '.join(both)}")
         if _EXISTS in removals or _EXISTS in updates:
@@ -294,7 +302,18 @@ class SqlCatalog(PointerCatalog):
 
     def _require_namespace(self, connection: sa.Connection, levels: Identifier) -> None:
         if not self._namespace_is_there(connection, levels):
-            raise NoSuchNamespaceError(f"no namespace {'.'.join(levels)} in catalog {self.name}")
+            hint = self._elsewhere(connection)
+            raise NoSuchNamespaceError(f"no namespace {'.'.join(levels)} in catalog {self.name}{hint}")
+
+    def _elsewhere(self, connection: sa.Connection) -> str:
+        """Name the other catalogs of the database where it holds nothing of this one."""
+        names: set[str] = set()
+        for table in (self._layout.tables, self._layout.properties):
+            names.update(str(name) for (name,) in connection.execute(_sa().select(table.c.catalog_name).distinct()))
+        if not names or self.name in names:
+            return ""
+        listed = ", ".join(repr(name) for name in sorted(names))
+        return f"; this database holds the catalog{'s' if len(names) > 1 else ''} {listed}: open it under that name"
 
     def _properties(self, connection: sa.Connection, levels: Identifier) -> dict[str, str]:
         table = self._layout.properties
@@ -380,8 +399,11 @@ class _Layout:
 
     @staticmethod
     def _create(engine: sa.Engine, metadata: sa.MetaData) -> None:
-        if set(metadata.tables) <= set(_sa().inspect(engine).get_table_names()):
+        there = set(_sa().inspect(engine).get_table_names())
+        if set(metadata.tables) <= there:
             return
+        if engine.name == "sqlite" and not there:
+            use_write_ahead_log(engine)
         for last in (False, True):
             try:
                 with engine.connect().execution_options(icefield_write=True) as connection, connection.begin():
@@ -428,23 +450,35 @@ def _errors(where: str) -> Iterator[None]:
     """Errors of the database as ours: without the statement and its parameters, and without the URL."""
     try:
         yield
-    except _exc().IntegrityError:
-        raise
-    except _exc().SQLAlchemyError as error:
+    except (_exc().SQLAlchemyError, sqlite3.Error) as error:
         reason = getattr(error, "orig", None) or error
-        raise StorageError(f"catalog {where}: {reason}") from error
+        taken = isinstance(error, _exc().IntegrityError)
+        raise (_TakenError if taken else StorageError)(f"catalog {where}: {reason}") from error
 
 
 def _open(uri: str) -> sa.Engine:
-    """Open an engine; of SQLite with a write-ahead log, so that readers never wait, and patience with other writers."""
+    """Open an engine for the database of this URL."""
     try:
         url = _sa().make_url(uri)
     except _exc().ArgumentError:
-        raise InvalidArgumentError("the property 'uri' of the catalog is no database URL") from None
+        # What cannot be parsed is not shown: it may hold a password.
+        msg = "the property 'uri' of the catalog is no database URL: write sqlite:///folder/catalog.db"
+        raise InvalidArgumentError(msg) from None
     if url.drivername in {"postgres", "postgresql"}:
         require("psycopg")
         url = url.set(drivername="postgresql+psycopg")
-    engine = _open_sqlite(url) if url.get_backend_name() == "sqlite" else _open_server(url)
+    backend = url.get_backend_name()
+    if backend not in {"sqlite", "postgresql"}:
+        msg = f"catalogs in a {backend!r} database are not supported; supported: sqlite, postgresql"
+        raise UnsupportedFeatureError(msg)
+    try:
+        engine = open_sqlite(url) if backend == "sqlite" else _sa().create_engine(url, pool_pre_ping=True)
+    except _exc().NoSuchModuleError:
+        raise InvalidArgumentError(f"there is no driver {url.drivername!r} for the catalog's database") from None
+    except _exc().ArgumentError as error:
+        raise InvalidArgumentError(f"the property 'uri' of the catalog: {error}") from None
+    except ImportError as error:
+        raise NotInstalledError(f"the catalog's database needs a driver that is not installed: {error}") from None
     # A connection must not be shared with a forked child: it opens its own.
     weak = weakref.ref(engine)
 
@@ -455,45 +489,3 @@ def _open(uri: str) -> sa.Engine:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forked)
     return engine
-
-
-def _open_server(url: sa.URL) -> sa.Engine:
-    try:
-        return _sa().create_engine(url, pool_pre_ping=True)  # type: ignore[no-any-return]
-    except _exc().NoSuchModuleError:
-        raise InvalidArgumentError(f"the catalog's database is a {url.drivername!r}, which is not known") from None
-    except ImportError as error:
-        raise NotInstalledError(f"the catalog's database needs a driver that is not installed: {error}") from None
-
-
-def _open_sqlite(url: sa.URL) -> sa.Engine:
-    memory = url.database in {None, "", ":memory:"}
-    options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS, "check_same_thread": False}}
-    if memory:
-        options["poolclass"] = require("sqlalchemy.pool").StaticPool
-    elif url.database and not url.database.startswith("file:"):
-        folder = Path(url.database).expanduser().parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"the folder {folder} of the catalog cannot be made: {error.strerror}") from error
-    engine = _sa().create_engine(url, **options)
-
-    def connected(connection: Any, _record: object) -> None:
-        # Transactions are begun below, where it is known whether they will write.
-        connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout={_BUSY_SECONDS * 1000}")
-        if not memory:
-            # Kept in the file; refused while another connection turns it on, and where the file is read-only.
-            with suppress(sqlite3.OperationalError):
-                connection.execute("PRAGMA journal_mode=WAL")
-
-    def begin(connection: Any) -> None:
-        writes = connection.get_execution_options().get("icefield_write")
-        # A reader that turned writer could not wait for others: it would hold an outdated snapshot.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    listen = require("sqlalchemy.event").listen
-    listen(engine, "connect", connected)
-    listen(engine, "begin", begin)
-    return engine  # type: ignore[no-any-return]

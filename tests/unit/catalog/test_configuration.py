@@ -77,3 +77,122 @@ def test_catalogs_pickle(home):
     again = pickle.loads(pickle.dumps(catalog))
     assert again.list_namespaces() == [("a",)]
     assert again.properties == catalog.properties
+
+
+# What a person writes, and the text that it is: as in PyIceberg.
+SCALARS = {
+    "s3.access-key-id: 01234567": "01234567",
+    "s3.session: 12_345": "12_345",
+    "s3.flag: on": "on",
+    "s3.hex: 0x1F": "0x1F",
+    "s3.version: 1.10": "1.10",
+    "s3.time: 1:30": "1:30",
+    "s3.day: 2024-01-31": "2024-01-31",
+    "s3.none: null": "null",
+    "s3.tilde: ~": "~",
+    "s3.empty:": "",
+    "s3.yes: Yes": "Yes",
+    "s3.exponent: 1e3": "1e3",
+    "s3.nan: .nan": ".nan",
+    "s3.octal: 0o17": "0o17",
+    "s3.plus: +7": "+7",
+    "s3.spaces:   a b  ": "a b",
+    's3.quoted: "007"': "007",
+    "s3.single: 'it''s'": "it's",
+    "s3.hash: a#b": "a#b",
+    "s3.comment: a # b": "a",
+    "s3.lines: |\n      a\n      b\n": "a\nb\n",
+    "s3.folded: >-\n      a\n      b\n": "a b",
+    "s3.url: https://u@h:1/p?q=1#f": "https://u@h:1/p?q=1#f",
+}
+
+
+@pytest.mark.parametrize("name", [".icefield.yaml", ".pyiceberg.yaml"])
+def test_a_file_keeps_what_was_typed(home, monkeypatch, name):
+    from pyiceberg.utils.config import Config
+
+    lines = "\n".join(f"    {line}" for line in SCALARS)
+    (home / name).write_text(f"catalog:\n  Local:\n    type: in-memory\n{lines}\n")
+    expected = {line.partition(":")[0]: text for line, text in SCALARS.items()}
+    found = load_catalog("local").properties
+    assert {key: found[key] for key in expected} == expected
+    (home / ".pyiceberg.yaml").write_text((home / name).read_text())
+    theirs = Config().config["catalog"]["local"]
+    assert {key: theirs[key] for key in expected} == expected
+    for variable in ("PYICEBERG_CATALOG__LOCAL__S3__FLAG", "ICEFIELD_CATALOG__LOCAL__S3__FLAG"):
+        monkeypatch.setenv(variable, f" 0x1F {variable}")
+        assert load_catalog("local").properties["s3.flag"] == f" 0x1F {variable}"
+
+
+def test_nested_keys_and_defaults_of_files(home):
+    text = """
+    defaults: &defaults
+      type: in-memory
+      s3:
+        connect-timeout: 060
+        retry: {count: 03}
+    catalog:
+      a:
+        <<: *defaults
+        s3.region: off
+      b:
+      1e3: {type: in-memory}
+    """
+    (home / ".icefield.yaml").write_text(text)
+    assert list_catalogs() == ["1e3", "a", "b"]
+    found = load_catalog("a").properties
+    assert (found["s3.connect-timeout"], found["s3.retry.count"], found["s3.region"]) == ("060", "03", "off")
+    with pytest.raises(NoSuchCatalogError, match="'b' is not configured"):
+        load_catalog("b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("catalog: {x: {k: [hush, 2]}}", "property k of catalog 'x' .* is a list"),
+        ("catalog: {x: hush}", "must be a mapping"),
+        ("catalog: {x: {k: hush, k: b}}", "line 1, column 24: the key 'k' appears twice"),
+        ("catalog: {x: {k: 'hush}}", "line 1"),
+        ("? [hush]\n: b", "a key must be text"),
+        ("hush", "must be a mapping"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_where(home, text, message):
+    (home / ".icefield.yaml").write_text(text)
+    with pytest.raises(InvalidArgumentError, match=message) as failure:
+        load_catalog("x", type="in-memory")
+    assert "hush" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("properties", "error", "message"),
+    [
+        ({"uri": "https://me:hush@host/v1"}, UnsupportedFeatureError, r"https://me:\*\*\*@host/v1 means a REST"),
+        ({"uri": "thrift://host:9083"}, UnsupportedFeatureError, "thrift://host:9083 means a Hive metastore"),
+        ({"uri": "mysql+pymysql://me:hush@host/d"}, UnsupportedFeatureError, "means a MySQL database"),
+        ({"uri": "mysql://me:hush@host/d", "type": "sql"}, UnsupportedFeatureError, "'mysql' database"),
+        ({"uri": "s3://bucket/wh"}, UnsupportedFeatureError, "'warehouse'"),
+        ({"uri": "jdbc:sqlite:x.db"}, UnsupportedFeatureError, "leave out 'jdbc:'"),
+        ({"type": "REST", "uri": "https://host"}, UnsupportedFeatureError, "type 'REST' are not supported"),
+        ({"type": "glue"}, UnsupportedFeatureError, "supported types: in-memory, sql"),
+        ({"py-catalog-impl": "a.B"}, UnsupportedFeatureError, "'py-catalog-impl' is not supported"),
+        ({"uri": "wh/catalog.db"}, InvalidArgumentError, "is a path, not a URL: write sqlite:///wh/catalog.db"),
+        ({"uri": "/wh/catalog.db"}, InvalidArgumentError, "write sqlite:////wh/catalog.db"),
+        ({"uri": r"C:\wh\catalog.db"}, InvalidArgumentError, "is a path, not a URL"),
+        ({"uri": "wh/catalog.db", "type": "sql"}, InvalidArgumentError, "write sqlite:///folder/catalog.db"),
+        ({"uri": "sqlite://wh/c.db"}, InvalidArgumentError, "write sqlite:///wh/c.db "),
+        ({"uri": "sqlite:wh/c.db"}, InvalidArgumentError, "write sqlite:///folder/catalog.db"),
+        ({"uri": "sqlite+nope:///c.db"}, InvalidArgumentError, "no driver 'sqlite\\+nope'"),
+        ({"uri": "me:hush@host/d"}, UnsupportedFeatureError, "scheme 'me'"),
+    ],
+)
+def test_a_uri_that_cannot_be_served_is_named(home, properties, error, message):
+    with pytest.raises(error, match=message) as failure:
+        load_catalog("prod", **properties)
+    assert "hush" not in str(failure.value)
+    assert "give a 'uri'" not in str(failure.value)
+    assert list(home.parent.rglob("*.db")) == []
+
+
+def test_the_case_of_a_type_does_not_count(home):
+    assert type(load_catalog("c", type="SQL", uri=f"sqlite:///{home}/c.db")).__name__ == "SqlCatalog"

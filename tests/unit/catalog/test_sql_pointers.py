@@ -86,6 +86,10 @@ def test_namespace_properties_change_together(catalog):
     with pytest.raises(InvalidArgumentError, match="both removed and set: y"):
         catalog.update_namespace_properties("a", removals=["y"], updates={"y": "5"})
     assert catalog.load_namespace_properties("a") == {"y": "3", "w": "4"}
+    assert catalog.update_namespace_properties("a", "yw").missing == ["yw"]
+    assert catalog.update_namespace_properties("a", "y").removed == ["y"]
+    with pytest.raises(InvalidArgumentError, match="name of a property, got 5"):
+        catalog.update_namespace_properties("a", [5])
 
 
 def test_a_namespace_property_is_a_text(catalog):
@@ -279,7 +283,7 @@ def test_pyiceberg_shares_the_database(tmp_path):
 def test_what_is_wrong_with_the_database(tmp_path):
     with pytest.raises(NoSuchPropertyException, match="'uri'"):
         SqlCatalog("c")
-    with pytest.raises(InvalidArgumentError, match="no database URL"):
+    with pytest.raises(InvalidArgumentError, match="no database URL: write sqlite:///folder/catalog.db"):
         SqlCatalog("c", uri="what is this")
     (tmp_path / "garbage.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(StorageError, match="not a database"):

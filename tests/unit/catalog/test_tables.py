@@ -160,6 +160,12 @@ def test_properties_and_logs(catalog):
     assert other.properties != table.properties
     assert other.refresh() is other
     assert other.properties == table.properties
+    table.update_properties({"owner": "me", "o": "x"}, removals="gone")
+    table.update_properties(removals="owner")
+    assert table.properties == {"k": "1", "o": "x"}
+    table.update_properties(removals=["o"])
+    with pytest.raises(InvalidArgumentError, match="name of a property, got 5"):
+        table.update_properties(removals=[5])
     unchanged = table.metadata_location
     table.update_properties({"k": "1"})
     assert table.history() == []

@@ -1,0 +1,128 @@
+"""SQLite beneath the SQL catalog: waiting for other writers, the journal, files that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from icefield._optional import require
+from icefield.errors import InvalidArgumentError, StorageError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = ["open_sqlite", "use_write_ahead_log"]
+
+#: Seconds that a statement waits for another writer.
+_BUSY_SECONDS = 60.0
+#: Seconds of it that are spent inside SQLite at a time: it does not see Ctrl-C.
+_UNSEEN_SECONDS = 0.25
+#: Bytes 18 and 19 of a database with a write-ahead log.
+_WRITE_AHEAD = b"\2\2"
+
+_Result = TypeVar("_Result")
+
+
+def open_sqlite(url: sa.URL) -> sa.Engine:
+    """Open an engine with patience for other writers. The journal of a database that is there stays as it is.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the URL has a host, as ``sqlite://folder/catalog.db`` does.
+    StorageError
+        If the folder of the database cannot be made.
+
+    """
+    if url.host:
+        path = "/".join((url.host, url.database or ""))
+        msg = (
+            f"the property 'uri' of the catalog, sqlite://{path}, names a host, which SQLite lacks: "
+            f"write sqlite:///{path} (relative to the current folder), or sqlite:////folder/catalog.db"
+        )
+        raise InvalidArgumentError(msg)
+    create: Callable[..., sa.Engine] = require("sqlalchemy").create_engine
+    options: dict[str, Any] = {
+        "connect_args": {"timeout": _UNSEEN_SECONDS, "check_same_thread": False, "factory": _Connection}
+    }
+    if url.database in {None, "", ":memory:"}:
+        options["poolclass"] = require("sqlalchemy.pool").StaticPool
+    elif url.database and not url.database.startswith("file:"):
+        url = _reachable(url, Path(url.database))
+    engine = create(url, **options)
+
+    def connected(connection: Any, _record: object) -> None:
+        # Transactions are begun below, where it is known whether they will write.
+        connection.isolation_level = None
+
+    def begin(connection: Any) -> None:
+        writes = connection.get_execution_options().get("icefield_write")
+        # A reader that turned writer could not wait for others: it would hold an outdated snapshot.
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    listen = require("sqlalchemy.event").listen
+    listen(engine, "connect", connected)
+    listen(engine, "begin", begin)
+    return engine
+
+
+def use_write_ahead_log(engine: sa.Engine) -> None:
+    """Let readers and a writer of a new database never wait for each other; others keep the journal that they have."""
+    with closing(engine.raw_connection()) as connection, suppress(sqlite3.OperationalError):
+        connection.cursor().execute("PRAGMA journal_mode=WAL")
+
+
+def _reachable(url: sa.URL, path: Path) -> sa.URL:
+    """Make the folder of a database; give the URL by which a database that cannot be written is read."""
+    folder = path.expanduser().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"the folder {folder} of the catalog cannot be made: {error.strerror}") from error
+    if not _is_frozen(path):
+        return url
+    database = f"file:{quote(str(path.absolute()))}"
+    return url.set(database=database, query={**url.query, "mode": "ro", "immutable": "1", "uri": "true"})
+
+
+def _is_frozen(path: Path) -> bool:
+    """Say whether SQLite would need to write beside a database to read it, and cannot: a log on a read-only mount."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(20)
+    except OSError:
+        return False
+    log = path.with_name(f"{path.name}-wal")
+    # What stands in a log only is not in the database yet.
+    logged = log.exists() and log.stat().st_size > 0
+    return head[18:20] == _WRITE_AHEAD and not logged and not os.access(path.absolute().parent, os.W_OK)
+
+
+def _patiently(call: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call, again and again while another connection has the database locked; between the calls Python sees Ctrl-C."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return call(*arguments)
+        except sqlite3.OperationalError as error:
+            if "is locked" not in str(error) or time.monotonic() >= until:
+                raise
+
+
+class _Cursor(sqlite3.Cursor):
+    def execute(self, *arguments: Any) -> Any:
+        return _patiently(super().execute, *arguments)
+
+
+class _Connection(sqlite3.Connection):
+    def cursor(self, *arguments: Any, **options: Any) -> Any:
+        return super().cursor(*arguments, **{"factory": _Cursor, **options})
+
+    def commit(self) -> None:
+        _patiently(super().commit)

@@ -1,0 +1,212 @@
+"""SQLite beneath the catalog: its journal, files that cannot be written, waiting for others, Ctrl-C."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield.catalog.sql import SqlCatalog
+from icefield.errors import NoSuchNamespaceError, NoSuchTableError
+
+ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
+
+
+def opened(path, **properties):
+    return SqlCatalog("c", uri=f"sqlite:///{path}", warehouse=str(path.parent / "wh"), **properties)
+
+
+def journal(path):
+    with closing(sqlite3.connect(path)) as raw:
+        return raw.execute("PRAGMA journal_mode").fetchone()[0]
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """Make a database as PyIceberg does, with a table."""
+    from pyiceberg.catalog.sql import SqlCatalog as Theirs
+
+    path = tmp_path / "theirs.db"
+    catalog = Theirs("c", uri=f"sqlite:///{path}", warehouse=f"file://{tmp_path}/wh")
+    catalog.create_namespace("a")
+    catalog.create_table("a.t", ROWS.schema).append(ROWS)
+    catalog.engine.dispose()
+    return path
+
+
+def test_reading_leaves_a_database_as_it_is(theirs):
+    before = theirs.read_bytes()
+    with opened(theirs) as catalog:
+        assert catalog.list_namespaces() == [("a",)]
+        assert catalog.list_tables("a") == [("a", "t")]
+        assert catalog.load_table("a.t").scan().count() == 2
+        assert not catalog.table_exists("a.u")
+    assert theirs.read_bytes() == before
+    assert [path.name for path in theirs.parent.glob("theirs.db*")] == ["theirs.db"]
+    assert journal(theirs) == "delete"
+
+
+def test_writing_keeps_the_journal_too(theirs):
+    with opened(theirs) as catalog:
+        catalog.load_table("a.t").append(ROWS)
+        assert catalog.load_table("a.t").scan().count() == 4
+    assert journal(theirs) == "delete"
+
+
+def test_a_new_database_has_a_write_ahead_log(tmp_path):
+    opened(tmp_path / "ours.db").close()
+    assert journal(tmp_path / "ours.db") == "wal"
+
+
+READ_ONLY = """
+import ctypes, sys
+# Root may write everywhere: give that up first.
+libc = ctypes.CDLL(None, use_errno=True)
+header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+assert libc.capset(header, none) == 0
+import sqlite3
+from icefield.catalog.sql import SqlCatalog
+from icefield.errors import StorageError
+path, warehouse = sys.argv[1:]
+try:
+    open(path + "x", "wb")
+    sys.exit("the folder can be written")
+except PermissionError:
+    pass
+with SqlCatalog("c", uri="sqlite:///" + path, warehouse=warehouse) as catalog:
+    print(catalog.list_tables("a"), catalog.load_table("a.t").scan().count())
+    try:
+        catalog.create_namespace("b")
+    except StorageError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="permissions as Linux has them")
+@pytest.mark.parametrize("whose", ["theirs", "ours"])
+def test_a_read_only_mount_is_read(theirs, tmp_path, whose):
+    folder = tmp_path / "mount #1"
+    folder.mkdir()
+    path = folder / "catalog.db"
+    if whose == "theirs":
+        theirs.rename(path)
+    else:
+        with opened(path) as catalog:
+            catalog.create_namespace("a")
+            catalog.create_table("a.t", ROWS.schema).append(ROWS)
+        assert journal(path) == "wal"
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        command = [sys.executable, "-c", READ_ONLY, str(path), str(tmp_path / "wh")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "[('a', 't')] 2"
+    assert "readonly" in done.stdout
+    assert [file.name for file in folder.glob("catalog.db*")] == ["catalog.db"]
+
+
+class Locked:
+    """Another process that is writing."""
+
+    def __init__(self, path):
+        self._raw = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    def __enter__(self):
+        self._raw.execute("BEGIN IMMEDIATE")
+        return self._raw
+
+    def __exit__(self, *_):
+        self._raw.close()
+
+
+@pytest.mark.parametrize("whose", ["theirs", "ours"])
+@pytest.mark.parametrize("write", ["namespace"])
+def test_ctrl_c_ends_the_wait_for_a_lock(theirs, tmp_path, whose, write):
+    path = theirs if whose == "theirs" else tmp_path / "ours.db"
+    with opened(path) as catalog:
+        if whose == "ours":
+            catalog.create_namespace("a")
+            catalog.create_table("a.t", ROWS.schema).append(ROWS)
+        table = catalog.load_table("a.t")
+        files = sorted(path for path in (tmp_path / "wh").rglob("*") if path.is_file())
+        location = table.metadata_location
+        calls = {
+            "append": lambda: table.append(ROWS),
+            "properties": lambda: table.update_properties({"k": "v"}),
+            "namespace": lambda: catalog.create_namespace("b"),
+        }
+        with Locked(path):
+            pressed = []
+
+            def press():
+                pressed.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+
+            timer = threading.Timer(1, press)
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                calls[write]()
+            ended = time.monotonic()
+        assert ended - pressed[0] < 5  # it was sixty seconds
+        assert sorted(path for path in (tmp_path / "wh").rglob("*") if path.is_file()) == files
+        assert catalog.load_table("a.t").metadata_location == location
+        assert catalog.list_namespaces() == [("a",)]
+        # What was stopped can be done again.
+        assert table.append(ROWS).scan().count() == 4
+
+
+def test_a_write_waits_for_another_one(theirs):
+    with opened(theirs) as catalog, Locked(theirs) as raw:
+        threading.Timer(0.8, lambda: raw.execute("ROLLBACK")).start()
+        catalog.create_namespace("b")
+        assert catalog.namespace_exists("b")
+
+
+def test_a_commit_waits_for_a_reader(theirs):
+    """A rollback journal lets no commit pass while somebody reads."""
+    with opened(theirs) as catalog, closing(sqlite3.connect(theirs, check_same_thread=False)) as raw:
+        raw.isolation_level = None
+        raw.execute("BEGIN")
+        raw.execute("SELECT * FROM iceberg_tables").fetchall()
+        threading.Timer(0.8, lambda: raw.execute("ROLLBACK")).start()
+        catalog.create_namespace("b")
+        assert catalog.namespace_exists("b")
+
+
+def test_another_name_on_the_same_database_is_told(theirs):
+    uri = f"sqlite:///{theirs}"
+    other = SqlCatalog("other", uri=uri)
+    held = "this database holds the catalog 'c': open it under that name"
+    with pytest.raises(NoSuchTableError, match=rf"no table a\.t in catalog other; {held}"):
+        other.load_table("a.t")
+    with pytest.raises(NoSuchNamespaceError, match=f"no namespace a in catalog other; {held}"):
+        other.list_tables("a")
+    with pytest.warns(UserWarning, match=f"catalog other is empty; {held}"):
+        assert other.list_namespaces() == []
+    other.create_namespace("x")
+    assert other.list_namespaces() == [("x",)]
+    with pytest.raises(NoSuchTableError, match=r"no table a\.t in catalog other$"):
+        other.load_table("a.t")
+    with (
+        pytest.warns(UserWarning, match="holds the catalogs 'c', 'other'"),
+        ice.load_catalog("third", uri=uri) as third,
+    ):
+        third.list_namespaces()
+    other.close()
+
+
+def test_an_empty_database_has_nothing_to_tell(tmp_path):
+    with opened(tmp_path / "new.db") as catalog:
+        assert catalog.list_namespaces() == []
+        with pytest.raises(NoSuchTableError, match="in catalog c$"):
+            catalog.load_table("a.t")
