@@ -4,8 +4,10 @@
 
     IcefieldError
     ├── InvalidArgumentError          (also ValueError)
-    │   └── ValidationError
+    │   ├── ValidationError
+    │   └── ArgumentTypeError         (also TypeError)
     ├── UnsupportedFeatureError       (also NotImplementedError)
+    │   └── MissingVerbError          (also AttributeError)
     ├── CorruptDataError              (also ValueError; file, place, offset)
     ├── StorageError                  (also OSError)
     │   └── MissingFileError          (also FileNotFoundError)
@@ -32,6 +34,7 @@ from __future__ import annotations
 
 __all__ = [
     "AlreadyExistsError",
+    "ArgumentTypeError",
     "CommitFailedException",
     "CommitStateUnknownException",
     "CorruptDataError",
@@ -39,6 +42,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "MissingFileError",
+    "MissingVerbError",
     "NamespaceAlreadyExistsError",
     "NamespaceNotEmptyError",
     "NoSuchCatalogError",
@@ -68,8 +72,16 @@ class ValidationError(InvalidArgumentError):
     """A schema, spec, order or expression that does not fit what it is used with."""
 
 
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """An argument of a type that is not taken; the message says how to convert it."""
+
+
 class UnsupportedFeatureError(IcefieldError, NotImplementedError):
     """Valid Iceberg that icefield cannot serve; refused rather than misread."""
+
+
+class MissingVerbError(UnsupportedFeatureError, AttributeError):
+    """A method of PyIceberg's tables that is not there yet; the message says what to do meanwhile."""
 
 
 class CorruptDataError(IcefieldError, ValueError):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from icefield import _core
-from icefield.errors import InvalidArgumentError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError
+from icefield.moments import milliseconds_of
 from icefield.transaction import Change
 
 if TYPE_CHECKING:
@@ -197,6 +198,8 @@ class UpdateSpec(Change):
         """
         if transform is None:
             self._change.add_text(source_column_name, partition_field_name)
+        elif isinstance(transform, str) and transform.lower() in _PLURALS:
+            self._change.add_field(source_column_name, transform.lower()[:-1], partition_field_name)
         else:
             self._change.add_field(source_column_name, transform, partition_field_name)
         return self
@@ -294,6 +297,7 @@ class ManageSnapshots(Change):
             Age at which expiry removes the tag.
 
         """
+        _snapshot_first("create_tag", snapshot_id, tag_name)
         update = _core.create_ref(self._staged, tag_name, snapshot_id, is_branch=False, max_ref_age_ms=max_ref_age_ms)
         return self._stage(update)
 
@@ -319,6 +323,7 @@ class ManageSnapshots(Change):
             Age up to which, and number to which, expiry leaves its snapshots.
 
         """
+        _snapshot_first("create_branch", snapshot_id, branch_name)
         update = _core.create_ref(
             self._staged,
             branch_name,
@@ -346,19 +351,27 @@ class ManageSnapshots(Change):
             raise InvalidArgumentError("give the snapshot's id or the name of a branch or tag")
         reference = self._staged.refs.get(ref_name)
         if reference is None:
-            raise InvalidArgumentError(f"there is no branch or tag {ref_name!r}")
+            known = ", ".join(sorted(self._staged.refs)) or "none"
+            raise InvalidArgumentError(f"there is no branch or tag {ref_name!r} (there are: {known})")
         return self._stage(_core.set_current_snapshot(self._staged, reference.snapshot_id))
 
     def rollback_to_snapshot(self, snapshot_id: int) -> Self:
         """Take the table back to an ancestor of its current snapshot."""
         return self._stage(_core.rollback_to_snapshot(self._staged, snapshot_id))
 
-    def rollback_to_timestamp(self, timestamp: datetime | int) -> Self:
-        """Take the table back to its newest ancestor older than a time (milliseconds, or a datetime)."""
-        if isinstance(timestamp, datetime):
-            aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
-            timestamp = round(aware.timestamp() * 1000)
-        return self._stage(_core.rollback_to_timestamp(self._staged, timestamp))
+    def rollback_to_timestamp(self, timestamp_ms: datetime | str | int) -> Self:
+        """Take the table back to its newest ancestor older than a time.
+
+        Parameters
+        ----------
+        timestamp_ms
+            Milliseconds from the epoch, an aware datetime, or ISO text with an offset.
+
+        """
+        moment = milliseconds_of(timestamp_ms, "timestamp_ms")
+        if moment is None:
+            raise InvalidArgumentError("timestamp_ms: give the time to go back to, not None")
+        return self._stage(_core.rollback_to_timestamp(self._staged, moment))
 
     def updates(self) -> list[str]:
         """Give the updates of the REST protocol, as JSON texts."""
@@ -368,6 +381,24 @@ class ManageSnapshots(Change):
         self._staged = self._staged.apply([update])
         self._updates.append(update)
         return self
+
+
+#: Transforms as Spark and Java's expressions call them.
+_PLURALS = frozenset({"years", "months", "days", "hours"})
+
+
+def _snapshot_first(what: str, snapshot_id: object, name: object) -> None:
+    """Refuse arguments in the wrong order.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the id is text, or the name is not.
+
+    """
+    if isinstance(snapshot_id, str) or not isinstance(name, str):
+        msg = f"{what} takes the snapshot's id first and then the name, got {snapshot_id!r} and {name!r}"
+        raise ArgumentTypeError(msg)
 
 
 def _joined(path: str | Sequence[str]) -> str:

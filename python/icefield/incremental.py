@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -81,15 +82,26 @@ class IncrementalScan(TableScan):
 
     def from_snapshot_id_exclusive(self, snapshot_id: int | str) -> Self:
         """Begin after a snapshot; it may have been expired since. A text is the name of a tag."""
-        return replace(self, start=Start(snapshot_id))
+        return self._beginning(Start(snapshot_id))
 
     def from_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
         """Begin with a snapshot. A text is the name of a tag."""
-        return replace(self, start=Start(snapshot_id, inclusive=True))
+        return self._beginning(Start(snapshot_id, inclusive=True))
 
     def to_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
         """End with a snapshot. A text is the name of a tag."""
         return replace(self, to_snapshot=snapshot_id)
+
+    def _beginning(self, start: Start) -> Self:
+        try:
+            return replace(self, start=start)
+        except InvalidArgumentError as error:
+            if self.to_snapshot is not None or "ancestor" not in str(error):
+                raise
+        # An end that it is an ancestor of may be named next; if none is, reading raises.
+        begun = copy(self)
+        object.__setattr__(begun, "start", start)
+        return begun
 
     def use_branch(self, name: str) -> Self:
         """Read the history of a branch."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Inspect
 from icefield._core import TableState as _TableState
-from icefield.scan import fields_of, milliseconds_of
+from icefield.moments import milliseconds_of
+from icefield.scan import fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +42,7 @@ class InspectTable:
         selected_fields: Iterable[str] | str = ("*",),
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
-        as_of: datetime | int | None = None,
+        as_of: datetime | str | int | None = None,
         ref: str | None = None,
     ) -> pa.RecordBatchReader:
         """Read a metadata table as a stream of batches.
@@ -57,7 +58,8 @@ class InspectTable:
         case_sensitive
             Whether names of columns are.
         snapshot_id, as_of, ref
-            The snapshot: by id, by time (a datetime, or milliseconds), or by branch or tag.
+            The snapshot: by id, by time (an aware datetime, ISO text with an offset, or milliseconds), or by branch or
+            tag.
 
         Raises
         ------
@@ -94,31 +96,31 @@ class InspectTable:
     # What a snapshot holds
 
     def entries(
-        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
         """List the entries of the manifests: files added, kept and deleted."""
         return self._table("entries", snapshot_id, as_of, ref)
 
     def files(
-        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
         """List data and delete files."""
         return self._table("files", snapshot_id, as_of, ref)
 
     def data_files(
-        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
         """List data files."""
         return self._table("data_files", snapshot_id, as_of, ref)
 
     def delete_files(
-        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
         """List delete files."""
         return self._table("delete_files", snapshot_id, as_of, ref)
 
     def manifests(
-        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
         """List the manifests."""
         return self._table("manifests", snapshot_id, as_of, ref)
@@ -129,14 +131,14 @@ class InspectTable:
         row_filter: Any = None,
         case_sensitive: bool = True,
         *,
-        as_of: datetime | int | None = None,
+        as_of: datetime | str | int | None = None,
         ref: str | None = None,
     ) -> pa.Table:
         """Count records, files and deletes by partition; ``row_filter`` is one on these counts."""
         return self._table("partitions", snapshot_id, as_of, ref, row_filter, case_sensitive)
 
     def position_deletes(
-        self, snapshot_id: int | None = None, *, as_of: datetime | int | None = None, ref: str | None = None
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
         """List every deleted position, from position delete files and deletion vectors.
 
@@ -174,7 +176,7 @@ class InspectTable:
         self,
         name: str,
         snapshot_id: int | None = None,
-        as_of: datetime | int | None = None,
+        as_of: datetime | str | int | None = None,
         ref: str | None = None,
         row_filter: Any = None,
         case_sensitive: bool = True,
@@ -186,7 +188,7 @@ class InspectTable:
         self,
         name: str,
         snapshot_id: int | None,
-        as_of: datetime | int | None,
+        as_of: datetime | str | int | None,
         ref: str | None,
         row_filter: Any,
         selected: tuple[str, ...],

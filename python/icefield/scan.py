@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -310,11 +309,3 @@ class ScanPlan:
 def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:
     """Give selected columns as a tuple; one name stands for itself."""
     return (selected,) if isinstance(selected, str) else tuple(selected)
-
-
-def milliseconds_of(moment: datetime | int | None) -> int | None:
-    """Give a moment in milliseconds from the epoch; a datetime without a zone is UTC."""
-    if not isinstance(moment, datetime):
-        return moment
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    return round(aware.timestamp() * 1000)

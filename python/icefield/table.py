@@ -12,14 +12,17 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState, WritePlan
+from icefield._hints import MISSING_VERBS
+from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, redacted_url, revealed
-from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
 from icefield.metadata import Snapshot, SnapshotRef
+from icefield.moments import milliseconds_of
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefield.scan import DataScan, fields_of, milliseconds_of
+from icefield.scan import DataScan, fields_of
 from icefield.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -70,7 +73,7 @@ class Table:
         Parameters
         ----------
         metadata_location
-            A metadata file.
+            A metadata file. Of a folder, the error names the newest metadata file.
         relocate
             Old prefixes of paths to new ones, for a table that was moved or copied.
         **properties
@@ -78,7 +81,15 @@ class Table:
 
         """
         storage = Storage(revealed(guarded(properties)), dict(relocate or {}))
-        return cls((), TableState.load(storage, metadata_location), None)
+        try:
+            state = TableState.load(storage, metadata_location)
+        except StorageError as error:
+            newest = newest_metadata(storage, metadata_location)
+            if newest is None:
+                raise
+            msg = f"{metadata_location} is a folder: pass a metadata file; the newest one is {newest}"
+            raise InvalidArgumentError(msg) from error
+        return cls((), state, None)
 
     # What it is
 
@@ -209,7 +220,7 @@ class Table:
         options: Mapping[str, str] | None = None,
         limit: int | None = None,
         *,
-        as_of: datetime | int | None = None,
+        as_of: datetime | str | int | None = None,
         ref: str | None = None,
     ) -> DataScan:
         """Read the table.
@@ -217,13 +228,15 @@ class Table:
         Parameters
         ----------
         row_filter
-            Rows to read, as text (``"id > 5 AND name IS NOT NULL"``) or as an expression.
+            Rows to read, as text (``"id > 5 AND name IS NOT NULL"``) or as an expression. Against a ``timestamptz``,
+            dates and times without a time zone are UTC.
         selected_fields
             Columns to read.
         case_sensitive
             Whether names of columns are.
         snapshot_id, as_of, ref
-            The snapshot to read: by id, by time (a datetime, or milliseconds), or by branch or tag.
+            The snapshot to read: by id, by time, or by branch or tag. A time is an aware datetime, ISO text with an
+            offset (``"2024-01-01T00:00:00Z"``), or milliseconds from the epoch; one without a time zone is refused.
         options
             For PyIceberg's sake; ignored.
         limit
@@ -534,6 +547,11 @@ class Table:
         # The schema escapes its own.
         about = escape(f"(format version {self.format_version}, {state})")
         return f"<b>{escape(name)}</b> {about}{self.schema()._repr_html_()}"
+
+    def __getattr__(self, name: str) -> Any:
+        if meanwhile := MISSING_VERBS.get(name):
+            raise MissingVerbError(f"Table.{name} is not supported yet: meanwhile {meanwhile}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self._identifier, self._state, self._catalog)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Inspect, Storage, TableState
 from icefield.expressions import from_json, parse
-from icefield.scan import fields_of, milliseconds_of
+from icefield.moments import milliseconds_of
+from icefield.scan import fields_of
 from icefield.spark.opening import Moment, moment_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
 

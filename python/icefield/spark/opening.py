@@ -12,6 +12,7 @@ from icefield.catalog import load_catalog
 from icefield.errors import InvalidArgumentError, NotFoundError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
+from icefield.moments import instant_of
 from icefield.scan import TableScan
 from icefield.spark.times import snapshots_between
 from icefield.table import Table
@@ -219,10 +220,10 @@ def _number(name: str, text: str) -> int:
 
 
 def _moment(text: str) -> datetime:
-    """Read a time as Spark's ``TIMESTAMP AS OF`` does: text, or seconds from the epoch."""
+    """Read a time: text with an offset, or seconds from the epoch as Spark's ``TIMESTAMP AS OF`` has them.
+
+    Spark reads text without an offset in the session's time zone, which a data source is not told: it is refused.
+    """
     if text.isdecimal():
         return datetime.fromtimestamp(int(text), timezone.utc)
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise InvalidArgumentError(f"option timestampAsOf: {text!r} is no time; give 2026-01-31 12:00:00") from None
+    return instant_of(text, "option timestampAsOf")

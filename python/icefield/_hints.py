@@ -1,0 +1,90 @@
+"""What to do instead, for the messages of errors; the core calls these when it refuses an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["MISSING_VERBS", "for_filter", "for_rows", "for_schema"]
+
+#: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
+MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "add_files": "read the files with pyarrow.parquet.ParquetFile(...).iter_batches() and append the rows",
+        "delete": "delete rows with Spark or PyIceberg",
+        "dynamic_partition_overwrite": "overwrite with Spark or PyIceberg",
+        "expire_snapshots": "expire them with Spark or PyIceberg",
+        "maintenance": "maintain the table with Spark or PyIceberg",
+        "merge": "merge with Spark or PyIceberg",
+        "overwrite": "overwrite with Spark or PyIceberg; append() adds rows",
+        "rewrite_data_files": "compact with Spark",
+        "rewrite_manifests": "rewrite them with Spark",
+        "remove_orphan_files": "remove them with Spark",
+        "to_daft": "use scan().to_arrow()",
+        "update": "update rows with Spark",
+        "update_statistics": "set statistics with Spark or PyIceberg",
+        "upsert": "merge with Spark or upsert with PyIceberg",
+    }
+)
+
+
+#: What to do with an object of a class, by the beginning of its full name.
+_ROWS: Final = (
+    ("polars.lazyframe.frame.LazyFrame", "call .collect() on it first"),
+    ("pyarrow._dataset.", "pass dataset.scanner().to_reader()"),
+    (
+        "pyarrow.parquet.core.ParquetFile",
+        "pass pyarrow.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())",
+    ),
+    ("pyarrow.parquet.core.ParquetDataset", "call .read() on it first"),
+    ("pyarrow.orc.ORCFile", "call .read() on it first"),
+    ("numpy.", "use pyarrow.table({name: array}) to name the columns"),
+)
+
+
+def for_rows(given: object) -> str:
+    """Return how to make rows of an object that has none, as the end of a sentence; empty if nothing is known."""
+    name = f"{type(given).__module__}.{type(given).__qualname__}"
+    known = next((hint for start, hint in _ROWS if name.startswith(start)), "")
+    if known:
+        return known
+    if isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
+        return "read the file first, for example with pyarrow.parquet.read_table(path)"
+    if isinstance(given, Mapping):
+        return "use pyarrow.table(...) for a dict of columns, pyarrow.Table.from_pylist([...]) for one row"
+    if isinstance(given, list | tuple):
+        return _for_items(given)
+    if hasattr(given, "__next__"):
+        return "use pyarrow.RecordBatchReader.from_batches(schema, batches) for an iterator of batches"
+    return ""
+
+
+def _for_items(given: list[object] | tuple[object, ...]) -> str:
+    first = given[0] if given else None
+    if type(first).__name__ == "RecordBatch":
+        return "use pyarrow.Table.from_batches(batches)"
+    if type(first).__name__ == "Table":
+        return "use pyarrow.concat_tables(tables)"
+    return "use pyarrow.Table.from_pylist(rows) for a list of dicts"
+
+
+def for_filter(given: object) -> str:
+    """Return how to write a filter, as the end of a sentence."""
+    package = type(given).__module__.partition(".")[0]
+    if callable(given) and package == "builtins":
+        return "a function does not say which files to skip: write the condition as text, as in 'id > 5'"
+    if package in {"polars", "pyarrow", "pyspark", "duckdb", "pandas"}:
+        return f"expressions of {package} are not taken: write the same as text, as in \"id > 5 AND name = 'a'\""
+    if package == "pyiceberg":
+        return "use the classes of the same names of icefield.expressions, or text"
+    return "write it as text, as in \"id > 5 AND name = 'a'\", or with icefield.expressions"
+
+
+def for_schema(given: object) -> str:
+    """Return how to make a schema of an object, as the end of a sentence."""
+    if isinstance(given, Mapping):
+        return "use pyarrow.schema({'id': pyarrow.int64()}), or ice.Schema(ice.NestedField(1, 'id', 'long'))"
+    if isinstance(given, list | tuple):
+        return "use ice.Schema(*fields) for NestedFields, pyarrow.schema(fields) for fields of pyarrow"
+    return "use ice.Schema(ice.NestedField(1, 'id', 'long'), ...) or a pyarrow.Schema"

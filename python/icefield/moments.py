@@ -1,0 +1,71 @@
+"""Moments: points in time by which a snapshot is chosen."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from operator import index
+from typing import SupportsIndex
+
+from icefield.errors import InvalidArgumentError
+
+__all__ = ["instant_of", "milliseconds_of"]
+
+_FORMS = "an aware datetime, ISO text with an offset ('2024-01-01T00:00:00Z'), or milliseconds from the epoch"
+
+
+def milliseconds_of(moment: datetime | str | int | None, what: str = "as_of") -> int | None:
+    """Return a moment in milliseconds from the epoch.
+
+    Parameters
+    ----------
+    moment
+        An aware datetime, ISO text with an offset, or milliseconds.
+    what
+        The name of the argument, for errors.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is anything else; a time without a time zone names no moment.
+
+    """
+    given: object = instant_of(moment, what) if isinstance(moment, str) else moment
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        if given.utcoffset() is None:
+            msg = (
+                f"{what}: {given!r} has no time zone: use datetime.now(timezone.utc) for now, "
+                f"or add one with .astimezone() (local time) or .replace(tzinfo=timezone.utc) (UTC)"
+            )
+            raise InvalidArgumentError(msg)
+        return round(given.timestamp() * 1000)
+    if isinstance(given, date):
+        msg = f"{what}: the date {given} is not a moment: give a time of day and a zone, as in '{given}T00:00:00Z'"
+        raise InvalidArgumentError(msg)
+    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
+        raise InvalidArgumentError(f"{what}: expected {_FORMS}, got {given!r}")
+    return index(given)
+
+
+def instant_of(text: str, what: str = "as_of") -> datetime:
+    """Return the aware datetime of ISO text.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is no such text, or has no time zone.
+
+    """
+    stripped = text.strip()
+    # Python 3.10 knows neither "Z" nor a blank before the offset.
+    iso_text = stripped[:-1].rstrip() + "+00:00" if stripped[-1:] in {"Z", "z"} else stripped
+    try:
+        moment = datetime.fromisoformat(iso_text)
+    except ValueError:
+        raise InvalidArgumentError(f"{what}: expected {_FORMS}, got {text!r}") from None
+    if moment.tzinfo is None:
+        with_time = stripped if len(stripped) > len("2024-01-01") else f"{stripped}T00:00:00"
+        msg = f"{what}: {text!r} has no time zone: write '{with_time}Z' for UTC, or add an offset such as +01:00"
+        raise InvalidArgumentError(msg)
+    return moment

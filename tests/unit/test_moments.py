@@ -1,0 +1,94 @@
+"""Moments that choose a snapshot: what is taken, and what is refused with how to write it."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield.errors import ArgumentTypeError, InvalidArgumentError, MissingVerbError, UnsupportedFeatureError
+
+ROWS = pa.table({"id": [1, 2], "tz": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+NAIVE = dt.datetime(2024, 1, 1)  # noqa: DTZ001
+
+
+@pytest.fixture
+def table(tmp_path):
+    catalog = ice.load_catalog("moments", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", ROWS)
+    table.append(ROWS)
+    return table
+
+
+def test_moments_that_are_taken(table):
+    snapshot = table.current_snapshot()
+    moment = dt.datetime.fromtimestamp(snapshot.timestamp_ms / 1000, dt.timezone.utc)
+    east = moment.astimezone(dt.timezone(dt.timedelta(hours=9)))
+    for as_of in (snapshot.timestamp_ms, moment, east, moment.isoformat(), "9999-01-01T00:00:00Z"):
+        assert table.scan(as_of=as_of).count() == 2, as_of
+        assert table.inspect.files(as_of=as_of).num_rows == 1, as_of
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        (NAIVE, "no time zone.*astimezone"),
+        ("2024-01-01 10:00:00", "'2024-01-01 10:00:00Z'"),
+        ("2024-01-01", "'2024-01-01T00:00:00Z'"),
+        (dt.date(2024, 1, 1), "'2024-01-01T00:00:00Z'"),
+        (1.5, "aware datetime.*got 1.5"),
+        (True, "got True"),
+        ("yesterday", "ISO text with an offset.*'yesterday'"),
+    ],
+)
+def test_moments_that_are_refused(table, moment, words):
+    with pytest.raises(InvalidArgumentError, match=f"as_of: .*{words}"):
+        table.scan(as_of=moment)
+    with pytest.raises(InvalidArgumentError, match=f"as_of: .*{words}"):
+        table.inspect.files(as_of=moment)
+    with pytest.raises(InvalidArgumentError, match=f"timestamp_ms: .*{words}"):
+        table.manage_snapshots().rollback_to_timestamp(timestamp_ms=moment)
+
+
+def test_verbs_that_are_missing_are_missing(table):
+    assert not hasattr(table, "delete")
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = table.nonsense
+    with pytest.raises(UnsupportedFeatureError, match=r"Table\.overwrite is not supported yet.*PyIceberg") as error:
+        table.overwrite(ROWS)
+    assert isinstance(error.value, AttributeError)
+    assert isinstance(error.value, MissingVerbError)
+
+
+def test_the_folder_of_a_table(table):
+    newest = table.metadata_location.rpartition("/")[2]
+    for folder in (table.location(), table.location() + "/", table.location() + "/metadata"):
+        with pytest.raises(InvalidArgumentError, match=f"is a folder.*{newest}"):
+            ice.Table.from_metadata(folder)
+    with pytest.raises(FileNotFoundError):
+        ice.Table.from_metadata(table.location() + "/nowhere")
+
+
+@pytest.mark.parametrize("what", ["create_tag", "create_branch"])
+def test_snapshot_and_name_turned_round(table, what):
+    with pytest.raises(ArgumentTypeError, match=f"{what} takes the snapshot's id first.*got 'v1' and 5"):
+        getattr(table.manage_snapshots(), what)("v1", 5)
+
+
+def test_ranges_in_any_order(table):
+    ids = [table.append(ROWS).current_snapshot().snapshot_id for _ in range(3)]
+    table.manage_snapshots().create_tag(ids[2], "kept").set_current_snapshot(ids[0]).commit()
+    scan = table.incremental_append_scan()
+    assert scan.from_snapshot_id_exclusive(ids[1]).to_snapshot_id_inclusive(ids[2]).snapshot_ids == [ids[2]]
+    assert scan.to_snapshot_id_inclusive(ids[2]).from_snapshot_id_exclusive(ids[1]).snapshot_ids == [ids[2]]
+    with pytest.raises(InvalidArgumentError, match="ancestor"):
+        _ = scan.from_snapshot_id_exclusive(ids[1]).to_arrow()
+    with pytest.raises(InvalidArgumentError, match="ancestor"):
+        table.incremental_append_scan(from_snapshot_id_exclusive=ids[1])
+
+
+def test_transforms_in_the_plural(table):
+    with table.update_spec() as update:
+        update.add_field("tz", "months")
+    assert str(table.spec().fields[0].transform) == "month"
