@@ -1,6 +1,8 @@
 """The command ``icefield``."""
 
 import json
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -189,3 +191,11 @@ def test_errors_are_one_line(uri, arguments, monkeypatch, capsys):
     assert "secret" not in error
     assert error.startswith("icefield: ")
     assert error.count("\n") == 1
+
+
+def test_the_wrong_name_of_a_catalog_is_told(uri):
+    command = [sys.executable, "-m", "icefield.cli", "--uri", uri, "catalog", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    held = "catalog default is empty; this database holds the catalog 'c': open it under that name"
+    assert done.stderr == f"icefield: warning: {held}\n"
