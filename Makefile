@@ -130,7 +130,7 @@ test-golden: need-rust $(STAMPS)/extension
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; status=0; \
 	cargo test --workspace --quiet --no-fail-fast --test golden 2>&1 | tee -a $$log || status=1; \
 	$(PYTEST) -q -m golden 2>&1 | tee -a $$log || [ $${PIPESTATUS[0]} = 5 ] || status=1; \
-	count() { grep -oE "[0-9]+ $$1" $$log | awk '{ n += $$1 } END { print n + 0 }'; }; \
+	count() { { grep -oE "[0-9]+ $$1" $$log || true; } | awk '{ n += $$1 } END { print n + 0 }'; }; \
 	left_out=$$(($$(count ignored) + $$(count skipped))); among=$$(count 'of the passed refused'); \
 	refused=$$(($$among + $$(count 'refused \(unsupported\)'))); passed=$$(($$(count passed) - $$among)); \
 	echo "$$passed passed, $$(count failed) failed, $$left_out skipped, $$refused refused (unsupported)"; exit $$status
@@ -147,7 +147,8 @@ test-spark: need-rust $(STAMPS)/extension $(STAMPS)/java
 	@[ -x $(SPARK_VENV)/bin/python ] || $(PYTHON) -m venv $(SPARK_VENV)
 	@grep -v '^pyspark' requirements/test.txt | $(SPARK_VENV)/bin/python -m pip install -q pyspark==$(SPARK) -r /dev/stdin
 	@echo $(CURDIR)/python >$$($(SPARK_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/icefield.pth
-	@JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(SPARK_VENV)/bin/python $(SPARK_VENV)/bin/python -m pytest -q -m spark
+	@ICEFIELD_MAY_SKIP="PySpark 4.0 pushes no filters;Arrow functions need PySpark 4.1" \
+	JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(SPARK_VENV)/bin/python $(SPARK_VENV)/bin/python -m pytest -q -m spark
 
 lint: lint-rust lint-python
 

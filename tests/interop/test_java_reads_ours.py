@@ -18,8 +18,9 @@ import pytest
 import icefield as ice
 
 if TYPE_CHECKING:
-    from conftest import Java
     from pyspark.sql import DataFrame, SparkSession
+
+    from conftest import Java
 
 pytestmark = pytest.mark.interop
 

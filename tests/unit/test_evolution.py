@@ -325,8 +325,8 @@ def test_partition_specs(table, version):
     assert len(table.specs()) == 3
     # The same fields again are the spec that was there.
     table.update_spec().add_field("bucket(16, id)").commit()
-    if version > 1:
-        assert {field.field_id for field in table.spec().fields} == {1000, 1001, 1002}
+    # Versions above 1 find the field of old and its id; version 1 keeps that as a void field and adds another.
+    assert {field.field_id for field in table.spec().fields} == {1000, 1001, 1002} | ({1003} if version == 1 else set())
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_transactions_are_one_commit(table):
         tx.update_sort_order().asc("region").commit()
         tx.manage_snapshots().create_tag(table.current_snapshot().snapshot_id, "before").commit()
         tx.set_properties({"owner": "me"}, size=1).remove_properties("gone")
-        assert table.refresh().format_version < 4
+        assert len(table.refresh().metadata_log()) == before, "nothing is committed before the end"
         assert "region" not in names(table)
     assert len(table.metadata_log()) == before + 1
     assert [field.name for field in table.spec().fields] == ["region"]

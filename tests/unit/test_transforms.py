@@ -1,10 +1,13 @@
 """Transforms of arrays of every library, and of single values."""
 
+import ctypes
 import datetime as dt
+import os
 import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import polars as pl
 import pyarrow as pa
@@ -125,21 +128,41 @@ def test_arrays_only():
         year([1, 2])
 
 
-def test_the_interpreter_is_free_meanwhile():
-    array = pa.array(range(3_000_000))
-    turns, done = 0, threading.Event()
+def turns_during(call):
+    """Count the turns that this thread takes while another one is inside of one call."""
+    turns, state = 0, "before"
 
     def work():
-        for _ in range(20):
-            bucket(16)(array)
-        done.set()
+        nonlocal state
+        state = "inside"
+        call()
+        state = "after"
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    while not done.is_set():
-        turns += 1
-    thread.join()
-    assert turns > 20
+    # With such an interval threads change only where one lets the lock go: never between two steps of bytecode.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        while state != "after":
+            turns += state == "inside"
+            time.sleep(0)
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return turns
+
+
+def test_the_interpreter_is_free_meanwhile():
+    array = pa.array(range(3_000_000))
+    assert turns_during(lambda: bucket(16)(array)) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_held_lock_lets_no_other_thread_run():
+    """The measure of the test above: C's ``usleep``, called with the lock held."""
+    usleep = ctypes.PyDLL(None).usleep
+    assert turns_during(lambda: usleep(100_000)) == 0
 
 
 def test_no_pyarrow_on_import():
