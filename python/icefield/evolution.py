@@ -230,6 +230,9 @@ class UpdateSpec(Change):
         """Give the updates of the REST protocol, as JSON texts."""
         return self._change.updates()
 
+    def _holds_changes(self) -> bool:
+        return str(self.apply()) != str(self._base.spec())
+
 
 class UpdateSortOrder(Change):
     """A new sort order, for files to come; without fields they are not sorted."""
@@ -263,6 +266,10 @@ class UpdateSortOrder(Change):
     def updates(self) -> list[str]:
         """Give the updates of the REST protocol, as JSON texts."""
         return _core.sort_order_updates(self._base, self._fields)
+
+    def _holds_changes(self) -> bool:
+        # Without fields it would be a change too, but not one that was asked for yet.
+        return bool(self._fields)
 
     def _add(self, column: str, transform: Transform | str, direction: str, null_order: str) -> Self:
         quote = "`" if '"' in column else '"'

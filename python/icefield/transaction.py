@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +26,8 @@ __all__ = ["Change", "Transaction"]
 class Transaction:
     """Changes of one table, made in one commit at the end of the ``with`` block.
 
-    A block that raises commits nothing. Changes are checked as they are made, each on top of those before it; the
+    A block that raises commits nothing. Outside of a block call `commit_transaction`: without it changes are
+    lost, with a ``ResourceWarning``. Changes are checked as they are made, each on top of those before it; the
     commit requires that what they build on has not been changed by others since the table was read. A transaction is
     used once.
     """
@@ -34,6 +38,8 @@ class Transaction:
         self._staged = self._base
         self._updates: list[str] = []
         self._finished = False
+        #: Whether it was left by an exception, and so are changes within.
+        self.aborted = False
 
     @property
     def metadata(self) -> TableMetadata:
@@ -139,16 +145,20 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._finished = True
+            self._finished = self.aborted = True
         elif not self._finished:
             self.commit_transaction()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_finished", True) and self._updates:
+            _warn_of_lost(self, "commit_transaction()")
 
 
 class Change(ABC):
     """A change of one part of a table, made by `commit` or at the end of the ``with`` block.
 
     Within a transaction it becomes part of that; by itself it is committed at once. A block that raises changes
-    nothing. A change is used once.
+    nothing. A change is used once; one that is dropped without `commit` is lost, with a ``ResourceWarning``.
     """
 
     def __init__(self, transaction: Transaction, *, alone: bool = False) -> None:
@@ -156,6 +166,8 @@ class Change(ABC):
         self._alone = alone
         self._base = transaction.metadata
         self._finished = False
+        #: Whether `commit` was called: where it raised, the error says that nothing was changed.
+        self._tried = False
 
     @abstractmethod
     def updates(self) -> list[str]:
@@ -172,6 +184,7 @@ class Change(ABC):
         """
         if self._finished:
             raise InvalidArgumentError("this change was made already: begin a new one")
+        self._tried = True
         updates = self.updates()
         self._finished = True
         self._transaction.stage(updates, self._base)
@@ -190,3 +203,21 @@ class Change(ABC):
             self._finished = True
         elif not self._finished:
             self.commit()
+
+    def _holds_changes(self) -> bool:
+        return bool(self.updates())
+
+    def __del__(self) -> None:
+        if getattr(self, "_tried", True) or self._finished or self._transaction.aborted or sys.is_finalizing():
+            return
+        with suppress(Exception):
+            if not self._holds_changes():
+                return
+        _warn_of_lost(self, "commit()")
+
+
+def _warn_of_lost(change: Transaction | Change, verb: str) -> None:
+    """Warn of changes that are dropped and were never committed; not while the interpreter exits."""
+    if not sys.is_finalizing():
+        message = f"{type(change).__name__}: its changes were never committed and are lost: call {verb}, or use 'with'"
+        warnings.warn(message, ResourceWarning, stacklevel=3, source=change)

@@ -346,8 +346,8 @@ def test_partition_specs(table, version):
 )
 def test_specs_that_cannot_be(catalog, change, problem):
     table = catalog.create_table("a.t", SCHEMA, partition_by="id")
-    with pytest.raises(InvalidArgumentError, match=problem):
-        change(table.update_spec())
+    with pytest.raises(InvalidArgumentError, match=problem), table.update_spec() as update:
+        change(update)
     assert len(table.refresh().specs()) == 1
 
 
