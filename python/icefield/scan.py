@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Plan, Scan, TableState
 from icefield._optional import require
+from icefield._printable import printable
 from icefield._secrets import redacted_url
 from icefield.errors import InvalidArgumentError
 from icefield.expressions import And
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Self
 
+    from icefield.metadata import Snapshot
     from icefield.schema import Schema
 
 __all__ = ["ColumnBounds", "DataScan", "ScanPlan", "TableScan"]
@@ -211,21 +213,23 @@ class TableScan(ABC):
 
     def explain(self) -> str:
         """Say what is read and what is skipped."""
-        report = self._scan.plan().report_text.replace("\n", "\n  ")
+        report = printable(self._scan.plan().report_text, keep="\n").replace("\n", "\n  ")
         return f"{self}\n  {report}"
 
     # How it looks
 
     @property
     def _title(self) -> str:
-        return f"Scan of {redacted_url(self._state.location)}, {self._moment}"
+        return printable(f"Scan of {redacted_url(self._state.location)}, {self._moment}")
 
     def _parts(self) -> dict[str, str]:
         wanted = {
             "columns": ", ".join(field.name for field in self.projection().fields),
             "filter": "none" if self.row_filter is None else str(self.row_filter),
         }
-        return wanted if self.limit is None else {**wanted, "limit": str(self.limit)}
+        if self.limit is not None:
+            wanted["limit"] = str(self.limit)
+        return {name: printable(text) for name, text in wanted.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         # What was made of the arguments is made again.
@@ -263,6 +267,11 @@ class DataScan(TableScan):
     @property
     def _moment(self) -> str:
         return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
+
+    def snapshot(self) -> Snapshot | None:
+        """Give the snapshot that is read; ``None`` if the table has none."""
+        snapshot_id = self._scan.snapshot_id
+        return None if snapshot_id is None else self._state.metadata.snapshot_by_id(snapshot_id)
 
     def use_ref(self, name: str) -> DataScan:
         """Read the snapshot that a branch or tag names."""

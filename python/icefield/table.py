@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TableState, WritePlan
 from icefield._hints import MISSING_VERBS
+from icefield._layout import iso_of, partition_texts, sort_texts
 from icefield._metadata_files import newest_metadata
+from icefield._printable import printable
 from icefield._secrets import guarded, redacted_url, revealed
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
@@ -533,20 +535,37 @@ class Table:
 
     # How it looks
 
-    def __repr__(self) -> str:
-        name = ".".join(self._identifier) or redacted_url(self.metadata_location)
-        columns = "\n".join(f"  {field}" for field in self.schema().fields)
+    def _title(self) -> str:
+        return printable(".".join(self._identifier) or redacted_url(self.metadata_location))
+
+    def _facts(self) -> dict[str, str]:
+        """Say what the table is and holds, for people."""
         snapshot = self.current_snapshot()
-        state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
-        return f"{name}(\n{columns}\n)\nformat version {self.format_version}, {state}"
+        state = "none"
+        rows = "0"
+        if snapshot is not None:
+            moment = iso_of(snapshot.timestamp_ms)
+            state = f"{snapshot.snapshot_id} ({snapshot.operation or 'unknown operation'}, {moment})"
+            rows = (snapshot.summary or {}).get("total-records", "unknown")
+        facts = {
+            "partitioned by": ", ".join(partition_texts(self.spec(), self.schema())) or "nothing",
+            "sorted by": ", ".join(sort_texts(self.sort_order(), self.schema())) or "nothing",
+            "rows": f"{int(rows):,}" if rows.isascii() and rows.isdigit() else rows,
+            "snapshot": state,
+            "format": f"version {self.format_version}",
+            "location": redacted_url(self.location()),
+        }
+        return {name: printable(text) for name, text in facts.items()}
+
+    def __repr__(self) -> str:
+        columns = "\n".join(f"  {printable(str(field))}" for field in self.schema().fields)
+        facts = "\n".join(f"{f'{name}:':<16}{text}" for name, text in self._facts().items())
+        return f"{self._title()}(\n{columns}\n)\n{facts}"
 
     def _repr_html_(self) -> str:
-        name = ".".join(self._identifier) or redacted_url(self.metadata_location)
-        snapshot = self.current_snapshot()
-        state = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id} ({snapshot.operation})"
+        facts = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items())
         # The schema escapes its own.
-        about = escape(f"(format version {self.format_version}, {state})")
-        return f"<b>{escape(name)}</b> {about}{self.schema()._repr_html_()}"
+        return f"<b>{escape(self._title())}</b>{self.schema()._repr_html_()}<table>{facts}</table>"
 
     def __getattr__(self, name: str) -> Any:
         if meanwhile := MISSING_VERBS.get(name):

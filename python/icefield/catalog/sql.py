@@ -354,6 +354,15 @@ class SqlCatalog(PointerCatalog):
         ):
             yield connection
 
+    def catalog_names(self) -> list[str]:
+        """List the names of all catalogs that this database holds, whether or not this one is among them."""
+        names: set[str] = set()
+        with self._read() as connection:
+            for table in (self._layout.tables, self._layout.properties):
+                found = connection.execute(_sa().select(table.c.catalog_name).distinct())
+                names.update(str(name) for (name,) in found)
+        return sorted(names)
+
     def close(self) -> None:
         """Let go of connections."""
         self._engine.dispose()

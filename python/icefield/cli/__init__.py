@@ -9,6 +9,7 @@ import sys
 import warnings
 
 from icefield._optional import require
+from icefield._printable import printable
 from icefield.errors import IcefieldError
 
 __all__ = ["main"]
@@ -35,4 +36,4 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 
 def _line(message: Exception | str) -> str:
     # What a driver or a store says may have several lines.
-    return " ".join(line.strip() for line in str(message).splitlines())
+    return printable(" ".join(line.strip() for line in str(message).splitlines()))

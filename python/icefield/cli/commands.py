@@ -9,12 +9,16 @@ from typing import Any
 import click
 
 from icefield._core import __version__
+from icefield._layout import iso_of, partition_texts, sort_texts
 from icefield._secrets import redacted
-from icefield.catalog import load_catalog
-from icefield.catalog.configuration import catalog_names, catalog_properties
-from icefield.cli.output import instant, print_grid, print_json, print_records, print_text, wants_json
+from icefield.catalog import Catalog, load_catalog
+from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
+from icefield.catalog.sql import SqlCatalog
+from icefield.cli.options import CommandGroup, at_snapshot, limited, wants_json
+from icefield.cli.orc import orc
+from icefield.cli.output import print_grid, print_json, print_records, print_text
+from icefield.cli.partitions import PartitionTexts
 from icefield.errors import InvalidArgumentError
-from icefield.orc import ORCFile
 from icefield.scan import DataScan
 from icefield.table import Snapshot, Table
 
@@ -35,13 +39,12 @@ _METRICS = frozenset(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, package_name="icefield")
-@click.option("--catalog", "catalog_name", help="Name of the catalog; the configured default without it.")
+@click.option("--catalog", "catalog_name", help="Name of the catalog; by default the one that is configured.")
 @click.option("--uri", help="Where the catalog is, for example sqlite:///warehouse/catalog.db")
 @click.option("--warehouse", help="Where new tables lie.")
 @click.option("--property", "-p", "more", multiple=True, metavar="KEY=VALUE", help="Any other property; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def icefield(
     context: click.Context,
@@ -49,13 +52,11 @@ def icefield(
     uri: str | None,
     warehouse: str | None,
     more: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Look at Apache Iceberg tables.
 
     TABLE is NAMESPACE.NAME in the catalog, or the path of a metadata file.
     """
-    del as_json  # read where something is printed
     given = {"uri": uri, "warehouse": warehouse, **dict(_pair(text) for text in more)}
     context.obj = (catalog_name, {key: value for key, value in given.items() if value is not None})
 
@@ -69,10 +70,32 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _table(context: click.Context, name: str) -> Table:
-    catalog_name, properties = context.obj
     if name.endswith((".json", ".json.gz")):
-        return Table.from_metadata(name, **properties)
-    return load_catalog(catalog_name, **properties).load_table(name)
+        return Table.from_metadata(name, **context.obj[1])
+    return _catalog(context).load_table(name)
+
+
+def _catalog(context: click.Context) -> Catalog:
+    """Open the catalog that is named; without a name the configured one, or the one that the database holds."""
+    name, properties = context.obj
+    if name is not None:
+        return load_catalog(name, **properties)
+    if not {"uri", "type"} & properties.keys():
+        return load_catalog(_configured(), **properties)
+    opened = load_catalog(None, **properties)
+    held = opened.catalog_names() if isinstance(opened, SqlCatalog) else []
+    if not held or opened.name in held:
+        return opened
+    if len(held) > 1:
+        raise InvalidArgumentError(f"this database holds the catalogs {', '.join(held)}: choose one with --catalog")
+    opened.close()
+    return load_catalog(held[0], **properties)
+
+
+def _configured() -> str:
+    """Give the name of the default catalog, or that of the only one that is configured."""
+    default, known = default_catalog(), catalog_names()
+    return known[0] if len(known) == 1 and default.lower() not in known else default
 
 
 # --- catalog
@@ -88,8 +111,7 @@ def catalog() -> None:
 @click.pass_context
 def catalog_list(context: click.Context, namespace: str | None) -> None:
     """List the tables of a catalog, of one namespace or of all."""
-    name, properties = context.obj
-    opened = load_catalog(name, **properties)
+    opened = _catalog(context)
     todo = [tuple(namespace.split("."))] if namespace else opened.list_namespaces()
     rows = []
     while todo:
@@ -100,9 +122,19 @@ def catalog_list(context: click.Context, namespace: str | None) -> None:
 
 
 @catalog.command("show")
-def catalog_show() -> None:
-    """Show which catalogs are configured, and how; secrets are left out."""
-    rows = [(name, key, value) for name in catalog_names() for key, value in redacted(catalog_properties(name)).items()]
+@click.pass_context
+def catalog_show(context: click.Context) -> None:
+    """Show which catalogs are configured, and how; secrets are left out.
+
+    With --catalog, --uri or properties: the catalog that these mean.
+    """
+    name, given = context.obj
+    if name is None and not given:
+        shown = {known: catalog_properties(known) for known in catalog_names()}
+    else:
+        opened = _catalog(context)
+        shown = {opened.name: opened.properties}
+    rows = [(known, key, value) for known, properties in shown.items() for key, value in redacted(properties).items()]
     print_grid(["catalog", "property", "value"], rows)
 
 
@@ -130,8 +162,8 @@ def table_show(context: click.Context, name: str) -> None:
         ("metadata", opened.metadata_location),
         ("format version", opened.format_version),
         ("uuid", opened.table_uuid),
-        ("partitioned by", _fields(document, "partition-specs", "spec-id", document.get("default-spec-id", 0))),
-        ("sorted by", _fields(document, "sort-orders", "order-id", document.get("default-sort-order-id", 0))),
+        ("partitioned by", ", ".join(partition_texts(opened.spec(), opened.schema())) or "nothing"),
+        ("sorted by", ", ".join(sort_texts(opened.sort_order(), opened.schema())) or "nothing"),
         ("snapshots", len(opened.snapshots())),
         ("current snapshot", _line(current) if current else "none"),
     ]
@@ -155,23 +187,34 @@ def table_schema(context: click.Context, name: str) -> None:
 
 @table.command("snapshots")
 @click.argument("name", metavar="TABLE")
+@at_snapshot
+@limited("snapshots, the newest")
 @click.pass_context
-def table_snapshots(context: click.Context, name: str) -> None:
-    """List the snapshots of a table, oldest first, with the branches and tags that name them."""
+def table_snapshots(context: click.Context, name: str, moment: dict[str, Any], limit: int | None) -> None:
+    """List the snapshots of a table, oldest first, with the branches and tags that name them.
+
+    With --snapshot-id, --ref or --as-of: that snapshot and its ancestors.
+    """
     opened = _table(context, name)
     names: dict[int, list[str]] = {}
     for ref, target in opened.refs().items():
         names.setdefault(target.snapshot_id, []).append(ref)
+    snapshots = opened.snapshots()
+    if moment:
+        last = opened.scan(**moment).snapshot()
+        snapshots = [] if last is None else opened.metadata.ancestors(last.snapshot_id)[::-1]
+    if limit is not None:
+        snapshots = snapshots[max(len(snapshots) - limit, 0) :]
     wanted = ("added-records", "deleted-records", "total-records", "total-data-files")
     rows = [
         (
             snapshot.snapshot_id,
-            instant(snapshot.timestamp_ms),
+            iso_of(snapshot.timestamp_ms),
             snapshot.operation,
             *((snapshot.summary or {}).get(key) for key in wanted),
             ", ".join(sorted(names.get(snapshot.snapshot_id, []))),
         )
-        for snapshot in opened.snapshots()
+        for snapshot in snapshots
     ]
     print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows, whole=True)
 
@@ -179,19 +222,12 @@ def table_snapshots(context: click.Context, name: str) -> None:
 @table.command("inspect")
 @click.argument("name", metavar="TABLE")
 @click.argument("what", metavar="WHAT")
-@click.option("--snapshot", "snapshot_id", type=int, help="Look into this snapshot; by its id.")
-@click.option("--limit", "-n", type=click.IntRange(min=0), help="Rows to print at the most.")
+@at_snapshot
+@limited("rows")
 @click.option("--columns", "-c", multiple=True, help="A column to print, nested ones with dots; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def table_inspect(
-    context: click.Context,
-    name: str,
-    what: str,
-    snapshot_id: int | None,
-    limit: int | None,
-    columns: tuple[str, ...],
-    as_json: bool,
+    context: click.Context, name: str, what: str, moment: dict[str, Any], limit: int | None, columns: tuple[str, ...]
 ) -> None:
     """Print a metadata table: files, partitions, history and others.
 
@@ -199,57 +235,78 @@ def table_inspect(
     partitions, position_deletes, all_files, all_data_files, all_delete_files, all_entries, all_manifests. People see
     all columns but metrics, unless columns are given; JSON has all.
     """
-    context.find_root().params["as_json"] |= as_json
-    inspect = _table(context, name).inspect
+    opened = _table(context, name)
+    inspect = opened.inspect
     if not columns and not wants_json():
         columns = tuple(field.name for field in inspect.schema(what).fields if field.name not in _METRICS)
-    reader = inspect.stream(what, selected_fields=columns or ("*",), snapshot_id=snapshot_id)
+    reader = inspect.stream(what, selected_fields=columns or ("*",), **moment)
+    names = reader.schema.names
     rows: list[list[Any]] = []
     for batch in reader:
         left = batch.num_rows if limit is None else limit - len(rows)
         rows += (list(row.values()) for row in batch.slice(0, left).to_pylist())
         if len(rows) == limit:
             break
-    print_records(reader.schema.names, rows)
+    if not wants_json() and "partition" in names:
+        _with_partition_texts(opened, names, rows)
+    print_records(names, rows)
+
+
+def _with_partition_texts(table: Table, names: list[str], rows: list[list[Any]]) -> None:
+    texts, at = PartitionTexts(table), names.index("partition")
+    spec = names.index("spec_id") if "spec_id" in names else None
+    for row in rows:
+        row[at] = texts.text(row[at], None if spec is None else row[spec])
 
 
 @table.command("files")
 @click.argument("name", metavar="TABLE")
+@at_snapshot
+@limited("files")
 @click.pass_context
-def table_files(context: click.Context, name: str) -> None:
-    """List the data files of the current snapshot."""
+def table_files(context: click.Context, name: str, moment: dict[str, Any], limit: int | None) -> None:
+    """List the data files of a snapshot, the current one by default."""
     opened = _table(context, name)
-    _print_files(opened.scan(), opened.location())
+    _print_files(opened, opened.scan(**moment), limit)
 
 
 @table.command("plan")
 @click.argument("name", metavar="TABLE")
 @click.argument("row_filter", metavar="[FILTER]", required=False)
-@click.option("--snapshot-id", type=int, help="Plan for this snapshot.")
+@at_snapshot
+@limited("files")
 @click.pass_context
-def table_plan(context: click.Context, name: str, row_filter: str | None, snapshot_id: int | None) -> None:
+def table_plan(
+    context: click.Context, name: str, row_filter: str | None, moment: dict[str, Any], limit: int | None
+) -> None:
     """Show which files a scan with this filter reads, and what it skips."""
     opened = _table(context, name)
-    scan = opened.scan(row_filter, snapshot_id=snapshot_id)
+    scan = opened.scan(row_filter, **moment)
     if wants_json():
         plan = scan.plan_files()
-        print_json({"report": plan.report, "files": plan.files})
+        print_json({"report": plan.report, "files": plan.files[:limit]})
         return
     print_text(scan.explain())
-    _print_files(scan, opened.location())
+    _print_files(opened, scan, limit)
 
 
 @table.command("head")
 @click.argument("name", metavar="TABLE")
 @click.argument("row_filter", metavar="[FILTER]", required=False)
-@click.option(
-    "--rows", "-n", type=click.IntRange(min=0), default=10, show_default=True, help="Rows to print at the most."
-)
+@at_snapshot
+@limited("rows", default=10)
 @click.option("--columns", "-c", multiple=True, help="A column to print; repeatable.")
 @click.pass_context
-def table_head(context: click.Context, name: str, row_filter: str | None, rows: int, columns: tuple[str, ...]) -> None:
+def table_head(
+    context: click.Context,
+    name: str,
+    row_filter: str | None,
+    moment: dict[str, Any],
+    limit: int,
+    columns: tuple[str, ...],
+) -> None:
     """Print some rows of a table."""
-    scan = _table(context, name).scan(row_filter, selected_fields=columns or ("*",), limit=rows)
+    scan = _table(context, name).scan(row_filter, selected_fields=columns or ("*",), limit=limit, **moment)
     found = scan.to_arrow()
     print_grid(found.column_names, (list(row.values()) for row in found.to_pylist()))
 
@@ -273,109 +330,33 @@ def metadata_show(context: click.Context, path: str) -> None:
     print_text(json.dumps(json.loads(opened.metadata_json()), indent=2, ensure_ascii=False))
 
 
-# --- orc
+icefield.add_command(orc)
 
 
-@icefield.group()
-def orc() -> None:
-    """ORC files."""
-
-
-@orc.command("inspect")
-@click.argument("path", metavar="FILE.orc")
-@click.option("--runs", is_flag=True, help="Also read every stream, and count its chunks and runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def orc_inspect(context: click.Context, path: str, runs: bool, as_json: bool) -> None:
-    """Show what an ORC file is made of: columns, statistics, stripes, streams."""
-    context.find_root().params["as_json"] |= as_json
-    _, properties = context.obj
-    opened = ORCFile(path, storage=properties)
-    document = opened.inspect(runs=runs)
-    if wants_json():
-        print_json(document)
-        return
-    facts = [
-        ("rows", document["rows"]),
-        ("bytes", document["length"]),
-        ("type", document["schema"]),
-        ("file version", document["fileVersion"]),
-        ("written by", f"{document['writer']}, {opened.writer_version}"),
-        ("compression", f"{opened.compression} in blocks of {opened.compression_size}"),
-        ("rows of an index entry", opened.row_index_stride or "no index"),
-        *((f"metadata {name}", value.decode(errors="replace")) for name, value in opened.metadata.items()),
-    ]
-    print_grid(["", path], facts)
-    columns = zip(document["footer"].get("types", []), document["statistics"], strict=False)
-    shown = [
-        (number, kind["kind"], document["attributes"].get(str(number)), *_statistics(statistics))
-        for number, (kind, statistics) in enumerate(columns)
-    ]
-    print_grid(["column", "type", "attributes", "values", "null", "statistics"], shown)
-    for number, stripe in enumerate(document["stripes"]):
-        _print_stripe(number, stripe, document["footer"]["stripes"][number])
-
-
-def _print_stripe(number: int, stripe: dict[str, Any], place: dict[str, Any]) -> None:
-    encodings = stripe["footer"].get("columns", [])
-    rows = []
-    for stream in stripe["streams"]:
-        column = stream["column"]
-        encoding = encodings[column].get("kind") if column < len(encodings) else None
-        rows.append((column, stream["kind"], encoding, stream["offset"], stream["length"], stream.get("runs")))
-    title = f"stripe {number}: {place.get('number_of_rows', 0)} rows from byte {place.get('offset', 0)}"
-    print_grid(["column", "stream", "encoding", "offset", "bytes", "runs"], rows, title)
-
-
-def _statistics(statistics: dict[str, Any]) -> tuple[Any, ...]:
-    own = {key: value for key, value in statistics.items() if key.endswith("_statistics")}
-    return statistics.get("number_of_values"), statistics.get("has_null"), next(iter(own.values()), None)
-
-
-def _print_files(scan: DataScan, location: str) -> None:
+def _print_files(table: Table, scan: DataScan, limit: int | None) -> None:
     """List files: for people by what follows the location of the table, which is long and that of all."""
     columns = ["file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes", "deletes"]
-    rows = [
+    rows: list[list[Any]] = [
         [len(file[column] or ()) if column == "deletes" else file[column] for column in columns]
-        for file in scan.plan_files().files
+        for file in scan.plan_files().files[:limit]
     ]
-    headings, below = ["file", "format", "spec", "partition", "rows", "bytes", "deletes"], location.rstrip("/") + "/"
+    headings = ["file", "format", "spec", "partition", "rows", "bytes", "deletes"]
     if wants_json():
         print_grid(headings, rows)
-    else:
-        print_grid(
-            headings, ([str(row[0]).removeprefix(below), *row[1:]] for row in rows), f"below {below}", whole=True
-        )
+        return
+    texts, below = PartitionTexts(table), table.location().rstrip("/") + "/"
+    for row in rows:
+        row[0], row[3] = str(row[0]).removeprefix(below), texts.text(row[3], row[2])
+    print_grid(headings, rows, f"below {below}", whole=True)
 
 
 def _print_schema(opened: Table) -> None:
     rows = [
-        (field.field_id, field.name, str(field.field_type), "required" if field.required else "", field.doc)
+        (field.field_id, field.name, str(field.field_type), "required" if field.required else "optional", field.doc)
         for field in opened.schema().fields
     ]
-    print_grid(["id", "column", "type", "", "doc"], rows)
-
-
-def _fields(document: dict[str, Any], part: str, key: str, current: int) -> str:
-    """Give partition or sort fields in the text form that `create_table` takes."""
-    columns = {
-        field["id"]: field["name"]
-        for schema in document.get("schemas", [document.get("schema", {})])
-        for field in schema.get("fields", [])
-    }
-    chosen: dict[str, Any] = next((entry for entry in document.get(part, []) if entry.get(key) == current), {})
-    texts = []
-    for field in chosen.get("fields", []):
-        sources = field.get("source-ids", [field.get("source-id")])
-        names = ", ".join(str(columns.get(source, source)) for source in sources)
-        transform, bracket, width = str(field["transform"]).partition("[")
-        call = f"{transform}({width.rstrip(']')}, {names})" if bracket else f"{transform}({names})"
-        direction = " ".join(
-            str(field[word]).replace("-", " ") for word in ("direction", "null-order") if word in field
-        )
-        texts.append(f"{names if transform == 'identity' else call} {direction}".strip())
-    return ", ".join(texts) or "nothing"
+    print_grid(["id", "column", "type", "required", "doc"], rows)
 
 
 def _line(snapshot: Snapshot) -> str:
-    return f"{snapshot.snapshot_id}, {snapshot.operation}, {instant(snapshot.timestamp_ms)}"
+    return f"{snapshot.snapshot_id}, {snapshot.operation}, {iso_of(snapshot.timestamp_ms)}"

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import click
@@ -15,17 +15,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-__all__ = ["as_json", "instant", "print_grid", "print_json", "print_records", "print_text", "wants_json"]
+from icefield._printable import printable
+from icefield.cli.options import wants_json
+
+__all__ = ["as_json", "print_grid", "print_json", "print_records", "print_text"]
 
 # Columns of a screen without an end, and of the narrowest text.
 _UNBOUND = 10_000
 _NARROW = 12
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-
-
-def wants_json() -> bool:
-    """Say whether ``--json`` was given."""
-    return bool(click.get_current_context().find_root().params.get("as_json"))
 
 
 def print_json(value: Any) -> None:
@@ -58,7 +56,7 @@ def print_grid(
             console.print(grid)
             return
     if title:
-        console.print(Text(title))
+        console.print(Text(printable(title)))
     _print_down(console, columns, rows)
 
 
@@ -96,13 +94,18 @@ def _grid(
     padding: int = 1,
 ) -> Grid:
     # Headings and cells are text, never markup: a column may be named "[red]".
-    grid = Grid(title=title, title_justify="left", header_style="bold", padding=(0, padding))
+    grid = Grid(
+        title=None if title is None else Text(printable(title)),
+        title_justify="left",
+        header_style="bold",
+        padding=(0, padding),
+    )
     for at, column in enumerate(columns):
         cells = [row[at] for row in rows if row[at] is not None]
         width = max((cell_len(line) for cell in (column, *cells) for line in _text(cell).split("\n")), default=0)
         number = bool(cells) and all(_NUMBER.fullmatch(_text(cell)) for cell in cells)
         grid.add_column(
-            Text(column),
+            Text(printable(column)),
             overflow="fold" if whole else "ellipsis",
             no_wrap=number,
             min_width=width if number else min(width, _NARROW),
@@ -113,19 +116,16 @@ def _grid(
 
 
 def print_text(text: str) -> None:
-    """Print text as it is."""
-    click.echo(text)
-
-
-def instant(milliseconds: int) -> str:
-    """Give a moment in UTC."""
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(sep=" ", timespec="milliseconds")
+    """Print lines."""
+    click.echo(printable(text, keep="\n"))
 
 
 def _text(cell: Any) -> str:
     if isinstance(cell, dict | list):
-        return json.dumps(cell, ensure_ascii=False, default=_plain)
-    return str(cell)
+        return printable(json.dumps(cell, ensure_ascii=False, default=_plain))
+    if isinstance(cell, datetime):
+        return cell.isoformat(sep=" ")
+    return printable(str(cell), keep="\n")
 
 
 def _plain(value: Any) -> Any:
