@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
+from icefield._arrow_names import without_nul
 from icefield._core import OrcWriter, Storage, orc_merge
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class ORCWriter:
             given up.
 
         """
-        self._writer.write(table)
+        self._writer.write(without_nul(table))
 
     def flush(self) -> None:
         """Write what is held as a stripe; what is written next begins another one."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from icefield import _core
+from icefield._arrow_names import without_nul
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.moments import milliseconds_of
 from icefield.transaction import Change
@@ -154,7 +155,7 @@ class UpdateSchema(Change):
             are optional in it become optional.
 
         """
-        self._change.union_by_name(new_schema)
+        self._change.union_by_name(without_nul(new_schema))
         return self
 
     def set_identifier_fields(self, *fields: str) -> Self:

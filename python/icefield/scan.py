@@ -113,6 +113,9 @@ class TableScan(ABC):
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:
         """Give DuckDB the rows as a table of this name, in a connection of its own unless one is given."""
+        if not table_name:
+            msg = "the name of the table in DuckDB is empty"
+            raise InvalidArgumentError(msg)
         opened: Any = require("duckdb").connect() if connection is None else connection
         opened.register(table_name, self.to_arrow())
         return opened  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ from html import escape
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
+from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState, WritePlan
 from icefield._hints import MISSING_VERBS
 from icefield._layout import iso_of, partition_texts, sort_texts
@@ -380,7 +381,7 @@ class Table:
         state, _, _ = base.append(
             self._require_catalog(),
             self._identifier,
-            data,
+            without_nul(data),
             branch=branch,
             snapshot_properties=property_texts(snapshot_properties),
             allow_missing=schema_mode != "strict",

@@ -22,6 +22,9 @@ def _parts(name: IdentifierLike) -> Identifier:
     if not all(isinstance(part, str) and part for part in parts):
         msg = f"a name has an empty part: {name!r}"
         raise InvalidArgumentError(msg)
+    if any("\0" in part for part in parts):
+        msg = f"a name cannot hold a NUL, which ends texts in databases and paths: {name!r}"
+        raise InvalidArgumentError(msg)
     return parts
 
 

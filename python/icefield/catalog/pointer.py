@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
 from icefield._secrets import revealed
 from icefield.catalog.base import Catalog
@@ -94,7 +95,7 @@ class PointerCatalog(Catalog):
             raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} exists already")
         state = TableState.create(
             self.storage,
-            schema,
+            without_nul(schema),
             self.default_location(namespace, name)
             if location is None
             else absolute_location(location, "the location of the table"),

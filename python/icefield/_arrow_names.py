@@ -1,0 +1,35 @@
+"""Names of columns that data bring along, looked at before Arrow's C data interface carries them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icefield.errors import InvalidArgumentError
+
+__all__ = ["without_nul"]
+
+
+def without_nul(data: Any) -> Any:
+    """Give back data of which no column has a NUL in its name: the interface would end the name there in silence.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one has; it is named.
+
+    """
+    schema = getattr(data, "schema", data)
+    names = getattr(schema, "names", None)
+    if names is None:
+        names = getattr(data, "columns", ())
+    if type(schema).__module__.partition(".")[0] == "pyarrow" and hasattr(schema, "to_string"):
+        # Names inside of columns stand in the text, and nothing else that could hold one.
+        names = [schema.to_string(show_field_metadata=False, show_schema_metadata=False)]
+    try:
+        odd = next((name for name in names if isinstance(name, str) and "\0" in name), None)
+    except TypeError:
+        return data
+    if odd is not None:
+        msg = f"the name of a column holds a NUL, which Arrow cannot carry: {odd!r}"
+        raise InvalidArgumentError(msg)
+    return data
