@@ -19,7 +19,7 @@ def without_nul(data: Any) -> Any:
 
     """
     schema = getattr(data, "schema", data)
-    names = getattr(schema, "names", None)
+    names: Any = getattr(schema, "names", None)
     if names is None:
         names = getattr(data, "columns", ())
     if type(schema).__module__.partition(".")[0] == "pyarrow" and hasattr(schema, "to_string"):
