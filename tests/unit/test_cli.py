@@ -194,8 +194,8 @@ def test_errors_are_one_line(uri, arguments, monkeypatch, capsys):
 
 
 def test_the_wrong_name_of_a_catalog_is_told(uri):
-    command = [sys.executable, "-m", "icefield.cli", "--uri", uri, "catalog", "list"]
+    command = [sys.executable, "-m", "icefield.cli", "--catalog", "wrong", "--uri", uri, "catalog", "list"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    held = "catalog default is empty; this database holds the catalog 'c': open it under that name"
+    held = "catalog wrong is empty; this database holds the catalog 'c': open it under that name"
     assert done.stderr == f"icefield: warning: {held}\n"
