@@ -35,7 +35,7 @@ say = @echo "==> $(1)"
 # What pip says of each extra that was not asked for.
 WITHOUT_MARKERS = { grep --line-buffered -vE "^Ignoring .* match your environment" || true; }
 
-.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format bench fuzz clean test-random
+.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs bench fuzz clean test-random
 .PHONY: need-rust need-python
 
 help:
@@ -45,6 +45,7 @@ help:
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
 	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
+	@echo "make docs             write docs/properties.md from the code"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
@@ -172,6 +173,9 @@ lint-python: $(STAMPS)/lint $(STAMPS)/extension
 	@$(BIN)/mypy
 	$(call say,stubtest)
 	@MYPYPATH=python $(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist icefield._core
+
+docs: $(STAMPS)/extension
+	@PYTHONPATH=python $(BIN)/python docs/make_properties.py
 
 format: $(STAMPS)/lint
 	@cargo fmt --all

@@ -286,6 +286,11 @@ def read_puffin(data: bytes, /) -> tuple[dict[str, str], list[dict[str, Any]]]: 
 
 # storage
 
+HIDDEN: str
+
+def shown_property(name: str, value: str) -> str: ...
+def redacted(text: str) -> str: ...
+
 @final
 class Storage:
     def __new__(cls, properties: Mapping[str, str] = ..., relocate: Mapping[str, str] = ...) -> Storage: ...
@@ -457,6 +462,9 @@ class NameMapping:
     def __hash__(self) -> int: ...
 
 # metadata
+
+def table_properties() -> list[tuple[str, str | None, str, str, str, str]]: ...
+def nearest_name(name: str, known: Sequence[str]) -> str | None: ...
 
 @final
 class Snapshot:
@@ -706,7 +714,13 @@ class Scan:
     def plan_stream(self) -> ArrowStream: ...
     def bounds(self, column: str) -> tuple[ArrowArray, str | None]: ...
     def tasks(
-        self, plan: Plan, *, places: AbstractSet[int] | None = None, split_size: int | None = None
+        self,
+        plan: Plan,
+        *,
+        places: AbstractSet[int] | None = None,
+        split_size: int | None = None,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
     ) -> list[ReadTask]: ...
 
 @final
@@ -773,7 +787,7 @@ class Inspect:
 
 @final
 class WritePlan:
-    def __new__(cls, table: TableState, /) -> WritePlan: ...
+    def __new__(cls, table: TableState, /, *, properties: Mapping[str, str] = ...) -> WritePlan: ...
     @staticmethod
     def from_bytes(data: bytes) -> WritePlan: ...
     def to_bytes(self) -> bytes: ...

@@ -1,20 +1,14 @@
-"""Properties that hold secrets print redacted."""
+"""Properties that hold secrets print redacted; which ones they are, `crates/table/src/storage/secret.rs` says."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+
+from icefield._core import HIDDEN, shown_property
+from icefield._core import redacted as redacted_url
 
 __all__ = ["Secret", "guarded", "redacted", "redacted_url", "revealed"]
-
-_SECRET = re.compile(
-    r"secret|password|token|credential|private|connection[-.]string|account[-.]key|access[-.]key(?![-.]id)"
-    r"|sas|signature|\bsig\b|auth",
-    re.IGNORECASE,
-)
-_HIDDEN = "***"
 
 
 class Secret(str):
@@ -37,7 +31,7 @@ class Secret(str):
 
     _text: str
 
-    def __new__(cls, text: str, shown: str = _HIDDEN) -> Secret:  # noqa: PYI034 - final in spirit
+    def __new__(cls, text: str, shown: str = HIDDEN) -> Secret:  # noqa: PYI034 - final in spirit
         """Hide a text; hiding a secret again changes nothing."""
         if isinstance(text, Secret):
             return text
@@ -80,21 +74,5 @@ def redacted(properties: Mapping[str, str]) -> dict[str, str]:
 def _guarded(key: str, value: str) -> str:
     if isinstance(value, Secret):
         return value
-    if _SECRET.search(key):
-        return Secret(value)
-    shown = redacted_url(value) if "://" in value else value
+    shown = shown_property(key, value)
     return value if shown == value else Secret(value, shown)
-
-
-def redacted_url(url: str) -> str:
-    """Give a URL without the user's password and without a query that may hold one."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return _HIDDEN
-    if "@" not in parts.netloc and not _SECRET.search(parts.query):
-        return url
-    user, at, host = parts.netloc.rpartition("@")
-    netloc = f"{user.partition(':')[0]}:{_HIDDEN}@{host}" if at and ":" in user else parts.netloc
-    query = _HIDDEN if _SECRET.search(parts.query) else parts.query
-    return urlunsplit((parts.scheme, netloc, parts.path, query, parts.fragment))

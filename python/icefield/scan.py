@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from icefield._core import Plan, Scan, TableState
+from icefield._core import Plan, Scan, TableState, nearest_name
 from icefield._optional import require
 from icefield._printable import printable
 from icefield._secrets import redacted_url
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
 
 __all__ = ["ColumnBounds", "DataScan", "ScanPlan", "TableScan"]
+
+#: Options of scans, by the names of Java's connector, and the arguments of `TableScan.plan_tasks` that they are.
+_SPLIT = {"split-size": "split_size", "lookback": "lookback", "file-open-cost": "open_file_cost"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class TableScan(ABC):
     selected_fields: tuple[str, ...] = ("*",)
     case_sensitive: bool = True
     limit: int | None = None
+    #: How the scan is split into tasks where the table's ``read.split.*`` do not say, by arguments of `plan_tasks`.
+    split: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         # A wrong column, filter or snapshot is told where the scan is made.
@@ -211,8 +216,9 @@ class TableScan(ABC):
             A row a piece: number of its task, place of its file in ``plan_files().to_arrow()``, path, start, length.
 
         """
-        plan = self._scan.plan()
-        return plan.tasks(split_size, lookback=lookback, open_file_cost=open_file_cost).to_pyarrow()
+        given = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
+        chosen = {**dict(self.split), **{name: value for name, value in given.items() if value is not None}}
+        return self._scan.plan().tasks(**chosen).to_pyarrow()
 
     def explain(self) -> str:
         """Say what is read and what is skipped."""
@@ -244,6 +250,28 @@ class TableScan(ABC):
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._parts().items())
         return f"<b>{escape(self._title)}</b><table>{rows}</table>"
+
+
+def split_of(options: Mapping[str, str] | None) -> tuple[tuple[str, int], ...]:
+    """Give the options of a scan, which are those of Java's connector that split it into tasks.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such option, or its value is not an integer.
+
+    """
+    split = []
+    for name, value in (options or {}).items():
+        if (argument := _SPLIT.get(name)) is None:
+            nearest = nearest_name(name, list(_SPLIT))
+            hint = f"did you mean {nearest}?" if nearest else f"options are {', '.join(_SPLIT)}"
+            raise InvalidArgumentError(f"a scan has no option {name!r}: {hint}")
+        try:
+            split.append((argument, int(value)))
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(f"option {name}: expected an integer, got {value!r}") from None
+    return tuple(split)
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,7 +25,7 @@ from icefield.inspect import InspectTable
 from icefield.metadata import Snapshot, SnapshotRef
 from icefield.moments import milliseconds_of
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefield.scan import DataScan, fields_of
+from icefield.scan import DataScan, fields_of, split_of
 from icefield.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -241,12 +241,11 @@ class Table:
             The snapshot to read: by id, by time, or by branch or tag. A time is an aware datetime, ISO text with an
             offset (``"2024-01-01T00:00:00Z"``), or milliseconds from the epoch; one without a time zone is refused.
         options
-            For PyIceberg's sake; ignored.
+            How `TableScan.plan_tasks` splits the scan: ``split-size``, ``lookback``, ``file-open-cost``.
         limit
             Rows to read at the most.
 
         """
-        del options
         return DataScan(
             self._state,
             row_filter=row_filter,
@@ -256,6 +255,7 @@ class Table:
             as_of_ms=milliseconds_of(as_of),
             ref=ref,
             limit=limit,
+            split=split_of(options),
         )
 
     def incremental_append_scan(
@@ -285,7 +285,7 @@ class Table:
         row_filter, selected_fields, case_sensitive, limit
             As for `scan`; names are those of the current schema.
         options
-            For PyIceberg's sake; ignored.
+            How `TableScan.plan_tasks` splits the scan: ``split-size``, ``lookback``, ``file-open-cost``.
 
         Raises
         ------
@@ -293,13 +293,13 @@ class Table:
             If a snapshot is not there, or the first is no ancestor of the last.
 
         """
-        del options
         return IncrementalAppendScan(
             self._state,
             row_filter=row_filter,
             selected_fields=fields_of(selected_fields),
             case_sensitive=case_sensitive,
             limit=limit,
+            split=split_of(options),
             start=Start.of(from_snapshot_id_exclusive, from_snapshot_id_inclusive),
             to_snapshot=to_snapshot_id_inclusive,
             branch=branch,

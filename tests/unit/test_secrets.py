@@ -11,6 +11,7 @@ import pytest
 
 import icefield as ice
 from icefield import Secret
+from icefield._secrets import redacted
 
 HUSH = "hush-4711"
 PROPERTIES = {
@@ -44,7 +45,7 @@ PROPERTIES = {
 )
 def test_a_secret_is_seen_nowhere(shown):
     assert HUSH not in shown(Secret(HUSH))
-    assert "***" in shown(Secret(HUSH))
+    assert "********" in shown(Secret(HUSH))
 
 
 def test_nor_in_tracebacks_with_the_values_of_variables():
@@ -79,11 +80,55 @@ def test_properties_of_catalogs_and_storage(monkeypatch, tmp_path):
         assert "eu-central-1" in shown
     assert catalog.properties["s3.region"] == "eu-central-1"
     assert catalog.properties["s3.session-token"] == Secret(HUSH)
-    assert catalog.properties["s3.endpoint"].startswith("https://user:***@storage.example/path")
+    assert catalog.properties["s3.endpoint"] == Secret(PROPERTIES["s3.endpoint"])
+    assert str(catalog.properties["s3.endpoint"]) == "https://********@storage.example/path?********"
     # What opens connections gets the texts themselves.
     properties, _ = catalog.storage.__reduce__()[1]
     assert {key: properties[key] for key in PROPERTIES} == PROPERTIES
     assert properties["s3.session-token"] == HUSH
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            (name, HUSH)
+            for name in (
+                "s3.auth-header",
+                "s3.secret-access-key",
+                "s3.session-token",
+                "header.Authorization",
+                "header.X-Api-Key",
+                "token",
+                "credential",
+                "adls.account-key",
+                "adls.sas-token",
+                "adls.sas-token.account.dfs.core.windows.net",
+                "adls.sas-token.path",
+                "adls.client-secret",
+                "adls.connection-string",
+                "gcs.oauth2.token",
+                "gcs.service-account-key",
+                "rest.auth.basic.password",
+                "auth.oauth2.client_secret",
+                "jdbc.password",
+            )
+        ),
+        ("note", f"AccountName=me;AccountKey={HUSH}"),
+        ("note", f"host=db user=me password={HUSH}"),
+        ("note", f"postgresql://me:{HUSH}@host/db"),
+        ("note", f"postgresql://host/db?user=me&password={HUSH}"),
+        ("note", f"jdbc:sqlserver://host;user=me;password={HUSH}"),
+        ("s3.proxy-uri", f"http://me:{HUSH}@proxy:3128"),
+    ],
+)
+def test_a_secret_of_the_catalog_is_one_of_its_storage_too(name, value):
+    catalog = ice.load_catalog("guarded", **{"type": "in-memory", name: value})
+    for shown in (repr(catalog), str(catalog.properties), repr(catalog.storage), redacted({name: value})[name]):
+        assert HUSH not in shown
+        assert "********" in shown
+    # Executors must reach the same storage: what is pickled is the text itself.
+    assert pickle.loads(pickle.dumps(catalog.storage)).__reduce__()[1][0][name] == value
 
 
 def test_secrets_may_be_given_as_such_and_survive_pickling(tmp_path):
@@ -115,5 +160,5 @@ def test_errors_name_urls_without_credentials():
             with pytest.raises(ice.IcefieldError) as raised:
                 ice.Table.from_metadata(url)
             assert HUSH not in str(raised.value)
-            assert "?***" in str(raised.value)
+            assert "?********" in str(raised.value)
         server.shutdown()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use icefield_format::Limits;
+use icefield_format::metadata::properties::{Effect, KNOWN, Known, nearest};
 use icefield_format::metadata::{
     MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
     UpdateRequirement, requirements_for_update,
@@ -25,7 +26,32 @@ use crate::sorting::PySortOrder;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySnapshot>()?;
     module.add_class::<PySnapshotRef>()?;
+    module.add_function(wrap_pyfunction!(table_properties, module)?)?;
+    module.add_function(wrap_pyfunction!(nearest_name, module)?)?;
     module.add_class::<PyTableMetadata>()
+}
+
+type PropertyRow = (&'static str, Option<String>, String, &'static str, &'static str, &'static str);
+
+/// Every table property that is known: its name, its default, what it may be, `honoured`, `harmless` or `refused`, why,
+/// and what it is.
+#[pyfunction]
+fn table_properties() -> Vec<PropertyRow> {
+    let row = |known: &Known| {
+        let (effect, why) = match known.effect {
+            Effect::Honoured => ("honoured", ""),
+            Effect::Harmless(why) => ("harmless", why),
+            Effect::Refused(why) => ("refused", why),
+        };
+        (known.name, known.default.map(|text| text()), known.values.to_string(), effect, why, known.about.trim())
+    };
+    KNOWN.iter().map(row).collect()
+}
+
+/// The known name that another was probably meant to be.
+#[pyfunction]
+fn nearest_name(name: &str, known: Vec<String>) -> Option<String> {
+    nearest(name, known.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// The state of a table; it never changes, a change makes another one.

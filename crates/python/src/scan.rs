@@ -306,16 +306,18 @@ impl PyScan {
 
     /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given (a
     /// changelog takes none).
-    #[pyo3(signature = (plan, *, places=None, split_size=None))]
+    #[pyo3(signature = (plan, *, places=None, split_size=None, lookback=None, open_file_cost=None))]
     fn tasks(
         &self,
         py: Python<'_>,
         plan: &Bound<'_, PyPlan>,
         places: Option<HashSet<usize>>,
         split_size: Option<Int<i64>>,
+        lookback: Option<Int<usize>>,
+        open_file_cost: Option<Int<i64>>,
     ) -> Result<Vec<PyReadTask>> {
-        let PyPlan { plan, split, .. } = plan.get();
-        let options = SplitOptions { split_size: split_size.map_or(split.split_size, |Int(bytes)| bytes), ..*split };
+        let options = plan.get().split_by(split_size, lookback, open_file_cost);
+        let plan = &plan.get().plan;
         if let Some(wanted) = &self.changes {
             let tasks = detached(py, || self.scan.change_tasks(plan, wanted, &options))??;
             return Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Changes(task))).collect());
@@ -330,6 +332,22 @@ impl PyScan {
             tasks.retain(|task| !task.parts.is_empty());
         }
         Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Rows(task))).collect())
+    }
+}
+
+impl PyPlan {
+    /// How the plan is split: as the table says, unless told otherwise.
+    fn split_by(
+        &self,
+        split_size: Option<Int<i64>>,
+        lookback: Option<Int<usize>>,
+        open_file_cost: Option<Int<i64>>,
+    ) -> SplitOptions {
+        SplitOptions {
+            split_size: split_size.map_or(self.split.split_size, |Int(bytes)| bytes),
+            lookback: lookback.map_or(self.split.lookback, |Int(tasks)| tasks),
+            open_file_cost: open_file_cost.map_or(self.split.open_file_cost, |Int(bytes)| bytes),
+        }
     }
 }
 
@@ -353,11 +371,7 @@ impl PyPlan {
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<ArrowTable> {
-        let options = SplitOptions {
-            split_size: split_size.map_or(self.split.split_size, |Int(bytes)| bytes),
-            lookback: lookback.map_or(self.split.lookback, |Int(tasks)| tasks),
-            open_file_cost: open_file_cost.map_or(self.split.open_file_cost, |Int(bytes)| bytes),
-        };
+        let options = self.split_by(split_size, lookback, open_file_cost);
         Ok(detached(py, || self.pieces(&options))??.into())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use icefield_table::storage::{Existing, Storage};
+use icefield_table::storage::{self, Existing, HIDDEN, Storage};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
@@ -12,7 +12,22 @@ use crate::errors::Result;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyStorage>()
+    module.add_class::<PyStorage>()?;
+    module.add("HIDDEN", HIDDEN)?;
+    module.add_function(wrap_pyfunction!(shown_property, module)?)?;
+    module.add_function(wrap_pyfunction!(redacted, module)?)
+}
+
+/// The value of a property as it may be seen: stars where its name or the value itself tells of a secret.
+#[pyfunction]
+fn shown_property(name: &str, value: &str) -> String {
+    storage::shown(name, value)
+}
+
+/// A text without the users, passwords and queries of the URLs in it.
+#[pyfunction]
+fn redacted(text: &str) -> String {
+    storage::redacted(text)
 }
 
 /// Files of tables: local ones, memory, S3, GCS, Azure, HTTP, each by the scheme of its path.

@@ -13,7 +13,7 @@ use icefield_table::purge::purge;
 use icefield_table::settings::Settings;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
-use icefield_table::write::{TableWriter, WriterConfig};
+use icefield_table::write::{TableWriter, WriterConfig, check_writable};
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 
@@ -79,6 +79,7 @@ impl PyTableState {
         options: SnapshotOptions,
     ) -> icefield_table::Result<(Committed, Option<i64>, i64)> {
         let base = &self.committed.metadata;
+        check_writable(base)?;
         let widening = if evolve { evolution::widening(base, &rows.0.schema())? } else { Vec::new() };
         let requirements = match widening.as_slice() {
             [] => Vec::new(),

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
+use icefield_format::metadata::properties::check_set;
 use icefield_table::commit::{self, SnapshotOptions};
 use icefield_table::write::conform::Matching;
-use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WritePlan};
+use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WritePlan, check_writable};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -41,10 +42,15 @@ pub struct PyTaskWriter {
 #[pymethods]
 impl PyWritePlan {
     /// A new write into a table as it is now.
+    ///
+    /// `properties` set some of the table's otherwise, for this write alone.
     #[new]
-    #[pyo3(signature = (table, /))]
-    fn py_new(table: &Bound<'_, PyTableState>) -> Self {
-        Self(WritePlan::new(&table.get().committed.metadata))
+    #[pyo3(signature = (table, /, *, properties=BTreeMap::new()))]
+    fn py_new(table: &Bound<'_, PyTableState>, properties: BTreeMap<String, String>) -> Result<Self> {
+        let metadata = &table.get().committed.metadata;
+        check_writable(metadata)?;
+        check_set(&properties.clone().into_iter().collect())?;
+        Ok(Self(WritePlan::new(metadata).with_properties(properties)))
     }
 
     /// The plan that `to_bytes` made into bytes.

@@ -9,6 +9,7 @@ use std::thread;
 use icefield_format::Limits;
 use icefield_format::manifest::ManifestFile;
 use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::metadata::properties::{GC_ENABLED, WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION};
 use icefield_format::metadata::{Snapshot, SnapshotManifests, TableMetadata};
 
 use crate::commit::Committed;
@@ -54,7 +55,7 @@ pub fn purge(storage: &Storage, table: &Committed, limits: &Limits) -> Leftover 
         leftover: Mutex::default(),
     };
     let manifests = purge.manifests();
-    if settings.flag("gc.enabled", true) {
+    if settings.flag(&GC_ENABLED) {
         purge.side_by_side(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
     }
     purge.delete(manifests.iter().map(|(path, _)| path.as_str()));
@@ -168,7 +169,7 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The folders whose files are the table's own.
 fn own_folders(storage: &Storage, metadata: &TableMetadata, settings: &Settings) -> Vec<Location> {
-    let given = ["write.data.path", "write.metadata.path"].map(|name| settings.text(name));
+    let given = [WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION].map(|name| settings.text(name));
     let folders = given.into_iter().flatten().chain([metadata.location()]).filter(|folder| !folder.is_empty());
     folders.filter_map(|folder| storage.resolve(folder).ok()).collect()
 }

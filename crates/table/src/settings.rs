@@ -1,6 +1,9 @@
-//! Table properties that set how a table is written and read ("Table properties" of the Java library), typed.
+//! Table properties that set how a table is written and read, typed. Names and defaults are those of
+//! [`icefield_format::metadata::properties`].
 
 use std::collections::BTreeMap;
+
+use icefield_format::metadata::properties::Property;
 
 use crate::error::{Error, Result};
 
@@ -27,16 +30,27 @@ impl Settings {
     }
 
     /// A number above zero.
-    pub fn positive(&self, name: &str, default: usize) -> Result<usize> {
-        match self.number(name, default)? {
-            0 => Err(Error::invalid(format!("table property {name}: must be above zero"))),
-            number => Ok(number),
-        }
+    pub fn positive(&self, property: &Property<i64>) -> Result<usize> {
+        let number = self.number(property.name, property.default)?;
+        let positive = usize::try_from(number).ok().filter(|number| *number > 0);
+        positive.ok_or_else(|| Error::invalid(format!("table property {}: must be above zero", property.name)))
     }
 
     /// `true` in any case; every other text is false, as in Java.
-    pub fn flag(&self, name: &str, default: bool) -> bool {
-        self.text(name).map_or(default, |text| text.trim().eq_ignore_ascii_case("true"))
+    pub fn flag(&self, property: &Property<bool>) -> bool {
+        self.text(property.name).map_or(property.default, |text| text.trim().eq_ignore_ascii_case("true"))
+    }
+
+    /// The text, or the default.
+    pub fn word(&self, property: &Property<&'static str>) -> &str {
+        self.text(property.name).unwrap_or(property.default)
+    }
+
+    /// These settings, some of them set otherwise.
+    #[must_use]
+    pub fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.0.extend(others);
+        self
     }
 
     /// Properties below a prefix: what follows it, and the value.

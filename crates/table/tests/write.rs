@@ -223,6 +223,35 @@ fn files_roll_over_at_the_target_size() {
     assert_eq!(files[0].partition, [None]);
 }
 
+/// As in the Java library, which makes 16 files of these rows.
+#[test]
+fn files_are_as_large_as_the_target_says() {
+    let schema = Arc::new(Schema::new(0, vec![Field::required(1, "v", PrimitiveType::Long)]).unwrap());
+    let mix = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n << 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9) as i64;
+    let values = |rows: std::ops::Range<u64>| Int64Array::from_iter_values(rows.map(mix));
+    let rows = RecordBatch::try_from_iter([("v", Arc::new(values(0..200_000)) as ArrayRef)]).unwrap();
+    for (format, partition, distribution, most) in [
+        ("parquet", spec(&[]), Distribution::Fanout, 17),
+        ("orc", spec(&[]), Distribution::Fanout, 17),
+        ("parquet", spec(&[(1, Transform::Bucket(2))]), Distribution::Fanout, 18),
+        ("orc", spec(&[(1, Transform::Bucket(2))]), Distribution::Fanout, 18),
+        ("parquet", spec(&[(1, Transform::Void)]), Distribution::Clustered, 17),
+    ] {
+        let settings = [("write.target-file-size-bytes", "100000"), ("write.format.default", format)];
+        let root = format!("{ROOT}/sized-{format}-{}", partition.fields.len());
+        let config = WriterConfig {
+            settings: Settings::new(settings),
+            distribution,
+            ..WriterConfig::new(Storage::default(), root, schema.clone(), partition)
+        };
+        let files = write(config, std::slice::from_ref(&rows));
+        let sizes: Vec<i64> = files.iter().map(|file| file.file_size_in_bytes).collect();
+        assert!((15..=most).contains(&files.len()), "{format}: {sizes:?}");
+        assert!(sizes.iter().all(|size| *size < 120_000), "{format}: {sizes:?}");
+        assert_eq!(files.iter().map(|file| file.record_count).sum::<i64>(), 200_000, "{format}");
+    }
+}
+
 #[test]
 fn data_that_do_not_fit_name_the_column_and_leave_nothing() {
     let one = |name: &str, array: ArrayRef| RecordBatch::try_from_iter_with_nullable([(name, array, true)]).unwrap();

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from icefield._core import HIDDEN
 from icefield._secrets import guarded
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike
+from icefield.catalog.known import check as check_properties
 from icefield.errors import InvalidArgumentError, NoSuchCatalogError, UnsupportedFeatureError
 
 __all__ = [
@@ -70,7 +72,9 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     NoSuchCatalogError
         If nothing says what the catalog is.
     UnsupportedFeatureError
-        If it is of a kind that icefield cannot open, such as REST or Hive.
+        If it is of a kind that icefield cannot open, such as REST or Hive, or a property cannot be honoured.
+    InvalidArgumentError
+        If a property is misspelt; ``docs/properties.md`` lists them.
 
     """
     given: object = name
@@ -81,6 +85,7 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     merged = catalog_properties(name)
     merged.update(guarded({key: value for key, value in properties.items() if value is not None}))
     module, _, attribute = CATALOGS[_kind(name, merged)].partition(":")
+    check_properties(merged)
     opened: Catalog = getattr(import_module(module), attribute)(name, **merged)
     return opened
 
@@ -107,7 +112,7 @@ def _kind(name: str, properties: dict[str, str]) -> str:
         raise NoSuchCatalogError(msg)
     scheme, colon, rest = uri.partition(":")
     if "@" in uri and not rest.startswith("//"):
-        uri = "***"  # perhaps a password, in a form that is not recognised
+        uri = HIDDEN  # perhaps a password, in a form that is not recognised
     # One letter before the colon is a drive of Windows.
     if not colon or len(scheme) == 1 or "/" in scheme or "\\" in scheme:
         msg = f"catalog {name!r}: the uri {uri!r} is a path, not a URL: write sqlite:///{uri} for a SQLite database"

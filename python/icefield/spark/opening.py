@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -13,7 +12,8 @@ from icefield.errors import InvalidArgumentError, NotFoundError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
 from icefield.moments import instant_of
-from icefield.scan import TableScan
+from icefield.scan import TableScan, split_of
+from icefield.spark.options import check, find, write_properties
 from icefield.spark.times import snapshots_between
 from icefield.table import Table
 
@@ -50,38 +50,18 @@ def moment_of(as_of: int | str | datetime | None) -> Moment:
     return {"ref": as_of} if isinstance(as_of, str) else {"snapshot_id": as_of}
 
 
-# Names of options that are not properties of the catalog, in lower case.
-_OWN = frozenset(
-    {
-        "path",
-        "catalog",
-        "snapshot-id",
-        "versionasof",
-        "as-of-timestamp",
-        "timestampasof",
-        "branch",
-        "tag",
-        "split-size",
-        "push-filters",
-        "start-snapshot-id",
-        "end-snapshot-id",
-        "start-timestamp",
-        "end-timestamp",
-    }
-)
-#: Names without what stands between their words, which is easily taken for something else.
-_SPELT = {name.replace("-", ""): name for name in _OWN if "-" in name} | {
-    "versionasof": "versionAsOf",
-    "timestampasof": "timestampAsOf",
-}
 #: What begins the name of an option that is an entry of the summary of the snapshot that is written, as in Java.
 _SUMMARY = "snapshot-property."
 #: The snapshots after which and up to which changes are read.
 _RANGE = ("start-snapshot-id", "end-snapshot-id")
 #: The same by moments, in the place of snapshots.
 _TIMES = ("start-timestamp", "end-timestamp")
+#: Options that split a scan into tasks.
+_SPLIT = ("split-size", "lookback", "file-open-cost")
 #: Options that do not choose a snapshot.
-_NO_MOMENT = frozenset({"path", "catalog", "split-size", "push-filters", *_RANGE, *_TIMES})
+_NO_MOMENT = frozenset({"path", "catalog", "push-filters", *_SPLIT, *_RANGE, *_TIMES})
+#: Options that say what is read.
+_OWN = frozenset({*_NO_MOMENT, "snapshot-id", "versionasof", "as-of-timestamp", "timestampasof", "branch", "tag"})
 #: What stands behind the name of a table for its changelog, as in Java.
 CHANGES = "changes"
 
@@ -96,8 +76,9 @@ class SourceOptions:
     ``end-snapshot-id`` or the current one; of a changelog ``start-timestamp`` and ``end-timestamp`` (milliseconds) can
     stand in their place. ``push-filters=true`` skips files by the filters of a query, where
     ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. ``snapshot-property.NAME`` is an entry
-    of the summary of the snapshot that is written; Spark hands its name over in lower case. Every other option is a
-    property of the catalog: ``uri``, ``warehouse``, ``s3.*``.
+    of the summary of the snapshot that is written; Spark hands its name over in lower case. Options of Java's connector
+    are honoured or refused (`icefield.spark.options`); what is left are properties of the catalog: ``uri``,
+    ``warehouse``, ``s3.*``. Other names are refused.
 
     Behind the name of a table may stand that of a metadata table (``db.t.files``), or ``changes`` for the changelog
     (``db.t.changes``); a table of that very name goes before.
@@ -108,6 +89,8 @@ class SourceOptions:
     own: Mapping[str, str]
     properties: Mapping[str, str] = field(repr=False)
     summary: Mapping[str, str] = field(default_factory=dict)
+    #: All of them.
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -116,14 +99,24 @@ class SourceOptions:
         table = lowered.get("path")
         if not table:
             raise InvalidArgumentError('format("icefield") needs the name of a table: load("namespace.name")')
-        for name in lowered:
-            # Taken for a property of the catalog, it would leave the reader with another snapshot than was asked for.
-            if name not in _OWN and (meant := _SPELT.get(re.sub(r"[-_.]", "", name))):
-                raise InvalidArgumentError(f"there is no option {name}; there is {meant}")
+        catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}
-        others = {name: value for name, value in lowered.items() if name not in _OWN and not name.startswith(_SUMMARY)}
         summary = {name.removeprefix(_SUMMARY): lowered[name] for name in lowered if name.startswith(_SUMMARY)}
-        return cls(table, lowered.get("catalog"), own, others, summary)
+        return cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
+
+    def reading(self) -> SourceOptions:
+        """Give these options, checked for a read."""
+        check(self.given, "read")
+        return self
+
+    def writing(self) -> SourceOptions:
+        """Give these options, checked for a write."""
+        check(self.given, "write")
+        return self
+
+    def write_properties(self, table: Table) -> dict[str, str]:
+        """Give the table properties that these options set for a write."""
+        return write_properties(self.given, table.properties.get("write.format.default", "parquet"))
 
     def open(self) -> Table:
         """Open the table."""
@@ -183,15 +176,14 @@ class SourceOptions:
         return text == "true"
 
     @property
-    def branch(self) -> str:
-        """The branch that is written to."""
-        return self.own.get("branch", "main")
+    def branch(self) -> str | None:
+        """The branch that is written to, if one is named."""
+        return self.own.get("branch")
 
     @property
-    def split_size(self) -> int | None:
-        """Bytes of a task."""
-        text = self.own.get("split-size")
-        return None if text is None else _number("split-size", text)
+    def split(self) -> dict[str, int]:
+        """How the scan is split into tasks, as the core takes it."""
+        return dict(split_of({name: self.own[name] for name in _SPLIT if name in self.own}))
 
     def moment(self) -> Moment:
         """Give the snapshot that is to be read."""

@@ -21,6 +21,7 @@ from icefield.expressions import parse
 from icefield.incremental import IncrementalChangelogScan
 from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
+from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.history import History
 from icefield.spark.opening import moment_of, opened
 from icefield.spark.session import ReaderSession, adopted, is_classic, reads_scheme
@@ -68,7 +69,8 @@ def read(
     columns
         Columns to read, all by default.
     as_of
-        Id of a snapshot, a moment (UTC without a zone), or the name of a branch or tag.
+        Id of a snapshot, a moment (UTC without a zone), or the name of a branch or tag. Without it ``spark.wap.branch``
+        of the session is read where the table has ``write.wap.enabled=true`` and that branch.
     limit
         Rows to give at the most.
     native
@@ -78,7 +80,11 @@ def read(
 
     """
     chosen = ("*",) if columns is None else fields_of(columns)
-    scan = opened(table, catalog, properties).scan(filter, chosen, limit=limit, **moment_of(as_of))
+    source = opened(table, catalog, properties)
+    moment = moment_of(as_of)
+    if not moment and (branch := read_branch(source, session_audit(spark))) is not None:
+        moment = {"ref": branch}
+    scan = source.scan(filter, chosen, limit=limit, **moment)
     return of_scan(spark, scan, native=native)
 
 
@@ -101,7 +107,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
     if reader and places:
         parts.append(reader.frame(files["file_path"].take(places).to_pylist()))
     if rest or not parts:
-        tasks = scan._scan.tasks(plan._plan, places=set(rest))  # noqa: SLF001
+        tasks = scan._scan.tasks(plan._plan, places=set(rest), **dict(scan.split))  # noqa: SLF001
         parts.append(_decoded(spark, tasks, scan._state.storage, schema))  # noqa: SLF001
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)

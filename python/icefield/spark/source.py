@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -64,7 +64,7 @@ class Source(DataSource):
         # cannot be seen here.
         spec = getattr(sys.modules["__main__"], "__spec__", None)
         pushing = _FILTER_PLANNER in sys.modules or (spec is not None and spec.name == _FILTER_PLANNER)
-        options = SourceOptions.of(self.options)
+        options = SourceOptions.of(self.options).reading()
         return (FilteringReader if pushing and options.pushes_filters else Reader)(options, schema)
 
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
@@ -74,8 +74,9 @@ class Source(DataSource):
         from icefield.spark.types import arrow_schema
         from icefield.spark.writing import Write
 
-        options = SourceOptions.of(self.options)
-        write = Write.of_schema(options.open(), arrow_schema(schema))
+        options = SourceOptions.of(self.options).writing()
+        table = options.open()
+        write = Write.of_schema(table, arrow_schema(schema), options.write_properties(table))
         return Writer(options, write.plan, write.write_id, write.storage)
 
 
@@ -129,7 +130,7 @@ class Reader(DataSourceReader):
             row_filter = None if self._filter is None else self._filter.to_json()
             return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.moment())]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
-        tasks = scan._scan.tasks(scan.plan_files()._plan, split_size=options.split_size)  # noqa: SLF001
+        tasks = scan._scan.tasks(scan.plan_files()._plan, **options.split)  # noqa: SLF001
         return [Part(task.to_bytes(), table.storage) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -170,6 +171,8 @@ class Written(WriterCommitMessage):
     """What a task wrote; None if it had no rows."""
 
     files: bytes | None
+    #: What the session says of staging; only a task knows.
+    audit: dict[str, str] = field(default_factory=dict)
 
 
 class Writer(DataSourceArrowWriter):
@@ -183,15 +186,22 @@ class Writer(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
+        from icefield.spark.audit import task_audit
         from icefield.spark.writing import write_task
 
         files = write_task(self._plan, self._storage, iterator, clustered=False)
-        return Written(None if files is None else files[0])
+        return Written(None if files is None else files[0], task_audit())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote, in one snapshot."""
-        written = [m.files for m in messages if isinstance(m, Written) and m.files is not None]
-        self._write().commit(self._source.open(), written, self._source.branch, self._source.summary)
+        from icefield.spark.audit import write_target
+
+        ours = [message for message in messages if isinstance(message, Written)]
+        written = [message.files for message in ours if message.files is not None]
+        table = self._source.open()
+        audit = next((message.audit for message in ours if message.audit), {})
+        branch, staged = write_target(table, self._source.branch, audit)
+        self._write().commit(table, written, branch, {**self._source.summary, **staged})
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of a job that failed before its commit was tried.

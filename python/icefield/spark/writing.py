@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._core import Storage, TaskWriter, WritePlan
 from icefield.errors import CommitStateUnknownException, InvalidArgumentError
+from icefield.spark.audit import session_audit, write_target
 from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import opened
 from icefield.spark.types import arrow_schema, spark_schema
@@ -42,7 +43,7 @@ def append(
     df: DataFrame,
     table: Table | str,
     *,
-    branch: str = "main",
+    branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
     distribution: Literal["hash", "none"] | None = None,
     catalog: str | None = None,
@@ -57,7 +58,8 @@ def append(
     table
         A table, which becomes its newest self, or ``"namespace.name"`` in ``catalog``.
     branch
-        The branch that the snapshot goes to.
+        The branch that the snapshot goes to: ``main`` if none is named, or that of ``spark.wap.branch`` where the
+        table has ``write.wap.enabled=true``. There ``spark.wap.id`` stages the snapshot: no branch shows it.
     snapshot_properties
         Entries of the snapshot's summary.
     distribution
@@ -77,6 +79,7 @@ def append(
 
     """
     target = opened(table, catalog, properties).refresh()
+    where, staged = write_target(target, branch, session_audit(df.sparkSession))
     write = Write.into(target, df)
     rows, clustered = distributed(df, target, distribution)
     names = rows.columns
@@ -90,7 +93,7 @@ def append(
         _await_tasks(df)
         write.clean_up(target)
         raise
-    write.commit(target, written, branch, snapshot_properties)
+    write.commit(target, written, where, {**(snapshot_properties or {}), **staged})
     return target
 
 
@@ -108,9 +111,9 @@ class Write:
         return cls.of_schema(table, arrow_schema(df.schema))
 
     @classmethod
-    def of_schema(cls, table: Table, schema: pa.Schema) -> Write:
-        """Begin a write of rows with these columns."""
-        plan = WritePlan(table._state)  # noqa: SLF001
+    def of_schema(cls, table: Table, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Write:
+        """Begin a write of rows with these columns; ``properties`` set some of the table's otherwise."""
+        plan = WritePlan(table._state, properties=dict(properties or {}))  # noqa: SLF001
         plan.check(table.storage, schema)
         return cls(plan.to_bytes(), plan.write_id, table.storage)
 

@@ -6,7 +6,7 @@ use icefield_format::Limits;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ListOptions, ListWriter};
 use icefield_format::manifest::{DataFile, FileContent, ManifestContent};
-use icefield_format::metadata::properties::WRITE_PARTITION_SUMMARY_LIMIT;
+use icefield_format::metadata::properties::{WRITE_AUDIT_PUBLISH_ENABLED, WRITE_PARTITION_SUMMARY_LIMIT};
 use icefield_format::metadata::{
     FormatVersion, MAIN_BRANCH, MetadataUpdate, Operation, RefKind, Snapshot, SnapshotManifests, SnapshotRef,
     StringMap, TableMetadata,
@@ -21,6 +21,10 @@ use super::{Change, Committed, Pointer, commit_change, now_ms};
 use crate::error::{Error, Result};
 use crate::plan::manifests::of_snapshot;
 use crate::storage::Storage;
+use crate::write::check_writable;
+
+/// Entry of the summary of a snapshot that is staged for an audit.
+const WAP_ID: &str = "wap.id";
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
@@ -122,6 +126,21 @@ impl Append {
         })
     }
 
+    /// Whether the snapshot waits for an audit (write-audit-publish): it has an id for that, `wap.id` in its summary.
+    fn is_staged_for_audit(&self, base: &TableMetadata) -> Result<bool> {
+        let Some(id) = self.options.properties.get(WAP_ID) else { return Ok(false) };
+        if id.is_empty() {
+            return Err(Error::invalid(format!("the snapshot property {WAP_ID} is empty: give the id of the audit")));
+        }
+        if !WRITE_AUDIT_PUBLISH_ENABLED.read(base.properties()) {
+            return Err(Error::invalid(format!(
+                "the snapshot property {WAP_ID}={id} asks for a staged snapshot: set the table property {}=true first",
+                WRITE_AUDIT_PUBLISH_ENABLED.name
+            )));
+        }
+        Ok(true)
+    }
+
     fn parent<'a>(&self, base: &'a TableMetadata) -> Result<Option<&'a Snapshot>> {
         let branch = &self.options.branch;
         if branch.is_empty() {
@@ -212,6 +231,8 @@ impl Append {
 
 impl Change for Append {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        check_writable(base)?;
+        let staged = self.options.stage_only || self.is_staged_for_audit(base)?;
         while base.snapshot(self.manifests.snapshot_id).is_some() && self.own.is_none() {
             self.manifests.snapshot_id = new_snapshot_id();
         }
@@ -222,7 +243,7 @@ impl Change for Append {
         }
         let snapshot_id = snapshot.snapshot_id;
         updates.push(MetadataUpdate::AddSnapshot { snapshot: snapshot.into() });
-        if !self.options.stage_only {
+        if !staged {
             let known = base.reference(&self.options.branch).cloned();
             let fresh = SnapshotRef {
                 snapshot_id,

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use icefield_format::metadata::properties::{
     COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_NUM_STATUS_CHECKS,
     COMMIT_STATUS_CHECKS_MAX_WAIT_MS, COMMIT_STATUS_CHECKS_MIN_WAIT_MS, COMMIT_TOTAL_RETRY_TIME_MS,
-    METADATA_DELETE_AFTER_COMMIT_ENABLED, Property,
+    METADATA_DELETE_AFTER_COMMIT_ENABLED, Property, check_set,
 };
 use icefield_format::metadata::{
     MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, TableMetadata, UpdateRequirement,
@@ -54,6 +54,7 @@ pub struct Committed {
 
 /// Writes the first metadata file of a new table; a catalog has yet to be told of it.
 pub fn create_table(storage: &Storage, definition: &TableDefinition) -> Result<Committed> {
+    check_set(&definition.properties)?;
     let updates = definition.create_updates(uuid::Uuid::new_v4().to_string())?;
     let version = updates.iter().find_map(|update| match update {
         MetadataUpdate::UpgradeFormatVersion { format_version } => Some(*format_version),
@@ -77,6 +78,11 @@ pub fn commit_updates(
     requirements: &[UpdateRequirement],
     updates: &[MetadataUpdate],
 ) -> Result<Committed> {
+    for update in updates {
+        if let MetadataUpdate::SetProperties { updates } = update {
+            check_set(updates)?;
+        }
+    }
     commit(storage, pointer, |base| {
         requirements.iter().try_for_each(|requirement| requirement.check(Some(base)))?;
         Ok(updates.to_vec())

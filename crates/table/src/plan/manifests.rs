@@ -16,6 +16,12 @@ pub fn of_snapshot(
     snapshot: &Snapshot,
     limits: &Limits,
 ) -> Result<Vec<ManifestFile>> {
+    if let Some(key) = &snapshot.key_id {
+        return Err(Error::unsupported(format!(
+            "reading snapshot {}: its manifest list is encrypted (by the key {key})",
+            snapshot.snapshot_id
+        )));
+    }
     match &snapshot.manifests {
         SnapshotManifests::List(path) => {
             let read = list::read(&storage.read(path)?, limits).map_err(|error| error.in_file(path))?;

@@ -6,6 +6,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::properties::{Property, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
 
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
@@ -30,17 +31,15 @@ impl Default for SplitOptions {
 impl SplitOptions {
     /// The options that the table's properties set.
     pub fn of_table(metadata: &TableMetadata) -> Self {
-        let number = |name: &str| metadata.property(name).and_then(|text| text.trim().parse::<i64>().ok());
+        let number = |property: Property<i64>| property.read(metadata.properties()).ok();
         let default = Self::default();
         Self {
-            split_size: number("read.split.target-size").filter(|size| *size > 0).unwrap_or(default.split_size),
-            lookback: number("read.split.planning-lookback")
+            split_size: number(SPLIT_SIZE).filter(|size| *size > 0).unwrap_or(default.split_size),
+            lookback: number(SPLIT_LOOKBACK)
                 .and_then(|count| usize::try_from(count).ok())
                 .filter(|count| *count > 0)
                 .unwrap_or(default.lookback),
-            open_file_cost: number("read.split.open-file-cost")
-                .filter(|cost| *cost >= 0)
-                .unwrap_or(default.open_file_cost),
+            open_file_cost: number(SPLIT_OPEN_FILE_COST).filter(|cost| *cost >= 0).unwrap_or(default.open_file_cost),
         }
     }
 }

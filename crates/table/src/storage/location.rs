@@ -109,7 +109,7 @@ impl fmt::Display for Location {
             Scheme::Azure => "abfs",
             Scheme::Http => {
                 let (host, query) =
-                    self.authority.split_once('?').map_or((&*self.authority, ""), |(host, _)| (host, "?***"));
+                    self.authority.split_once('?').map_or((&*self.authority, ""), |(host, _)| (host, "?********"));
                 return write!(f, "{}/{}{query}", without_credentials(host), self.key);
             }
         };
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn signatures_are_not_shown() {
         let shown = Location::parse("https://user:word@host:1/a/b.orc?sig=word").unwrap().to_string();
-        assert_eq!(shown, "https://host:1/a/b.orc?***");
+        assert_eq!(shown, "https://host:1/a/b.orc?********");
     }
 
     #[test]

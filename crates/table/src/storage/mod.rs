@@ -27,8 +27,7 @@ use crate::runtime;
 
 pub use faults::{Fault, FaultPlan};
 pub use location::{Location, Scheme};
-pub use properties::is_secret;
-pub use secret::{Secret, redacted};
+pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
 
 /// Whether an object may replace another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,7 +318,7 @@ impl Storage {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.0.properties.iter().map(|(name, value)| (name.as_str(), properties::shown(name, value)));
+        let shown = self.0.properties.iter().map(|(name, value)| (name.as_str(), shown(name, value)));
         f.debug_struct("Storage")
             .field("properties", &shown.collect::<BTreeMap<_, _>>())
             .field("relocate", &self.0.relocate)

@@ -46,44 +46,6 @@ const ADLS: &[Names<AzureConfigKey>] = &[
     (&["adls.endpoint"], AzureConfigKey::Endpoint),
 ];
 
-/// Whether the value of a property is a secret: by what its name says.
-pub fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let parts = [
-        "secret",
-        "password",
-        "token",
-        "account-key",
-        "account.key",
-        "credential",
-        "sas",
-        "service-account-key",
-        "connection-string",
-        "signature",
-    ];
-    parts.iter().any(|part| name.contains(part)) && !name.ends_with("expires-at-ms") && !name.ends_with("expires-at")
-}
-
-/// The value of a property as it may be seen: stars for a secret, and for the password and the query of a URL.
-pub(super) fn shown(name: &str, value: &str) -> String {
-    const HIDDEN: &str = "********";
-    if is_secret(name) {
-        return HIDDEN.to_owned();
-    }
-    if !value.contains("://") || !value.contains(['@', '?']) {
-        return value.to_owned();
-    }
-    let Ok(mut url) = url::Url::parse(value) else { return HIDDEN.to_owned() };
-    if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
-        return HIDDEN.to_owned();
-    }
-    // `sig` is what Azure calls the signature of a shared access.
-    if url.query().is_some_and(is_secret) || url.query_pairs().any(|(key, _)| key.eq_ignore_ascii_case("sig")) {
-        url.set_query(Some(HIDDEN));
-    }
-    url.into()
-}
-
 fn first<'a>(properties: &'a BTreeMap<String, String>, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| properties.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
 }
@@ -249,27 +211,5 @@ mod tests {
     fn bad_values_name_the_property() {
         let error = s3("b", &map(&[("s3.connect-timeout", "soon")])).unwrap_err().to_string();
         assert!(error.contains("s3.connect-timeout"), "{error}");
-    }
-
-    #[test]
-    fn secrets_by_name() {
-        for name in ["s3.secret-access-key", "adls.sas-token.acc", "gcs.oauth2.token", "adls.account-key", "credential"]
-        {
-            assert!(is_secret(name), "{name}");
-        }
-        for name in ["s3.endpoint", "s3.region", "gcs.oauth2.token-expires-at", "warehouse"] {
-            assert!(!is_secret(name), "{name}");
-        }
-        for (name, value, expected) in [
-            ("s3.region", "eu", "eu"),
-            ("s3.signer.uri", "https://h/?sig=hush", "https://h/?********"),
-            ("s3.secret-access-key", "hush", "********"),
-            ("uri", "sqlite:///a/b.db", "sqlite:///a/b.db"),
-            ("uri", "postgresql://me:hush@host:5432/db", "postgresql://me:********@host:5432/db"),
-            ("s3.endpoint", "https://host/x?sas=hush", "https://host/x?********"),
-            ("warehouse", "abfss://files@acc.dfs.core.windows.net/w", "abfss://files@acc.dfs.core.windows.net/w"),
-        ] {
-            assert_eq!(shown(name, value), expected, "{name}");
-        }
     }
 }

@@ -4,6 +4,10 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use icefield_format::metadata::properties::{
+    LOCATION_PROVIDER_IMPL, OBJECT_STORE_ENABLED, OBJECT_STORE_PATH, PY_LOCATION_PROVIDER_IMPL, WRITE_DATA_LOCATION,
+    WRITE_FOLDER_STORAGE_LOCATION, WRITE_OBJECT_STORE_PARTITIONED_PATHS,
+};
 use icefield_format::transform::murmur3::murmur3_32;
 use uuid::Uuid;
 
@@ -32,18 +36,18 @@ impl DataLocations {
     /// The locations of a table.
     pub fn new(table_location: &str, settings: &Settings) -> Result<Self> {
         let table = table_location.trim_end_matches('/');
-        if let Some(name) = settings.text("write.location-provider.impl") {
-            return Err(Error::unsupported(format!(
-                "the location provider {name} (table property write.location-provider.impl)"
-            )));
+        for provider in [LOCATION_PROVIDER_IMPL, PY_LOCATION_PROVIDER_IMPL] {
+            if let Some(name) = settings.text(provider) {
+                return Err(Error::unsupported(format!("the location provider {name} (table property {provider})")));
+            }
         }
-        let hashed = settings.flag("write.object-storage.enabled", false);
-        for old in ["write.object-storage.path", "write.folder-storage.path"] {
-            if settings.text(old).is_some() && settings.text("write.data.path").is_none() {
+        let hashed = settings.flag(&OBJECT_STORE_ENABLED);
+        for old in [OBJECT_STORE_PATH, WRITE_FOLDER_STORAGE_LOCATION] {
+            if settings.text(old).is_some() && settings.text(WRITE_DATA_LOCATION).is_none() {
                 return Err(Error::invalid(format!("table property {old} is no longer used: set write.data.path")));
             }
         }
-        let root = match settings.text("write.data.path") {
+        let root = match settings.text(WRITE_DATA_LOCATION) {
             Some("") => return Err(Error::invalid("table property write.data.path: must not be empty")),
             Some(folder) => folder.to_owned(),
             None => format!("{table}/data"),
@@ -53,7 +57,7 @@ impl DataLocations {
             let parts: Vec<&str> = table.rsplit('/').filter(|part| !part.is_empty()).take(2).collect();
             parts.into_iter().rev().collect::<Vec<_>>().join("/")
         });
-        let partition_folders = !hashed || settings.flag("write.object-storage.partitioned-paths", true);
+        let partition_folders = !hashed || settings.flag(&WRITE_OBJECT_STORE_PARTITIONED_PATHS);
         Ok(Self { root, hashed, context, partition_folders })
     }
 

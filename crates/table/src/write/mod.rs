@@ -20,7 +20,8 @@ pub mod options;
 pub mod orc;
 pub mod parquet;
 pub mod plan;
-pub mod route;
+mod roll;
+mod route;
 mod sink;
 pub mod sort;
 mod text;
@@ -30,6 +31,6 @@ mod writer;
 
 pub use background::BackgroundWriter;
 pub use conform::Matching;
-pub use options::WriteOptions;
+pub use options::{WriteOptions, check_writable};
 pub use plan::WritePlan;
 pub use writer::{Distribution, TableWriter, WriterConfig};

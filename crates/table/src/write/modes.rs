@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use icefield_format::metadata::properties::{
+    DEFAULT_WRITE_METRICS_MODE, METRICS_MAX_INFERRED_COLUMN_DEFAULTS, METRICS_MODE_COLUMN_CONF_PREFIX,
+};
 use icefield_format::spec::SortOrder;
 use icefield_format::types::{Field, Schema, Type};
 
@@ -9,7 +12,6 @@ use crate::error::Result;
 use crate::settings::Settings;
 
 const DEFAULT: Mode = Mode::Truncate(16);
-const COLUMN_PREFIX: &str = "write.metadata.metrics.column.";
 
 /// What is kept of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +62,10 @@ impl Modes {
     /// Modes by the properties of a table. A mode that is none is passed over, as in Java: metrics never stop a write.
     pub fn new(settings: &Settings, schema: &Schema, order: Option<&SortOrder>) -> Result<Self> {
         let mut by_id = HashMap::new();
-        let limit = settings.number("write.metadata.metrics.max-inferred-column-defaults", 100_i64)?;
+        let limit =
+            settings.number(METRICS_MAX_INFERRED_COLUMN_DEFAULTS.name, METRICS_MAX_INFERRED_COLUMN_DEFAULTS.default)?;
         let limit = usize::try_from(limit).unwrap_or(100);
-        let default = match settings.text("write.metadata.metrics.default") {
+        let default = match settings.text(DEFAULT_WRITE_METRICS_MODE.name) {
             Some(text) => Mode::parse(text).unwrap_or(DEFAULT),
             None if schema.ids().len() <= limit => DEFAULT,
             None => {
@@ -76,7 +79,7 @@ impl Modes {
         for id in order.into_iter().flat_map(order_preserving) {
             by_id.insert(id, if default.bound_length().is_some() { default } else { DEFAULT });
         }
-        for (column, text) in settings.below(COLUMN_PREFIX) {
+        for (column, text) in settings.below(METRICS_MODE_COLUMN_CONF_PREFIX) {
             if let Ok(Some(field)) = schema.find_by_name(column, true) {
                 by_id.insert(field.id, Mode::parse(text).unwrap_or(default));
             }

@@ -1,5 +1,8 @@
 //! How data files are written: the `write.*` properties of a table.
 
+use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::properties::{DEFAULT_FILE_FORMAT, ENCRYPTION_TABLE_KEY, WRITE_TARGET_FILE_SIZE_BYTES};
+
 use super::orc::OrcOptions;
 use super::parquet::ParquetOptions;
 use crate::error::{Error, Result};
@@ -26,7 +29,10 @@ pub enum FormatOptions {
 impl WriteOptions {
     /// Reads the properties; those of other formats are passed over.
     pub fn new(settings: &Settings) -> Result<Self> {
-        let format = settings.text("write.format.default").unwrap_or("parquet");
+        if let Some(key) = settings.text(ENCRYPTION_TABLE_KEY).filter(|key| !key.is_empty()) {
+            return Err(encrypted(&format!("{ENCRYPTION_TABLE_KEY}={key}")));
+        }
+        let format = settings.word(&DEFAULT_FILE_FORMAT);
         let format = match format.to_ascii_lowercase().as_str() {
             "parquet" => FormatOptions::Parquet(ParquetOptions::new(settings)?),
             "orc" => FormatOptions::Orc(OrcOptions::new(settings)?),
@@ -36,9 +42,28 @@ impl WriteOptions {
                 )));
             }
         };
-        let target_file_bytes = settings.positive("write.target-file-size-bytes", 512 << 20)? as u64;
+        let target_file_bytes = settings.positive(&WRITE_TARGET_FILE_SIZE_BYTES)? as u64;
         Ok(Self { target_file_bytes, format })
     }
+}
+
+/// Refuses to write into a table whose files are to be encrypted: they would lie in the clear.
+pub fn check_writable(metadata: &TableMetadata) -> Result<()> {
+    let key = metadata.property(ENCRYPTION_TABLE_KEY).filter(|key| !key.is_empty());
+    let snapshot = metadata.snapshots().iter().find_map(|snapshot| snapshot.key_id.as_deref());
+    let stored = metadata.encryption_keys().first().map(|key| key.key_id.as_str());
+    match (key, snapshot, stored) {
+        (Some(key), ..) => Err(encrypted(&format!("{ENCRYPTION_TABLE_KEY}={key}"))),
+        (_, Some(key), _) => Err(encrypted(&format!("the key {key} of a snapshot"))),
+        (_, _, Some(key)) => Err(encrypted(&format!("the encryption key {key} in its metadata"))),
+        (None, None, None) => Ok(()),
+    }
+}
+
+fn encrypted(by: &str) -> Error {
+    Error::unsupported(format!(
+        "writing to an encrypted table ({by}): icefield cannot encrypt, and what it writes would lie in the clear"
+    ))
 }
 
 #[cfg(test)]
@@ -63,6 +88,9 @@ mod tests {
             ("parquet", "write.parquet.row-group-size-bytes", "0", "write.parquet.row-group-size-bytes"),
             ("parquet", "write.parquet.compression-codec", "lzo", "lzo"),
             ("parquet", "write.parquet.compression-level", "99", "compression-level"),
+            ("parquet", "write.parquet.page-version", "v9", "expected v1 or v2"),
+            ("parquet", "encryption.key-id", "k", "in the clear"),
+            ("orc", "encryption.key-id", "k", "in the clear"),
             ("avro", "write.strange", "", "write.format.default"),
             ("orc", "write.orc.stripe-size-bytes", "0", "write.orc.stripe-size-bytes"),
             ("orc", "write.orc.block-size-bytes", "x", "write.orc.block-size-bytes"),

@@ -55,6 +55,13 @@ impl WritePlan {
         }
     }
 
+    /// The plan with some of the table's properties set otherwise, for this write alone.
+    #[must_use]
+    pub fn with_properties(mut self, properties: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.settings = self.settings.with(properties);
+        self
+    }
+
     /// How a task writes.
     pub fn config(&self, storage: Storage, task: u32, attempt: u64) -> WriterConfig {
         let mut config = WriterConfig::new(storage, self.location.as_str(), self.schema.clone(), self.spec.clone());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, UInt32Array};
+use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::take::take_record_batch;
 use icefield_format::manifest::DataFile;
@@ -18,6 +18,7 @@ use super::layout::FileLayout;
 use super::location::{DataLocations, FileNames};
 use super::modes::Modes;
 use super::options::WriteOptions;
+use super::roll::{self, bytes_of};
 use super::route::{Router, Share, Tuple};
 use super::sort::Sorter;
 use crate::error::{Error, Result};
@@ -316,14 +317,6 @@ fn taken(chunk: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
         .map_err(|error| Error::Internal(format!("routing rows: {error}")))
 }
 
-/// Bytes that a batch holds, without what else its buffers hold.
-pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
-    let column = |array: &arrow_array::ArrayRef| {
-        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
-    };
-    batch.columns().iter().map(column).sum()
-}
-
 impl Lane {
     fn push(&mut self, batch: RecordBatch) {
         self.pending_rows += batch.num_rows();
@@ -354,15 +347,23 @@ impl Lane {
     }
 
     fn append(&mut self, shared: &Shared, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let path = shared.locations.file(&self.path, &shared.names.next());
-                none.insert(shared.layout.create(&shared.config.storage, path, batches)?)
+        let mut rest = batches.to_vec();
+        while !rest.is_empty() {
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => {
+                    let path = shared.locations.file(&self.path, &shared.names.next());
+                    none.insert(shared.layout.create(&shared.config.storage, path, &rest)?)
+                }
+            };
+            let room = shared.options.target_file_bytes.saturating_sub(file.size());
+            let piece = roll::piece(&mut rest, usize::try_from(room).unwrap_or(usize::MAX));
+            file.write(&piece, side_by_side)?;
+            if file.size() >= shared.options.target_file_bytes {
+                self.end_file(shared)?;
             }
-        };
-        file.write(batches, side_by_side)?;
-        if file.size() >= shared.options.target_file_bytes { self.end_file(shared) } else { Ok(()) }
+        }
+        Ok(())
     }
 
     fn close(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {

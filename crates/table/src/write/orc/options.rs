@@ -1,15 +1,19 @@
 //! How ORC files are written: the `write.orc.*` properties of a table.
 
+use icefield_format::metadata::properties::{
+    ORC_BLOCK_SIZE_BYTES, ORC_BLOOM_FILTER_COLUMNS, ORC_BLOOM_FILTER_FPP, ORC_COMPRESSION, ORC_COMPRESSION_STRATEGY,
+    ORC_STRIPE_SIZE_BYTES,
+};
 use icefield_orc::WriterOptions;
 use icefield_orc::proto::{CalendarKind, CompressionKind};
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-const CODEC: &str = "write.orc.compression-codec";
-const STRATEGY: &str = "write.orc.compression-strategy";
-const FPP: &str = "write.orc.bloom.filter.fpp";
-pub(super) const BLOOM_COLUMNS: &str = "write.orc.bloom.filter.columns";
+const CODEC: &str = ORC_COMPRESSION.name;
+const STRATEGY: &str = ORC_COMPRESSION_STRATEGY.name;
+const FPP: &str = ORC_BLOOM_FILTER_FPP.name;
+pub(super) const BLOOM_COLUMNS: &str = ORC_BLOOM_FILTER_COLUMNS.name;
 
 /// How ORC files are written. (`write.orc.vectorized.batch-size` means nothing here: batches are Arrow's.)
 #[derive(Debug, Clone)]
@@ -21,17 +25,17 @@ pub struct OrcOptions {
 impl OrcOptions {
     /// Reads the properties.
     pub fn new(settings: &Settings) -> Result<Self> {
-        let compression = codec(settings.text(CODEC).unwrap_or("zlib"))?;
-        let fpp = settings.number(FPP, 0.05)?;
+        let compression = codec(settings.word(&ORC_COMPRESSION))?;
+        let fpp = settings.number(FPP, ORC_BLOOM_FILTER_FPP.default)?;
         if !(fpp > 0.0 && fpp < 1.0) {
             return Err(Error::invalid(format!("table property {FPP}: {fpp} is not between 0 and 1")));
         }
-        let columns = settings.text(BLOOM_COLUMNS).unwrap_or("").split(',').map(str::trim);
+        let columns = settings.word(&ORC_BLOOM_FILTER_COLUMNS).split(',').map(str::trim);
         let writer = WriterOptions {
             compression,
-            compression_level: level(compression, settings.text(STRATEGY).unwrap_or("speed"))?,
-            stripe_size: settings.positive("write.orc.stripe-size-bytes", 64 << 20)?,
-            block_size: Some(settings.positive("write.orc.block-size-bytes", 256 << 20)? as u64),
+            compression_level: level(compression, settings.word(&ORC_COMPRESSION_STRATEGY))?,
+            stripe_size: settings.positive(&ORC_STRIPE_SIZE_BYTES)?,
+            block_size: Some(settings.positive(&ORC_BLOCK_SIZE_BYTES)? as u64),
             bloom_filter_columns: columns.filter(|column| !column.is_empty()).map(str::to_owned).collect(),
             bloom_filter_fpp: fpp,
             // Java's reader of tables takes days as they are only where the file says so: see `WriterOptions::calendar`.

@@ -4,13 +4,17 @@ use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
+use icefield_format::metadata::properties::{
+    PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX, PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX,
+    PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX, PARQUET_BLOOM_FILTER_MAX_BYTES, PARQUET_COLUMN_STATS_ENABLED_PREFIX,
+    PARQUET_COMPRESSION, PARQUET_COMPRESSION_LEVEL, PARQUET_COMPRESSION_OF_NEW_TABLES,
+    PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX, PARQUET_DICT_SIZE_BYTES, PARQUET_PAGE_ROW_LIMIT,
+    PARQUET_PAGE_SIZE_BYTES, PARQUET_PAGE_VERSION, PARQUET_ROW_GROUP_LIMIT, PARQUET_ROW_GROUP_SIZE_BYTES,
+};
 use icefield_format::types::Schema;
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-
-/// Rows of a row group at the most, unless `write.parquet.row-group-limit` says otherwise.
-const ROW_GROUP_ROWS: usize = 1 << 20;
 
 /// How Parquet files are written.
 #[derive(Debug, Clone)]
@@ -26,6 +30,8 @@ pub struct ParquetOptions {
     version: WriterVersion,
     blooms: Vec<Bloom>,
     without_statistics: Vec<String>,
+    /// Columns for which it is said whether they may have a dictionary.
+    dictionaries: Vec<(String, bool)>,
 }
 
 /// A bloom filter of one column.
@@ -39,23 +45,31 @@ struct Bloom {
 impl ParquetOptions {
     /// Reads the properties.
     pub fn new(settings: &Settings) -> Result<Self> {
-        let version = match settings.text("write.parquet.page-version").unwrap_or("v1") {
+        let version = match settings.word(&PARQUET_PAGE_VERSION).to_ascii_lowercase().as_str() {
+            "v1" => WriterVersion::PARQUET_1_0,
             "v2" => WriterVersion::PARQUET_2_0,
-            _ => WriterVersion::PARQUET_1_0,
+            other => {
+                let name = PARQUET_PAGE_VERSION.name;
+                return Err(Error::invalid(format!("table property {name}: expected v1 or v2, got {other:?}")));
+            }
         };
         Ok(Self {
-            row_group_bytes: settings.positive("write.parquet.row-group-size-bytes", 128 << 20)?,
-            row_group_rows: settings.positive("write.parquet.row-group-limit", ROW_GROUP_ROWS)?,
+            row_group_bytes: settings.positive(&PARQUET_ROW_GROUP_SIZE_BYTES)?,
+            row_group_rows: settings.positive(&PARQUET_ROW_GROUP_LIMIT)?,
             compression: compression(settings)?,
-            page_bytes: settings.positive("write.parquet.page-size-bytes", 1 << 20)?,
-            page_rows: settings.positive("write.parquet.page-row-limit", 20_000)?,
-            dictionary_bytes: settings.positive("write.parquet.dict-size-bytes", 2 << 20)?,
+            page_bytes: settings.positive(&PARQUET_PAGE_SIZE_BYTES)?,
+            page_rows: settings.positive(&PARQUET_PAGE_ROW_LIMIT)?,
+            dictionary_bytes: settings.positive(&PARQUET_DICT_SIZE_BYTES)?,
             version,
             blooms: blooms(settings)?,
             without_statistics: settings
-                .below("write.parquet.stats-enabled.column.")
+                .below(PARQUET_COLUMN_STATS_ENABLED_PREFIX)
                 .filter(|(_, value)| value.eq_ignore_ascii_case("false"))
                 .map(|(column, _)| column.to_owned())
+                .collect(),
+            dictionaries: settings
+                .below(PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX)
+                .map(|(column, value)| (column.to_owned(), value.eq_ignore_ascii_case("true")))
                 .collect(),
         })
     }
@@ -80,6 +94,10 @@ impl ParquetOptions {
         for column in &self.without_statistics {
             let Some(path) = column_path(schema, file, column) else { continue };
             builder = builder.set_column_statistics_enabled(path, parquet::file::properties::EnabledStatistics::None);
+        }
+        for (column, enabled) in &self.dictionaries {
+            let Some(path) = column_path(schema, file, column) else { continue };
+            builder = builder.set_column_dictionary_enabled(path, *enabled);
         }
         builder.build()
     }
@@ -109,10 +127,11 @@ fn column_path(schema: &Schema, file: &SchemaDescriptor, name: &str) -> Option<C
 }
 
 fn compression(settings: &Settings) -> Result<Compression> {
-    let codec = settings.text("write.parquet.compression-codec").unwrap_or("zstd").to_ascii_lowercase();
-    let level = match settings.text("write.parquet.compression-level") {
+    let codec =
+        settings.text(PARQUET_COMPRESSION.name).unwrap_or(PARQUET_COMPRESSION_OF_NEW_TABLES).to_ascii_lowercase();
+    let level = match settings.text(PARQUET_COMPRESSION_LEVEL) {
         None | Some("" | "null") => None,
-        Some(_) => Some(settings.number::<i32>("write.parquet.compression-level", 0)?),
+        Some(_) => Some(settings.number::<i32>(PARQUET_COMPRESSION_LEVEL, 0)?),
     };
     let bad = |error: parquet::errors::ParquetError| {
         Error::invalid(format!("table property write.parquet.compression-level: {error}"))
@@ -136,17 +155,24 @@ fn compression(settings: &Settings) -> Result<Compression> {
 }
 
 fn blooms(settings: &Settings) -> Result<Vec<Bloom>> {
-    let wanted = settings.below("write.parquet.bloom-filter-enabled.column.");
+    let wanted = settings.below(PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX);
     let wanted = wanted.filter(|(_, value)| value.eq_ignore_ascii_case("true"));
     let bloom = |(column, _): (&str, &str)| {
-        let fpp = settings.number(&format!("write.parquet.bloom-filter-fpp.column.{column}"), 0.01)?;
+        let fpp: f64 = settings.number(&format!("{PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX}{column}"), 0.01)?;
         if !(fpp > 0.0 && fpp < 1.0) {
             return Err(Error::invalid(format!(
                 "bloom filter of column {column}: its fpp {fpp} is not between 0 and 1"
             )));
         }
-        let name = format!("write.parquet.bloom-filter-ndv.column.{column}");
+        let name = format!("{PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX}{column}");
         let distinct = settings.text(&name).map(|_| settings.number(&name, 0)).transpose()?;
+        // As many values as the largest filter has bits for.
+        let bits = settings.positive(&PARQUET_BLOOM_FILTER_MAX_BYTES)? as f64 * 8.0;
+        let most = (-bits * (1.0 - fpp.powf(0.125)).ln() / 8.0).max(1.0) as u64;
+        let distinct = match distinct {
+            Some(distinct) => Some(most.min(distinct)),
+            None => settings.text(PARQUET_BLOOM_FILTER_MAX_BYTES.name).map(|_| most),
+        };
         Ok(Bloom { column: column.to_owned(), false_positives: fpp, distinct })
     };
     wanted.map(bloom).collect()

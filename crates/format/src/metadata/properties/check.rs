@@ -1,0 +1,187 @@
+//! What is set counts, or is refused: properties are checked when they are set. Names that nobody knows are the user's own
+//! and pass, unless they are close to one that is known. What a table has already is not checked: others may have set it.
+
+use super::{Effect, KNOWN, Known, StringMap, Values};
+use crate::{Error, Result};
+
+/// Checks properties that are to be set.
+///
+/// # Errors
+/// A value that its property cannot have, a property that is refused, and a name that is close to a known one.
+pub fn check_set(properties: &StringMap) -> Result<()> {
+    properties.iter().try_for_each(|(name, value)| match known(name) {
+        Some(property) => property.check(name, value),
+        None => nearest(name, KNOWN.iter().map(|known| known.name)).map_or(Ok(()), |meant| {
+            Err(Error::invalid(format!("there is no table property {name}: did you mean {meant}?")))
+        }),
+    })
+}
+
+fn known(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| match known.name.ends_with('.') {
+        true => name.len() > known.name.len() && name.starts_with(known.name),
+        false => name == known.name,
+    })
+}
+
+impl Known {
+    fn check(&self, name: &str, value: &str) -> Result<()> {
+        if let Effect::Refused(why) = self.effect {
+            return Err(Error::unsupported(format!("the table property {name}={value}: {why}")));
+        }
+        match self.values.expected(value) {
+            None => Ok(()),
+            Some(expected) => Err(Error::invalid(format!("table property {name}: expected {expected}, got {value:?}"))),
+        }
+    }
+}
+
+impl Values {
+    /// What was expected, where a text is not of these values.
+    fn expected(&self, text: &str) -> Option<String> {
+        let text = text.trim();
+        let fits = match self {
+            Self::Text => true,
+            Self::Filled => !text.is_empty(),
+            Self::Flag => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+            Self::AtLeast(least) => text.parse::<i64>().is_ok_and(|number| number >= *least),
+            Self::Level => matches!(text, "" | "null") || text.parse::<i32>().is_ok(),
+            Self::Fraction => text.parse::<f64>().is_ok_and(|number| number > 0.0 && number < 1.0),
+            Self::MetricsMode => is_metrics_mode(&text.to_ascii_lowercase()),
+            Self::OneOf(allowed) => allowed.iter().any(|one| one.eq_ignore_ascii_case(text)),
+        };
+        (!fits).then(|| self.to_string())
+    }
+}
+
+impl std::fmt::Display for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text => f.write_str("a text"),
+            Self::Filled => f.write_str("a text that is not empty"),
+            Self::Flag => f.write_str("true or false"),
+            Self::AtLeast(least) => write!(f, "an integer from {least} on"),
+            Self::Level => f.write_str("an integer, or nothing for the codec's own"),
+            Self::Fraction => f.write_str("a number between 0 and 1"),
+            Self::MetricsMode => f.write_str("none, counts, truncate(LENGTH) or full"),
+            Self::OneOf(allowed) => f.write_str(&allowed.join(", ")),
+        }
+    }
+}
+
+fn is_metrics_mode(text: &str) -> bool {
+    let length = text.strip_prefix("truncate(").and_then(|rest| rest.strip_suffix(')'));
+    matches!(text, "none" | "counts" | "full")
+        || length.is_some_and(|length| length.trim().parse::<usize>().is_ok_and(|length| length > 0))
+}
+
+/// The known name that another was probably meant to be: the same letters with other separators or in another case, or
+/// two letters away in a long name that begins alike. Of a known name that ends with a dot, its part before the column is compared.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const EDITS: usize = 2;
+    const LONG: usize = 10;
+    let letters = |text: &str| -> Vec<char> {
+        text.chars()
+            .filter(|letter| !matches!(letter, '-' | '_' | '.'))
+            .map(|letter| letter.to_ascii_lowercase())
+            .collect()
+    };
+    let candidates = known.into_iter().filter_map(|known| {
+        let levels = known.matches('.').count();
+        let head = match known.strip_suffix('.') {
+            Some(_) => name.match_indices('.').nth(levels.checked_sub(1)?).and_then(|(at, _)| name.get(..at))?,
+            None => name,
+        };
+        let (meant, given) = (letters(known), letters(head));
+        let distance = edits(&meant, &given);
+        let close = distance <= EDITS && meant.first() == given.first() && meant.len().min(given.len()) >= LONG;
+        (distance == 0 || close).then_some((distance, known))
+    });
+    candidates.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+/// Letters to put in, leave out or change.
+fn edits(one: &[char], other: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.iter().enumerate() {
+        let mut left = at + 1;
+        let mut diagonal = std::mem::replace(row.first_mut().unwrap_or(&mut 0), left);
+        for (cell, other) in row.iter_mut().skip(1).zip(other) {
+            let changed = diagonal + usize::from(letter != other);
+            diagonal = *cell;
+            left = changed.min(left + 1).min(diagonal + 1);
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or(one.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: &str) -> std::result::Result<(), String> {
+        let properties: StringMap = [(name.to_owned(), value.to_owned())].into_iter().collect();
+        check_set(&properties).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn values_are_checked_when_they_are_set() {
+        for (name, value) in [
+            ("write.parquet.page-version", "v9"),
+            ("write.target-file-size-bytes", "0"),
+            ("write.target-file-size-bytes", "big"),
+            ("write.format.default", "avro"),
+            ("write.metadata.metrics.column.a.b", "truncate(0)"),
+            ("write.parquet.bloom-filter-fpp.column.a", "1.5"),
+            ("write.wap.enabled", "yes"),
+            ("write.data.path", ""),
+            ("encryption.key-id", "k"),
+            ("write.location-provider.impl", "com.example.Here"),
+        ] {
+            let error = set(name, value).unwrap_err();
+            assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+        for (name, value) in [
+            ("write.parquet.page-version", "V2"),
+            ("write.metadata.metrics.default", "Truncate(8)"),
+            ("write.parquet.compression-level", "null"),
+            ("owner", "me"),
+            ("write.strange", "x"),
+            ("commit", "x"),
+            ("format", "x"),
+            ("my.write.format", "x"),
+        ] {
+            assert_eq!(set(name, value), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_close_to_known_ones_are_refused() {
+        for (name, meant) in [
+            ("format_version", "format-version"),
+            ("formatVersion", "format-version"),
+            ("write.format.defualt", "write.format.default"),
+            ("write.parquet.compression.codec", "write.parquet.compression-codec"),
+            ("write.target-file-size-byte", "write.target-file-size-bytes"),
+            ("encryption.keyid", "encryption.key-id"),
+            ("write.metadata.metrics.colum.a.b", "write.metadata.metrics.column."),
+            ("write.wap-enabled", "write.wap.enabled"),
+        ] {
+            assert_eq!(set(name, "1"), Err(format!("there is no table property {name}: did you mean {meant}?")));
+        }
+    }
+
+    #[test]
+    fn defaults_can_be_set() {
+        for known in KNOWN.iter().filter(|known| !matches!(known.effect, Effect::Refused(_))) {
+            let Some(default) = known.default else { continue };
+            assert_eq!(set(known.name, &default()), Ok(()), "{}", known.name);
+        }
+        let mut names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,76 @@
+//! When a file is full: rows are handed over in pieces that become smaller as the file nears its target size, so that it
+//! is closed close to it. The size is looked at no more often than in the Java library, where that is every 1,000 rows.
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+
+/// Rows of the smallest piece.
+const LEAST_ROWS: usize = 1_000;
+
+/// Takes from the front of `rest` what surely fits into `room` bytes of a file, or the least piece.
+///
+/// Encoded rows are hardly ever larger than in memory, so a piece as large as the room is followed by a smaller one.
+pub(super) fn piece(rest: &mut Vec<RecordBatch>, room: usize) -> Vec<RecordBatch> {
+    let (mut piece, mut rows, mut bytes) = (Vec::new(), 0, 0);
+    let mut left = std::mem::take(rest).into_iter();
+    for batch in left.by_ref() {
+        let whole = bytes_of(&batch);
+        if whole <= room.saturating_sub(bytes) || batch.num_rows() <= LEAST_ROWS.saturating_sub(rows) {
+            (rows, bytes) = (rows + batch.num_rows(), bytes + whole);
+            piece.push(batch);
+            continue;
+        }
+        let fitting = batch.num_rows() as u128 * room.saturating_sub(bytes) as u128 / whole.max(1) as u128;
+        let fitting = usize::try_from(fitting).unwrap_or(usize::MAX).max(LEAST_ROWS.saturating_sub(rows));
+        let fitting = fitting.min(batch.num_rows());
+        if fitting > 0 {
+            piece.push(batch.slice(0, fitting));
+        }
+        if fitting < batch.num_rows() {
+            rest.push(batch.slice(fitting, batch.num_rows() - fitting));
+        }
+        break;
+    }
+    rest.extend(left);
+    piece
+}
+
+/// Bytes that a batch holds, without what else its buffers hold.
+pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
+    let column =
+        |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
+    batch.columns().iter().map(column).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::Int64Array;
+
+    use super::*;
+
+    fn longs(rows: usize) -> RecordBatch {
+        let values: ArrayRef = Arc::new((0..rows as i64).collect::<Int64Array>());
+        RecordBatch::try_from_iter([("v", values)]).unwrap()
+    }
+
+    #[test]
+    fn pieces_shrink_towards_the_target_and_lose_no_row() {
+        for (batches, room, taken) in [
+            (vec![10_000], usize::MAX, 10_000),
+            (vec![10_000], 40_000, 5_000),
+            (vec![10_000], 0, 1_000),
+            (vec![600, 600, 10_000], 0, 1_000),
+            (vec![3_000, 10_000], 40_000, 5_000),
+            (vec![3_000, 10_000], 24_000, 3_000),
+            (vec![700], 0, 700),
+            (vec![0, 10_000], 8, 1_000),
+        ] {
+            let total: usize = batches.iter().sum();
+            let mut rest: Vec<RecordBatch> = batches.iter().map(|rows| longs(*rows)).collect();
+            let piece = piece(&mut rest, room);
+            let rows = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+            assert_eq!((rows(&piece), rows(&rest)), (taken, total - taken), "{batches:?} into {room}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+"""Properties of catalogs and their storage: those that Java, PyIceberg and we know, each with what is done about it.
+
+A configuration may be shared with other libraries, so that what has no effect here is passed over; what would be missed
+where it counts, encryption above all, is refused. ``docs/properties.md`` is made from this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from icefield._core import nearest_name
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+
+__all__ = ["PROPERTIES", "CatalogProperty", "check", "is_catalog_property"]
+
+Effect = Literal["honoured", "harmless", "refused"]
+
+
+class CatalogProperty(NamedTuple):
+    """A property; a name that ends with a dot is followed by more."""
+
+    name: str
+    effect: Effect
+    why: str = ""
+
+
+_GROUPS: tuple[tuple[Effect, str, str], ...] = (
+    (
+        "honoured",
+        "",
+        """
+        type uri warehouse io.manifest.cache-enabled unique-table-location table-default. init_catalog_tables schema_version
+        jdbc.schema-version s3.endpoint s3.access-key-id s3.secret-access-key s3.session-token s3.region s3.role-arn
+        s3.role-session-name s3.anonymous s3.force-virtual-addressing s3.path-style-access s3.checksum-algorithm
+        s3.requester-pays s3.connect-timeout s3.request-timeout s3.proxy-uri client.access-key-id
+        client.secret-access-key client.session-token client.region client.role-arn client.role-session-name
+        tls.verify gcs.service-account-key gcs.credentials-json gcs.service-account-path gcs.credential-path
+        gcs.service.host gcs.endpoint gcs.no-auth gcs.allow-anonymous gcs.oauth2.token gcs.connect-timeout
+        gcs.request-timeout gcs.proxy-uri adls.account-name adls.account-key adls.auth.shared-key.account.name
+        adls.auth.shared-key.account.key adls.sas-token adls.sas-token. adls.tenant-id adls.client-id
+        adls.client-secret adls.token adls.endpoint adls.connection-string adls.connect-timeout adls.request-timeout
+        adls.proxy-uri http.connect-timeout http.request-timeout http.proxy-uri
+        """,
+    ),
+    (
+        "refused",
+        "objects would be stored without the encryption that it asks for",
+        """
+        s3.sse.type s3.sse.key s3.sse.md5 s3.server-side-encryption s3.sse-kms-key-id gcs.encryption-key
+        gcs.decryption-key encryption.kms-impl encryption.kms-type
+        """,
+    ),
+    (
+        "refused",
+        "objects would be stored without this access rule",
+        """
+        s3.acl
+        """,
+    ),
+    (
+        "refused",
+        "requests are not signed by a catalog",
+        """
+        s3.signer s3.remote-signing-enabled
+        """,
+    ),
+    (
+        "refused",
+        "properties of tables are not overridden by the catalog",
+        """
+        table-override.
+        """,
+    ),
+    (
+        "refused",
+        "its name has underscores",
+        """
+        init-catalog-tables schema-version
+        """,
+    ),
+    (
+        "refused",
+        "it names a class of another library",
+        """
+        catalog-impl py-catalog-impl
+        """,
+    ),
+    (
+        "harmless",
+        "Files are reached by icefield's own storage, by the scheme of their location.",
+        """
+        io-impl py-io-impl
+        """,
+    ),
+    (
+        "harmless",
+        "The catalog is asked each time.",
+        """
+        cache-enabled cache.case-sensitive cache.expiration-interval-ms
+        """,
+    ),
+    (
+        "harmless",
+        "Manifests are kept in memory, bounded, by icefield's own rule.",
+        """
+        io.manifest.cache.
+        """,
+    ),
+    (
+        "harmless",
+        "Read by the Java library only.",
+        """
+        metrics-reporter-impl clients client.pool.cache.eviction-interval-ms app-id app-name user
+        client-pool-cache-keys lock-impl lock. auth.session-timeout-ms client.factory http-client.
+        client.credentials-provider client.credentials-provider. client.assume-role.
+        client.refresh-credentials-enabled client.refresh-credentials-endpoint jdbc.
+        client.legacy-md5-plugin-enabled kms. lakeformation. azure.
+        """,
+    ),
+    (
+        "harmless",
+        "There are no views.",
+        """
+        view-default. view-override.
+        """,
+    ),
+    (
+        "harmless",
+        "Read by PyIceberg only.",
+        """
+        client.profile-name s3.profile-name s3.resolve-region s3.retry-strategy-impl echo pool_pre_ping
+        s3.signer.uri s3.signer.endpoint botocore_session hdfs. hf.
+        """,
+    ),
+    (
+        "harmless",
+        "icefield's own storage has no such setting.",
+        """
+        s3.retry. s3.multipart. s3.delete. s3.delete-enabled s3.staging-dir s3.checksum-enabled s3.crt.
+        s3.analytics-accelerator. s3.preload-client-enabled s3.client-factory-impl s3.chunked-encoding-enabled
+        s3.acceleration-enabled s3.dualstack-enabled s3.cross-region-access-enabled s3.use-arn-region-enabled
+        s3.access-points. s3.access-grants. s3.directory-bucket.list-prefix-as-directory gcs.project-id
+        gcs.user-project gcs.access gcs.consistency gcs.cache-timeout gcs.requester-pays gcs.session-kwargs
+        gcs.default-bucket-location gcs.version-aware gcs.channel. gcs.delete.batch-size gcs.analytics-core.enabled
+        gcs.client-lib-token gcs.impersonate. gcs.oauth2.refresh-credentials-enabled
+        gcs.oauth2.refresh-credentials-endpoint adls.credential adls.account-host adls.blob-storage-authority
+        adls.dfs-storage-authority adls.blob-storage-scheme adls.dfs-storage-scheme adls.anon
+        adls.connection-string. adls.read.block-size-bytes adls.write.block-size-bytes
+        adls.token-credential-provider adls.token-credential-provider. adls.refresh-credentials-enabled
+        adls.refresh-credentials-endpoint
+        """,
+    ),
+    (
+        "harmless",
+        "Objects are stored without it.",
+        """
+        s3.write.tags. s3.write.storage-class s3.write.table-tag-enabled s3.write.namespace-tag-enabled
+        """,
+    ),
+    (
+        "harmless",
+        "The time when a credential expires is the server's to say.",
+        """
+        s3.session-token-expires-at-ms gcs.oauth2.token-expires-at adls.sas-token-expires-at-ms.
+        """,
+    ),
+    (
+        "harmless",
+        "For catalogs of other kinds.",
+        """
+        token credential scope audience resource prefix oauth2-server-uri token-expires-in-ms token-refresh-enabled
+        token-exchange-enabled ssl. auth. auth rest. header. rest-page-size snapshot-loading-mode scan-planning-mode
+        view-endpoints-supported namespace-separator rest-metrics-reporting-enabled rest-scan-planning.
+        rest-table-cache. signer. hive. lock-check-min-wait-time lock-check-max-wait-time lock-check-retries
+        list-all-tables glue. dynamodb. table-name gcp.bigquery.
+        """,
+    ),
+)
+
+#: Every property that is known.
+PROPERTIES = tuple(CatalogProperty(name, effect, why) for effect, why, names in _GROUPS for name in names.split())
+
+_NAMES = frozenset(known.name for known in PROPERTIES if not known.name.endswith("."))
+_PREFIXES = tuple(known.name for known in PROPERTIES if known.name.endswith("."))
+#: What begins the names of properties of storage, also of those that nobody knows yet.
+_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.")
+
+
+def is_catalog_property(name: str) -> bool:
+    """Say whether a name is one of a catalog or its storage."""
+    return name in _NAMES or name.startswith((*_PREFIXES, *_STORAGE))
+
+
+def _find(name: str) -> CatalogProperty | None:
+    fitting = (one for one in PROPERTIES if name == one.name or (one.name.endswith(".") and name.startswith(one.name)))
+    return max(fitting, key=lambda known: len(known.name), default=None)
+
+
+def check(properties: Mapping[str, str]) -> None:
+    """Refuse properties that cannot be honoured, and names close to known ones.
+
+    Raises
+    ------
+    InvalidArgumentError, UnsupportedFeatureError
+        It names the property and why.
+
+    """
+    for name in properties:
+        known = _find(name)
+        if known is None and (nearest := nearest_name(name, list(_NAMES))):
+            raise InvalidArgumentError(f"there is no property {name} of catalogs: did you mean {nearest}?")
+        if known is not None and known.effect == "refused":
+            raise UnsupportedFeatureError(f"the property {name} of the catalog: {known.why}")

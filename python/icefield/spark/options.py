@@ -1,0 +1,154 @@
+"""Options of ``format("icefield")``: those of Java's connector and our own, each with what is done about it.
+
+An option that is set does what its name says, or has no effect and does no harm, or is refused; none is taken for
+something else. ``docs/properties.md`` is made from this list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from icefield._core import nearest_name
+from icefield.catalog.known import is_catalog_property
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+
+__all__ = ["OPTIONS", "Option", "check", "write_properties"]
+
+Use = Literal["read", "write", "both"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option, where it belongs, and what is done about it."""
+
+    name: str
+    use: Use
+    effect: Literal["honoured", "harmless", "refused"]
+    why: str = ""
+    #: Values that ask for what is done anyway, of an option that is refused otherwise.
+    allowed: tuple[str, ...] = ()
+
+
+def _options(use: Use, effect: Literal["honoured", "harmless", "refused"], why: str, *names: str) -> list[Option]:
+    return [Option(name, use, effect, why) for name in names]
+
+
+_STREAMS = "streaming reads are not supported"
+_OVERWRITES = "overwriting is not supported: mode('append') only"
+_NO_DELETES = "An append writes no delete files."
+
+#: Every option that is known.
+OPTIONS: tuple[Option, ...] = (
+    *_options("both", "honoured", "", "path", "catalog", "branch"),
+    *_options("read", "honoured", "", "snapshot-id", "versionAsOf", "as-of-timestamp", "timestampAsOf", "tag"),
+    *_options("read", "honoured", "", "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"),
+    *_options("read", "honoured", "", "split-size", "lookback", "file-open-cost", "push-filters"),
+    *_options("read", "harmless", "Reading is always in batches, of a size that it chooses.", "vectorization-enabled"),
+    *_options("read", "harmless", "Reading is always in batches, of a size that it chooses.", "batch-size"),
+    *_options("read", "harmless", "Spark places the tasks of Python data sources itself.", "locality"),
+    *_options(
+        "read", "harmless", "Spark aggregates the rows of Python data sources itself.", "aggregate-push-down-enabled"
+    ),
+    *_options("read", "refused", _STREAMS, "stream-from-timestamp", "streaming-max-files-per-micro-batch"),
+    *_options("read", "refused", _STREAMS, "streaming-max-rows-per-micro-batch", "streaming-skip-delete-snapshots"),
+    *_options("read", "refused", _STREAMS, "streaming-skip-overwrite-snapshots"),
+    *_options("read", "refused", _STREAMS, "streaming-snapshot-polling-interval-ms"),
+    *_options("read", "refused", _STREAMS, "async-micro-batch-planning-enabled", "async-queue-preload-file-limit"),
+    *_options("read", "refused", _STREAMS, "async-queue-preload-row-limit"),
+    *_options("write", "honoured", "", "snapshot-property.", "target-file-size-bytes", "write-format"),
+    *_options("write", "honoured", "", "compression-codec", "compression-level", "compression-strategy"),
+    Option(
+        "distribution-mode",
+        "write",
+        "refused",
+        "rows stay where Spark has them; icefield.spark.append brings the rows of a partition together",
+        ("none",),
+    ),
+    Option("mergeSchema", "write", "refused", "add the columns first, with table.update_schema()", ("false",)),
+    Option("merge-schema", "write", "refused", "add the columns first, with table.update_schema()", ("false",)),
+    Option(
+        "use-table-distribution-and-ordering",
+        "write",
+        "refused",
+        "files are always in the table's sort order",
+        ("true",),
+    ),
+    Option("output-spec-id", "write", "refused", "files have the table's current partition spec"),
+    Option("output-sort-order-id", "write", "refused", "files have the table's current sort order"),
+    Option("overwrite-mode", "write", "refused", _OVERWRITES),
+    Option("isolation-level", "write", "refused", _OVERWRITES),
+    Option("validate-from-snapshot-id", "write", "refused", _OVERWRITES),
+    Option("use-merge-append-for-streaming", "write", "refused", "streaming writes are not supported"),
+    Option("shred-variants", "write", "refused", "variants are written whole", ("false",)),
+    *_options("write", "harmless", "Variants are written whole.", "variant-inference-buffer-size"),
+    *_options("write", "harmless", _NO_DELETES, "delete-format", "delete-granularity", "target-delete-file-size-bytes"),
+    *_options("write", "harmless", "A null in a required column is refused where it is met.", "check-nullability"),
+    *_options("write", "harmless", "Columns are found by name, in any order.", "check-ordering"),
+    *_options("write", "harmless", "A task keeps files of many partitions open, in bounded memory.", "fanout-enabled"),
+    *_options("write", "harmless", "Rows are not shuffled by the data source.", "advisory-partition-size"),
+)
+
+_KNOWN = {option.name.lower(): option for option in OPTIONS}
+_SUMMARY = "snapshot-property."
+#: Options of a write, and the table properties that they set for it.
+_PROPERTIES = {
+    "target-file-size-bytes": "write.target-file-size-bytes",
+    "write-format": "write.format.default",
+    "compression-codec": "write.{}.compression-codec",
+    "compression-level": "write.{}.compression-level",
+    "compression-strategy": "write.{}.compression-strategy",
+}
+
+
+def find(name: str) -> Option | None:
+    """Give the option of this name, in any case; ``None`` for a property of the catalog.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is neither.
+
+    """
+    if (found := _KNOWN.get(name.lower())) is not None:
+        return found
+    if name.startswith(_SUMMARY) and len(name) > len(_SUMMARY):
+        return _KNOWN[_SUMMARY]
+    spelt = re.sub(r"[-_.]", "", name.lower())
+    for option in OPTIONS:
+        # Before properties of the catalog: taken for one, it would leave the reader with another snapshot.
+        if re.sub(r"[-_.]", "", option.name.lower()) == spelt:
+            raise InvalidArgumentError(f"there is no option {name}; there is {option.name}")
+    if is_catalog_property(name):
+        return None
+    nearest = nearest_name(name, [option.name for option in OPTIONS])
+    hint = f"; did you mean {nearest}?" if nearest else ": options are those of docs/properties.md"
+    raise InvalidArgumentError(f'format("icefield") has no option {name}{hint}')
+
+
+def check(given: Mapping[str, str], use: Literal["read", "write"]) -> None:
+    """Refuse options that do not belong to a read or a write, or that cannot be honoured.
+
+    Raises
+    ------
+    InvalidArgumentError, UnsupportedFeatureError
+        It names the option, its value, and why.
+
+    """
+    for name, value in given.items():
+        option = find(name)
+        if option is None:
+            continue
+        if option.use not in ("both", use):
+            other = "writes" if option.use == "write" else "reads"
+            raise InvalidArgumentError(f"the option {option.name}={value} belongs to {other}, not to a {use}")
+        if option.effect == "refused" and value.lower() not in option.allowed:
+            raise UnsupportedFeatureError(f"the option {option.name}={value}: {option.why}")
+
+
+def write_properties(given: Mapping[str, str], file_format: str) -> dict[str, str]:
+    """Give the table properties that the options of a write set for it; ``file_format`` is the table's."""
+    kind = given.get("write-format", file_format).lower()
+    return {_PROPERTIES[name].format(kind): value for name, value in given.items() if name in _PROPERTIES}

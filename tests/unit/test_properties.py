@@ -1,0 +1,260 @@
+"""What is set counts, or is refused: properties of tables and catalogs, options of scans and of the data source."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+
+
+@pytest.fixture
+def catalog() -> ice.Catalog:
+    """Make a catalog with the namespace ``db``."""
+    made = ice.load_catalog("properties", type="in-memory")
+    made.create_namespace("db")
+    return made
+
+
+def foreign(catalog: ice.Catalog, name: str, change: dict[str, Any]) -> ice.Table:
+    """Make a table as another engine may have left it: its metadata are changed beside the catalog."""
+    table = catalog.create_table(name, ROWS.schema, properties={"format-version": "3"})
+    table.append(ROWS)
+    document = json.loads(table.metadata.to_json())
+    document["properties"].update(change.pop("properties", {}))
+    document.update(change)
+    where = f"{table.location()}/metadata/other.metadata.json"
+    catalog.storage.write(where, json.dumps(document).encode())
+    return catalog.register_table(f"{name}2", where)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "says"),
+    [
+        ("encryption.key-id", "k1", UnsupportedFeatureError, "in the clear"),
+        ("write.parquet.page-version", "v9", InvalidArgumentError, "expected v1, v2"),
+        ("write.target-file-size-bytes", "big", InvalidArgumentError, "an integer from 1"),
+        ("write.format.default", "csv", InvalidArgumentError, "expected parquet, orc"),
+        ("write.location-provider.impl", "com.Me", UnsupportedFeatureError, "Java class"),
+        ("write.wap.enabled", "ja", InvalidArgumentError, "true or false"),
+        ("format_version", "2", InvalidArgumentError, "did you mean format-version"),
+        ("write.format.defualt", "orc", InvalidArgumentError, "did you mean write.format.default"),
+    ],
+)
+def test_a_bad_property_is_refused_when_it_is_set(
+    catalog: ice.Catalog, name: str, value: str, kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind, match=name) as raised:
+        catalog.create_table("db.t", ROWS.schema, properties={name: value})
+    assert says in str(raised.value)
+    assert not catalog.table_exists("db.t")
+    table = catalog.create_table("db.t", ROWS.schema)
+    with pytest.raises(kind, match=name):
+        table.update_properties({name: value})
+    with pytest.raises(kind, match=name), table.transaction() as transaction:
+        transaction.set_properties({name: value})
+    assert name not in table.refresh().properties
+
+
+def test_names_of_ones_own_pass(catalog: ice.Catalog) -> None:
+    own = {
+        "owner": "me",
+        "write.strange": "1",
+        "my.write.format.default": "x",
+        "comment": "c",
+        "write.delete.mode": "merge-on-read",
+    }
+    table = catalog.create_table("db.t", ROWS.schema, properties=own)
+    assert own.items() <= table.properties.items()
+
+
+def test_tables_of_others_are_read_and_written_where_that_is_safe(catalog: ice.Catalog) -> None:
+    table = foreign(catalog, "db.t", {"properties": {"write.format.defualt": "orc", "write.wap.enabled": "maybe"}})
+    assert table.append(ROWS).scan().count() == 6
+    table.update_properties({"owner": "me"})
+    table = foreign(catalog, "db.v", {"properties": {"write.parquet.page-version": "v9"}})
+    assert table.scan().count() == 3
+    with pytest.raises(InvalidArgumentError, match="page-version"):
+        table.append(ROWS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"properties": {"encryption.key-id": "k1"}},
+        {"encryption-keys": [{"key-id": "k1", "encrypted-key-metadata": "AAAA"}]},
+    ],
+)
+def test_nothing_is_written_in_the_clear_into_an_encrypted_table(catalog: ice.Catalog, change: dict[str, Any]) -> None:
+    table = foreign(catalog, "db.t", change)
+    before = sorted(catalog.storage.list(table.location()))
+    with pytest.raises(UnsupportedFeatureError, match="in the clear"):
+        table.append(ROWS)
+    with pytest.raises(UnsupportedFeatureError, match="in the clear"):
+        ice._core.WritePlan(table._state)
+    assert sorted(catalog.storage.list(table.location())) == before
+    # It can be taken back.
+    if "properties" in change or "encryption.key-id" in table.properties:
+        table.update_properties(removals=["encryption.key-id"])
+        assert table.append(ROWS).scan().count() == 6
+
+
+def test_a_snapshot_of_an_encrypted_list_is_not_read(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3"})
+    document = json.loads(table.append(ROWS).metadata.to_json())
+    document["snapshots"][0]["key-id"] = "k1"
+    where = f"{table.location()}/metadata/other.metadata.json"
+    catalog.storage.write(where, json.dumps(document).encode())
+    other = catalog.register_table("db.t2", where)
+    with pytest.raises(UnsupportedFeatureError, match="encrypted"):
+        other.scan().to_arrow()
+    with pytest.raises(UnsupportedFeatureError, match="in the clear"):
+        other.append(ROWS)
+
+
+def test_a_staged_snapshot_waits_for_its_audit(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"write.wap.enabled": "true"})
+    table.append(ROWS)
+    first = table.current_snapshot()
+    table.append(ROWS, snapshot_properties={"wap.id": "audit-1"})
+    assert table.current_snapshot() == first
+    assert table.scan().count() == 3
+    staged = [snapshot for snapshot in table.snapshots() if snapshot.summary.get("wap.id") == "audit-1"]
+    assert [snapshot.parent_snapshot_id for snapshot in staged] == [first.snapshot_id]
+    assert table.scan(snapshot_id=staged[0].snapshot_id).count() == 6
+    plain = catalog.create_table("db.p", ROWS.schema)
+    with pytest.raises(InvalidArgumentError, match=r"write\.wap\.enabled=true"):
+        plain.append(ROWS, snapshot_properties={"wap.id": "audit-1"})
+    assert plain.refresh().current_snapshot() is None
+
+
+def test_options_of_scans_count_or_are_refused(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    for _ in range(4):
+        table.append(ROWS)
+
+    def tasks(scan: Any, **given: int) -> int:
+        return len(set(scan.plan_tasks(**given)["task"].to_pylist()))
+
+    options = {"split-size": "1", "file-open-cost": "1"}
+    assert tasks(table.scan()) == 1
+    assert tasks(table.scan(options=options)) == 4
+    assert tasks(table.scan(options=options), split_size=2**30) == 1
+    assert tasks(table.incremental_append_scan(options=options)) == 4
+    for options, says in (
+        ({"splitsize": "1"}, "did you mean split-size"),
+        ({"snapshot-id": "1"}, "no option 'snapshot-id'"),
+        ({"split-size": "big"}, "expected an integer, got 'big'"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=says):
+            table.scan(options=options)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "says"),
+    [
+        ("s3.sse.type", UnsupportedFeatureError, "without the encryption"),
+        ("s3.server-side-encryption", UnsupportedFeatureError, "without the encryption"),
+        ("encryption.kms-impl", UnsupportedFeatureError, "without the encryption"),
+        ("s3.remote-signing-enabled", UnsupportedFeatureError, "signed"),
+        ("py-catalog-impl", UnsupportedFeatureError, "another library"),
+        ("s3.secret-acces-key", InvalidArgumentError, r"did you mean s3\.secret-access-key"),
+        ("warehose-location", None, ""),
+        ("s3.retry.num-retries", None, ""),
+        ("py-io-impl", None, ""),
+    ],
+)
+def test_properties_of_catalogs(name: str, kind: type[Exception] | None, says: str) -> None:
+    properties = {"type": "in-memory", name: "x"}
+    if kind is None:
+        assert ice.load_catalog("c", **properties).properties[name] == "x"
+    else:
+        with pytest.raises(kind, match=says):
+            ice.load_catalog("c", **properties)
+
+
+def test_the_data_source_takes_no_option_for_a_property_of_the_catalog() -> None:
+    pytest.importorskip("pyspark")
+    from icefield.spark.opening import SourceOptions
+    from icefield.spark.options import OPTIONS
+
+    mine = {"path": "db.t", "uri": "sqlite://", "s3.region": "x", "table-default.owner": "me"}
+    catalog_ones = {name: value for name, value in mine.items() if name != "path"}
+    for option in OPTIONS:
+        name = f"{option.name}x" if option.name.endswith(".") else option.name
+        value = {"path": "db.t", "push-filters": "true"}.get(name, "1")
+        options = SourceOptions.of({**mine, name: value})
+        assert options.properties == catalog_ones, name
+        reading = option.use in ("read", "both") and option.effect != "refused"
+        writing = option.use in ("write", "both") and option.effect != "refused"
+        for allowed, use in ((reading, options.reading), (writing, options.writing)):
+            if allowed:
+                assert use() is options
+                continue
+            with pytest.raises((InvalidArgumentError, UnsupportedFeatureError), match=option.name):
+                use()
+    for name, says in (
+        ("snapshotId", "there is snapshot-id"),
+        ("target_file_size_bytes", "there is target-file-size-bytes"),
+        ("target-file-size-byte", "did you mean target-file-size-bytes"),
+        ("colour", "no option colour"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=says):
+            SourceOptions.of({**mine, name: "1"})
+    assert SourceOptions.of({**mine, "mergeSchema": "false", "distribution-mode": "none"}).writing()
+
+
+def test_options_of_a_write_set_the_properties_of_its_format() -> None:
+    pytest.importorskip("pyspark")
+    from icefield.spark.options import write_properties
+
+    given = {"compression-codec": "zstd", "compression-level": "3", "target-file-size-bytes": "9"}
+    assert write_properties(given, "parquet") == {
+        "write.parquet.compression-codec": "zstd",
+        "write.parquet.compression-level": "3",
+        "write.target-file-size-bytes": "9",
+    }
+    assert write_properties({**given, "write-format": "ORC"}, "parquet")["write.orc.compression-codec"] == "zstd"
+
+
+def test_what_a_session_sets_for_audits(catalog: ice.Catalog) -> None:
+    pytest.importorskip("pyspark")
+    from icefield.spark.audit import read_branch, write_target
+
+    both = {"spark.wap.id": "i", "spark.wap.branch": "b"}
+    plain = catalog.create_table("db.p", ROWS.schema)
+    assert write_target(plain, None, both) == ("main", {})
+    assert read_branch(plain, both) is None
+    table = catalog.create_table("db.t", ROWS.schema, properties={"write.wap.enabled": "true"})
+    with pytest.raises(InvalidArgumentError, match=r"spark\.wap\.id=i and spark\.wap\.branch=b"):
+        write_target(table, None, both)
+    assert write_target(table, "own", both) == ("own", {"wap.id": "i"})
+    assert write_target(table, None, {"spark.wap.id": "i"}) == ("main", {"wap.id": "i"})
+    branch = {"spark.wap.branch": "b"}
+    assert write_target(table, None, branch) == ("b", {})
+    assert read_branch(table, branch) is None
+    table.append(ROWS, branch="b")
+    assert read_branch(table, branch) == "b"
+
+
+def test_the_page_of_properties_is_up_to_date() -> None:
+    pytest.importorskip("pyspark")
+    script = Path(__file__).parents[2] / "docs" / "make_properties.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lists_name_nothing_twice() -> None:
+    from icefield.catalog.known import PROPERTIES
+
+    names = [known.name for known in PROPERTIES]
+    assert sorted(set(names)) == sorted(names)
