@@ -165,6 +165,57 @@ def test_options_are_entries_of_the_summary(spark: SparkSession, catalog: ice.Ca
     assert table.refresh().snapshot_by_name("audit").summary["made-by"] == "me"
 
 
+def test_options_of_the_connector_count_or_are_refused(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    df = spark.range(0, 100_000, 1, 1).selectExpr("id", "cast(hash(id) AS STRING) AS s")
+    write = df.write.format("icefield").options(**options).mode("append")
+    write.options(**{"write-format": "orc", "target-file-size-bytes": "200000", "distribution-mode": "none"}).save(
+        "db.t"
+    )
+    files = table.refresh().scan().plan_files().files
+    assert {file["file_format"] for file in files} == {"orc"}
+    assert len(files) > 3
+    for name, value in (("mergeSchema", "true"), ("split-size", "1"), ("overwrite-mode", "dynamic"), ("colour", "red")):
+        with pytest.raises(Exception, match=name):
+            df.write.format("icefield").options(**options).option(name, value).mode("append").save("db.t")
+    assert table.refresh().scan().count() == 100_000
+
+
+@pytest.mark.parametrize("way", ["append", "format"])
+def test_what_the_session_sets_for_audits(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], way: str
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA, properties={"write.wap.enabled": "true"})
+    df = spark.createDataFrame([(1, "x")], "id BIGINT NOT NULL, s STRING")
+
+    def write() -> None:
+        if way == "append":
+            ice_spark.append(df, table)
+        else:
+            df.write.format("icefield").options(**options).mode("append").save("db.t")
+        table.refresh()
+
+    try:
+        spark.conf.set("spark.wap.id", "audit-1")
+        write()
+        assert table.current_snapshot() is None
+        assert [snapshot.summary["wap.id"] for snapshot in table.snapshots()] == ["audit-1"]
+        spark.conf.set("spark.wap.branch", "audit")
+        with pytest.raises(Exception, match=r"spark\.wap\.id=audit-1 and spark\.wap\.branch=audit"):
+            write()
+        spark.conf.unset("spark.wap.id")
+        write()
+        assert table.current_snapshot() is None
+        assert table.snapshot_by_name("audit").summary["added-records"] == "1"
+        assert ice_spark.read(spark, table).count() == 1
+    finally:
+        spark.conf.unset("spark.wap.id")
+        spark.conf.unset("spark.wap.branch")
+    assert ice_spark.read(spark, table).count() == 0
+
+
 def test_overwriting_is_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     df = spark.createDataFrame([(1, "x")], "id BIGINT NOT NULL, s STRING")
