@@ -103,7 +103,7 @@ SCALARS = {
     "s3.comment: a # b": "a",
     "s3.lines: |\n      a\n      b\n": "a\nb\n",
     "s3.folded: >-\n      a\n      b\n": "a b",
-    "s3.url: https://u@h:1/p?q=1#f": "https://u@h:1/p?q=1#f",
+    "s3.url: ftp://u@h:1/p?q=1#f": "ftp://u@h:1/p?q=1#f",
 }
 
 
@@ -167,7 +167,7 @@ def test_a_file_that_cannot_be_read_says_where(home, text, message):
 @pytest.mark.parametrize(
     ("properties", "error", "message"),
     [
-        ({"uri": "https://me:hush@host/v1"}, UnsupportedFeatureError, r"https://me:\*\*\*@host/v1 means a REST"),
+        ({"uri": "https://me:hush@host/v1"}, UnsupportedFeatureError, r"https://\*{8}@host/v1 means a REST"),
         ({"uri": "thrift://host:9083"}, UnsupportedFeatureError, "thrift://host:9083 means a Hive metastore"),
         ({"uri": "mysql+pymysql://me:hush@host/d"}, UnsupportedFeatureError, "means a MySQL database"),
         ({"uri": "mysql://me:hush@host/d", "type": "sql"}, UnsupportedFeatureError, "'mysql' database"),

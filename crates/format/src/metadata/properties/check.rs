@@ -1,7 +1,7 @@
 //! What is set counts, or is refused: properties are checked when they are set. Names that nobody knows are the user's own
 //! and pass, unless they are close to one that is known. What a table has already is not checked: others may have set it.
 
-use super::{Effect, KNOWN, Known, StringMap, Values};
+use super::{DEFAULT_FILE_FORMAT, Effect, KNOWN, Known, StringMap, Values};
 use crate::{Error, Result};
 
 /// Checks properties that are to be set.
@@ -28,6 +28,11 @@ impl Known {
     fn check(&self, name: &str, value: &str) -> Result<()> {
         if let Effect::Refused(why) = self.effect {
             return Err(Error::unsupported(format!("the table property {name}={value}: {why}")));
+        }
+        if name == DEFAULT_FILE_FORMAT.name && value.trim().eq_ignore_ascii_case("avro") {
+            return Err(Error::unsupported(format!(
+                "the table property {name}={value}: data files are parquet or orc"
+            )));
         }
         match self.values.expected(value) {
             None => Ok(()),

@@ -30,7 +30,7 @@ macro_rules! properties {
 
 properties! {
     /// Given when a table is created or replaced: its format version.
-    FORMAT_VERSION = "format-version", Values::OneOf(&["1", "2", "3"]), Effect::Honoured;
+    FORMAT_VERSION = "format-version", Values::AtLeast(1), Effect::Honoured;
     /// The name mapping of files without field ids, as JSON.
     DEFAULT_NAME_MAPPING = "schema.name-mapping.default", Values::Text, Effect::Honoured;
     /// Followed by a column's name: how much of its metrics is kept.
