@@ -130,7 +130,7 @@ class Reader(DataSourceReader):
             row_filter = None if self._filter is None else self._filter.to_json()
             return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.moment())]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
-        tasks = scan._scan.tasks(scan.plan_files()._plan, **options.split)  # noqa: SLF001
+        tasks = scan._scan.tasks(scan.plan_files()._plan, places=None, **options.split)  # noqa: SLF001
         return [Part(task.to_bytes(), table.storage) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
