@@ -165,6 +165,23 @@ def test_options_are_entries_of_the_summary(spark: SparkSession, catalog: ice.Ca
     assert table.refresh().snapshot_by_name("audit").summary["made-by"] == "me"
 
 
+def test_range_brings_neighbouring_partitions_together(spark: SparkSession, catalog: ice.Catalog) -> None:
+    properties = {"write.distribution-mode": "range"}
+    table = catalog.create_table("db.t", SCHEMA, partition_by=["truncate(100, id)"], properties=properties)
+    df = spark.range(0, 1000, 1, 8).selectExpr("(id * 7919) % 1000 AS id", "'x' AS s")
+    ice_spark.append(df, table)
+    files = table.scan().plan_files().files
+    assert len(files) == 10, "one file a partition, although eight tasks made the rows"
+    tasks: dict[str, list[int]] = {}
+    for file in files:
+        task = file["file_path"].rpartition("/")[2].partition("-")[0]
+        tasks.setdefault(task, []).append(file["partition"]["id_trunc"])
+    for own in tasks.values():
+        assert max(own) - min(own) == 100 * (len(own) - 1), tasks
+    with pytest.raises(ice.errors.InvalidArgumentError, match="'hash', 'range' or 'none', not 'random'"):
+        ice_spark.append(df, table, distribution="random")
+
+
 def test_options_of_the_connector_count_or_are_refused(
     spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
 ) -> None:

@@ -213,6 +213,15 @@ def test_the_data_source_takes_no_option_for_a_property_of_the_catalog() -> None
     assert SourceOptions.of({**mine, "mergeSchema": "false", "distribution-mode": "none"}).writing()
 
 
+def test_arguments_of_spark_reads_are_none_of_the_catalog() -> None:
+    pytest.importorskip("pyspark")
+    from icefield.spark.opening import opened
+
+    for name in ("snapshot_id", "mergeSchema", "branch"):
+        with pytest.raises(InvalidArgumentError, match=f"{name} is neither an argument nor a property of catalogs"):
+            opened("db.t", None, {"type": "in-memory", name: "1"})
+
+
 def test_options_of_a_write_set_the_properties_of_its_format() -> None:
     pytest.importorskip("pyspark")
     from icefield.spark.options import write_properties

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from icefield.catalog import load_catalog
+from icefield.catalog.known import is_catalog_property
 from icefield.errors import InvalidArgumentError, NotFoundError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
@@ -38,6 +39,10 @@ def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str
         if catalog is not None or properties:
             raise InvalidArgumentError("a catalog is for the name of a table; this is an open table")
         return table
+    for name in properties:
+        # Taken for a property of the catalog, what was meant for the read or the write would vanish.
+        if not is_catalog_property(name):
+            raise InvalidArgumentError(f"{name} is neither an argument nor a property of catalogs")
     return load_catalog(catalog, **properties).load_table(table)
 
 

@@ -45,7 +45,7 @@ def append(
     *,
     branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
-    distribution: Literal["hash", "none"] | None = None,
+    distribution: Literal["hash", "range", "none"] | None = None,
     catalog: str | None = None,
     **properties: str,
 ) -> Table:
@@ -63,8 +63,9 @@ def append(
     snapshot_properties
         Entries of the snapshot's summary.
     distribution
-        ``"hash"`` brings the rows of a partition together in one task, ``"none"`` leaves them where they are, and each
-        task writes a file a partition. By default the table property ``write.distribution-mode`` says, else ``hash``.
+        ``"hash"`` brings the rows of a partition together in one task, ``"range"`` does so with neighbouring partitions
+        in the same task, ``"none"`` leaves rows where they are, and each task writes a file a partition. By default
+        the table property ``write.distribution-mode`` says, else ``hash``.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
@@ -206,7 +207,7 @@ def distributed(df: DataFrame, table: Table, distribution: str | None = None) ->
     """Bring the rows of each partition together; say whether they come partition after partition."""
     mode = distribution or table.properties.get("write.distribution-mode", "hash")
     if mode not in {"hash", "range", "none"}:
-        raise InvalidArgumentError(f"distribution is 'hash' or 'none', not {mode!r}")
+        raise InvalidArgumentError(f"distribution is 'hash', 'range' or 'none', not {mode!r}")
     keys = _keys(df, table) if mode != "none" else []
     if not keys:
         return df, False
@@ -215,7 +216,8 @@ def distributed(df: DataFrame, table: Table, distribution: str | None = None) ->
         prefix = f"_{prefix}"
     names = [f"{prefix}{place}" for place in range(len(keys))]
     # No number of partitions: Spark then joins small ones to what is worth a task.
-    shuffled = with_keys(df, keys, names).repartition(*names)
+    keyed = with_keys(df, keys, names)
+    shuffled = keyed.repartitionByRange(*names) if mode == "range" else keyed.repartition(*names)
     if _is_small(table):
         # A task can keep a file open for each of so few partitions, and that costs less than to sort its rows.
         return shuffled.drop(*names), False

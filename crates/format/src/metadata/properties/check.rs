@@ -36,6 +36,9 @@ impl Known {
         }
         match self.values.expected(value) {
             None => Ok(()),
+            Some(_) if self.values == Values::Filled => {
+                Err(Error::invalid(format!("table property {name}: must not be empty")))
+            }
             Some(expected) => Err(Error::invalid(format!("table property {name}: expected {expected}, got {value:?}"))),
         }
     }
