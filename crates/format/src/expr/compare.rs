@@ -149,6 +149,16 @@ fn evaluate_floats(test: &BoundTest, len: usize, value: impl Fn(usize) -> f64) -
     }
 }
 
+/// The bytes of a value that compares by them.
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::String(text) => Some(text.as_bytes()),
+        Value::Uuid(bytes) => Some(bytes),
+        Value::Binary(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
 fn evaluate_bytes<'a, A>(test: &BoundTest, array: A) -> Result<BooleanBuffer>
 where
     A: ArrayAccessor + Copy,
@@ -156,10 +166,6 @@ where
 {
     let len = array.len();
     let value = |row: usize| array.value(row).bytes();
-    let bytes = |value| match Datum::of(value) {
-        Some(Datum::Bytes(bytes)) => Some(bytes),
-        _ => None,
-    };
     match test {
         Test::Compare(comparison, literal) => match bytes(literal) {
             Some(literal) => Ok(compare(len, value, *comparison, literal)),

@@ -1,14 +1,17 @@
 //! Values as the evaluators compare them: borrowed, and in the order of the specification.
 //!
 //! The order is that of bounds ("Appendix D"): booleans false first, numbers by value, -0.0 before 0.0, NaN after every other
-//! number, strings by code point (which is the order of their UTF-8), uuid, fixed and binary by unsigned bytes.
+//! number, strings by code point (which is the order of their UTF-8), uuid, fixed and binary by unsigned bytes. Bounds of uuids may
+//! be in another order: [`Datum::of_bounds`] knows.
 
 use std::cmp::Ordering;
 
 use crate::types::PrimitiveType;
 use crate::value::Value;
+use crate::value::binary::promoted_int;
 use crate::value::decimal::from_big_endian;
 use crate::value::order::compare_floats;
+use crate::value::uuid;
 
 /// A single value of some primitive type, without its bytes.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +24,9 @@ pub enum Datum<'a> {
     Float(f64),
     /// `decimal`, unscaled
     Decimal(i128),
-    /// `string` as UTF-8, `uuid`, `fixed`, `binary`
+    /// `uuid`, big endian
+    Uuid(u128),
+    /// `string` as UTF-8, `fixed`, `binary`
     Bytes(&'a [u8]),
 }
 
@@ -37,25 +42,40 @@ impl<'a> Datum<'a> {
             Value::Double(value) => Self::Float(*value),
             Value::Decimal(value) => Self::Decimal(*value),
             Value::String(value) => Self::Bytes(value.as_bytes()),
-            Value::Uuid(value) => Self::Bytes(value),
+            Value::Uuid(value) => Self::Uuid(u128::from_be_bytes(*value)),
             Value::Binary(value) => Self::Bytes(value),
             Value::Variant { .. } | Value::Struct(_) | Value::List(_) | Value::Map(_) => return None,
         })
     }
 
-    /// The datum of a bound in its binary form, or none where the bytes do not fit the type.
+    /// The data of a lower and an upper bound in their binary form, each none where nothing is known.
     ///
     /// A bound may be shorter than its type where the column was promoted after the file was written. Bounds that do not fit
-    /// are unknown bounds, not errors: they prune nothing.
+    /// are unknown bounds, not errors: they prune nothing. Bounds of uuids hold in whichever order their writer compared them.
     #[must_use]
-    pub fn of_bound(ty: &PrimitiveType, bytes: &'a [u8]) -> Option<Self> {
+    pub fn of_bounds(
+        ty: &PrimitiveType,
+        lower: Option<&'a [u8]>,
+        upper: Option<&'a [u8]>,
+    ) -> (Option<Self>, Option<Self>) {
+        let bound = |bytes| Self::of_bound(ty, bytes);
+        let (lower, upper) = (lower.and_then(bound), upper.and_then(bound));
+        if *ty != PrimitiveType::Uuid {
+            return (lower, upper);
+        }
+        let number = |datum| if let Self::Uuid(number) = datum { Some(number) } else { None };
+        let (lower, upper) = uuid::of_either_order(lower.and_then(number), upper.and_then(number));
+        (lower.map(Self::Uuid), upper.map(Self::Uuid))
+    }
+
+    fn of_bound(ty: &PrimitiveType, bytes: &'a [u8]) -> Option<Self> {
         use PrimitiveType as P;
         Some(match ty {
             P::Boolean => Self::Boolean(*bytes.first()? != 0),
             P::Int | P::Date => Self::Integer(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
             P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs => {
                 match bytes.len() {
-                    4 => Self::Integer(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
+                    4 => Self::Integer(promoted_int(i32::from_le_bytes(bytes.try_into().ok()?), ty)?),
                     _ => Self::Integer(i64::from_le_bytes(bytes.try_into().ok()?)),
                 }
             }
@@ -65,8 +85,8 @@ impl<'a> Datum<'a> {
                 _ => Self::Float(f64::from_le_bytes(bytes.try_into().ok()?)),
             },
             P::Decimal { .. } => Self::Decimal(from_big_endian(bytes)?),
-            P::Uuid if bytes.len() != 16 => return None,
-            P::String | P::Uuid | P::Fixed(_) | P::Binary => Self::Bytes(bytes),
+            P::Uuid => Self::Uuid(u128::from_be_bytes(bytes.try_into().ok()?)),
+            P::String | P::Fixed(_) | P::Binary => Self::Bytes(bytes),
             P::Unknown | P::Geometry { .. } | P::Geography { .. } | P::Unrecognized(_) => return None,
         })
     }
@@ -85,6 +105,7 @@ impl<'a> Datum<'a> {
             (Self::Integer(a), Datum::Integer(b)) => a.cmp(&b),
             (Self::Float(a), Datum::Float(b)) => compare_floats(a, b),
             (Self::Decimal(a), Datum::Decimal(b)) => a.cmp(&b),
+            (Self::Uuid(a), Datum::Uuid(b)) => a.cmp(&b),
             (Self::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
             (a, b) => a.rank().cmp(&b.rank()),
         }
@@ -102,7 +123,8 @@ impl<'a> Datum<'a> {
             Self::Integer(_) => 1,
             Self::Float(_) => 2,
             Self::Decimal(_) => 3,
-            Self::Bytes(_) => 4,
+            Self::Uuid(_) => 4,
+            Self::Bytes(_) => 5,
         }
     }
 }

@@ -95,7 +95,25 @@ pub(super) fn project_leaf(
         Some(transform) => transform.result_type(&reference.ty)?,
         None => reference.ty.clone(),
     };
-    Some(bound(Arc::new(BoundTerm { reference, transform, ty }), test))
+    let plain = predicate.term.transform.is_none() && transform.is_none();
+    let wrapped = if plain { field.transform.wrapped(source) } else { None };
+    let term = Arc::new(BoundTerm { reference, transform, ty });
+    Some(match (wrapped, &test) {
+        (Some(wrapped), Test::Compare(comparison, _)) => of_wrapped(&term, *comparison, wrapped, mode, test),
+        _ => bound(term, test),
+    })
+}
+
+/// A comparison of partition values that knows of the one that small numbers wrap around to: it is the greatest, and its rows are the
+/// least.
+fn of_wrapped(term: &Arc<BoundTerm>, comparison: Comparison, wrapped: Value, mode: Mode, test: Projected) -> BoundExpr {
+    let projected = bound(term.clone(), test);
+    let is = |comparison| bound(term.clone(), Test::Compare(comparison, wrapped));
+    match (mode, comparison) {
+        (Mode::Inclusive, Comparison::Lt | Comparison::LtEq) => BoundExpr::or(projected, is(Comparison::Eq)),
+        (Mode::Strict, Comparison::Gt | Comparison::GtEq) => BoundExpr::and(projected, is(Comparison::NotEq)),
+        _ => projected,
+    }
 }
 
 /// The partition field as a column of the partition tuple.

@@ -8,7 +8,6 @@ use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, Lar
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
-use crate::transform::Transform;
 use crate::value::{Value, binary};
 
 use super::bind::BoundTerm;
@@ -232,22 +231,25 @@ impl TermStatistics<'_> {
         let Some(ty) = self.term.reference.primitive() else { return ask(None, None) };
         let (lower, upper) = (self.field.lower, self.field.upper);
         let transform = match &self.term.transform {
-            None => return ask(lower.and_then(|b| Datum::of_bound(ty, b)), upper.and_then(|b| Datum::of_bound(ty, b))),
+            None => {
+                let (lower, upper) = Datum::of_bounds(ty, lower, upper);
+                return ask(lower, upper);
+            }
             Some(transform) if !transform.preserves_order() => return ask(None, None),
             Some(transform) => transform,
         };
-        let apply = |bytes: &[u8]| {
-            let value = binary::from_bytes(bytes, ty).ok()?;
-            let result = transform.apply(&self.term.reference.ty, Some(&value)).ok()??;
-            // `truncate` wraps around near the smallest number: then the result bounds nothing but itself.
-            let above = match (&result, &value) {
-                (Value::Int(result), Value::Int(value)) => result > value,
-                (Value::Long(result), Value::Long(value)) => result > value,
-                _ => false,
-            };
-            (!above || !matches!(transform, Transform::Truncate(_)) || lower == upper).then_some(result)
-        };
-        let (lower, upper) = (lower.and_then(apply), upper.and_then(apply));
+        let value = |bytes: &[u8]| binary::from_bytes(bytes, ty).ok();
+        let (low, high) = (lower.and_then(value), upper.and_then(value));
+        // `truncate` wraps around near the smallest number: only a column whose smallest does not wrap has bounds of results, or one
+        // that has a single value.
+        if transform.may_wrap(&self.term.reference.ty) && (lower.is_none() || lower != upper) {
+            match &low {
+                Some(low) if !transform.wraps(low) => {}
+                _ => return ask(None, None),
+            }
+        }
+        let apply = |value: &Value| transform.apply(&self.term.reference.ty, Some(value)).ok().flatten();
+        let (lower, upper) = (low.as_ref().and_then(apply), high.as_ref().and_then(apply));
         ask(lower.as_ref().and_then(Datum::of), upper.as_ref().and_then(Datum::of))
     }
 }

@@ -93,11 +93,11 @@ struct Values<'a> {
 
 impl Values<'_> {
     fn lower(&self) -> Option<Datum<'_>> {
-        self.summary.lower.and_then(|bytes| Datum::of_bound(self.ty, bytes))
+        Datum::of_bounds(self.ty, self.summary.lower, self.summary.upper).0
     }
 
     fn upper(&self) -> Option<Datum<'_>> {
-        self.summary.upper.and_then(|bytes| Datum::of_bound(self.ty, bytes))
+        Datum::of_bounds(self.ty, self.summary.lower, self.summary.upper).1
     }
 
     fn might_compare(&self, comparison: Comparison, literal: Datum<'_>) -> bool {

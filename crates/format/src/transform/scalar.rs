@@ -35,6 +35,31 @@ impl Transform {
             .ok_or_else(|| Error::invalid(format!("transform {self} of a {} as {source} has no result", value.kind())))
     }
 
+    /// Whether results of this transform of a type may wrap around, which `truncate` of numbers does near the smallest one.
+    pub(crate) fn may_wrap(&self, source: &Type) -> bool {
+        matches!((self, source.as_primitive()), (Self::Truncate(_), Some(PrimitiveType::Int | PrimitiveType::Long)))
+    }
+
+    /// Whether the result for this value wraps around: it is above the value, where all others are at most the value.
+    pub(crate) fn wraps(&self, value: &Value) -> bool {
+        let Self::Truncate(width) = self else { return false };
+        match (value, truncate(value, *width)) {
+            (Value::Int(value), Some(Value::Int(result))) => result > *value,
+            (Value::Long(value), Some(Value::Long(result))) => result > *value,
+            _ => false,
+        }
+    }
+
+    /// The one result that values near the smallest number wrap around to, and no other value has.
+    pub(crate) fn wrapped(&self, source: &Type) -> Option<Value> {
+        let smallest = match source.as_primitive()? {
+            PrimitiveType::Int => Value::Int(i32::MIN),
+            PrimitiveType::Long => Value::Long(i64::MIN),
+            _ => return None,
+        };
+        if self.wraps(&smallest) { self.apply(source, Some(&smallest)).ok()? } else { None }
+    }
+
     fn of_days(&self, days: i64) -> Option<Value> {
         let date = CivilDate::from_days(days);
         let ordinal = match self {

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::types::PrimitiveType;
+use crate::value::calendar::{MICROS_PER_DAY, NANOS_PER_DAY};
 use crate::value::{Value, decimal};
 
 /// The bytes of `value`, a value of the type `ty`.
@@ -30,11 +31,12 @@ pub fn to_bytes(value: &Value, ty: &PrimitiveType) -> Result<Vec<u8>> {
 /// The value of type `ty` that `bytes` hold.
 ///
 /// Bytes written before the column's type was promoted are read as well: four bytes of a `long` are those of an `int`,
-/// four bytes of a `double` those of a `float`. Bytes after a value of fixed width are left alone, as the reference
-/// implementation does.
+/// four bytes of a `double` those of a `float`, four bytes of a `timestamp` or `timestamp_ns` the days of a `date`. Bytes after
+/// a value of fixed width are left alone, as the reference implementation does.
 ///
 /// # Errors
-/// `Corrupt` where the bytes are too few or are no text, `Unsupported` for a type without a binary form.
+/// `Corrupt` where the bytes are too few, are no text, or are those of a date that the promoted type cannot hold,
+/// `Unsupported` for a type without a binary form.
 pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
     use PrimitiveType as T;
     Ok(match ty {
@@ -43,7 +45,12 @@ pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
         T::Long | T::Time | T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs => {
             Value::Long(match bytes.first_chunk() {
                 Some(chunk) => i64::from_le_bytes(*chunk),
-                None => i64::from(i32::from_le_bytes(head(bytes, ty)?)),
+                None => {
+                    let number = i32::from_le_bytes(head(bytes, ty)?);
+                    promoted_int(number, ty).ok_or_else(|| {
+                        Error::corrupt("", format!("the date {number} days after 1970-01-01 does not fit type {ty}"))
+                    })?
+                }
             })
         }
         T::Float => Value::Float(f32::from_le_bytes(head(bytes, ty)?)),
@@ -67,6 +74,31 @@ pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
             return Err(Error::unsupported(format!("type {ty} has no binary form")));
         }
     })
+}
+
+/// The value of type `ty` that a bound holds; none where it was that of a date which the type promoted to cannot hold.
+///
+/// # Errors
+/// As [`from_bytes`].
+pub fn bound_from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Option<Value>> {
+    let promoted = <[u8; 4]>::try_from(bytes).ok().map(i32::from_le_bytes);
+    if matches!(ty, PrimitiveType::Timestamp | PrimitiveType::TimestampNs)
+        && promoted.is_some_and(|days| promoted_int(days, ty).is_none())
+    {
+        return Ok(None);
+    }
+    from_bytes(bytes, ty).map(Some)
+}
+
+/// What a number of four bytes means for a type of eight: the days of a `date` where a timestamp came of it ("Schema
+/// Evolution"), else the number itself. None where the date's midnight is beyond the type.
+pub(crate) fn promoted_int(number: i32, ty: &PrimitiveType) -> Option<i64> {
+    let number = i64::from(number);
+    match ty {
+        PrimitiveType::Timestamp => number.checked_mul(MICROS_PER_DAY),
+        PrimitiveType::TimestampNs => number.checked_mul(NANOS_PER_DAY),
+        _ => Some(number),
+    }
 }
 
 /// The first `N` bytes.

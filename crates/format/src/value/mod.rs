@@ -1,7 +1,7 @@
 //! Single values ("Appendix D: Single-value serialization").
 //!
 //! [`binary`] and [`json`] are the two serializations, [`order`] is the order that bounds and sorted files follow,
-//! [`bounds`] shortens bounds, [`geo`] holds the bounds of shapes, [`human`] writes values for people and for partition
+//! [`uuid`] has what differs for uuids, [`bounds`] shortens bounds, [`geo`] holds the bounds of shapes, [`human`] writes values for people and for partition
 //! paths. [`calendar`] and [`decimal`] are the texts that these share.
 
 pub mod binary;
@@ -12,6 +12,7 @@ pub mod geo;
 pub mod human;
 pub mod json;
 pub mod order;
+pub mod uuid;
 
 /// A value that is not null, without its type: the type always stands beside it.
 ///

@@ -76,7 +76,7 @@ fn apply(base: Option<&Json>, case: &Json, stage: &mut &str) -> Result<(Json, bo
 
 /// `requirements.json`: `base`, `requirement`, `pass`.
 pub fn requirements(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    documents::trials_on(golden, "requirements.json", cases, "base", |base, case| {
+    let mut trials = documents::trials_on(golden, "requirements.json", cases, "base", |base, case| {
         let base = base.map(documents::read).transpose()?;
         let requirement = UpdateRequirement::from_json(&case["requirement"]);
         if let Ok(requirement) = &requirement {
@@ -89,11 +89,43 @@ pub fn requirements(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             let stage = if requirement.is_err() { "parse" } else { "validate" };
             same_stage(stage, error, &["parse", "validate"])?;
         }
+        // Of a table that does not exist the library takes any last assigned id (docs/differences.md, "Requirements of commits").
+        let of_last_id = matches!(
+            requirement,
+            Ok(UpdateRequirement::AssertLastAssignedFieldId { .. }
+                | UpdateRequirement::AssertLastAssignedPartitionId { .. })
+        );
         let passes = requirement.and_then(|requirement| requirement.check(base.as_ref()));
+        if base.is_none() && of_last_id {
+            return refused_as_missing(&passes);
+        }
         match (&passes, case["pass"].as_bool().unwrap()) {
             (Ok(()), true) | (Err(_), false) => Ok(()),
             (result, pass) => Err(format!("{result:?}, but pass is {pass}").into()),
         }
+    });
+    trials.push(requirements_on_no_table());
+    trials
+}
+
+fn refused_as_missing(result: &icefield_format::Result<()>) -> Result<(), Failed> {
+    match result {
+        Err(icefield_format::Error::RequirementFailed(why)) if why == "the table does not exist" => Ok(()),
+        other => Err(format!("{other:?} on a table that does not exist").into()),
+    }
+}
+
+/// The two requirements that the library takes for met where there is no table, whatever the set holds.
+fn requirements_on_no_table() -> Trial {
+    Trial::test("requirements.json::of no table", || {
+        for (kind, id) in [
+            ("assert-last-assigned-field-id", "last-assigned-field-id"),
+            ("assert-last-assigned-partition-id", "last-assigned-partition-id"),
+        ] {
+            let requirement = UpdateRequirement::from_json(&json!({"type": kind, id: 0}))?;
+            refused_as_missing(&requirement.check(None))?;
+        }
+        Ok(())
     })
 }
 

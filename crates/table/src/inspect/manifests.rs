@@ -196,6 +196,6 @@ fn bound_text(of_spec: &OfSpec, place: usize, bound: Option<&[u8]>) -> Result<St
         return Err(Error::from(icefield_format::Error::corrupt("partitions", message)));
     };
     let bound = bound.filter(|_| !matches!(ty, P::Unknown | P::Unrecognized(_)));
-    let value = bound.map(|bytes| binary::from_bytes(bytes, ty)).transpose()?;
+    let value = bound.map(|bytes| binary::bound_from_bytes(bytes, ty)).transpose()?.flatten();
     Ok(field.transform.to_human_string(value.as_ref(), ty))
 }

@@ -147,12 +147,16 @@ fn typed(bounds: &BinaryArray, ty: &PrimitiveType, wanted: &DataType) -> Result<
             _ => None,
         })?,
         _ => {
-            let values = bounds.iter().map(|bytes| bytes.map(|bytes| binary::from_bytes(bytes, ty)).transpose());
-            let values = values.collect::<Result<Vec<_>, _>>()?;
+            let values = bounds.iter().map(|bytes| bound(bytes, ty));
+            let values = values.collect::<Result<Vec<_>>>()?;
             let values: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
             constant::array(&values, &Type::Primitive(ty.clone()), wanted)?
         }
     })
+}
+
+fn bound(bytes: Option<&[u8]>, ty: &PrimitiveType) -> Result<Option<Value>> {
+    Ok(bytes.map(|bytes| binary::bound_from_bytes(bytes, ty)).transpose()?.flatten())
 }
 
 fn int(value: Value) -> Option<i32> {
@@ -169,8 +173,7 @@ fn numbers<T: ArrowPrimitiveType>(
     wanted: &DataType,
     read: impl Fn(Value) -> Option<T::Native>,
 ) -> Result<ArrayRef> {
-    let natives =
-        bounds.iter().map(|bytes| Ok(bytes.map(|bytes| binary::from_bytes(bytes, ty)).transpose()?.and_then(&read)));
+    let natives = bounds.iter().map(|bytes| Ok(bound(bytes, ty)?.and_then(&read)));
     let natives = natives.collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(PrimitiveArray::<T>::from_iter(natives).with_data_type(wanted.clone())))
 }

@@ -47,6 +47,7 @@ fn inexact(ty: &PrimitiveType) -> Option<&'static str> {
     use PrimitiveType as P;
     match ty {
         P::String | P::Binary | P::Fixed(_) => Some("bounds of this type may be cut"),
+        P::Uuid => Some("bounds of this type may be widened, and of another order"),
         P::Geometry { .. } | P::Geography { .. } => Some("bounds of this type are of coordinates"),
         P::Unknown | P::Unrecognized(_) => Some("the type has no bounds"),
         _ => None,

@@ -40,6 +40,7 @@ impl Bound {
             Datum::Integer(value) => Self::Plain(Datum::Integer(value)),
             Datum::Float(value) => Self::Plain(Datum::Float(value)),
             Datum::Decimal(value) => Self::Plain(Datum::Decimal(value)),
+            Datum::Uuid(value) => Self::Plain(Datum::Uuid(value)),
         }
     }
 
@@ -68,15 +69,11 @@ impl Columns {
         let count = |array: &Option<Int64Array>| {
             array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
         };
-        fn bound<'a>(array: &'a Option<BinaryArray>, row: usize, ty: &PrimitiveType) -> Option<Datum<'a>> {
-            array.as_ref().filter(|array| array.is_valid(row)).and_then(|array| Datum::of_bound(ty, array.value(row)))
+        fn bytes(array: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
+            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
         }
-        Of {
-            values: count(&self.values),
-            nulls: count(&self.nulls),
-            lower: bound(&self.lower, row, ty),
-            upper: bound(&self.upper, row, ty),
-        }
+        let (lower, upper) = Datum::of_bounds(ty, bytes(&self.lower, row), bytes(&self.upper, row));
+        Of { values: count(&self.values), nulls: count(&self.nulls), lower, upper }
     }
 }
 

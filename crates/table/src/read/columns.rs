@@ -218,9 +218,41 @@ fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<u
             *next += 1;
         }
     }
-    // A nested column of which no leaf is wanted still has nulls of its own: its first leaf tells them.
-    if !wanted.is_empty() && marks.len() == before && *next > first {
-        marks.push(first);
+    // A nested column of which no leaf is wanted still has nulls of its own: another leaf has them.
+    if !wanted.is_empty() && marks.len() == before {
+        marks.extend(few_leaves(field.data_type(), first).1);
+    }
+}
+
+/// The number of leaves of a type whose first is `first`, and a few of them that a reader makes an array of the type from: a map is
+/// read by key and value or not at all.
+fn few_leaves(ty: &DataType, first: usize) -> (usize, Vec<usize>) {
+    match ty {
+        DataType::Struct(children) => {
+            let mut count = 0;
+            let mut few: Option<Vec<usize>> = None;
+            for child in children {
+                let (leaves, of_child) = few_leaves(child.data_type(), first + count);
+                count += leaves;
+                let fewer = few.as_ref().is_none_or(|few| of_child.len() < few.len());
+                if fewer && !of_child.is_empty() {
+                    few = Some(of_child);
+                }
+            }
+            (count, few.unwrap_or_default())
+        }
+        DataType::List(child) | DataType::LargeList(child) | DataType::FixedSizeList(child, _) => {
+            few_leaves(child.data_type(), first)
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(pair) = entries.data_type() else { return (0, Vec::new()) };
+            pair.iter().fold((0, Vec::new()), |(count, mut few), part| {
+                let (leaves, of_part) = few_leaves(part.data_type(), first + count);
+                few.extend(of_part);
+                (count + leaves, few)
+            })
+        }
+        _ => (1, vec![first]),
     }
 }
 

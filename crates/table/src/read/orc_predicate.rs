@@ -95,6 +95,8 @@ fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, Column>) -> Option<Pr
             let range = column.range(term.reference.primitive()?, value)?;
             match comparison {
                 Comparison::Eq => is(range.equals()),
+                // -0.0 and 0.0 are two values of Iceberg's, and one number in statistics.
+                Comparison::NotEq if range.is_zero() => return None,
                 Comparison::NotEq => or_null(not(is(range.equals()))),
                 // -0.0 is less than 0.0 in Iceberg's order, and the same number in statistics.
                 Comparison::Lt if range.is_zero() => is(OrcTest::LessThanEquals(range.high)),
@@ -121,7 +123,7 @@ fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, Column>) -> Option<Pr
             .collect::<Option<Vec<_>>>()?
             .as_slice()
         {
-            [only] => or_null(not(is(only.equals()))),
+            [only] if !only.is_zero() => or_null(not(is(only.equals()))),
             _ => return None,
         },
     })
@@ -279,6 +281,10 @@ mod tests {
             ("i not in (1)", true, "or(not(1 = 1), 1 is null)"),
             ("d < 0", true, "4 <= 0"),
             ("d > 0", true, "not(4 < 0)"),
+            ("d != 0", true, "all"),
+            ("d not in (0)", true, "all"),
+            ("f != -0.0", true, "all"),
+            ("d != 1.5", true, "or(not(4 = 1.5), 4 is null)"),
             ("d < 1.5", true, "4 < 1.5"),
             ("f is nan", true, "not(3 is null)"),
             ("f is not nan", true, "all"),

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Fields, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::types::arrow::{ToArrow, field_id, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::{NameMapping, Schema};
+use icefield_format::types::{Field, NameMapping, Schema};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
@@ -148,9 +148,9 @@ impl FilePart {
         request.leaves = marks;
         let batches = file.batches(request)?;
         let reshape = Reshape::new(&self.path, arrow.clone(), planned);
-        // From the columns that were read to those that are wanted: no column has another source than its like.
-        let (_, rest) =
-            plan_columns(&Rules { path: &self.path, constants: &() }, &wanted.projection, output, arrow.fields())?;
+        // From the rows that were tested, whole as they are, to the columns that are wanted.
+        let rules = Rules { path: &self.path, constants: &() };
+        let rest = rules.plan(&pairs(&wanted.projection, output), arrow.fields())?;
         let rest = Reshape::new(&self.path, output.clone(), rest);
         Ok(Box::new(batches.map(move |batch| {
             let batch = reshape.apply(&batch?)?;
@@ -206,10 +206,15 @@ fn plan_columns(
     output: &ArrowSchema,
     fields: &Fields,
 ) -> Result<(Vec<usize>, Vec<Planned>)> {
-    let wanted: Vec<_> = columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect();
+    let wanted = pairs(columns, output);
     let marks = leaves(&rules.plan(&wanted, fields)?, fields);
     let planned = rules.plan(&wanted, &projected(fields, &marks))?;
     Ok((marks, planned))
+}
+
+/// Columns, each with its Arrow field.
+fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
+    columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect()
 }
 
 /// The test of a residual over the columns that it names.

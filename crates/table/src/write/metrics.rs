@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use icefield_format::types::PrimitiveType;
-use icefield_format::value::{Value, binary, bounds};
+use icefield_format::value::{Value, binary, bounds, uuid};
 
 use super::modes::Mode;
 use crate::error::Result;
@@ -41,6 +41,12 @@ impl FileMetrics {
         mode: Mode,
     ) -> Result<()> {
         let Some(length) = mode.bound_length() else { return Ok(()) };
+        if let (Value::Uuid(lower), Value::Uuid(upper)) = (&lower, &upper) {
+            let (lower, upper) = uuid::in_both_orders(u128::from_be_bytes(*lower), u128::from_be_bytes(*upper));
+            self.lower_bounds.extend(lower.map(|lower| (id, lower.to_be_bytes().to_vec())));
+            self.upper_bounds.extend(upper.map(|upper| (id, upper.to_be_bytes().to_vec())));
+            return Ok(());
+        }
         let lower = bounds::lower_bound(lower, ty, length);
         self.lower_bounds.insert(id, binary::to_bytes(&lower, ty)?);
         if let Some(upper) = bounds::upper_bound(upper, ty, length) {

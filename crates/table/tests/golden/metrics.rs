@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use icefield_format::manifest::{DataFile, Metrics};
 use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::uuid::in_both_orders;
 use icefield_table::plan::{At, Scan};
 use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
@@ -81,16 +82,31 @@ fn check(
     compare("value counts", &file.value_counts, &ours.value_counts)?;
     compare("null counts", &file.null_value_counts, &ours.null_value_counts)?;
     compare("nan counts", &file.nan_value_counts, &ours.nan_value_counts)?;
+    let of_uuids = |bounds: &Option<Vec<(i32, Vec<u8>)>>| -> BTreeMap<i32, u128> {
+        let uuid = |id: i32| schema.find_type(id).and_then(Type::as_primitive) == Some(&PrimitiveType::Uuid);
+        let all = bounds.iter().flatten().filter(|(id, _)| uuid(*id));
+        all.map(|(id, bytes)| (*id, u128::from_be_bytes(bytes.as_slice().try_into().unwrap()))).collect()
+    };
+    // Of uuids we write bounds that hold in both orders (docs/differences.md, "Bounds of uuids").
+    let (least, most) = (of_uuids(&file.lower_bounds), of_uuids(&file.upper_bounds));
+    let (our_least, our_most) = (of_uuids(&ours.lower_bounds), of_uuids(&ours.upper_bounds));
+    for (id, least) in &least {
+        let wanted = most.get(id).map_or((None, None), |most| in_both_orders(*least, *most));
+        if (our_least.get(id).copied(), our_most.get(id).copied()) != wanted {
+            return Err(format!("bounds of the uuids of field {id}").into());
+        }
+    }
     // Shapes: bounds are optional, and the writer gives none (docs/differences.md).
     let plain = |bounds: &Option<Vec<(i32, Vec<u8>)>>| {
         let shape = |id: i32| {
             let ty = schema.find_type(id).and_then(Type::as_primitive);
-            matches!(ty, Some(PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }))
+            let shape = matches!(ty, Some(PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }));
+            shape || ty == Some(&PrimitiveType::Uuid)
         };
         bounds.clone().map(|bounds| bounds.into_iter().filter(|(id, _)| !shape(*id)).collect())
     };
-    compare("lower bounds", &plain(&file.lower_bounds), &ours.lower_bounds)?;
-    compare("upper bounds", &plain(&file.upper_bounds), &ours.upper_bounds)
+    compare("lower bounds", &plain(&file.lower_bounds), &plain(&ours.lower_bounds))?;
+    compare("upper bounds", &plain(&file.upper_bounds), &plain(&ours.upper_bounds))
 }
 
 /// Path, id and stored type of a leaf.

@@ -189,7 +189,7 @@ impl ManifestWriter {
             added_rows_count: Some(added.1),
             existing_rows_count: Some(existing.1),
             deleted_rows_count: Some(deleted.1),
-            partitions: Some(self.summaries.finish()?),
+            partitions: self.summaries.for_list()?,
             key_metadata: None,
             first_row_id: self.first_row_id,
         };

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::Result;
 use crate::manifest::FieldSummary;
 use crate::types::PrimitiveType;
-use crate::value::{Value, binary, order};
+use crate::value::{Value, binary, order, uuid};
 
 /// The summaries in the making, one a partition field.
 #[derive(Debug, Clone)]
@@ -20,17 +20,33 @@ struct Seen {
     null: bool,
     nan: bool,
     range: Option<(Value, Value)>,
+    /// Of uuids, the range in the order of the Java library.
+    signed: Option<(u128, u128)>,
 }
 
 impl PartitionSummaries {
     /// Of nothing yet.
     pub fn new(types: impl IntoIterator<Item = PrimitiveType>) -> Self {
-        Self { fields: types.into_iter().map(|ty| Seen { ty, null: false, nan: false, range: None }).collect() }
+        Self {
+            fields: types
+                .into_iter()
+                .map(|ty| Seen { ty, null: false, nan: false, range: None, signed: None })
+                .collect(),
+        }
     }
 
     /// Takes in a partition tuple.
     pub fn add(&mut self, partition: &[Option<Value>]) {
         self.fields.iter_mut().zip(partition).for_each(|(field, value)| field.add(value.as_ref()));
+    }
+
+    /// The summaries for a manifest list; none where a field's bounds are not bounds for all readers: the Java library orders
+    /// uuids otherwise (`value::uuid`), and takes a field without bounds for one without values.
+    pub fn for_list(self) -> Result<Option<Vec<FieldSummary>>> {
+        if self.fields.iter().any(Seen::has_two_orders) {
+            return Ok(None);
+        }
+        self.finish().map(Some)
     }
 
     /// The summaries.
@@ -56,12 +72,24 @@ impl Seen {
             }
             Some(value) => value,
         };
+        if let Value::Uuid(bytes) = value {
+            let key = uuid::signed_key(u128::from_be_bytes(*bytes));
+            let (least, most) = self.signed.unwrap_or((key, key));
+            self.signed = Some((least.min(key), most.max(key)));
+        }
         match &mut self.range {
             None => self.range = Some((value.clone(), value.clone())),
             Some((least, _)) if order::compare(&self.ty, value, least) == Ordering::Less => *least = value.clone(),
             Some((_, most)) if order::compare(&self.ty, value, most) == Ordering::Greater => *most = value.clone(),
             Some(_) => {}
         }
+    }
+
+    /// Whether the bounds of uuids in the one order are not those in the other.
+    fn has_two_orders(&self) -> bool {
+        let Some((Value::Uuid(least), Value::Uuid(most))) = &self.range else { return false };
+        let key = |bytes: &[u8; 16]| uuid::signed_key(u128::from_be_bytes(*bytes));
+        self.signed != Some((key(least), key(most)))
     }
 
     fn finish(self) -> Result<FieldSummary> {

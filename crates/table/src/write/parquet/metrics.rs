@@ -21,6 +21,8 @@ struct Column {
     upper: Option<Value>,
     /// A row group without statistics: nothing can be said.
     unknown: bool,
+    /// A row group with values and without bounds.
+    unbounded: bool,
 }
 
 /// The metrics that a footer and the modes give.
@@ -81,7 +83,9 @@ impl Column {
         if mode.bound_length().is_none() {
             return;
         }
-        if let Some((lower, upper)) = chunk_bounds(statistics, ty) {
+        let bounds = chunk_bounds(statistics, ty);
+        self.unbounded |= bounds.is_none() && self.values > self.nulls + self.nans;
+        if let Some((lower, upper)) = bounds {
             let below = self.lower.as_ref().is_none_or(|known| order::compare(ty, &lower, known).is_lt());
             let above = self.upper.as_ref().is_none_or(|known| order::compare(ty, &upper, known).is_gt());
             self.lower = if below { Some(lower) } else { self.lower.take() };
@@ -99,7 +103,7 @@ impl Column {
         if matches!(ty, PrimitiveType::Float | PrimitiveType::Double) {
             metrics.nan_value_counts.insert(id, self.nans);
         }
-        let (Some(lower), Some(upper)) = (self.lower, self.upper) else { return Ok(()) };
+        let (Some(lower), Some(upper), false) = (self.lower, self.upper, self.unbounded) else { return Ok(()) };
         metrics.set_bounds(id, ty, (lower, upper), mode)
     }
 }

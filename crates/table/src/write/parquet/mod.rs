@@ -4,6 +4,7 @@ mod dictionary;
 mod metrics;
 mod options;
 mod schema;
+mod uuids;
 
 use std::sync::Arc;
 
@@ -185,7 +186,8 @@ impl FileWriter for ParquetWriter {
             let close = || columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Vec<_>>();
             let chunks: Vec<_> = pool.install(close).into_iter().collect::<std::result::Result<_, _>>()?;
             let mut group = self.writer.next_row_group()?;
-            for chunk in chunks {
+            for mut chunk in chunks {
+                uuids::keep_common_bounds(&mut chunk)?;
                 chunk.append_to_row_group(&mut group)?;
             }
             group.close().map(|_| ())
