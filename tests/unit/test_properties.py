@@ -213,6 +213,17 @@ def test_the_data_source_takes_no_option_for_a_property_of_the_catalog() -> None
     assert SourceOptions.of({**mine, "mergeSchema": "false", "distribution-mode": "none"}).writing()
 
 
+def test_metadata_tables_have_no_ranges() -> None:
+    pytest.importorskip("pyspark")
+    from icefield.spark.opening import SourceOptions
+
+    mine = {"path": "db.t.files"}
+    for name in ("start-snapshot-id", "end-timestamp", "split-size"):
+        with pytest.raises(InvalidArgumentError, match=f"metadata tables have no option {name}"):
+            SourceOptions.of({**mine, name: "1"}).metadata_moment()
+    assert SourceOptions.of({**mine, "snapshot-id": "1"}).metadata_moment() == {"snapshot_id": 1}
+
+
 def test_arguments_of_spark_reads_are_none_of_the_catalog() -> None:
     pytest.importorskip("pyspark")
     from icefield.spark.opening import opened

@@ -119,6 +119,12 @@ class SourceOptions:
         check(self.given, "write")
         return self
 
+    def metadata_moment(self) -> Moment:
+        """Give the snapshot of which a metadata table is read; options that mean nothing to it are refused."""
+        if given := [name for name in (*_RANGE, *_TIMES, *_SPLIT) if name in self.own]:
+            raise InvalidArgumentError(f"metadata tables have no option {', '.join(given)}")
+        return self.moment()
+
     def write_properties(self, table: Table) -> dict[str, str]:
         """Give the table properties that these options set for a write."""
         return write_properties(self.given, table.properties.get("write.format.default", "parquet"))

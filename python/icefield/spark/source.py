@@ -128,7 +128,7 @@ class Reader(DataSourceReader):
             from icefield.spark.inspecting import inspect_tasks
 
             row_filter = None if self._filter is None else self._filter.to_json()
-            return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.moment())]
+            return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.metadata_moment())]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         tasks = scan._scan.tasks(scan.plan_files()._plan, places=None, **options.split)  # noqa: SLF001
         return [Part(task.to_bytes(), table.storage) for task in tasks]
