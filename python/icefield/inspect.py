@@ -32,7 +32,11 @@ class InspectTable:
     names: tuple[str, ...] = tuple(Inspect.names())
 
     def __init__(self, state: _TableState) -> None:
+        self._state = state
         self._core = Inspect(state)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InspectTable, (self._state,)
 
     def stream(
         self,

@@ -185,8 +185,9 @@ class TableScan(ABC):
             (bounds in binary single-value form); names of columns add theirs alone.
 
         """
-        names = None if isinstance(metrics, bool) else list(fields_of(metrics))
-        return ScanPlan(self._scan.plan(metrics=metrics is True, metrics_of=names))
+        wanted = metrics if isinstance(metrics, bool) else fields_of(metrics)
+        names = None if isinstance(wanted, bool) else list(wanted)
+        return ScanPlan(self._scan.plan(metrics=wanted is True, metrics_of=names), (self, wanted))
 
     def plan_batches(self) -> pa.RecordBatchReader:
         """Find out which files hold the rows, as a stream: a batch a manifest, columns as in ``ScanPlan.to_arrow``.
@@ -312,8 +313,13 @@ class DataScan(TableScan):
 class ScanPlan:
     """The files that a scan reads, as columns; `files` makes one pyarrow Table of them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, of: tuple[TableScan, bool | tuple[str, ...]]) -> None:
         self._plan = plan
+        self._of = of
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The scan is of one metadata file: it plans the same files wherever it is unpickled.
+        return _planned, self._of
 
     def to_arrow(self) -> pa.Table:
         """Give a row a data file: path, partition, counts, deletes, what is left to test."""
@@ -344,6 +350,10 @@ class ScanPlan:
     def __repr__(self) -> str:
         report = self.report
         return f"ScanPlan({len(self)} files, {report['skipped_data_files']} skipped)"
+
+
+def _planned(scan: TableScan, metrics: bool | tuple[str, ...]) -> ScanPlan:
+    return scan.plan_files(metrics=metrics)
 
 
 def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:
