@@ -60,6 +60,27 @@ def test_projections_beside_tests_of_other_columns(catalog, file_format):
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
+def test_nulls_of_lists_and_maps(catalog, file_format):
+    kinds = {"l": pa.list_(pa.int64()), "m": pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("y", pa.int64())]))}
+    kinds["st"] = pa.struct([("l", kinds["l"]), ("m", kinds["m"])])
+    map_ = [("k", {"x": 1, "y": 2})]
+    columns = {"l": [[1], None, []], "m": [None, map_, []], "st": [{"l": [2], "m": None}, None, {"l": None, "m": map_}]}
+    rows = pa.table({"id": range(3)} | {name: pa.array(columns[name], kinds[name]) for name in kinds})
+    table = catalog.create_table("a.t", rows, properties={"write.format.default": file_format})
+    table.append(rows)
+    nulls = {"l": [1], "m": [0], "st": [1], "st.l": [1, 2], "st.m": [0, 1]}
+    for name, found in nulls.items():
+        for selected in [("id",), ("id", name), ("id", "l.element"), ("id", "m.value.y")]:
+            scan = table.scan(f"{name} IS NULL", selected_fields=selected)
+            assert ids(scan) == found, (name, selected)
+            assert ids(table.scan(f"{name} IS NOT NULL AND id >= 0", selected_fields=selected)) == sorted(
+                {0, 1, 2} - {*found}
+            )
+    found = table.scan("m IS NOT NULL", selected_fields=("m.value.y",)).to_arrow()
+    assert found["m"].to_pylist() == [[("k", {"y": 2})], []]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("promoted", ["timestamp", "timestamp_ns"])
 @pytest.mark.parametrize("partition", [None, 'month("d")'])
 def test_dates_that_became_timestamps(catalog, file_format, promoted, partition):

@@ -261,3 +261,16 @@ def test_sort_orders() -> None:
         ice.SortOrder(ice.SortField(1, "identity"), order_id=0)
     with pytest.raises(InvalidArgumentError, match="neither asc nor desc"):
         ice.SortField(1, "identity", "up")
+
+
+def test_missing_fields_are_named_all_at_once():
+    document = {key: value for key, value in DOCUMENT.items() if key not in {"last-sequence-number", "sort-orders"}}
+    document["snapshots"] = copy.deepcopy(DOCUMENT["snapshots"])
+    document["snapshots"][-1]["summary"] = {"operation": "append", "engine-name": "duck", "engine-version": "7.1"}
+    with pytest.raises(CorruptDataError) as caught:
+        ice.TableMetadata.from_json(json.dumps(document))
+    for part in ["`last-sequence-number`, `sort-orders` are missing", "format version 2", "duck 7.1"]:
+        assert part in str(caught.value)
+    del document["snapshots"][-1]["summary"]["engine-name"]
+    with pytest.raises(CorruptDataError, match="required in format version 2$"):
+        ice.TableMetadata.from_json(json.dumps(document))

@@ -342,3 +342,14 @@ def test_predicates():
         assert file.read(["s"], predicate=predicate) == expected.select(["s"])
     with pytest.raises(InvalidArgumentError, match="nothing"):
         file.read(predicate="nothing = 1")
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.list_(pa.struct([("nul", pa.int64())]))])
+def test_names_with_nul_are_refused_by_us(tmp_path, type_):
+    """The C interface of Arrow ends names at a NUL, so no library could be given them."""
+    path = tmp_path / "a.orc"
+    pyarrow_orc.write_table(pa.table({"nul": pa.array([None], type_)}), str(path), compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(b"nul", b"n\0l"))
+    for read in [orc.read_table, lambda name: orc.ORCFile(name).schema, lambda name: orc.ORCFile(name).read()]:
+        with pytest.raises(UnsupportedFeatureError, match="NUL character"):
+            read(str(path))

@@ -50,7 +50,10 @@ impl TableMetadata {
         let mut lists = LongLists::new(limits);
         let document = json::parse_object(&text, &mut lists)?;
         drop(text);
-        Reader::new(&document, limits)?.read(Some(lists))?.check()
+        let writer = lists.writer();
+        let reader = Reader::new(&document, limits)?;
+        let read = reader.read(Some(lists)).and_then(Document::check);
+        read.map_err(|error| reader.missing_fields(writer.as_deref()).unwrap_or(error))
     }
 
     /// Reads metadata that is part of another document, as in the answers of a REST catalog.
@@ -77,6 +80,16 @@ enum LongList {
 impl<'a> LongLists<'a> {
     fn new(limits: &'a Limits) -> Self {
         Self { limits, current: None, schemas: Ok(Vec::new()), snapshots: Ok(Vec::new()) }
+    }
+}
+
+impl LongLists<'_> {
+    /// Who wrote the newest snapshot, where its summary says so.
+    fn writer(&self) -> Option<String> {
+        let summary = self.snapshots.as_ref().ok()?.last()?.summary.as_ref()?;
+        let engine = summary.properties.get("engine-name")?;
+        let version = summary.properties.get("engine-version").map_or("", String::as_str);
+        Some(format!("{engine} {version}").trim_end().to_owned())
     }
 }
 
@@ -127,6 +140,37 @@ impl<'a> Reader<'a> {
         let object = Object::new(value, "table metadata")?;
         let version = FormatVersion::try_from(object.field("format-version", json::int)?)?;
         Ok(Self { object, version, limits })
+    }
+
+    /// The error of all fields that the version requires and the document lacks, if it lacks any.
+    fn missing_fields(&self, writer: Option<&str>) -> Option<Error> {
+        let always = ["location", "last-updated-ms", "last-column-id"].as_slice();
+        let lists = [
+            "table-uuid",
+            "last-sequence-number",
+            "schemas",
+            "current-schema-id",
+            "partition-specs",
+            "default-spec-id",
+            "last-partition-id",
+            "sort-orders",
+            "default-sort-order-id",
+        ];
+        let since_2 = if self.version >= FormatVersion::V2 { lists.as_slice() } else { &[] };
+        let since_3 = if self.version >= FormatVersion::V3 { ["next-row-id"].as_slice() } else { &[] };
+        let required = always.iter().chain(since_2).chain(since_3);
+        let missing: Vec<&str> =
+            required.copied().filter(|name| self.object.member(name).is_none_or(Json::is_null)).collect();
+        let written = writer.map_or(String::new(), |writer| format!("; its last snapshot is by {writer}"));
+        let message = match missing.as_slice() {
+            [] => return None,
+            [only] => format!("`{only}` is missing: it is required in format version {}{written}", self.version),
+            all => {
+                let names = all.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                format!("{names} are missing: they are required in format version {}{written}", self.version)
+            }
+        };
+        Some(Error::corrupt(json::step(missing.first()?), message))
     }
 
     /// Reads the document; `lists` are there if they have been taken out of it.

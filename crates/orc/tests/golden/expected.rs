@@ -4,6 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BinaryArray, StringArray};
 use icefield_orc::{Kind, TimeUnit, TypeDescription};
+use libtest_mimic::Failed;
 use serde_json::Value as Json;
 
 use super::{hex, unhex};
@@ -72,7 +73,7 @@ pub fn check(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescripti
         }
         Kind::Decimal { scale, .. } => {
             let value = array.as_primitive::<Decimal128Type>().value(row);
-            same(expected.as_str().map(str::to_owned), Some(decimal(value, *scale)), expected)
+            same(decimal_text(expected, *scale), Some(decimal(value, *scale)), expected)
         }
         Kind::Timestamp | Kind::TimestampInstant => check_timestamp(array, row, expected, node),
         Kind::List => check_list(&array.as_list::<i32>().value(row), expected, node),
@@ -104,8 +105,70 @@ pub fn float(value: &Json) -> Option<f64> {
         Some("NaN") => Some(f64::NAN),
         Some("Infinity") => Some(f64::INFINITY),
         Some("-Infinity") => Some(f64::NEG_INFINITY),
-        _ => value.as_f64(),
+        Some(digits) => digits.parse().ok(),
+        None => value.as_f64(),
     }
+}
+
+/// A JSON text whose numbers of more digits than a double has are strings: a decimal keeps all of them.
+pub fn exact(text: &str) -> String {
+    const DIGITS_OF_DOUBLE: usize = 17;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+        let (before, token) = rest.split_at(start);
+        out.push_str(before);
+        let end = match token.strip_prefix('"') {
+            Some(inside) => string_end(inside) + 1,
+            None => token.find(|c: char| !"+-.eE0123456789".contains(c)).unwrap_or(token.len()),
+        };
+        let (token, after) = token.split_at(end);
+        let long = !token.starts_with('"') && token.bytes().filter(u8::is_ascii_digit).count() > DIGITS_OF_DOUBLE;
+        match long && !token.contains(['e', 'E']) {
+            true => out.extend(["\"", token, "\""]),
+            false => out.push_str(token),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// Where a string ends behind its first quote, the last quote included.
+fn string_end(inside: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in inside.bytes().enumerate() {
+        match byte {
+            b'"' if !escaped => return at + 1,
+            _ => escaped = byte == b'\\' && !escaped,
+        }
+    }
+    inside.len()
+}
+
+/// The text of an expected decimal, which may stand as a number, with so many digits behind the point.
+pub fn decimal_text(value: &Json, scale: u8) -> Option<String> {
+    let text = match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let fraction = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let missing = usize::from(scale).saturating_sub(fraction);
+    let point = if fraction == 0 && missing > 0 { "." } else { "" };
+    Some(text + point + &"0".repeat(missing))
+}
+
+/// [`exact`] and what is made of it.
+pub fn decimals_keep_their_digits() -> Result<(), Failed> {
+    let text = r#"{"a\"1": [12345678901234567890, -1234567890123456.7890, 1.5, 0.1e30], "12345678901234567890": "x"}"#;
+    let json: Json = serde_json::from_str(&exact(text))?;
+    let numbers = &json["a\"1"];
+    assert_eq!(decimal_text(&numbers[0], 0).unwrap(), "12345678901234567890");
+    assert_eq!(decimal_text(&numbers[1], 4).unwrap(), "-1234567890123456.7890");
+    assert_eq!(decimal_text(&numbers[2], 3).unwrap(), "1.500");
+    assert_eq!(float(&numbers[3]), Some(1e29));
+    assert_eq!(json["12345678901234567890"], "x");
+    Ok(())
 }
 
 /// The bits, all NaNs being one.

@@ -15,7 +15,7 @@ use icefield_orc::{Kind, Literal, Predicate, ReadOptions, Reader, StringForm, Te
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
-use super::expected::{float, int, timestamp};
+use super::expected::{decimal_text, exact, float, int, timestamp};
 use super::rows::parse;
 use super::{Golden, trial, unhex};
 
@@ -23,7 +23,7 @@ pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for name in golden.names() {
         let Some(text) = golden.expected(&name, "meta.json") else { continue };
-        let meta: Json = serde_json::from_str(&text).unwrap_or_default();
+        let meta: Json = serde_json::from_str(&exact(&text)).unwrap_or_default();
         for (number, case) in meta["predicates"].as_array().cloned().unwrap_or_default().into_iter().enumerate() {
             let (golden, name) = (Arc::clone(golden), name.clone());
             trials.push(trial(format!("predicates::{name}::{number}"), move || check_predicate(&golden, &name, &case)));
@@ -44,7 +44,7 @@ fn literal(value: &Json, node: &TypeDescription) -> Option<Literal> {
         Kind::Double => Literal::Double(float(value)?),
         Kind::Date => Literal::Date(int(value)?),
         Kind::Decimal { .. } => {
-            let text = value.as_str()?;
+            let text = decimal_text(value, 0)?;
             let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
             Literal::Decimal { unscaled: text.replace('.', "").parse().ok()?, scale: scale as u8 }
         }

@@ -18,7 +18,7 @@ use icefield_orc::{
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
-use super::expected::{TZ_DATA_UNTIL, check};
+use super::expected::{TZ_DATA_UNTIL, check, decimals_keep_their_digits, exact};
 use super::{Golden, trial};
 
 /// The forms of rows that a set may have, and the keys that show them.
@@ -33,7 +33,7 @@ enum Keys {
 }
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
-    let mut trials = Vec::new();
+    let mut trials = vec![trial("rows: decimals keep their digits".to_owned(), decimals_keep_their_digits)];
     for name in golden.names() {
         for (form, keys) in FORMS {
             let (golden, name) = (Arc::clone(golden), name.clone());
@@ -58,7 +58,7 @@ fn check_file(golden: &Golden, name: &str, form: &str, keys: Keys) -> Result<(),
 }
 
 pub fn parse(lines: &str) -> Result<Vec<Json>, Failed> {
-    Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    Ok(lines.lines().map(|line| serde_json::from_str(&exact(line))).collect::<Result<_, _>>()?)
 }
 
 /// Reads a file in several ways; each must give the rows.

@@ -7,14 +7,14 @@ use arrow_array::ffi::FFI_ArrowArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput};
 use crate::entry::detached;
-use crate::errors::Result;
+use crate::errors::{BorderError, Result};
 
 /// An Arrow schema for any library that takes ``__arrow_c_schema__``.
 #[pyclass(frozen, module = "icefield._core")]
@@ -239,18 +239,50 @@ fn columns(schema: &Schema) -> String {
 }
 
 fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| not_exportable(schema.fields(), &error))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
 fn export_field<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(field).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    let schema =
+        FFI_ArrowSchema::try_from(field).map_err(|error| not_exportable(&Fields::from(vec![field.clone()]), &error))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
 fn export_stream<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'py, PyCapsule>> {
+    // A consumer would meet the error in its own words.
+    let schema = reader.schema();
+    FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| not_exportable(schema.fields(), &error))?;
     let stream = FFI_ArrowArrayStream::new(Box::new(Exported { reader, done: false }));
     PyCapsule::new_with_value(py, stream, STREAM)
+}
+
+/// Why a schema has no form in the C interface: it ends names at their first NUL.
+fn not_exportable(fields: &Fields, error: &ArrowError) -> PyErr {
+    match name_with_nul(fields) {
+        Some(name) => PyErr::from(BorderError::from(icefield_format::Error::unsupported(format!(
+            "the column name {name:?} has a NUL character, and cannot be handed out as Arrow"
+        )))),
+        None => PyTypeError::new_err(error.to_string()),
+    }
+}
+
+fn name_with_nul(fields: &Fields) -> Option<&str> {
+    fields.iter().find_map(|field| match field.data_type() {
+        _ if field.name().contains('\0') => Some(field.name().as_str()),
+        DataType::Struct(children) => name_with_nul(children),
+        DataType::List(child) | DataType::LargeList(child) | DataType::FixedSizeList(child, _) => {
+            match child.data_type() {
+                DataType::Struct(children) => name_with_nul(children),
+                _ => None,
+            }
+        }
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(children) => name_with_nul(children),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// A reader whose errors can be told through the C interface, and which ends with the first of them.

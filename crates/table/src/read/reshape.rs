@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, UInt64Array};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::take::take;
@@ -49,6 +51,10 @@ impl Reshape {
     fn reshape(&self, shape: &Shape, array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
         let corrupt = |error| Error::corrupt_file(&*self.path, error);
         match (shape, wanted) {
+            (Shape::Keep, DataType::Decimal128(precision, _)) => {
+                self.check_digits(array, *precision)?;
+                Ok(array.clone())
+            }
             (Shape::Keep, _) => Ok(array.clone()),
             (Shape::Promote(promotion), _) => promotion.apply(array, &self.path),
             (Shape::Struct(children), DataType::Struct(fields)) => {
@@ -79,6 +85,24 @@ impl Reshape {
         }
     }
 
+    /// Decimals of more digits than their type has are corrupt: Parquet stores the number whatever the type says.
+    fn check_digits(&self, array: &ArrayRef, precision: u8) -> Result<()> {
+        let decimals = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| self.inconsistent())?;
+        let limit = 10_i128.saturating_pow(u32::from(precision));
+        let beyond = |value: &i128| *value >= limit || *value <= -limit;
+        let found = match decimals.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => decimals.values().iter().copied().find(beyond),
+            Some(_) => decimals.iter().flatten().find(beyond),
+        };
+        match found {
+            None => Ok(()),
+            Some(value) => {
+                let message = format!("the unscaled decimal {value} has more than the {precision} digits of its type");
+                Err(Error::corrupt_file(&*self.path, message))
+            }
+        }
+    }
+
     fn inconsistent(&self) -> Error {
         Error::Internal(format!("{}: the plan of its columns does not fit its batches", self.path))
     }
@@ -90,4 +114,46 @@ pub fn repeat(value: Option<&Value>, ty: &Type, wanted: &DataType, rows: usize) 
     let one = constant::array(&[Some(value)], ty, wanted)?;
     let zeros = UInt64Array::from_value(0, rows);
     take(&one, &zeros, None).map_err(|error| Error::Internal(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Decimal128Array;
+    use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
+    use icefield_format::types::{PrimitiveType, Type};
+
+    use super::*;
+
+    /// A batch with one decimal(4, 2) column, alone or in a struct, read as it is.
+    fn read(values: Vec<Option<i128>>, nested: bool) -> Result<RecordBatch> {
+        let decimals = Decimal128Array::from(values).with_precision_and_scale(4, 2).unwrap();
+        let field = Arc::new(ArrowField::new("x", DataType::Decimal128(4, 2), true));
+        let ty = Type::from(PrimitiveType::Decimal { precision: 4, scale: 2 });
+        let keep = Source::File { position: 0, shape: Shape::Keep };
+        let leaf = Planned { target: field.clone(), ty: ty.clone(), source: keep };
+        let (array, planned): (ArrayRef, _) = match nested {
+            false => (Arc::new(decimals), leaf),
+            true => {
+                let parent = StructArray::new(vec![field].into(), vec![Arc::new(decimals)], None);
+                let target = Arc::new(ArrowField::new("s", parent.data_type().clone(), true));
+                let source = Source::File { position: 0, shape: Shape::Struct(vec![leaf]) };
+                (Arc::new(parent), Planned { target, ty, source })
+            }
+        };
+        let schema = Arc::new(ArrowSchema::new(vec![planned.target.clone()]));
+        let batch = RecordBatch::try_new(schema.clone(), vec![array]).unwrap();
+        Reshape::new("a.parquet", schema, vec![planned]).apply(&batch)
+    }
+
+    #[test]
+    fn decimals_have_no_more_digits_than_their_type() {
+        for nested in [false, true] {
+            assert!(read(vec![Some(9999), None, Some(-9999)], nested).is_ok());
+            for values in [vec![Some(1), Some(10_000)], vec![None, Some(-10_000)]] {
+                let error = read(values, nested).unwrap_err().to_string();
+                assert!(error.contains("a.parquet") && error.contains("more than the 4 digits"), "{error}");
+            }
+            assert!(read(vec![None, None], nested).is_ok(), "what lies under a null is no value");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::types::arrow::{ToArrow, field_id, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::{Field, NameMapping, Schema};
+use icefield_format::types::{Field, NameMapping, Schema, Type};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
@@ -181,7 +181,16 @@ impl Wanted {
     /// The columns of the projection and those that a filter tests.
     fn with_filtered(&self, filter: &BoundExpr) -> Result<Schema> {
         let mut ids = self.projection.projected_ids();
-        ids.extend(filter.predicates().map(|predicate| predicate.term.reference.id));
+        let mut whole = HashSet::new();
+        for predicate in filter.predicates() {
+            let reference = &predicate.term.reference;
+            // Lists and maps are asked for by what is inside of them.
+            let set = if matches!(reference.ty, Type::List(_) | Type::Map(_)) { &mut whole } else { &mut ids };
+            set.insert(reference.id);
+        }
+        if !whole.is_empty() {
+            ids.extend(self.schema.select_ids(&whole)?.projected_ids());
+        }
         Ok(self.schema.project(&ids)?)
     }
 }
