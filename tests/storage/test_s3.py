@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield._core import Storage
 
 BUCKET = "warehouse"
 
@@ -93,6 +94,24 @@ def test_a_purge_takes_many_objects_by_one_request(properties: dict[str, str], t
     catalog.purge_table("db.t")
     assert storage.list(table.location()) == []
     assert storage.exists(other.metadata_location)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, None),
+        ({"s3.sse.type": "s3"}, "AES256"),
+        ({"s3.server-side-encryption": "aws:kms", "s3.sse-kms-key-id": "k"}, "aws:kms"),
+    ],
+)
+def test_objects_are_stored_encrypted_where_that_is_asked_for(
+    asked: dict[str, str], found: str | None, endpoint: str, properties: dict[str, str]
+) -> None:
+    name = f"sealed/{found}".replace(":", "-")
+    Storage({**properties, **asked}).write(f"s3://{BUCKET}/{name}", b"x")
+    request = urllib.request.Request(f"{endpoint}/{BUCKET}/{name}", method="HEAD")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.headers.get("x-amz-server-side-encryption") in (found, found or "AES256")
 
 
 def test_a_wrong_key_is_an_error_without_the_secret(endpoint: str, tmp_path: Path) -> None:

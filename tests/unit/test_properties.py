@@ -162,8 +162,8 @@ def test_options_of_scans_count_or_are_refused(catalog: ice.Catalog) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "says"),
     [
-        ("s3.sse.type", UnsupportedFeatureError, "without the encryption"),
-        ("s3.server-side-encryption", UnsupportedFeatureError, "without the encryption"),
+        ("s3.sse.md5", UnsupportedFeatureError, "without the encryption"),
+        ("s3.sse.type", None, ""),
         ("encryption.kms-impl", UnsupportedFeatureError, "without the encryption"),
         ("s3.remote-signing-enabled", UnsupportedFeatureError, "signed"),
         ("py-catalog-impl", UnsupportedFeatureError, "another library"),

@@ -32,7 +32,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """
         type uri warehouse io.manifest.cache-enabled unique-table-location table-default. init_catalog_tables
         schema_version jdbc.schema-version s3.endpoint s3.access-key-id s3.secret-access-key s3.session-token s3.region
-        s3.role-arn
+        s3.role-arn s3.sse.type s3.sse.key s3.server-side-encryption s3.sse-kms-key-id
         s3.role-session-name s3.anonymous s3.force-virtual-addressing s3.path-style-access s3.checksum-algorithm
         s3.requester-pays s3.connect-timeout s3.request-timeout s3.proxy-uri client.access-key-id
         client.secret-access-key client.session-token client.region client.role-arn client.role-session-name
@@ -48,7 +48,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "refused",
         "objects would be stored without the encryption that it asks for",
         """
-        s3.sse.type s3.sse.key s3.sse.md5 s3.server-side-encryption s3.sse-kms-key-id gcs.encryption-key
+        s3.sse.md5 gcs.encryption-key
         gcs.decryption-key encryption.kms-impl encryption.kms-type
         """,
     ),

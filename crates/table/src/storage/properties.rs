@@ -99,10 +99,33 @@ pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<
             builder = builder.with_config(*key, value);
         }
     }
+    for (key, value) in encryption(properties)? {
+        let key = key.parse::<AmazonS3ConfigKey>().map_err(|error| Error::Internal(error.to_string()))?;
+        builder = builder.with_config(key, value);
+    }
     if let Some(path_style) = flag(properties, "s3.path-style-access")? {
         builder = builder.with_virtual_hosted_style_request(!path_style);
     }
     Ok(builder)
+}
+
+/// How S3 is to encrypt what it stores, by the store's own keys: `s3.sse.*` of Java, or PyIceberg's names.
+fn encryption(properties: &BTreeMap<String, String>) -> Result<Vec<(&'static str, &str)>> {
+    let own = |name| first(properties, &[name]);
+    let (kind, key) = match own("s3.sse.type") {
+        None => (own("s3.server-side-encryption"), own("s3.sse-kms-key-id")),
+        Some("none") => (None, None),
+        Some("s3") => (Some("AES256"), None),
+        Some("kms") => (Some("aws:kms"), own("s3.sse.key")),
+        Some("dsse-kms") => (Some("aws:kms:dsse"), own("s3.sse.key")),
+        Some(other) => {
+            return Err(Error::unsupported(format!(
+                "the property s3.sse.type={other}: expected none, s3, kms, dsse-kms"
+            )));
+        }
+    };
+    let pairs = [("aws_server_side_encryption", kind), ("aws_sse_kms_key_id", key)];
+    Ok(pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 fn env_endpoint() -> Option<String> {
@@ -193,6 +216,26 @@ mod tests {
         assert_eq!(get(AmazonS3ConfigKey::SecretAccessKey).as_deref(), Some("canary"));
         assert_eq!(get(AmazonS3ConfigKey::Region).as_deref(), Some("eu-north-1"));
         assert_eq!(get(AmazonS3ConfigKey::VirtualHostedStyleRequest).as_deref(), Some("false"));
+    }
+
+    #[test]
+    fn what_s3_is_to_encrypt() {
+        let key = ("aws_sse_kms_key_id", "k");
+        for (given, expected) in [
+            (vec![], vec![]),
+            (vec![("s3.sse.type", "none"), ("s3.sse.key", "k")], vec![]),
+            (vec![("s3.sse.type", "s3")], vec![("aws_server_side_encryption", "AES256")]),
+            (vec![("s3.sse.type", "kms"), ("s3.sse.key", "k")], vec![("aws_server_side_encryption", "aws:kms"), key]),
+            (
+                vec![("s3.server-side-encryption", "aws:kms"), ("s3.sse-kms-key-id", "k")],
+                vec![("aws_server_side_encryption", "aws:kms"), key],
+            ),
+        ] {
+            assert_eq!(encryption(&map(&given)).unwrap(), expected, "{given:?}");
+            s3("bucket", &map(&given)).unwrap();
+        }
+        let error = s3("bucket", &map(&[("s3.sse.type", "custom")])).unwrap_err().to_string();
+        assert!(error.contains("s3.sse.type=custom"), "{error}");
     }
 
     #[test]
