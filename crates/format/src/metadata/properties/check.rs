@@ -2,6 +2,7 @@
 //! and pass, unless they are close to one that is known. What a table has already is not checked: others may have set it.
 
 use super::{DEFAULT_FILE_FORMAT, Effect, KNOWN, Known, StringMap, Values};
+use crate::types::NameMapping;
 use crate::{Error, Result};
 
 /// Checks properties that are to be set.
@@ -55,6 +56,7 @@ impl Values {
             Self::AtLeast(least) => text.parse::<i64>().is_ok_and(|number| number >= *least),
             Self::Level => matches!(text, "" | "null") || text.parse::<i32>().is_ok(),
             Self::Fraction => text.parse::<f64>().is_ok_and(|number| number > 0.0 && number < 1.0),
+            Self::NameMapping => NameMapping::parse(text).is_ok(),
             Self::MetricsMode => is_metrics_mode(&text.to_ascii_lowercase()),
             Self::OneOf(allowed) => allowed.iter().any(|one| one.eq_ignore_ascii_case(text)),
         };
@@ -71,6 +73,7 @@ impl std::fmt::Display for Values {
             Self::AtLeast(least) => write!(f, "an integer from {least} on"),
             Self::Level => f.write_str("an integer, or nothing for the codec's own"),
             Self::Fraction => f.write_str("a number between 0 and 1"),
+            Self::NameMapping => f.write_str("a name mapping as JSON"),
             Self::MetricsMode => f.write_str("none, counts, truncate(LENGTH) or full"),
             Self::OneOf(allowed) => f.write_str(&allowed.join(", ")),
         }
@@ -144,6 +147,7 @@ mod tests {
             ("write.parquet.bloom-filter-fpp.column.a", "1.5"),
             ("write.wap.enabled", "yes"),
             ("write.data.path", ""),
+            ("schema.name-mapping.default", "[{"),
             ("encryption.key-id", "k"),
             ("write.location-provider.impl", "com.example.Here"),
         ] {
@@ -154,6 +158,8 @@ mod tests {
             ("write.parquet.page-version", "V2"),
             ("write.metadata.metrics.default", "Truncate(8)"),
             ("write.parquet.compression-level", "null"),
+            ("commit.retry.min-wait-ms", "0"),
+            ("schema.name-mapping.default", r#"[{"field-id": 1, "names": ["a"]}]"#),
             ("owner", "me"),
             ("write.strange", "x"),
             ("commit", "x"),

@@ -32,7 +32,7 @@ properties! {
     /// Given when a table is created or replaced: its format version.
     FORMAT_VERSION = "format-version", Values::AtLeast(1), Effect::Honoured;
     /// The name mapping of files without field ids, as JSON.
-    DEFAULT_NAME_MAPPING = "schema.name-mapping.default", Values::Text, Effect::Honoured;
+    DEFAULT_NAME_MAPPING = "schema.name-mapping.default", Values::NameMapping, Effect::Honoured;
     /// Followed by a column's name: how much of its metrics is kept.
     METRICS_MODE_COLUMN_CONF_PREFIX = "write.metadata.metrics.column.", Values::MetricsMode, Effect::Honoured;
     /// Followed by a column's name: whether it gets a bloom filter.
@@ -61,10 +61,10 @@ properties! {
         Values::OneOf(&["parquet", "orc", "avro", "puffin"]), Effect::Harmless("No delete files are written.");
     /// Where data files are written; none: `data` below the table's location.
     WRITE_DATA_LOCATION = "write.data.path", Values::Filled, Effect::Honoured;
-    /// Older name of [`WRITE_DATA_LOCATION`].
+    /// Older name of `write.data.path`.
     WRITE_FOLDER_STORAGE_LOCATION = "write.folder-storage.path",
         Values::Text, Effect::Refused("it is no longer used: set write.data.path");
-    /// Older name of [`WRITE_DATA_LOCATION`] with object-store paths.
+    /// Older name of `write.data.path` with object-store paths.
     OBJECT_STORE_PATH = "write.object-storage.path",
         Values::Text, Effect::Refused("it is no longer used: set write.data.path");
     /// Where metadata files are written; none: `metadata` below the table's location.
@@ -157,27 +157,27 @@ properties! {
     /// Tries of a commit after the first.
     COMMIT_NUM_RETRIES: i64 = "commit.retry.num-retries", 4, Values::AtLeast(0), Effect::Honoured;
     /// Shortest wait before a retry.
-    COMMIT_MIN_RETRY_WAIT_MS: i64 = "commit.retry.min-wait-ms", 100, Values::AtLeast(1), Effect::Honoured;
+    COMMIT_MIN_RETRY_WAIT_MS: i64 = "commit.retry.min-wait-ms", 100, Values::AtLeast(0), Effect::Honoured;
     /// Longest wait before a retry.
-    COMMIT_MAX_RETRY_WAIT_MS: i64 = "commit.retry.max-wait-ms", 60_000, Values::AtLeast(1), Effect::Honoured;
+    COMMIT_MAX_RETRY_WAIT_MS: i64 = "commit.retry.max-wait-ms", 60_000, Values::AtLeast(0), Effect::Honoured;
     /// Time for all tries.
-    COMMIT_TOTAL_RETRY_TIME_MS: i64 = "commit.retry.total-timeout-ms", 1_800_000, Values::AtLeast(1), Effect::Honoured;
+    COMMIT_TOTAL_RETRY_TIME_MS: i64 = "commit.retry.total-timeout-ms", 1_800_000, Values::AtLeast(0), Effect::Honoured;
     /// Looks at the state of a commit whose outcome is unknown.
-    COMMIT_NUM_STATUS_CHECKS: i64 = "commit.status-check.num-retries", 3, Values::AtLeast(1), Effect::Honoured;
+    COMMIT_NUM_STATUS_CHECKS: i64 = "commit.status-check.num-retries", 3, Values::AtLeast(0), Effect::Honoured;
     /// Shortest wait between them.
     COMMIT_STATUS_CHECKS_MIN_WAIT_MS: i64 = "commit.status-check.min-wait-ms", 1_000,
-        Values::AtLeast(1), Effect::Honoured;
+        Values::AtLeast(0), Effect::Honoured;
     /// Longest wait between them.
     COMMIT_STATUS_CHECKS_MAX_WAIT_MS: i64 = "commit.status-check.max-wait-ms", 60_000,
-        Values::AtLeast(1), Effect::Honoured;
+        Values::AtLeast(0), Effect::Honoured;
     /// Time for all of them.
     COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS: i64 = "commit.status-check.total-timeout-ms", 1_800_000,
         Values::AtLeast(0), Effect::Harmless("commit.status-check.num-retries bounds the checks.");
     /// Size that merged manifests aim at.
     MANIFEST_TARGET_SIZE_BYTES: i64 = "commit.manifest.target-size-bytes", 8_388_608,
-        Values::AtLeast(1), Effect::Honoured;
+        Values::AtLeast(0), Effect::Honoured;
     /// Manifests from which on an append merges them.
-    MANIFEST_MIN_MERGE_COUNT: i64 = "commit.manifest.min-count-to-merge", 100, Values::AtLeast(1), Effect::Honoured;
+    MANIFEST_MIN_MERGE_COUNT: i64 = "commit.manifest.min-count-to-merge", 100, Values::AtLeast(0), Effect::Honoured;
     /// Whether appends merge manifests.
     MANIFEST_MERGE_ENABLED: bool = "commit.manifest-merge.enabled", true, Values::Flag, Effect::Honoured;
     /// Format of data files.
@@ -231,7 +231,7 @@ properties! {
     /// Largest size of a Parquet bloom filter.
     PARQUET_BLOOM_FILTER_MAX_BYTES: i64 = "write.parquet.bloom-filter-max-bytes", 1_048_576,
         Values::AtLeast(1), Effect::Honoured;
-    /// Codec of Parquet files. A table that is created now says `zstd` ([`PARQUET_COMPRESSION_OF_NEW_TABLES`]).
+    /// Codec of Parquet files. Java's default is for tables before 1.4: new ones say `zstd`, which is written without it too.
     PARQUET_COMPRESSION: &'static str = "write.parquet.compression-codec", "gzip",
         Values::OneOf(&["zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"]),
         Effect::Honoured;
@@ -267,7 +267,7 @@ properties! {
         Values::OneOf(&["none", "gzip"]), Effect::Honoured;
     /// Entries of the metadata log that are kept.
     METADATA_PREVIOUS_VERSIONS_MAX: i64 = "write.metadata.previous-versions-max", 100,
-        Values::AtLeast(1), Effect::Honoured;
+        Values::AtLeast(0), Effect::Honoured;
     /// Whether a commit deletes the metadata files that leave the log.
     METADATA_DELETE_AFTER_COMMIT_ENABLED: bool = "write.metadata.delete-after-commit.enabled", false,
         Values::Flag, Effect::Honoured;

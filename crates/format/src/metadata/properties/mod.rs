@@ -55,6 +55,8 @@ pub enum Values {
     Level,
     /// A number between zero and one.
     Fraction,
+    /// A name mapping as JSON.
+    NameMapping,
     /// `none`, `counts`, `truncate(16)` or `full`.
     MetricsMode,
     /// One of these, in any case.
