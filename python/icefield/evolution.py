@@ -240,7 +240,7 @@ class UpdateSortOrder(Change):
 
     def __init__(self, transaction: Transaction, *, alone: bool = False) -> None:
         super().__init__(transaction, alone=alone)
-        self._fields: list[str] = []
+        self._fields: list[str | tuple[str, str, str]] = []
 
     def asc(
         self,
@@ -273,11 +273,10 @@ class UpdateSortOrder(Change):
         return bool(self._fields)
 
     def _add(self, column: str, transform: Transform | str, direction: str, null_order: str) -> Self:
-        quote = "`" if '"' in column else '"'
-        nulls = str(null_order).replace("-", " ")
-        return self._extend(f"{transform}({quote}{column}{quote}) {direction} {nulls}")
+        # The name as it is: in a text it would be parsed.
+        return self._extend((column, str(transform), f"{direction} {str(null_order).replace('-', ' ')}"))
 
-    def _extend(self, *fields: str) -> Self:
+    def _extend(self, *fields: str | tuple[str, str, str]) -> Self:
         # Made once to be checked: an operation that cannot be made raises at once.
         _core.sort_order_updates(self._base, [*self._fields, *fields])
         self._fields += fields

@@ -361,6 +361,42 @@ def test_sort_orders(catalog):
     assert sorted(table.sort_orders()) == [0, 1]
     with pytest.raises(InvalidArgumentError, match="none"):
         table.update_sort_order().asc("none")
+    for wrong in ("upwards", "nulls-middle", 'nulls-last") desc ("id'):
+        with pytest.raises(InvalidArgumentError, match="nulls first or nulls last"):
+            table.update_sort_order().asc("id", null_order=wrong)
+    with pytest.raises(InvalidArgumentError, match="unknown transform"):
+        table.update_sort_order().asc("id", "bucket[4](id) desc, identity")
+
+
+ODD_NAMES = [
+    'both " and `',
+    "a b",
+    'a" desc',
+    "a) , (b",
+    "bucket(4, id)",
+    "a.b",
+    "nulls first",
+    "-- x",
+    "a\nb",
+    "'",
+    "é",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_any_name_can_be_partitioned_and_sorted_by(catalog, name):
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64()), (name, pa.int64())]))
+    table.update_sort_order().desc(name, "bucket[4]").asc(name, "truncate[3]", "nulls-last").commit()
+    found = [(str(field.transform), field.source_id, field.direction) for field in table.sort_order().fields]
+    assert found == [("bucket[4]", 2, "desc"), ("truncate[3]", 2, "asc")]
+    table.update_spec().add_field(name, "bucket[4]", "shard").add_identity(name).commit()
+    assert [(str(field.transform), field.source_id) for field in table.spec().fields] == [
+        ("bucket[4]", 2),
+        ("identity", 2),
+    ]
+    table.append(pa.table({"id": [1, 2], name: [10, 20]}))
+    assert table.scan(ice.expressions.EqualTo(name, 20)).to_arrow()["id"].to_pylist() == [2]
+    assert table.scan(selected_fields=(name,)).to_arrow().column_names == [name]
 
 
 def test_references(table):

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use icefield_format::metadata::{MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
-use icefield_format::spec::{PartitionTerm, SortOrder, UpdatePartitionSpec};
+use icefield_format::spec::{PartitionTerm, SortField, SortOrder, UpdatePartitionSpec};
 use icefield_format::types::evolution::{NewColumn, UpdateSchema};
 use icefield_table::write::widening::asked_by;
 use pyo3::prelude::*;
@@ -235,14 +235,26 @@ impl PySpecChange {
     }
 }
 
+/// A field to sort by: its text, or a column, a transform of it and the words for direction and nulls.
+#[derive(FromPyObject)]
+enum SortInput {
+    Text(String),
+    Column(String, String, String),
+}
+
 /// The updates that make an order of these fields the default one; of none: unsorted.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
-fn sort_order_updates(metadata: &Bound<'_, PyTableMetadata>, fields: Vec<String>) -> Result<Vec<String>> {
+fn sort_order_updates(metadata: &Bound<'_, PyTableMetadata>, fields: Vec<SortInput>) -> Result<Vec<String>> {
     let metadata = &metadata.get().0;
+    let schema = metadata.current_schema();
+    let fields = fields.into_iter().map(|field| match field {
+        SortInput::Text(text) => SortField::from_text(&text, schema),
+        SortInput::Column(column, transform, order) => SortField::of_column(&column, &transform, &order, schema),
+    });
+    let fields = fields.collect::<icefield_format::Result<Vec<_>>>()?;
     let order = match fields.as_slice() {
         [] => SortOrder::unsorted(),
-        fields => SortOrder::from_text(1, fields, metadata.current_schema())?,
+        _ => SortOrder { order_id: 1, fields },
     };
     Ok(texts(&metadata.default_sort_order_updates(&order)))
 }

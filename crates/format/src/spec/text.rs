@@ -56,15 +56,33 @@ impl SortOrder {
     /// An order of texts: a column or transform, then perhaps `asc` or `desc`, then perhaps `nulls first` or `nulls last`.
     /// Ascending is the default, with nulls first; descending has nulls last.
     pub fn from_text<S: AsRef<str>>(order_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
-        let fields = fields.iter().map(|text| {
-            let term = term(text.as_ref())?;
-            let lower = term.rest.to_ascii_lowercase();
-            let (direction, null_order) = directions(&words(&lower))
-                .ok_or_else(|| Error::invalid(format!("not a sort field: {:?}", text.as_ref())))?;
-            let source_ids = vec![source_id(schema, &term.column)?];
-            Ok(SortField { source_ids, transform: term.transform, direction, null_order })
-        });
+        let fields = fields.iter().map(|text| SortField::from_text(text.as_ref(), schema));
         Ok(Self { order_id, fields: fields.collect::<Result<_>>()? })
+    }
+}
+
+impl SortField {
+    /// A field as a person writes it.
+    pub fn from_text(text: &str, schema: &Schema) -> Result<Self> {
+        let Term { transform, column, rest } = term(text)?;
+        Self::new(&column, transform, rest, schema)
+    }
+
+    /// A transform (`day`, `bucket[16]`) of the column of exactly this name; then the words for its direction and nulls.
+    pub fn of_column(column: &str, transform: &str, order: &str, schema: &Schema) -> Result<Self> {
+        let (name, width) = match transform.strip_suffix(']').and_then(|inside| inside.split_once('[')) {
+            Some((name, width)) => (name, Some(width)),
+            None => (transform, None),
+        };
+        Self::new(column, self::transform(name, width, transform)?, order, schema)
+    }
+
+    fn new(column: &str, transform: Transform, order: &str, schema: &Schema) -> Result<Self> {
+        let lower = order.to_ascii_lowercase();
+        let (direction, null_order) = directions(&words(&lower)).ok_or_else(|| {
+            Error::invalid(format!("expected asc or desc, then nulls first or nulls last, got {:?}", order.trim()))
+        })?;
+        Ok(Self { source_ids: vec![source_id(schema, column)?], transform, direction, null_order })
     }
 }
 
