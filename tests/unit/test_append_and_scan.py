@@ -219,3 +219,15 @@ def test_pyiceberg_reads_and_appends(tmp_path):
     assert table.refresh().scan().count() == 110
     assert json.loads(table.metadata_json())["snapshots"][1]["parent-snapshot-id"] == table.snapshots()[0].snapshot_id
     theirs.engine.dispose()
+
+
+def test_no_manifest_is_without_a_file(catalog):
+    schema = pa.schema([("p", pa.int64())])
+    properties = {"commit.manifest.target-size-bytes": "1"}
+    table = catalog.create_table("a.tiny", schema, partition_by=["p"], properties=properties)
+    for _ in range(2):
+        table.append(pa.table({"p": [1, 2, 3]}))
+    manifests = table.inspect.manifests()
+    assert manifests["added_data_files_count"].to_pylist() == [1] * 6
+    assert table.current_snapshot().summary["manifests-created"] == "3"
+    assert table.scan().count() == 6

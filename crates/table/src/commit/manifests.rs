@@ -63,8 +63,9 @@ impl Manifests {
             let spec = base.partition_spec(spec_id);
             let spec = spec.ok_or_else(|| Error::invalid(format!("the table has no partition spec {spec_id}")))?;
             let mut writer = self.writer(base, spec, ManifestContent::Data)?;
-            for file in files {
-                if writer.length() >= target {
+            for (place, file) in files.into_iter().enumerate() {
+                // A header may be longer than the target: no manifest is without a file.
+                if place > 0 && writer.length() >= target {
                     made.push(self.finish(base, writer)?);
                     writer = self.writer(base, spec, ManifestContent::Data)?;
                 }
