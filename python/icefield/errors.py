@@ -23,6 +23,7 @@
     │   └── TableAlreadyExistsError
     ├── NamespaceNotEmptyError
     ├── ValidationException
+    │   └── TableReplacedError        (also ValueError)
     ├── CommitFailedException
     ├── CommitStateUnknownException
     └── InternalError
@@ -54,6 +55,7 @@ __all__ = [
     "NotInstalledError",
     "StorageError",
     "TableAlreadyExistsError",
+    "TableReplacedError",
     "UnsupportedFeatureError",
     "ValidationError",
     "ValidationException",
@@ -161,6 +163,13 @@ class NamespaceNotEmptyError(IcefieldError):
 
 class ValidationException(IcefieldError):
     """Concurrent changes contradict what the operation was planned on; it must be planned anew."""
+
+
+class TableReplacedError(ValidationException, ValueError):
+    """Another table has taken the place of the one that was opened; nothing was written. Load the table again.
+
+    PyIceberg raises ``ValueError`` in its place.
+    """
 
 
 class CommitFailedException(IcefieldError):

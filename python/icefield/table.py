@@ -414,6 +414,13 @@ class Table:
         Table
             This one.
 
+        Raises
+        ------
+        NoSuchTableError
+            If the table was dropped.
+        TableReplacedError
+            If another table has its name now. Tables of version 1 that lack a uuid cannot be told apart.
+
         """
         with self._turning:
             self._state = self._newest(self._state)
@@ -526,7 +533,7 @@ class Table:
 
     def _newest(self, known: TableState) -> TableState:
         location = self._require_catalog()._pointer(self._identifier)  # noqa: SLF001
-        return known if location == known.metadata_location else TableState.load(known.storage, location)
+        return known if location == known.metadata_location else known.at(location)
 
     def _require_catalog(self) -> PointerCatalog:
         if self._catalog is None:

@@ -3,6 +3,7 @@
 //! Functions of this crate return [`Result`]; `?` takes the errors of every crate beneath and Python's own.
 
 use icefield_table::storage::redacted;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 /// Classes of `icefield.errors`; imported when the first error is raised.
@@ -16,6 +17,7 @@ mod classes {
     pyo3::import_exception!(icefield.errors, CommitStateUnknownException);
     pyo3::import_exception!(icefield.errors, MissingFileError);
     pyo3::import_exception!(icefield.errors, StorageError);
+    pyo3::import_exception!(icefield.errors, TableReplacedError);
     pyo3::import_exception!(icefield.errors, ValidationError);
     pyo3::import_exception!(icefield.errors, ValidationException);
 }
@@ -83,7 +85,7 @@ impl From<icefield_table::Error> for BorderError {
         Self(match error {
             Error::Format(error) => return error.into(),
             // An exception of the caller's own code: the very one that was raised.
-            Error::Callback(error) => match error.downcast::<PyErr>() {
+            Error::Callback(error) | Error::Interrupted(error) => match error.downcast::<PyErr>() {
                 Ok(exception) => *exception,
                 Err(_) => IcefieldError::new_err(message),
             },
@@ -95,6 +97,7 @@ impl From<icefield_table::Error> for BorderError {
             Error::CorruptFile { path, .. } => CorruptDataError::new_err((message, redacted(&path))),
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
             Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),
+            Error::TableReplaced { .. } => TableReplacedError::new_err(message),
             Error::Validation(_) => ValidationException::new_err(message),
             Error::Internal(_) => InternalError::new_err(message),
             // A variant that is not named yet.
@@ -107,6 +110,10 @@ impl From<icefield_table::Error> for BorderError {
 pub fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
     use icefield_table::Error;
     if error.is_instance_of::<CommitFailedException>(py) {
+        // A commit that was stopped by the user, before anything was sent, is not tried again.
+        if let Some(cause) = error.cause(py).filter(|cause| !cause.is_instance_of::<PyException>(py)) {
+            return Error::Interrupted(Box::new(cause));
+        }
         Error::CommitFailed(error.value(py).to_string())
     } else if error.is_instance_of::<CommitStateUnknownException>(py) {
         Error::CommitStateUnknown { snapshot_id: None, message: error.value(py).to_string() }

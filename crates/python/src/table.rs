@@ -51,9 +51,15 @@ enum Fields {
 pub struct CatalogPointer {
     pub catalog: Py<PyAny>,
     pub identifier: Py<PyAny>,
+    /// The table that was opened: no other is committed to.
+    pub table_uuid: Option<String>,
 }
 
 impl Pointer for CatalogPointer {
+    fn table_uuid(&self) -> Option<&str> {
+        self.table_uuid.as_deref()
+    }
+
     fn load(&self) -> icefield_table::Result<String> {
         Python::attach(|py| {
             let location = self.catalog.bind(py).call_method1("_pointer", (&self.identifier,));
@@ -123,6 +129,11 @@ impl PyTableState {
         }
     }
 
+    fn pointer(&self, catalog: Py<PyAny>, identifier: Py<PyAny>) -> CatalogPointer {
+        let table_uuid = self.committed.metadata.table_uuid().map(str::to_owned);
+        CatalogPointer { catalog, identifier, table_uuid }
+    }
+
     pub fn with(&self, committed: Committed) -> Self {
         Self { storage: self.storage.clone(), committed: Arc::new(committed) }
     }
@@ -137,6 +148,17 @@ impl PyTableState {
         let metadata = detached(py, || commit::read_metadata(&storage.0, &metadata_location))??;
         let committed = Committed { location: metadata_location, metadata: Arc::new(metadata) };
         Ok(Self { storage, committed: Arc::new(committed) })
+    }
+
+    /// The same table as another of its metadata files has it.
+    fn at(&self, py: Python<'_>, metadata_location: String) -> Result<Self> {
+        let known = self.committed.metadata.table_uuid();
+        let metadata = detached(py, || {
+            let metadata = commit::read_metadata(&self.storage.0, &metadata_location)?;
+            commit::require_same_table(known, &metadata, &metadata_location)?;
+            Ok::<_, icefield_table::Error>(metadata)
+        })??;
+        Ok(self.with(Committed { location: metadata_location, metadata: Arc::new(metadata) }))
     }
 
     /// Write the first metadata file of a new table, of which no catalog knows yet.
@@ -184,7 +206,7 @@ impl PyTableState {
             .collect::<std::result::Result<_, _>>()?;
         let updates: Vec<_> =
             elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
-        let pointer = CatalogPointer { catalog, identifier };
+        let pointer = self.pointer(catalog, identifier);
         let committed = detached(py, || commit::commit_updates(&self.storage.0, &pointer, &requirements, &updates))??;
         Ok(self.with(committed))
     }
@@ -210,7 +232,7 @@ impl PyTableState {
         ignore_extra: bool,
         evolve: bool,
     ) -> Result<(Self, Option<i64>, i64)> {
-        let pointer = CatalogPointer { catalog, identifier };
+        let pointer = self.pointer(catalog, identifier);
         let matching = Matching { allow_missing, ignore_extra };
         let options = SnapshotOptions {
             branch,
@@ -224,8 +246,11 @@ impl PyTableState {
 
     /// Delete the files that the metadata names, in the table's own folders: how many things could not be read or deleted,
     /// and what the first of them said.
-    fn purge(&self, py: Python<'_>) -> Result<(usize, Vec<String>)> {
-        let left = detached(py, || purge(&self.storage.0, &self.committed, &Limits::default()))?;
+    ///
+    /// Nothing is deleted in the warehouse itself or above it, nor by way of a link.
+    #[pyo3(signature = (warehouse=None))]
+    fn purge(&self, py: Python<'_>, warehouse: Option<&str>) -> Result<(usize, Vec<String>)> {
+        let left = detached(py, || purge(&self.storage.0, &self.committed, warehouse, &Limits::default()))?;
         Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
     }
 

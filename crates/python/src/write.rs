@@ -7,6 +7,7 @@ use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::properties::check_set;
 use icefield_table::commit::{self, SnapshotOptions};
+use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
 use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WritePlan, check_writable};
 use pyo3::prelude::*;
@@ -78,6 +79,21 @@ impl PyWritePlan {
         Ok(TableWriter::new(config, &schema.0).map(drop)?)
     }
 
+    /// Delete what the tasks have written, which was certainly not committed; with `search`, what none has reported too.
+    /// How many files could not be deleted, and what the first failures said.
+    #[pyo3(signature = (storage, written, *, search))]
+    fn discard(
+        &self,
+        py: Python<'_>,
+        storage: &Bound<'_, PyStorage>,
+        written: Vec<PyBackedBytes>,
+        search: bool,
+    ) -> Result<(usize, Vec<String>)> {
+        let storage = &storage.get().0;
+        let left = detached(py, || self.0.discard(storage, &self.files(written)?, search))??;
+        Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
+    }
+
     /// Append what the tasks have written, in one snapshot: the new state, the snapshot's id, the number of rows.
     #[pyo3(signature = (table, catalog, identifier, written, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new()))]
     #[expect(clippy::too_many_arguments, reason = "the table, its place in the catalog, and the keywords of a commit")]
@@ -92,18 +108,24 @@ impl PyWritePlan {
         snapshot_properties: BTreeMap<String, String>,
     ) -> Result<(PyTableState, i64, i64)> {
         let state = table.get();
-        let pointer = CatalogPointer { catalog, identifier };
+        let pointer = CatalogPointer { catalog, identifier, table_uuid: self.0.table_uuid.clone() };
         let properties = snapshot_properties.into_iter().collect();
         let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
         let (committed, snapshot_id, rows) = detached(py, || {
-            let files = written.iter().map(|bytes| self.0.files_from_bytes(bytes));
-            let files: Vec<DataFile> =
-                files.collect::<icefield_table::Result<Vec<_>>>()?.into_iter().flatten().collect();
+            let files = self.files(written)?;
             let rows = files.iter().map(|file| file.record_count).sum::<i64>();
             let (committed, snapshot_id) = commit::append(&state.storage.0, &pointer, files, options)?;
             Ok::<_, icefield_table::Error>((committed, snapshot_id, rows))
         })??;
         Ok((state.with(committed), snapshot_id, rows))
+    }
+}
+
+impl PyWritePlan {
+    /// The files that tasks have reported.
+    fn files(&self, written: Vec<PyBackedBytes>) -> icefield_table::Result<Vec<DataFile>> {
+        let files = written.into_iter().map(|bytes| self.0.files_from_bytes(&bytes));
+        Ok(files.collect::<icefield_table::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 

@@ -68,12 +68,28 @@ pub enum Error {
         /// What happened.
         message: String,
     },
+    /// Another table has taken the place of the one that was opened; nothing was changed.
+    #[error(
+        "the table was replaced: it was opened with uuid {expected}, but the catalog now has a table with uuid {found} \
+         under this name ({location}): load it again"
+    )]
+    TableReplaced {
+        /// The uuid of the table that was opened.
+        expected: String,
+        /// The uuid of the table that is there now, or `none`.
+        found: String,
+        /// Its metadata file.
+        location: String,
+    },
     /// An operation whose conditions the table does not meet.
     #[error("{0}")]
     Validation(String),
     /// An exception of a caller's callback, passed through as it is.
     #[error("{0}")]
     Callback(Box<dyn std::error::Error + Send + Sync>),
+    /// A caller's callback was stopped before it did anything: it certainly has no effect.
+    #[error("{0}")]
+    Interrupted(Box<dyn std::error::Error + Send + Sync>),
     /// A defect of this library.
     #[error("internal error: {0}")]
     Internal(String),

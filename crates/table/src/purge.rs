@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -33,6 +34,16 @@ pub struct Leftover {
     pub first: Vec<String>,
 }
 
+impl Leftover {
+    /// Counts a failure, and keeps what it says if it is one of the first.
+    pub fn add(&mut self, error: &Error) {
+        self.failures += 1;
+        if self.first.len() < MESSAGES {
+            self.first.push(error.to_string());
+        }
+    }
+}
+
 /// Deletes the files of a table of which no catalog knows any more, of all its snapshots: data and delete files, manifests,
 /// manifest lists, statistics, and last the metadata files, so that a purge that was killed can be taken up again.
 ///
@@ -42,7 +53,11 @@ pub struct Leftover {
 ///
 /// A file that cannot be read or deleted keeps nothing else from being deleted; one that is not there any more is no
 /// failure to delete it.
-pub fn purge(storage: &Storage, table: &Committed, limits: &Limits) -> Leftover {
+///
+/// A folder that other things lie in too is not the table's own, whatever its metadata says: the root of a store or drive,
+/// the `warehouse` of the catalog and what is above it, what is above the table's location, and a link. Nothing in it is
+/// deleted, nor anything that only a link below the table's folders leads to; each is a failure with its reason.
+pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limits: &Limits) -> Leftover {
     let metadata = &table.metadata;
     let properties = metadata.properties().iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let settings = Settings::new(properties);
@@ -50,10 +65,11 @@ pub fn purge(storage: &Storage, table: &Committed, limits: &Limits) -> Leftover 
         storage,
         limits,
         metadata,
-        folders: own_folders(storage, metadata, &settings),
+        folders: Folders::of(storage, metadata, &settings, warehouse),
         seen: Seen::default(),
         leftover: Mutex::default(),
     };
+    purge.folders.refused.iter().for_each(|refused| purge.failed(refused));
     let manifests = purge.manifests();
     if settings.flag(&GC_ENABLED) {
         purge.side_by_side(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
@@ -75,7 +91,7 @@ struct Purge<'a> {
     storage: &'a Storage,
     limits: &'a Limits,
     metadata: &'a TableMetadata,
-    folders: Vec<Location>,
+    folders: Folders,
     seen: Seen,
     leftover: Mutex<Leftover>,
 }
@@ -132,15 +148,21 @@ impl Purge<'_> {
     }
 
     fn is_own(&self, path: &str) -> bool {
-        self.storage.resolve(path).is_ok_and(|at| self.folders.iter().any(|folder| is_beneath(folder, &at)))
+        let Ok(at) = self.storage.resolve(path) else { return false };
+        if !self.folders.own.iter().any(|folder| is_beneath(folder, &at)) {
+            return false;
+        }
+        let link = self.folders.link_before(&at);
+        if let Some(link) = &link
+            && self.seen.add(&link.to_string_lossy())
+        {
+            self.failed(&Error::invalid(format!("{}: this is a link: what it leads to stays", link.display())));
+        }
+        link.is_none()
     }
 
     fn failed(&self, error: &Error) {
-        let mut leftover = locked(&self.leftover);
-        leftover.failures += 1;
-        if leftover.first.len() < MESSAGES {
-            leftover.first.push(error.to_string());
-        }
+        locked(&self.leftover).add(error);
     }
 
     /// Does something with each of some files, several at once: more where that waits for the network.
@@ -167,11 +189,80 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folders whose files are the table's own.
-fn own_folders(storage: &Storage, metadata: &TableMetadata, settings: &Settings) -> Vec<Location> {
-    let given = [WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION].map(|name| settings.text(name));
-    let folders = given.into_iter().flatten().chain([metadata.location()]).filter(|folder| !folder.is_empty());
-    folders.filter_map(|folder| storage.resolve(folder).ok()).collect()
+/// The folders that the metadata says are the table's.
+struct Folders {
+    /// The table's location; the others may lie in it.
+    location: Option<Location>,
+    /// Those whose files are the table's own.
+    own: Vec<Location>,
+    /// Why the others are not.
+    refused: Vec<Error>,
+}
+
+impl Folders {
+    fn of(storage: &Storage, metadata: &TableMetadata, settings: &Settings, warehouse: Option<&str>) -> Self {
+        let location = storage.resolve(metadata.location()).ok();
+        let warehouse = warehouse.and_then(|folder| storage.resolve(folder).ok());
+        let mut folders = Self { location, own: Vec::new(), refused: Vec::new() };
+        let given = [WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION].map(|name| settings.text(name));
+        for folder in given.into_iter().flatten().chain([metadata.location()]).filter(|folder| !folder.is_empty()) {
+            let Ok(at) = storage.resolve(folder) else { continue };
+            match folders.shared(&at, warehouse.as_ref()) {
+                None => folders.own.push(at),
+                Some(why) => {
+                    let message = format!("the folder {folder} of the table {why}: nothing in it was deleted");
+                    folders.refused.push(Error::invalid(message));
+                }
+            }
+        }
+        folders
+    }
+
+    /// Why a folder is not the table's alone, if it is not.
+    fn shared(&self, folder: &Location, warehouse: Option<&Location>) -> Option<&'static str> {
+        let named = names(folder);
+        let unc = folder.key.starts_with("//") || folder.key.starts_with(r"\\");
+        let drive = named.first().is_some_and(|name| folder.scheme == Scheme::File && name.ends_with(':'));
+        let root = if unc { 2 } else { usize::from(drive) };
+        let above = |other: &Location| {
+            (folder.scheme, &folder.authority) == (other.scheme, &other.authority) && names(other).starts_with(&named)
+        };
+        if named.contains(&"..") {
+            Some("has '..' in it")
+        } else if named.len() <= root {
+            Some("is the root of a store or drive")
+        } else if warehouse.is_some_and(above) {
+            Some("is the warehouse or above it")
+        } else if self.location.as_ref().is_some_and(|own| above(own) && names(own) != named) {
+            Some("is above the table's location")
+        } else if is_link(folder, Path::new(&folder.key)) {
+            Some("is a link")
+        } else {
+            None
+        }
+    }
+
+    /// The first link on the way from the table's location, or another folder of its own, to a file.
+    fn link_before(&self, file: &Location) -> Option<PathBuf> {
+        if file.scheme != Scheme::File {
+            return None;
+        }
+        let base = self.location.iter().chain(&self.own).find(|folder| is_beneath(folder, file))?;
+        let mut way: Vec<&Path> = Path::new(&file.key).ancestors().skip(1).collect();
+        way.truncate(way.len().saturating_sub(Path::new(&base.key).ancestors().skip(1).count()));
+        way.into_iter().rev().find(|folder| is_link(base, folder)).map(Path::to_owned)
+    }
+}
+
+/// The names of the folders that lead to a location.
+fn names(at: &Location) -> Vec<&str> {
+    let windows = at.scheme == Scheme::File && cfg!(windows);
+    let names = at.key.split(|letter| letter == '/' || (windows && letter == '\\'));
+    names.filter(|name| !matches!(*name, "" | ".")).collect()
+}
+
+fn is_link(of: &Location, folder: &Path) -> bool {
+    of.scheme == Scheme::File && folder.symlink_metadata().is_ok_and(|found| found.is_symlink())
 }
 
 /// Whether a file lies in a folder or a folder of it; never by way of `..`.

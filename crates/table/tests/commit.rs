@@ -16,13 +16,14 @@ use icefield_table::commit::{
     Committed, Pointer, SnapshotOptions, append, commit_updates, create_table, read_metadata,
 };
 use icefield_table::plan::{At, Scan};
-use icefield_table::storage::{Fault, FaultPlan, Storage};
+use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use icefield_table::write::{TableWriter, WriterConfig};
 use icefield_table::{Error, Result};
 
 /// A catalog of one table.
 struct Catalog {
     location: Mutex<String>,
+    uuid: Option<String>,
     /// What the coming swaps do instead of what they should.
     moods: Mutex<Vec<Mood>>,
 }
@@ -38,6 +39,10 @@ enum Mood {
 }
 
 impl Pointer for Catalog {
+    fn table_uuid(&self) -> Option<&str> {
+        self.uuid.as_deref()
+    }
+
     fn load(&self) -> Result<String> {
         Ok(self.location.lock().unwrap().clone())
     }
@@ -89,7 +94,8 @@ impl Table {
         };
         let storage = Storage::default();
         let created = create_table(&storage, &definition).unwrap();
-        let catalog = Catalog { location: Mutex::new(created.location), moods: Mutex::default() };
+        let uuid = created.metadata.table_uuid().map(str::to_owned);
+        let catalog = Catalog { location: Mutex::new(created.location), uuid, moods: Mutex::default() };
         Self { storage, catalog, root }
     }
 
@@ -293,4 +299,66 @@ fn updates_of_metadata_go_the_same_way() {
     assert_eq!(table.metadata().metadata_log().len(), 2);
     let left = table.storage.list(&format!("{}/metadata", table.root)).unwrap();
     assert_eq!(left.len(), 3, "{left:?}");
+}
+
+/// The table that has taken the place of another, under its name and in its folder.
+#[test]
+fn a_table_that_took_the_place_of_another_is_left_alone() {
+    let table = Table::create("replaced", &[]);
+    table.append(&[1]).unwrap();
+    let files = table.files(&[2]);
+    let written = |table: &Table| -> Vec<String> {
+        table.storage.list(&table.root).unwrap().into_iter().map(|entry| entry.path).collect()
+    };
+    // The first attempt loses its race to what takes the place.
+    let definition = TableDefinition {
+        schema: Schema::new(0, vec![Field::required(1, "s", PrimitiveType::String)]).unwrap(),
+        partition_spec: PartitionSpec::default(),
+        sort_order: SortOrder::default(),
+        location: table.root.clone(),
+        properties: StringMap::new(),
+    };
+    let other = create_table(&table.storage, &definition).unwrap();
+    table.catalog.location.lock().unwrap().clone_from(&other.location);
+    let before = written(&table);
+    let uuids = [table.catalog.uuid.clone().unwrap(), other.metadata.table_uuid().unwrap().to_owned()];
+    let property = MetadataUpdate::SetProperties { updates: [("a".to_owned(), "b".to_owned())].into_iter().collect() };
+    for failure in [
+        append(&table.storage, &table.catalog, files, SnapshotOptions::default()).unwrap_err(),
+        commit_updates(&table.storage, &table.catalog, &[], &[property]).unwrap_err(),
+    ] {
+        assert!(matches!(failure, Error::TableReplaced { .. }), "{failure}");
+        assert!(uuids.iter().all(|uuid| failure.to_string().contains(uuid)), "{failure}");
+    }
+    assert_eq!(written(&table), before);
+    assert_eq!(*table.catalog.location.lock().unwrap(), other.location);
+}
+
+/// A clock that is behind the last commit, be it by a year, stops no commit: its time is that of the commit before.
+#[test]
+fn a_clock_that_is_behind_stops_nothing() {
+    let table = Table::create("clock", &[]);
+    table.append(&[1]).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&table.metadata().to_json()).unwrap();
+    let year_ms = 365 * 24 * 3_600_000_i64;
+    let ahead = document["last-updated-ms"].as_i64().unwrap() + year_ms;
+    document["last-updated-ms"] = ahead.into();
+    document["snapshots"][0]["timestamp-ms"] = ahead.into();
+    document["snapshot-log"][0]["timestamp-ms"] = ahead.into();
+    let location = format!("{}/metadata/00002-ahead.metadata.json", table.root);
+    table.storage.put(&location, document.to_string(), Existing::Refuse).unwrap();
+    *table.catalog.location.lock().unwrap() = location;
+    let first = table.metadata().current_snapshot_id().unwrap();
+
+    let (committed, second) = table.append(&[2]).unwrap();
+    assert_eq!(committed.metadata.snapshot(second).unwrap().timestamp_ms, ahead);
+    let rollback = committed.metadata.set_current(first).unwrap();
+    let property = MetadataUpdate::SetProperties { updates: [("a".to_owned(), "b".to_owned())].into_iter().collect() };
+    for update in [rollback, property] {
+        commit_updates(&table.storage, &table.catalog, &[], &[update]).unwrap();
+    }
+    let left = table.metadata();
+    assert_eq!(left.last_updated_ms(), ahead);
+    assert_eq!(left.snapshot_log().iter().map(|entry| entry.timestamp_ms).collect::<Vec<_>>(), [ahead; 3]);
+    assert!(left.metadata_log().iter().all(|entry| entry.timestamp_ms <= ahead));
 }

@@ -129,7 +129,8 @@ class PointerCatalog(Catalog):
                 failures, left = 1, [str(error)]
         self._remove(identifier)
         if state is not None:
-            failures, left = state.purge()
+            warehouse = revealed(self.properties).get("warehouse")
+            failures, left = state.purge(absolute_location(warehouse, "the warehouse") if warehouse else None)
         if failures:
             more = [f"and {failures - len(left)} more"] if failures > len(left) else []
             msg = f"the table is dropped, but files of it may be left: {'; '.join([*left, *more])}"

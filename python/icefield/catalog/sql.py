@@ -134,6 +134,11 @@ class SqlCatalog(PointerCatalog):
             if not executed:
                 raise CommitFailedException(str(error)) from error
             return
+        except (KeyboardInterrupt, SystemExit) as stop:
+            # SQLite has rolled back by now whatever it did not commit; a server may still be about to commit.
+            if executed and (self._engine.name != "sqlite" or self._pointer_or_none(identifier) != base):
+                raise
+            raise CommitFailedException("the commit was stopped before it was made") from stop
         if changed != 1:
             self._pointer(identifier)  # dropped or renamed: says so
             raise CommitFailedException(f"{'.'.join((*namespace, table))} was changed by another commit")

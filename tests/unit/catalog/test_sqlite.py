@@ -130,7 +130,7 @@ class Locked:
 
 
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
-@pytest.mark.parametrize("write", ["namespace"])
+@pytest.mark.parametrize("write", ["append", "properties", "namespace"])
 def test_ctrl_c_ends_the_wait_for_a_lock(theirs, tmp_path, whose, write):
     path = theirs if whose == "theirs" else tmp_path / "ours.db"
     with opened(path) as catalog:

@@ -32,14 +32,17 @@ pub use summary::SummaryBuilder;
 
 /// Where a catalog says that a table's metadata is.
 pub trait Pointer: Send + Sync {
+    /// The uuid of the table that commits are meant for, as it was when it was opened; a table of version 1 may lack one.
+    fn table_uuid(&self) -> Option<&str>;
+
     /// The location of the current metadata file.
     fn load(&self) -> Result<String>;
 
     /// Points from `base` to `new`, at once and only from `base`.
     ///
     /// # Errors
-    /// [`Error::CommitFailed`] if it certainly did not happen, [`Error::CommitStateUnknown`] if nobody knows; any other
-    /// error is taken for unknown as well.
+    /// [`Error::CommitFailed`] if it certainly did not happen, [`Error::Interrupted`] if so and it is not to be tried
+    /// again, [`Error::CommitStateUnknown`] if nobody knows; any other error is taken for unknown as well.
     fn swap(&self, base: &str, new: &str) -> Result<()>;
 }
 
@@ -162,6 +165,7 @@ enum Attempt {
 fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) -> Result<Attempt> {
     let base_location = pointer.load()?;
     let base = read_metadata(storage, &base_location)?;
+    require_same_table(pointer.table_uuid(), &base, &base_location)?;
     if change.snapshot_id().is_some_and(|id| base.snapshot(id).is_some()) {
         return Ok(Attempt::Found(Committed { location: base_location, metadata: Arc::new(base) }));
     }
@@ -184,10 +188,28 @@ fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) ->
             let _ = storage.delete(&location);
             Ok(Attempt::Lost(reason, base.properties().clone()))
         }
+        Err(error @ Error::Interrupted(_)) => {
+            let _ = storage.delete(&location);
+            Err(error)
+        }
         Err(error) => match has_landed(storage, pointer, &location, change.snapshot_id(), &metadata) {
             true => Ok(Attempt::Landed(Committed { location, metadata: Arc::new(metadata) })),
             false => Err(Error::CommitStateUnknown { snapshot_id: change.snapshot_id(), message: error.to_string() }),
         },
+    }
+}
+
+/// Refuses a table that has taken the place of the one with the uuid `expected`: the name was dropped and created anew,
+/// renamed, or registered over. A table without a uuid (version 1) cannot be told from another.
+pub fn require_same_table(expected: Option<&str>, found: &TableMetadata, location: &str) -> Result<()> {
+    match (expected, found.table_uuid()) {
+        (None, _) => Ok(()),
+        (Some(expected), Some(current)) if current.eq_ignore_ascii_case(expected) => Ok(()),
+        (Some(expected), current) => Err(Error::TableReplaced {
+            expected: expected.to_owned(),
+            found: current.unwrap_or("none").to_owned(),
+            location: location.to_owned(),
+        }),
     }
 }
 

@@ -61,6 +61,11 @@ impl DataLocations {
         Ok(Self { root, hashed, context, partition_folders })
     }
 
+    /// The folder that all files lie beneath.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
     /// The location of a file; `partition` is the path of its partition, empty for an unpartitioned table.
     pub fn file(&self, partition: &str, name: &str) -> String {
         let root = &self.root;

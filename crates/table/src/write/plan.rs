@@ -1,5 +1,6 @@
 //! What every task of a distributed write must know of the table, as bytes: made once by the driver, sent to all executors.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use icefield_format::manifest::DataFile;
@@ -10,18 +11,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
+use super::location::DataLocations;
 use super::wire;
 use super::writer::WriterConfig;
 use crate::error::{Error, Result};
+use crate::purge::Leftover;
 use crate::settings::Settings;
 use crate::storage::Storage;
 
 /// Version of the form; a reader refuses others.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// One write, the same for all its tasks.
 #[derive(Debug, Clone)]
 pub struct WritePlan {
+    /// The table that was opened: what is written is committed to no other.
+    pub table_uuid: Option<String>,
     location: String,
     settings: Settings,
     schema: Arc<Schema>,
@@ -34,6 +39,7 @@ pub struct WritePlan {
 #[derive(Serialize, Deserialize)]
 struct PlanForm {
     form: u32,
+    table_uuid: Option<String>,
     location: String,
     properties: std::collections::BTreeMap<String, String>,
     schema: Json,
@@ -46,6 +52,7 @@ impl WritePlan {
     /// A new write into a table as it is now.
     pub fn new(metadata: &TableMetadata) -> Self {
         Self {
+            table_uuid: metadata.table_uuid().map(str::to_owned),
             location: metadata.location().to_owned(),
             settings: Settings::new(metadata.properties().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
             schema: metadata.current_schema().clone(),
@@ -82,11 +89,30 @@ impl WritePlan {
         wire::from_bytes(bytes, &self.schema, &self.spec)
     }
 
+    /// Deletes files of this write, which was certainly not committed, and says what could not be deleted.
+    ///
+    /// With `search`, those too that no task has reported: tasks that were killed leave some. The names of all files of the
+    /// write hold its id.
+    pub fn discard(&self, storage: &Storage, reported: &[DataFile], search: bool) -> Result<Leftover> {
+        let mut paths: BTreeSet<String> = reported.iter().map(|file| file.file_path.clone()).collect();
+        if search {
+            let id = self.operation.to_string();
+            let locations = DataLocations::new(&self.location, &self.settings)?;
+            let found = storage.list(locations.root())?.into_iter().map(|entry| entry.path);
+            paths.extend(found.filter(|path| path.rsplit('/').next().is_some_and(|name| name.contains(&id))));
+        }
+        let paths: Vec<String> = paths.into_iter().collect();
+        let mut leftover = Leftover::default();
+        storage.delete_all(&paths).iter().for_each(|error| leftover.add(error));
+        Ok(leftover)
+    }
+
     /// The plan as bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let form = PlanForm {
             form: FORM,
+            table_uuid: self.table_uuid.clone(),
             location: self.location.clone(),
             properties: self.settings.below("").map(own).collect(),
             schema: self.schema.to_json(),
@@ -105,6 +131,7 @@ impl WritePlan {
             return Err(Error::invalid(format!("a write plan of form {}, but this icefield reads {FORM}", form.form)));
         }
         Ok(Self {
+            table_uuid: form.table_uuid,
             location: form.location,
             settings: Settings::new(form.properties),
             schema: Arc::new(Schema::from_json(&form.schema)?),

@@ -20,6 +20,10 @@ use serde_json::{Value as Json, json};
 struct Catalog(Mutex<String>);
 
 impl Pointer for Catalog {
+    fn table_uuid(&self) -> Option<&str> {
+        None
+    }
+
     fn load(&self) -> Result<String> {
         Ok(self.0.lock().unwrap().clone())
     }

@@ -39,7 +39,7 @@ fn files_of_deleted_entries_go_with_the_table() {
             metadata = builder.unwrap().build().unwrap().into();
         }
         let table = Committed { location: write_metadata(&storage, &metadata, 1).unwrap(), metadata };
-        assert_eq!(purge(&storage, &table, &Limits::default()), Leftover::default(), "version {version}");
+        assert_eq!(purge(&storage, &table, None, &Limits::default()), Leftover::default(), "version {version}");
         let left = storage.list(&format!("{location}/data")).unwrap();
         assert_eq!(left.len(), if gc { 0 } else { names.len() }, "version {version}");
         assert!(!storage.exists(&table.location).unwrap());

@@ -30,9 +30,10 @@ pub struct MetadataBuilder {
 }
 
 impl MetadataBuilder {
-    /// Changes an existing table at this time (milliseconds from the epoch).
+    /// Changes an existing table at this time (milliseconds from the epoch), or at that of its last change where a clock
+    /// is behind it: a table's history never goes back.
     pub fn from_base(base: &TableMetadata, now_ms: i64) -> Self {
-        Self::new(Some(base.clone()), base.document.clone(), now_ms)
+        Self::new(Some(base.clone()), base.document.clone(), now_ms.max(base.document.last_updated_ms))
     }
 
     /// Makes a new table at this time (milliseconds from the epoch). Its uuid, location, schema, partition spec and sort
@@ -166,7 +167,12 @@ impl MetadataBuilder {
     }
 
     fn finish(mut self) -> Result<Document> {
-        self.document.last_updated_ms = self.now_ms;
+        let added = self.changes.iter().filter_map(|change| match change {
+            MetadataUpdate::AddSnapshot { snapshot } => Some(snapshot.timestamp_ms),
+            _ => None,
+        });
+        // A snapshot may come from a machine whose clock is ahead of this one.
+        self.document.last_updated_ms = added.fold(self.now_ms, i64::max);
         self.extend_metadata_log()?;
         self.correct_snapshot_log()?;
         Ok(self.document)
