@@ -18,6 +18,8 @@ def without_nul(data: Any) -> Any:
         If one has; it is named.
 
     """
+    if not any(hasattr(type(data), f"__arrow_c_{kind}__") for kind in ("stream", "array", "schema")):
+        return data  # refused, or read as JSON, by who takes it: the attributes of others may cost or warn
     schema = getattr(data, "schema", data)
     names: Any = getattr(schema, "names", None)
     if names is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["MISSING_VERBS", "for_filter", "for_rows", "for_schema"]
+__all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_schema"]
 
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
@@ -67,6 +67,14 @@ def _for_items(given: list[object] | tuple[object, ...]) -> str:
     if type(first).__name__ == "Table":
         return "use pyarrow.concat_tables(tables)"
     return "use pyarrow.Table.from_pylist(rows) for a list of dicts"
+
+
+def for_conversion(error: BaseException) -> str | None:
+    """Return what to say where data could not be converted to Arrow; None for errors that are not pyarrow's."""
+    if type(error).__module__.partition(".")[0] != "pyarrow":
+        return None
+    what = ": ".join(str(part) for part in reversed(error.args))
+    return f"the data cannot be converted to Arrow: {what}; give each column values of one type, as with .astype(str)"
 
 
 def for_filter(given: object) -> str:

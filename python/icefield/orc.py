@@ -53,7 +53,7 @@ class ORCFile:
     timestamp_unit
         The unit of timestamps. Microseconds hold all of the years 1 to 9999, nanoseconds 1677 to 2262.
     out_of_range
-        What becomes of timestamps beyond that unit: null, the nearest one that fits, or an error.
+        What becomes of timestamps beyond that unit: an error, null, or the nearest one that fits (``"saturate"``).
     strings
         How text leaves the reader: as text, as an Arrow dictionary, or as unchecked bytes.
     trim_char
@@ -80,7 +80,7 @@ class ORCFile:
         *,
         storage: Mapping[str, str] | None = None,
         timestamp_unit: Literal["s", "ms", "us", "ns"] = "us",
-        out_of_range: Literal["null", "saturate", "error"] = "null",
+        out_of_range: Literal["null", "saturate", "error"] = "error",
         strings: Literal["utf8", "dictionary", "binary"] = "utf8",
         trim_char: bool = True,
         keys: Keys = None,

@@ -156,10 +156,13 @@ def test_binding(text, bound):
 def test_dates_of_programs_are_midnights_in_utc(expr):
     bound = pickle.loads(pickle.dumps(expr)).bind(SCHEMA)
     assert json.loads(bound.to_json())["value"] == "2020-01-01T00:00:00+00:00"
-    # The protocol's JSON has no such dates, and no text without a zone is a moment.
-    for refused in (from_json({"type": "eq", "term": "ts", "value": "2020-01-01"}), EqualTo("ts", "2020-01-01 10:00")):
-        with pytest.raises(ice.errors.InvalidArgumentError, match="timestamptz"):
-            refused.bind(SCHEMA)
+    for moment in ("2020-01-01 10:00", "2020-01-01T10:00:00", dt.datetime(2020, 1, 1, 10)):  # noqa: DTZ001
+        bound = EqualTo("ts", moment).bind(SCHEMA)
+        assert json.loads(bound.to_json())["value"] == "2020-01-01T10:00:00+00:00"
+    # The protocol's JSON has neither dates nor texts without a zone for a moment.
+    for refused in ("2020-01-01", "2020-01-01T10:00:00"):
+        with pytest.raises(ice.errors.ValidationError, match="timestamptz"):
+            from_json({"type": "eq", "term": "ts", "value": refused}).bind(SCHEMA)
 
 
 @pytest.mark.parametrize("text", ["nope = 1", "id = 'x'", "name IS NAN", "hour(name) = 1", "ID = 1"])

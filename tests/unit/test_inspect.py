@@ -169,5 +169,5 @@ def test_a_stream_reads_no_further_than_it_is_asked(tmp_path: Path, monkeypatch:
         stream = made.inspect.stream(name, selected_fields=["file_path"] if name != "entries" else ["status"])
         for _ in range(10):
             assert stream.read_next_batch().num_rows == 1
-        with pytest.raises(pa.ArrowInvalid, match=f"{Path(last).name}: not found"):
+        with pytest.raises(ice.errors.MissingFileError, match=f"{Path(last).name}: not found"):
             stream.read_all()

@@ -104,7 +104,7 @@ def test_booleans_of_a_byte_are_no_numbers(catalog: ice.Catalog) -> None:
         with pytest.raises(ValidationError, match=f"column v: the table's type is {kind}, the data's arrow.bool8"):
             table.append(rows)
     table = catalog.create_table("a.t", ice.Schema(ice.NestedField(1, "v", "boolean")))
-    with pytest.raises(ValidationError, match="column v: the table's type is boolean, the data's Int8"):
+    with pytest.raises(ValidationError, match="column v: the table's type is boolean, the data's 8-bit integer"):
         table.append(pa.table({"v": BYTES}))
     table.append(rows).append(pa.table({"v": [True]}))
     assert table.scan("v = true").count() == 4

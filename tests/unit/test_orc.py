@@ -235,11 +235,12 @@ def test_options():
     for unit in ("s", "ms", "us", "ns"):
         schema = orc.read_schema(path, timestamp_unit=unit)
         assert {field.type.unit for field in schema if pa.types.is_timestamp(field.type)} == {unit}
-    lost = orc.read_table(path, timestamp_unit="ns")
+    lost = orc.read_table(path, timestamp_unit="ns", out_of_range="null")
     kept = orc.read_table(path, timestamp_unit="ns", out_of_range="saturate")
     assert sum(column.null_count for column in lost) > sum(column.null_count for column in kept)
-    with pytest.raises(InvalidArgumentError):
-        orc.read_table(path, timestamp_unit="ns", out_of_range="error")
+    for options in ({}, {"out_of_range": "error"}):
+        with pytest.raises(InvalidArgumentError, match="nanoseconds"):
+            orc.read_table(path, timestamp_unit="ns", **options)
     path = named("cpp_dictionary")
     plain, dictionary = orc.read_table(path), orc.read_table(path, strings="dictionary")
     assert any(pa.types.is_dictionary(kind) for kind in dictionary.schema.types)

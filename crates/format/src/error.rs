@@ -15,6 +15,9 @@ pub enum Error {
     /// An argument or an operation that the specification does not allow.
     #[error("{0}")]
     Invalid(String),
+    /// A schema, spec, order or expression that does not fit what it is used with.
+    #[error("{0}")]
+    Unfit(String),
     /// Valid by the specification (or by a newer one), but not built here.
     #[error("{0}")]
     Unsupported(String),
@@ -81,6 +84,11 @@ impl Error {
     /// An argument or operation that is not allowed.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
+    }
+
+    /// A schema, spec, order or expression that does not fit what it is used with.
+    pub fn unfit(message: impl Into<String>) -> Self {
+        Self::Unfit(message.into())
     }
 
     /// Something that is not built here.

@@ -10,6 +10,7 @@ pub mod json;
 pub mod limits;
 pub mod manifest;
 pub mod metadata;
+pub mod nearest;
 pub mod puffin;
 pub mod spec;
 pub mod transform;

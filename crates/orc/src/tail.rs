@@ -85,6 +85,17 @@ pub struct FileMetadata {
     encrypted_statistics: Bytes,
 }
 
+/// First bytes of files of other formats.
+const OTHERS: [(&[u8], &str); 7] = [
+    (b"PAR1", "a Parquet file (PAR1)"),
+    (b"PARE", "an encrypted Parquet file (PARE)"),
+    (b"Obj\x01", "an Avro file (Obj1)"),
+    (b"PFA1", "a Puffin file (PFA1)"),
+    (b"ARRO", "an Arrow IPC file (ARROW1)"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "gzip data"),
+];
+
 /// Reads a tail: says which ranges it needs until it has them.
 #[derive(Debug)]
 pub struct TailDecoder {
@@ -111,13 +122,16 @@ impl TailDecoder {
         }
         let guess = self.length.saturating_sub(GUESS)..self.length;
         let Some(last) = self.fetched.get(&guess) else { return Ok(Step::Need(vec![guess])) };
-        let (postscript, own) = read_postscript(&last)?;
+        let (postscript, own) = match read_postscript(&last) {
+            Ok(read) => read,
+            Err(error) => return self.other_format(error),
+        };
         if !last.get(..last.len() - 1).is_some_and(|rest| rest.ends_with(MAGIC)) {
             // Files of Hive 0.11 have the magic at their front only.
             let head = 0..MAGIC.len() as u64;
             let Some(bytes) = self.fetched.get(&head) else { return Ok(Step::Need(vec![head])) };
             if bytes != MAGIC {
-                return Err(Error::corrupt("postscript", "no ORC magic: this is no ORC file"));
+                return self.other_format(Error::corrupt("postscript", "no ORC magic: this is no ORC file"));
             }
         }
         let length = |length: Option<u64>| length.unwrap_or(0);
@@ -133,6 +147,17 @@ impl TailDecoder {
         let whole = self.length - total..self.length;
         let Some(tail) = self.fetched.get(&whole) else { return Ok(Step::Need(vec![whole])) };
         Ok(Step::Done(self.read(postscript, &tail, sections)?))
+    }
+
+    /// What to say of a file without a postscript: which format it is of, if its first bytes tell.
+    fn other_format(&self, error: Error) -> Result<Step<FileMetadata>> {
+        let head = 0..MAGIC.len() as u64 + 1;
+        let Some(bytes) = self.fetched.get(&head) else { return Ok(Step::Need(vec![head])) };
+        let known = OTHERS.iter().find(|(magic, _)| bytes.starts_with(magic));
+        Err(match known {
+            Some((_, format)) => Error::corrupt("tail", format!("this is {format}, not an ORC file")),
+            None => error,
+        })
     }
 
     /// A file of no bytes is a table without columns: Hive makes them.

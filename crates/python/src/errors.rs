@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 mod classes {
     pyo3::import_exception!(icefield.errors, IcefieldError);
     pyo3::import_exception!(icefield.errors, InternalError);
+    pyo3::import_exception!(icefield.errors, ArgumentTypeError);
     pyo3::import_exception!(icefield.errors, InvalidArgumentError);
     pyo3::import_exception!(icefield.errors, UnsupportedFeatureError);
     pyo3::import_exception!(icefield.errors, CorruptDataError);
@@ -52,6 +53,7 @@ impl From<icefield_format::Error> for BorderError {
                 CorruptDataError::new_err((message, file, corrupt.place, corrupt.offset))
             }
             Error::Invalid(_) | Error::Value { .. } => InvalidArgumentError::new_err(message),
+            Error::Unfit(_) => ValidationError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::RequirementFailed(_) => CommitFailedException::new_err(message),
             // The enum may grow; what is not named yet still is one of ours.
@@ -124,6 +126,18 @@ pub fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
 
 impl From<arrow_schema::ArrowError> for BorderError {
     fn from(error: arrow_schema::ArrowError) -> Self {
+        use arrow_schema::ArrowError;
+        // What our own readers failed with, handed through by Arrow.
+        let error = match error {
+            ArrowError::ExternalError(inner) => match inner.downcast::<icefield_table::Error>() {
+                Ok(ours) => return (*ours).into(),
+                Err(other) => match other.downcast::<icefield_orc::Error>() {
+                    Ok(ours) => return (*ours).into(),
+                    Err(other) => ArrowError::ExternalError(other),
+                },
+            },
+            other => other,
+        };
         Self(InvalidArgumentError::new_err(error.to_string()))
     }
 }

@@ -19,9 +19,9 @@ use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyType, PyTzInfoAccess as _,
 };
 
-use crate::capsule::{ArrowArray, StreamInput};
+use crate::capsule::{ArrowArray, StreamInput, mend};
 use crate::entry::detached;
-use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
 use crate::json::JsonInput;
 use crate::schema::PySchema;
 use crate::transforms::TransformInput;
@@ -74,7 +74,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
             Ok(text) => Ok(Self(Expr::parse(text.to_str()?).map_err(BorderError::from)?)),
             Err(_) => {
                 let found = object.get_type().name()?;
-                Err(PyTypeError::new_err(format!("expected an expression or its text, not {found}")))
+                let hint = mend(object, "for_filter");
+                Err(ArgumentTypeError::new_err(format!("expected an expression or its text, not {found}{hint}")))
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use icefield_format::Limits;
 use icefield_format::metadata::properties::{Effect, KNOWN, Known, nearest};
 use icefield_format::metadata::{
-    MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
+    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
     UpdateRequirement, requirements_for_update,
 };
 use pyo3::prelude::*;
@@ -319,7 +319,14 @@ impl PyTableMetadata {
 
     #[getter]
     fn refs(&self) -> BTreeMap<String, PySnapshotRef> {
-        self.0.refs().iter().map(|(name, reference)| (name.clone(), PySnapshotRef(reference.clone()))).collect()
+        let refs = self.0.refs().iter().map(|(name, reference)| (name.clone(), PySnapshotRef(reference.clone())));
+        let mut refs: BTreeMap<_, _> = refs.collect();
+        // Documents of some writers name the current snapshot and leave out its branch.
+        if let Some(current) = self.0.current_snapshot() {
+            let main = || PySnapshotRef(SnapshotRef::branch(current.snapshot_id));
+            refs.entry(MAIN_BRANCH.to_owned()).or_insert_with(main);
+        }
+        refs
     }
 
     #[getter]

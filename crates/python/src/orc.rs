@@ -212,6 +212,13 @@ impl Opened {
 
 fn named(error: icefield_orc::Error, name: Option<&str>, keys: Option<&PyKeys>) -> BorderError {
     let raised = keys.and_then(|keys| keys.raised.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let error = match error {
+        icefield_orc::Error::Corrupt(mut corrupt) if keys.is_some() => {
+            corrupt.message.push_str("; if it is encrypted, perhaps its key is wrong");
+            icefield_orc::Error::Corrupt(corrupt)
+        }
+        other => other,
+    };
     match (raised, name) {
         (Some(raised), _) => raised.into(),
         (None, Some(name)) => error.in_file(name).into(),

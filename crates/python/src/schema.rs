@@ -13,8 +13,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
-use crate::capsule::{ArrowSchema, SchemaInput};
-use crate::errors::{InvalidArgumentError, Result};
+use crate::capsule::{ArrowSchema, SchemaInput, mend};
+use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::integer::{Id, Int};
 use crate::json::JsonInput;
 use crate::type_input::PyIcebergType;
@@ -55,18 +55,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for FieldKey {
 
 impl PySchema {
     fn find(&self, key: &FieldKey, case_sensitive: bool) -> Result<PyField> {
-        let found = match key {
-            FieldKey::Id(id) => self.0.find_field(*id),
-            FieldKey::Name(name) => self.0.find_by_name(name, case_sensitive)?,
+        let id = match key {
+            FieldKey::Name(name) => return Ok(PyField(self.0.named(name, case_sensitive)?.clone())),
+            FieldKey::Id(id) => *id,
         };
-        let missing = || match key {
-            FieldKey::Id(id) => format!("no field with id {id} in the schema"),
-            FieldKey::Name(name) => {
-                let names: Vec<_> = self.0.fields().iter().map(|field| field.name.as_str()).collect();
-                format!("no field {name:?} in the schema; its columns are {}", names.join(", "))
-            }
-        };
-        Ok(found.cloned().map(PyField).ok_or_else(|| InvalidArgumentError::new_err(missing()))?)
+        let missing = || InvalidArgumentError::new_err(format!("there is no field with id {id} in the schema"));
+        Ok(self.0.find_field(id).cloned().map(PyField).ok_or_else(missing)?)
     }
 }
 
@@ -276,6 +270,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IcebergSchemaInput {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(ours) = object.cast::<PySchema>() {
             return Ok(Self::Iceberg(ours.get().0.clone()));
+        }
+        if let Ok(dict) = object.cast::<PyDict>()
+            && !dict.contains("type")?
+        {
+            let hint = mend(object, "for_schema");
+            return Err(ArgumentTypeError::new_err(format!("expected a schema, not a dict without \"type\"{hint}")));
         }
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyDict>() {
             return Ok(Self::Iceberg(PySchema::from_json(JsonInput::extract(object)?)?.0));

@@ -257,7 +257,7 @@ fn data_that_do_not_fit_name_the_column_and_leave_nothing() {
     let one = |name: &str, array: ArrayRef| RecordBatch::try_from_iter_with_nullable([(name, array, true)]).unwrap();
     let cases: Vec<(RecordBatch, &[&str])> = vec![
         (one("name", Arc::new(StringArray::from(vec!["x"]))), &["id", "required"]),
-        (one("id", Arc::new(StringArray::from(vec!["x"]))), &["id", "long", "Utf8"]),
+        (one("id", Arc::new(StringArray::from(vec!["x"]))), &["id", "long", "string"]),
         (one("id", Arc::new(Int64Array::from(vec![Some(1), None]))), &["id", "row 1"]),
         (
             RecordBatch::try_from_iter([

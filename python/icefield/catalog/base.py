@@ -6,11 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icefield._secrets import guarded
 from icefield.catalog.identifier import Identifier, IdentifierLike
-from icefield.errors import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from icefield.errors import (
+    IcefieldError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 
 if TYPE_CHECKING:
     from icefield.schema import Schema
@@ -193,6 +200,26 @@ class Catalog(ABC):
         except NoSuchTableError:
             return False
         return True
+
+    def _missing_table(self, namespace: Identifier, table: str, hint: str = "") -> NoSuchTableError:
+        """Return the error for a table that is not there, with the name that was probably meant."""
+        return NoSuchTableError(
+            f"no table {'.'.join((*namespace, table))} in catalog {self.name}{hint or self._meant(namespace, table)}"
+        )
+
+    def _meant(self, namespace: Identifier, table: str) -> str:
+        if len(namespace) > 1 and namespace[0] == self.name:
+            return f"; leave out the name of the catalog: {'.'.join((*namespace[1:], table))}"
+        tables: list[Identifier] = []
+        with suppress(IcefieldError):
+            if not self.namespace_exists(namespace):
+                known = [".".join(name) for name in self.list_namespaces(namespace[:-1])]
+                close = get_close_matches(".".join(namespace), known, 1, 0.5)
+                meant = f", did you mean {close[0]}?" if close else ""
+                return f"; there is no namespace {'.'.join(namespace)}{meant}"
+            tables = self.list_tables(namespace)
+        close = get_close_matches(table, [name[-1] for name in tables], 1)
+        return f"; did you mean {'.'.join((*namespace, close[0]))}?" if close else ""
 
     def create_table_if_not_exists(self, identifier: IdentifierLike, schema: Schema | Any, **options: Any) -> Table:
         """Create a table, or open the one of this name as it is."""

@@ -93,7 +93,7 @@ class SqlCatalog(PointerCatalog):
             ).scalar()
             hint = "" if found else self._elsewhere(connection)
         if not found:
-            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}{hint}")
+            raise self._missing_table(namespace, table, hint)
         return str(found)
 
     def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
@@ -154,7 +154,7 @@ class SqlCatalog(PointerCatalog):
         with self._write() as connection:
             removed = connection.execute(self._layout.tables.delete().where(self._is_table(namespace, table))).rowcount
         if removed != 1:
-            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
+            raise self._missing_table(namespace, table)
 
     def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
         namespace, table = table_tuple(old)
@@ -168,7 +168,7 @@ class SqlCatalog(PointerCatalog):
         except _TakenError:
             raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_table))} exists already") from None
         if changed != 1:
-            raise NoSuchTableError(f"no table {'.'.join((*namespace, table))} in catalog {self.name}")
+            raise self._missing_table(namespace, table)
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the tables directly in a namespace."""

@@ -195,7 +195,7 @@ def test_another_name_on_the_same_database_is_told(theirs):
         assert other.list_namespaces() == []
     other.create_namespace("x")
     assert other.list_namespaces() == [("x",)]
-    with pytest.raises(NoSuchTableError, match=r"no table a\.t in catalog other$"):
+    with pytest.raises(NoSuchTableError, match=r"no table a\.t in catalog other; there is no namespace a$"):
         other.load_table("a.t")
     with (
         pytest.warns(UserWarning, match="holds the catalogs 'c', 'other'"),
@@ -208,5 +208,5 @@ def test_another_name_on_the_same_database_is_told(theirs):
 def test_an_empty_database_has_nothing_to_tell(tmp_path):
     with opened(tmp_path / "new.db") as catalog:
         assert catalog.list_namespaces() == []
-        with pytest.raises(NoSuchTableError, match="in catalog c$"):
+        with pytest.raises(NoSuchTableError, match="in catalog c; there is no namespace a$"):
             catalog.load_table("a.t")

@@ -158,9 +158,7 @@ impl Expr {
 impl Term {
     /// The term over a schema's field ids.
     pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundTerm> {
-        let field = schema
-            .find_by_name(&self.name, case_sensitive)?
-            .ok_or_else(|| Error::invalid(format!("there is no column {:?} in the schema", self.name)))?;
+        let field = schema.named(&self.name, case_sensitive)?;
         let reference = BoundReference::new(schema, field, &self.name);
         let ty = match &self.transform {
             None => reference.ty.clone(),
@@ -170,7 +168,7 @@ impl Term {
                 )));
             }
             Some(transform) => transform.result_type(&reference.ty).ok_or_else(|| {
-                Error::invalid(format!("{transform} does not take {} of type {}", self.name, reference.ty))
+                Error::unfit(format!("{transform} does not take {} of type {}", self.name, reference.ty))
             })?,
         };
         Ok(BoundTerm { reference, transform: self.transform.clone(), ty })
@@ -189,7 +187,7 @@ impl Predicate {
             Test::IsNull => Test::IsNull,
             Test::NotNull => Test::NotNull,
             Test::IsNan | Test::NotNan if !is_floating(&term.ty) => {
-                return Err(Error::invalid(format!("{} is {}, which is never NaN", self.term, term.ty)));
+                return Err(Error::unfit(format!("{} is {}, which is never NaN", self.term, term.ty)));
             }
             Test::IsNan => Test::IsNan,
             Test::NotNan => Test::NotNan,
@@ -263,7 +261,7 @@ fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -
 
 /// The literal as a value of the term's type; the error names the column.
 fn converted(term: &BoundTerm, literal: &Literal) -> Result<Converted> {
-    literal.convert(&term.ty).map_err(|error| Error::invalid(format!("column {}: {error}", term.reference.name)))
+    literal.convert(&term.ty).map_err(|error| Error::unfit(format!("column {}: {error}", term.reference.name)))
 }
 
 /// Literals that no value of the type equals fall out of the set.
@@ -281,8 +279,8 @@ fn bind_prefix(term: &BoundTerm, prefix: &Literal) -> Result<Value> {
     match (&term.ty, prefix.value()) {
         (Type::Primitive(PrimitiveType::String), text @ Value::String(_)) => Ok(text.clone()),
         (Type::Primitive(PrimitiveType::String), _) => {
-            Err(Error::invalid(format!("a prefix is a string, which {prefix} is not")))
+            Err(Error::unfit(format!("a prefix is a string, which {prefix} is not")))
         }
-        (ty, _) => Err(Error::invalid(format!("{} is {ty}; only strings have prefixes", term.reference.name))),
+        (ty, _) => Err(Error::unfit(format!("{} is {ty}; only strings have prefixes", term.reference.name))),
     }
 }

@@ -28,7 +28,21 @@ impl Literal {
             Type::Primitive(to) => convert(self, to),
             _ => None,
         };
-        converted.ok_or_else(|| Error::invalid(format!("{self} is not a value of type {ty}")))
+        converted.ok_or_else(|| Error::invalid(format!("{self} is not a value of type {ty}{}", form(self, ty))))
+    }
+}
+
+/// How texts of a type are written, for a text that is none.
+fn form(literal: &Literal, ty: &Type) -> &'static str {
+    use PrimitiveType as P;
+    let (Value::String(_), Type::Primitive(ty)) = (literal.value(), ty) else { return "" };
+    match ty {
+        P::Date => ": write it as YYYY-MM-DD",
+        P::Time => ": write it as HH:MM:SS, with a fraction if there is one",
+        P::Timestamp | P::TimestampNs => ": write it as YYYY-MM-DDTHH:MM:SS, without an offset",
+        P::Timestamptz | P::TimestamptzNs => ": write it as YYYY-MM-DDTHH:MM:SS+00:00, with an offset or Z",
+        P::Uuid => ": write it as 8-4-4-4-12 hexadecimal digits",
+        _ => "",
     }
 }
 
@@ -142,8 +156,8 @@ fn from_string(text: &str, strict: bool, to: &PrimitiveType) -> Option<Converted
         P::Time => value(Value::Long(calendar::parse_time(text)? / 1000)),
         P::Timestamp => value(Value::Long(calendar::to_micros(moment(text, strict, calendar::parse_timestamp)?)?)),
         P::TimestampNs => value(Value::Long(calendar::to_nanos(moment(text, strict, calendar::parse_timestamp)?)?)),
-        P::Timestamptz => value(Value::Long(calendar::to_micros(moment(text, strict, parse_zoned)?)?)),
-        P::TimestamptzNs => value(Value::Long(calendar::to_nanos(moment(text, strict, parse_zoned)?)?)),
+        P::Timestamptz => value(Value::Long(calendar::to_micros(instant(text, strict)?)?)),
+        P::TimestamptzNs => value(Value::Long(calendar::to_nanos(instant(text, strict)?)?)),
         P::Uuid => value(Value::Uuid(parse_uuid(text)?)),
         P::Decimal { .. } => {
             let parsed = decimal::parse(text)?;
@@ -167,6 +181,13 @@ fn moment(text: &str, strict: bool, parse: impl Fn(&str) -> Option<(i64, i64)>) 
         (_, Some((date, time))) if !strict => parse(&format!("{date}T{time}")),
         _ => parse(text),
     }
+}
+
+/// A moment of a column with a zone. Text without a zone is UTC, as typed literals and dates without one are; the
+/// library's JSON refuses it.
+fn instant(text: &str, strict: bool) -> Option<(i64, i64)> {
+    let zoned = moment(text, strict, parse_zoned);
+    if strict { zoned } else { zoned.or_else(|| moment(text, strict, calendar::parse_timestamp)) }
 }
 
 /// The words that JSON has for what its numbers cannot say.

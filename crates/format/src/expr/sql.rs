@@ -149,11 +149,14 @@ impl<'a> Parser<'a> {
         }
         if let Some(comparison) = self.comparison() {
             self.next += 1;
+            let right = self.next;
             let test = match (left, self.operand()?) {
                 (Operand::Term(term), Operand::Literal(literal)) => (term, Test::Compare(comparison, literal)),
                 (Operand::Literal(literal), Operand::Term(term)) => (term, Test::Compare(comparison.flip(), literal)),
                 (Operand::Term(_), Operand::Term(_)) => {
-                    return Err(self.error_at(start, "two columns cannot be compared: one side is a literal"));
+                    let quoted = [start, right].into_iter().find_map(|place| self.double_quoted(place));
+                    let message = "two columns cannot be compared: one side is a literal";
+                    return Err(self.error_at(start, &format!("{message}{}", quoted.unwrap_or_default())));
                 }
                 (Operand::Literal(_), Operand::Literal(_)) => {
                     return Err(self.error_at(start, "two literals cannot be compared: one side is a column"));
@@ -247,7 +250,8 @@ impl<'a> Parser<'a> {
     fn pattern(&mut self) -> Result<Test<Literal, Vec<Literal>>> {
         let start = self.next;
         let TokenKind::Text(pattern) = self.advance() else {
-            return Err(self.error_at(start, "a pattern in single quotes is expected here"));
+            let quoted = self.double_quoted(start).unwrap_or_default();
+            return Err(self.error_at(start, &format!("a pattern in single quotes is expected here{quoted}")));
         };
         let mut prefix = String::with_capacity(pattern.len());
         let mut chars = pattern.chars();
@@ -364,7 +368,20 @@ impl<'a> Parser<'a> {
                 }
                 _ => Err(self.error_at(start, "a literal is expected here")),
             },
-            _ => Err(self.error_at(start, "a literal is expected here")),
+            _ => {
+                let quoted = self.double_quoted(start).unwrap_or_default();
+                Err(self.error_at(start, &format!("a literal is expected here{quoted}")))
+            }
+        }
+    }
+
+    /// What to say of a name in double quotes that was probably meant to be text.
+    fn double_quoted(&self, place: usize) -> Option<String> {
+        match self.tokens.get(place).map(|token| &token.kind) {
+            Some(TokenKind::Name(name)) => {
+                Some(format!("; double quotes name a column, text stands in single quotes: '{name}'"))
+            }
+            _ => None,
         }
     }
 

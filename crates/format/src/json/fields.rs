@@ -35,7 +35,7 @@ pub(crate) fn step(name: &str) -> String {
 /// The error met inside `outer`, as an error of the document: errors without a place get one.
 pub(crate) fn locate(error: Error, outer: &str) -> Error {
     match error {
-        Error::Invalid(message) => Error::corrupt(outer, message),
+        Error::Invalid(message) | Error::Unfit(message) => Error::corrupt(outer, message),
         other => other.within(outer),
     }
 }

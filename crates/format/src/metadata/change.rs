@@ -43,7 +43,7 @@ impl TableMetadata {
         {
             Some(id) => {
                 let name = self.current_schema().column_name(*id).unwrap_or("?");
-                Err(Error::invalid(format!("cannot delete column {name}: {}", user())))
+                Err(Error::unfit(format!("cannot delete column {name}: {}", user())))
             }
             None => Ok(()),
         };

@@ -103,8 +103,7 @@ impl TableDefinition {
         let column = |id: &i32| {
             let name =
                 self.schema.column_name(*id).ok_or_else(|| Error::invalid(format!("there is no column {id}")))?;
-            let found = schema.find_by_name(name, true)?;
-            found.map(|field| field.id).ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))
+            schema.named(name, true).map(|field| field.id)
         };
         source_ids.iter().map(column).collect()
     }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{PartitionField, PartitionSpec, SpecUse};
+use crate::nearest::{hint, listed};
 use crate::transform::Transform;
 use crate::types::Schema;
 use crate::{Error, FormatVersion, Result};
@@ -86,8 +87,7 @@ impl UpdatePartitionSpec {
         if let Some(added) = self.added_named(name) {
             return Err(Error::invalid(format!("partition field {added} has just been added, it cannot be removed")));
         }
-        let field =
-            self.field_named(name).ok_or_else(|| Error::invalid(format!("there is no partition field {name:?}")))?;
+        let field = self.field_named(name).ok_or_else(|| self.missing(name))?;
         self.remove(field.field_id, name)
     }
 
@@ -99,7 +99,7 @@ impl UpdatePartitionSpec {
         }
         match find(&self.spec.fields, source_id, transform).cloned() {
             Some(field) => self.remove(field.field_id, &field.name),
-            None => Err(Error::invalid(format!("there is no partition field {transform}({column})"))),
+            None => Err(self.missing(&format!("{transform}({column})"))),
         }
     }
 
@@ -112,7 +112,7 @@ impl UpdatePartitionSpec {
             return Err(Error::invalid(format!("partition field {added} has just been added, it cannot be renamed")));
         }
         match self.field_named(name) {
-            None => Err(Error::invalid(format!("there is no partition field {name:?}"))),
+            None => Err(self.missing(name)),
             Some(field) if self.removed.contains(&field.field_id) => {
                 Err(Error::invalid(format!("partition field {name:?} cannot be both removed and renamed")))
             }
@@ -142,8 +142,16 @@ impl UpdatePartitionSpec {
     }
 
     fn find_column(&self, column: &str) -> Result<i32> {
-        let found = self.schema.find_by_name(column, self.case_sensitive)?;
-        found.map(|field| field.id).ok_or_else(|| Error::invalid(format!("there is no column {column:?}")))
+        self.schema.named(column, self.case_sensitive).map(|field| field.id)
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let names = || self.spec.fields.iter().map(|field| field.name.as_str());
+        let list = match self.spec.fields.is_empty() {
+            true => "the table is not partitioned".to_owned(),
+            false => format!("partition fields: {}", listed(names())),
+        };
+        Error::unfit(format!("there is no partition field {name:?}{} ({list})", hint(name, names())))
     }
 
     fn field_named(&self, name: &str) -> Option<&PartitionField> {

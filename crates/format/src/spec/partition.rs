@@ -64,7 +64,7 @@ impl PartitionSpec {
         for field in &self.fields {
             field.check_name(schema)?;
             if !names.insert(field.name.as_str()) {
-                return Err(Error::invalid(format!("partition field name {:?} is used more than once", field.name)));
+                return Err(Error::unfit(format!("partition field name {:?} is used more than once", field.name)));
             }
         }
         self.fields.iter().try_for_each(|field| field.check_source(schema, usage))
@@ -116,7 +116,7 @@ impl PartitionField {
         }
         let source_is_there = self.source_ids.iter().any(|id| schema.find_field(*id).is_some());
         match schema.find_by_name(&self.name, true)? {
-            Some(column) if source_is_there && !self.source_ids.contains(&column.id) => Err(Error::invalid(format!(
+            Some(column) if source_is_there && !self.source_ids.contains(&column.id) => Err(Error::unfit(format!(
                 "partition field {:?} has the name of column {}, but is made from column {}",
                 self.name,
                 column.id,
@@ -139,7 +139,7 @@ impl PartitionField {
     fn no_primitive(&self, schema: &Schema, id: i32) -> Error {
         let ty = schema.find_type(id).map(|ty| format!(": {ty}")).unwrap_or_default();
         let name = schema.column_name(id).map(|name| format!(" {name:?}")).unwrap_or_default();
-        Error::invalid(format!("partition field {self}: column {id}{name} is no primitive{ty}"))
+        Error::unfit(format!("partition field {self}: column {id}{name} is no primitive{ty}"))
     }
 
     fn check_source(&self, schema: &Schema, usage: SpecUse) -> Result<()> {
@@ -150,7 +150,7 @@ impl PartitionField {
             match schema.find_type(*id) {
                 Some(ty) => self.check_source_type(schema, *id, ty, usage)?,
                 None if usage == SpecUse::Default => {
-                    return Err(Error::invalid(format!("partition field {self}: there is no column {id}")));
+                    return Err(Error::unfit(format!("partition field {self}: there is no column {id}")));
                 }
                 None => {}
             }
@@ -172,7 +172,7 @@ impl PartitionField {
         let mut outer = schema.parent(id);
         while let Some(parent) = outer {
             if !matches!(schema.find_type(parent), Some(Type::Struct(_))) {
-                return Err(Error::invalid(format!("partition field {self}: column {id} is inside a list or map")));
+                return Err(Error::unfit(format!("partition field {self}: column {id} is inside a list or map")));
             }
             outer = schema.parent(parent);
         }
@@ -188,7 +188,7 @@ pub(super) fn check_transform(transform: &Transform, ty: &Type, whose: &dyn fmt:
     if unrecognized || unknown || transform.result_type(ty).is_some() {
         return Ok(());
     }
-    Err(Error::invalid(format!("{whose}: {transform} cannot take {ty}")))
+    Err(Error::unfit(format!("{whose}: {transform} cannot take {ty}")))
 }
 
 /// Source ids as specs print them.

@@ -45,7 +45,7 @@ impl SortOrder {
         for field in &self.fields {
             for id in &field.source_ids {
                 let Some(ty) = schema.find_type(*id) else {
-                    return Err(Error::invalid(format!("sort field {field}: there is no column {id}")));
+                    return Err(Error::unfit(format!("sort field {field}: there is no column {id}")));
                 };
                 field.check_source_type(*id, ty)?;
             }
@@ -67,7 +67,7 @@ impl SortField {
         check_transform(&self.transform, ty, &format_args!("sort field {self}"))?;
         match ty.as_primitive() {
             Some(_) => Ok(()),
-            None => Err(Error::invalid(format!("sort field {self}: column {id} is no primitive: {ty}"))),
+            None => Err(Error::unfit(format!("sort field {self}: column {id} is no primitive: {ty}"))),
         }
     }
 }

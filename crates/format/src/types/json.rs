@@ -102,7 +102,7 @@ fn read_schema(json: &Json, names: Names, limits: &Limits) -> Result<Schema> {
     let schema_id = object.optional_int("schema-id")?.unwrap_or(0);
     let identifiers = object.optional_ints("identifier-field-ids")?.unwrap_or_default();
     Schema::build(schema_id, root, identifiers, limits).map_err(|error| match error {
-        Error::Invalid(message) => Error::corrupt("", message),
+        Error::Invalid(message) | Error::Unfit(message) => Error::corrupt("", message),
         other => other,
     })
 }

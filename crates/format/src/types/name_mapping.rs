@@ -227,7 +227,8 @@ fn read_field(json: &Json, budget: &mut usize, depth: usize) -> Result<MappedFie
         Some(_) => return Err(Error::corrupt("/names", "names must be an array")),
     };
     let fields = match object.members().get("fields") {
-        None => None,
+        // PyIceberg writes `null` where nothing is inside.
+        None | Some(Json::Null) => None,
         Some(json) => Some(read_fields(json, budget, depth + 1).map_err(|error| error.within("/fields"))?),
     };
     Ok(MappedField { id, names, fields })

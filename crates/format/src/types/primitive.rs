@@ -9,6 +9,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::nearest::{hint, listed};
 
 /// The coordinate reference system of geometry and geography that names none.
 pub const DEFAULT_CRS: &str = "OGC:CRS84";
@@ -200,8 +201,60 @@ fn plain(name: &str) -> Option<PrimitiveType> {
     PLAIN.iter().find(|(plain, _)| plain.eq_ignore_ascii_case(name)).map(|(_, ty)| ty.clone())
 }
 
+/// Names of other systems and languages for types, and what the type is called here.
+const ALIASES: [(&str, &str); 34] = [
+    ("bigint", "long"),
+    ("int64", "long"),
+    ("i64", "long"),
+    ("integer", "int"),
+    ("int32", "int"),
+    ("i32", "int"),
+    ("int16", "int"),
+    ("int8", "int"),
+    ("smallint", "int"),
+    ("tinyint", "int"),
+    ("short", "int"),
+    ("byte", "int"),
+    ("bool", "boolean"),
+    ("real", "float"),
+    ("float32", "float"),
+    ("float64", "double"),
+    ("number", "double"),
+    ("numeric", "decimal(10, 2)"),
+    ("decimal", "decimal(10, 2)"),
+    ("varchar", "string"),
+    ("char", "string"),
+    ("text", "string"),
+    ("str", "string"),
+    ("utf8", "string"),
+    ("object", "string"),
+    ("datetime", "timestamp"),
+    ("datetime64", "timestamp"),
+    ("timestamp_ntz", "timestamp"),
+    ("timestamp_ltz", "timestamptz"),
+    ("date32", "date"),
+    ("bytes", "binary"),
+    ("blob", "binary"),
+    ("varbinary", "binary"),
+    ("fixed", "fixed[16]"),
+];
+
+/// The error for text that names no type: what was probably meant, and the types that there are.
 fn not_a_type(text: &str) -> Error {
-    Error::invalid(format!("not a type: {text:?}"))
+    let name = text.split(['(', '[', '<']).next().unwrap_or_default().trim();
+    let lower = name.to_ascii_lowercase();
+    let plain = || PLAIN.iter().map(|(name, _)| *name);
+    let nested = match lower.as_str() {
+        "struct" | "list" | "array" | "map" | "row" => "; nested types are made by icefield.types or as JSON",
+        _ => "",
+    };
+    let meant = match ALIASES.iter().find(|(alias, _)| *alias == lower) {
+        Some((_, meant)) => format!("; did you mean {meant:?}?"),
+        None if nested.is_empty() => hint(name, plain().chain(["variant"])),
+        None => nested.to_owned(),
+    };
+    let parameters = "decimal(P, S), fixed[L], variant";
+    Error::invalid(format!("not a type: {text:?}{meant} (types: {}, {parameters})", listed(plain())))
 }
 
 /// What stands behind `name`, if the text begins with it in any letter case.

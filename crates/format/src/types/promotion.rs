@@ -1,5 +1,6 @@
 //! Which type may take the place of which ("Schema Evolution", "Type Promotion").
 
+use super::primitive::MAX_DECIMAL_PRECISION;
 use super::{PrimitiveType, Type};
 use crate::error::{Error, Result};
 use crate::value::Value;
@@ -24,6 +25,22 @@ pub fn is_promotion_allowed(from: &Type, to: &PrimitiveType, format_version: u8)
         (P::Unknown, to) => format_version >= 3 && !matches!(to, P::Unrecognized(_)),
         _ => false,
     }
+}
+
+/// The types that a column of type `from` may become, for people; `None` where it has to stay what it is.
+pub(super) fn promotions(from: &Type, format_version: u8) -> Option<String> {
+    let text = match from.as_primitive()? {
+        P::Int => "long".to_owned(),
+        P::Float => "double".to_owned(),
+        P::Decimal { precision, scale } if *precision < MAX_DECIMAL_PRECISION => {
+            format!("decimal(P, {scale}) with P above {precision}")
+        }
+        P::Date if format_version >= 3 => "timestamp or timestamp_ns".to_owned(),
+        P::Date => "timestamp or timestamp_ns from format version 3 on".to_owned(),
+        P::Unknown => "any primitive type".to_owned(),
+        _ => return None,
+    };
+    Some(text)
 }
 
 /// A value of type `from` as one of `to`, to which it may be promoted.

@@ -9,6 +9,7 @@ use super::nested::{Children, check_named};
 use super::{Field, PrimitiveType, StructType, Type};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::nearest::{hint, listed};
 
 /// A table schema: cheap to clone, never changed once made.
 #[derive(Clone)]
@@ -97,6 +98,31 @@ impl Schema {
             false => self.index.by_lower_case_name()?.get(&name.to_lowercase()),
         };
         Ok(id.and_then(|id| self.find_field(*id)))
+    }
+
+    /// The field with this full name, as [`Self::find_by_name`] finds it; an error that helps where there is none.
+    pub fn named(&self, name: &str, case_sensitive: bool) -> Result<&Field> {
+        self.find_by_name(name, case_sensitive)?.ok_or_else(|| self.missing(name, case_sensitive))
+    }
+
+    /// The error for a name that no field has: what was probably meant, and the names that there are.
+    pub fn missing(&self, name: &str, case_sensitive: bool) -> Error {
+        let full_names = || self.ids().iter().filter_map(|id| self.column_name(*id));
+        let lower = name.to_lowercase();
+        if case_sensitive && let Some(other) = full_names().find(|known| known.to_lowercase() == lower) {
+            return Error::unfit(format!(
+                "there is no column {name:?} in the schema, but there is {other:?}: write it so, or pass case_sensitive=False"
+            ));
+        }
+        let around = name.rsplit_once('.').and_then(|(parent, _)| self.find_by_name(parent, case_sensitive).ok()?);
+        let inside = around.and_then(|field| Some((field, field.ty.as_struct()?)));
+        let list = match inside {
+            Some((parent, inner)) => {
+                format!("fields of {:?}: {}", parent.name, listed(inner.fields.iter().map(|field| field.name.as_str())))
+            }
+            None => format!("columns: {}", listed(self.fields().iter().map(|field| field.name.as_str()))),
+        };
+        Error::unfit(format!("there is no column {name:?} in the schema{} ({list})", hint(name, full_names())))
     }
 
     /// All names, the short ones included, and the ids of their fields.

@@ -29,8 +29,7 @@ impl Schema {
         let mut ids = HashSet::new();
         for name in names {
             let name = name.as_ref();
-            let field = self.find_by_name(name, case_sensitive)?;
-            ids.insert(field.ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))?.id);
+            ids.insert(self.named(name, case_sensitive)?.id);
         }
         self.select_ids(&ids)
     }

@@ -122,8 +122,12 @@ impl TimestampColumn {
                     0
                 }
                 (Err(_), OutOfRange::Error) => {
-                    let unit = self.rules.unit;
-                    return Err(Error::value(format!("column {}: a timestamp beyond {unit:?}s", self.head.column)));
+                    let unit = format!("{:?}s", self.rules.unit).to_lowercase();
+                    return Err(Error::value(format!(
+                        "column {}: a timestamp beyond the range of {unit}: read a coarser timestamp_unit, or set \
+                         out_of_range to null or saturate",
+                        self.head.column
+                    )));
                 }
             });
         }

@@ -18,7 +18,7 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use super::{ARRAY, SCHEMA, STREAM, nulls};
 use crate::entry::detached;
-use crate::errors::InvalidArgumentError;
+use crate::errors::{ArgumentTypeError, InvalidArgumentError};
 
 /// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
 #[derive(Debug)]
@@ -99,12 +99,36 @@ fn call<'py>(object: Borrowed<'_, 'py, PyAny>, method: &str) -> PyResult<Option<
     if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr(method)? {
         return Ok(None);
     }
-    object.call_method0(method).map(Some)
+    object.call_method0(method).map(Some).map_err(|error| unconverted(object.py(), error))
+}
+
+/// What a producer raised while it made Arrow data: pyarrow's own errors, which pandas passes on, as one of ours.
+fn unconverted(py: Python<'_>, error: PyErr) -> PyErr {
+    let asked = || py.import("icefield._hints")?.call_method1("for_conversion", (error.value(py),))?.extract();
+    match asked().unwrap_or_default() {
+        Some::<String>(message) => {
+            let ours = InvalidArgumentError::new_err(message);
+            ours.set_cause(py, Some(error));
+            ours
+        }
+        None => error,
+    }
 }
 
 fn not_arrow(object: Borrowed<'_, '_, PyAny>, wanted: &str, methods: &str) -> PyErr {
     let found = object.get_type().fully_qualified_name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
-    PyTypeError::new_err(format!("expected {wanted} with {methods}, not {found}"))
+    let hint = match wanted {
+        "rows" => mend(object, "for_rows"),
+        "a schema" => mend(object, "for_schema"),
+        _ => String::new(),
+    };
+    ArgumentTypeError::new_err(format!("expected {wanted} with {methods}, not {found}{hint}"))
+}
+
+/// What to do instead with an object that is not taken, as the end of a sentence.
+pub fn mend(object: Borrowed<'_, '_, PyAny>, of: &str) -> String {
+    let asked = || object.py().import("icefield._hints")?.call_method1(of, (object,))?.extract::<String>();
+    asked().ok().filter(|hint| !hint.is_empty()).map(|hint| format!(": {hint}")).unwrap_or_default()
 }
 
 /// The address in a capsule, once its name has been checked.

@@ -10,7 +10,7 @@ mod output;
 
 use std::ffi::CStr;
 
-pub use input::{ArrayInput, SchemaInput, StreamInput};
+pub use input::{ArrayInput, SchemaInput, StreamInput, mend};
 pub use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 
 use pyo3::prelude::*;

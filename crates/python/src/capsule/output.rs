@@ -46,6 +46,36 @@ pub struct ArrowTable {
 pub struct ArrowStream {
     schema: SchemaRef,
     reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
+    failure: Failure,
+}
+
+/// What a reader failed with: C's interface has room for a message alone.
+type Failure = Arc<Mutex<Option<ArrowError>>>;
+
+/// A reader that keeps its error for whoever can raise it.
+struct Remembering {
+    reader: Box<dyn RecordBatchReader + Send>,
+    failure: Failure,
+}
+
+impl Iterator for Remembering {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let error = match self.reader.next()? {
+            Err(ArrowError::ExternalError(error)) => error,
+            other => return Some(other),
+        };
+        let message = error.to_string();
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(ArrowError::ExternalError(error));
+        Some(Err(ArrowError::ExternalError(message.into())))
+    }
+}
+
+impl RecordBatchReader for Remembering {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
 }
 
 impl ArrowArray {
@@ -64,7 +94,9 @@ impl From<RecordBatch> for ArrowTable {
 impl ArrowStream {
     /// A stream over a reader.
     pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
-        Self { schema: reader.schema(), reader: Mutex::new(Some(reader)) }
+        let (schema, failure) = (reader.schema(), Failure::default());
+        let reader = Box::new(Remembering { reader, failure: failure.clone() });
+        Self { schema, reader: Mutex::new(Some(reader)), failure }
     }
 
     /// The reader, for whoever comes first.
@@ -217,9 +249,18 @@ impl ArrowStream {
         export_stream(py, self.take()?)
     }
 
-    /// This as a ``pyarrow.RecordBatchReader``.
+    /// This as a ``pyarrow.RecordBatchReader``, which raises our exceptions.
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        pyarrow(slf.py())?.getattr("RecordBatchReader")?.call_method1("from_stream", (slf,))
+        pyarrow(slf.py())?;
+        slf.py().import("icefield._streams")?.call_method1("reader_of", (slf,))
+    }
+
+    /// Raise what the reader failed with, if it did.
+    fn raise_failure(&self) -> Result<()> {
+        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
     }
 
     fn __repr__(&self) -> String {

@@ -60,8 +60,7 @@ impl Scan {
     /// # Errors
     /// An unknown column, one that is not primitive, and whatever planning meets.
     pub fn bounds(&self, column: &str) -> Result<(PrimitiveType, ColumnBounds)> {
-        let field = self.schema.find_by_name(column, self.case_sensitive)?;
-        let field = field.ok_or_else(|| Error::invalid(format!("there is no column {column}")))?;
+        let field = self.schema.named(column, self.case_sensitive)?;
         let ty = field.ty.as_primitive().cloned();
         let ty = ty.ok_or_else(|| Error::invalid(format!("{column} is {}, which has no order", field.ty)))?;
         let unknown = |why: String| Ok((ty.clone(), ColumnBounds::Unknown(why)));

@@ -32,8 +32,10 @@ use arrow_schema::Fields;
 use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::manifest::{Entries, FieldIds, Metrics};
-use icefield_format::metadata::{Snapshot, TableMetadata};
+use icefield_format::metadata::{MAIN_BRANCH, Snapshot, TableMetadata};
+use icefield_format::nearest::{hint, listed};
 use icefield_format::types::Schema;
+use icefield_format::value::calendar::format_micros;
 
 use crate::error::{Error, Result};
 use crate::storage::Storage;
@@ -133,11 +135,8 @@ impl Scan {
 
     /// All metrics of some columns; nested ones are named with dots.
     pub fn metrics_of(&self, columns: &[String]) -> Result<Metrics> {
-        let id = |name: &String| {
-            let field = self.schema.find_by_name(name, self.case_sensitive)?;
-            field.map(|field| field.id).ok_or_else(|| Error::invalid(format!("there is no column {name}")))
-        };
-        let ids = columns.iter().map(id).collect::<Result<Vec<_>>>()?;
+        let id = |name: &String| self.schema.named(name, self.case_sensitive).map(|field| field.id);
+        let ids = columns.iter().map(id).collect::<Result<Vec<_>, _>>()?;
         Ok(Metrics { column_sizes: FieldIds::only(ids.iter().copied()), ..Metrics::for_filter(ids) })
     }
 
@@ -154,23 +153,55 @@ impl Scan {
     }
 }
 
+/// Milliseconds from the epoch for people.
+fn iso(milliseconds: i64) -> String {
+    milliseconds.checked_mul(1000).map_or_else(|| format!("{milliseconds} ms"), |micros| format_micros(micros) + "Z")
+}
+
+fn no_snapshot(metadata: &TableMetadata, id: i64) -> String {
+    let mut ids: Vec<String> = metadata.snapshots().iter().rev().map(|known| known.snapshot_id.to_string()).collect();
+    if ids.is_empty() {
+        ids.push("none".to_owned());
+    }
+    format!("the table has no snapshot {id} (there are, newest first: {})", listed(ids.iter().map(String::as_str)))
+}
+
 /// The snapshot, and whether its own schema names the columns.
 fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, bool)> {
     let given = [at.snapshot_id.is_some(), at.as_of_ms.is_some(), at.reference.is_some()];
     if given.iter().filter(|given| **given).count() > 1 {
         return Err(Error::invalid("give one of snapshot id, timestamp and reference, not several"));
     }
-    let by_id = |id: i64| {
-        metadata.snapshot(id).cloned().ok_or_else(|| Error::invalid(format!("the table has no snapshot {id}")))
-    };
+    let by_id = |id: i64| metadata.snapshot(id).cloned().ok_or_else(|| Error::invalid(no_snapshot(metadata, id)));
     if let Some(name) = &at.reference {
+        // Documents of some writers name the current snapshot and leave out its branch.
+        if name == MAIN_BRANCH
+            && metadata.reference(name).is_none()
+            && let Some(current) = metadata.current_snapshot()
+        {
+            return Ok((Some(current.clone()), false));
+        }
         let found = metadata.reference(name);
-        let found = found.ok_or_else(|| Error::invalid(format!("the table has no branch or tag {name:?}")))?;
+        let found = found.ok_or_else(|| {
+            let names = || metadata.refs().keys().map(String::as_str);
+            let list = listed(names());
+            Error::invalid(format!(
+                "the table has no branch or tag {name:?}{} (there are: {list})",
+                hint(name, names())
+            ))
+        })?;
         return Ok((Some(by_id(found.snapshot_id)?), !found.is_branch()));
     }
     if let Some(time) = at.as_of_ms {
         let id = metadata.snapshot_id_as_of(time);
-        let id = id.ok_or_else(|| Error::invalid(format!("the table had no snapshot at {time} ms")))?;
+        let id = id.ok_or_else(|| {
+            let first = metadata.snapshot_log().first().map(|entry| entry.timestamp_ms);
+            let since = match first {
+                Some(first) => format!("its first snapshot is of {}", iso(first)),
+                None => "it has none yet".to_owned(),
+            };
+            Error::invalid(format!("the table had no snapshot at {}: {since}", iso(time)))
+        })?;
         return Ok((Some(by_id(id)?), true));
     }
     match at.snapshot_id {

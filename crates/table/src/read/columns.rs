@@ -5,7 +5,7 @@
 //! specification lists them; a rule is added there and nowhere else.
 
 use arrow_schema::{DataType, FieldRef, Fields};
-use icefield_format::types::arrow::field_id;
+use icefield_format::types::arrow::{field_id, named};
 use icefield_format::types::{Field, PrimitiveType, Type};
 use icefield_format::value::Value;
 
@@ -164,7 +164,7 @@ impl Rules<'_> {
             format!(
                 "column {path} (id {}) is stored as {}, which cannot be read as its type",
                 field.id,
-                found.data_type()
+                named(found.data_type())
             ),
         )
     }

@@ -30,6 +30,19 @@ fn failed(at: &Path, operation: &'static str) -> impl FnOnce(io::Error) -> Error
     }
 }
 
+/// Of a file that is to be written: a missing folder or a file in the way is not a missing file.
+fn unwritten(target: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = target.display().to_string();
+    let blocked = target.ancestors().skip(1).find(|above| above.exists()).filter(|above| !above.is_dir());
+    let blocked = blocked.map(|file| format!("{} is a file, not a folder", file.display()));
+    move |error| match (blocked, error.kind()) {
+        (None, ErrorKind::AlreadyExists) => Error::AlreadyExists { path },
+        (blocked, _) => {
+            Error::Storage { path, operation: "write", message: blocked.unwrap_or_else(|| error.to_string()) }
+        }
+    }
+}
+
 #[cfg(unix)]
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
@@ -150,13 +163,13 @@ impl Draft {
         let file = match create() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if let Some(folder) = target.parent() {
-                    fs::create_dir_all(folder).map_err(failed(folder, "create"))?;
+                    fs::create_dir_all(folder).map_err(unwritten(target))?;
                 }
                 create()
             }
             other => other,
         };
-        let file = file.map_err(failed(target, "write"))?;
+        let file = file.map_err(unwritten(target))?;
         Ok(Self { file, written, target: target.to_owned(), published: false })
     }
 

@@ -59,14 +59,43 @@ fn key(at: &Location) -> Result<Path> {
 }
 
 fn failed(at: &Location, operation: &'static str) -> impl Fn(object_store::Error) -> Error {
-    let path = at.to_string();
+    let (path, scheme) = (at.to_string(), at.scheme);
     move |error| match error {
         object_store::Error::NotFound { .. } => Error::NotFound { path: path.clone() },
         object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. } => {
             Error::AlreadyExists { path: path.clone() }
         }
-        other => Error::Storage { path: path.clone(), operation, message: without_queries(&other.to_string()) },
+        other => {
+            let message = without_queries(&other.to_string());
+            let message = without_credentials(scheme, &message).unwrap_or(message);
+            Error::Storage { path: path.clone(), operation, message }
+        }
     }
+}
+
+/// What to say where the store was asked for credentials of the machine, as none are set: such machines have a service of
+/// this address, others do not.
+fn without_credentials(scheme: Scheme, message: &str) -> Option<String> {
+    const SERVICES: [&str; 5] = [
+        "169.254.169.254",
+        "169.254.170.2",
+        "metadata.google.internal",
+        "metadata/computeMetadata",
+        "metadata/identity",
+    ];
+    if !SERVICES.iter().any(|service| message.contains(service)) {
+        return None;
+    }
+    let properties = match scheme {
+        Scheme::S3 => {
+            "s3.access-key-id and s3.secret-access-key (or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), \
+             s3.anonymous=true for a public bucket"
+        }
+        Scheme::Gcs => "gcs.oauth2.token (or GOOGLE_APPLICATION_CREDENTIALS), gcs.no-auth=true for a public bucket",
+        Scheme::Azure => "adls.account-key, adls.sas-token or adls.connection-string (or AZURE_STORAGE_ACCOUNT_KEY)",
+        Scheme::File | Scheme::Memory | Scheme::Http => return None,
+    };
+    Some(format!("no credentials: set {properties}; this machine has none of its own"))
 }
 
 /// A message without the query parts of the URLs in it, where signatures and tokens are.
@@ -242,11 +271,23 @@ impl Output for Upload {
 
 #[cfg(test)]
 mod tests {
-    use super::without_queries;
+    use super::{Scheme, without_credentials, without_queries};
 
     #[test]
     fn queries_are_hidden() {
         let shown = without_queries("error for url (https://a.net/c/k?sv=1&sig=canary): timed out");
         assert_eq!(shown, "error for url (https://a.net/c/k?): timed out");
+    }
+
+    #[test]
+    fn machines_without_credentials_say_which_to_set() {
+        let asked = "Error performing PUT http://169.254.169.254/latest/api/token in 3 s";
+        let message = without_credentials(Scheme::S3, asked).unwrap();
+        assert!(message.contains("s3.access-key-id") && message.contains("AWS_SECRET_ACCESS_KEY"), "{message}");
+        let message = without_credentials(Scheme::Gcs, "http://metadata.google.internal/computeMetadata/v1").unwrap();
+        assert!(message.contains("gcs.oauth2.token"), "{message}");
+        let message = without_credentials(Scheme::Azure, "http://169.254.169.254/metadata/identity").unwrap();
+        assert!(message.contains("adls.account-key"), "{message}");
+        assert_eq!(without_credentials(Scheme::S3, "Error performing GET https://bucket.s3.amazonaws.com/key"), None);
     }
 }

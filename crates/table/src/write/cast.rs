@@ -19,6 +19,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 
 use icefield_format::types::PrimitiveType;
+use icefield_format::types::arrow::named;
 
 use super::fault::Misfit;
 use super::text;
@@ -209,7 +210,8 @@ impl Cast {
 /// What is said of a value that the table's type cannot hold.
 fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> Misfit {
     let value = array_value_to_string(array, row).unwrap_or_default();
-    let what = format!("is {value}, which does not fit: the table's type is {ty}, the data's {}", array.data_type());
+    let what =
+        format!("is {value}, which does not fit: the table's type is {ty}, the data's {}", named(array.data_type()));
     Misfit::Row(row, what)
 }
 
@@ -361,7 +363,7 @@ mod tests {
         assert!(run(&long, UInt64Array::from(vec![u64::MAX])).unwrap_err().contains("row 0 is 18446744073709551615"));
         assert_eq!(
             run(&PrimitiveType::Int, Int64Array::from(vec![None, Some(-7), Some(1 << 31)])).unwrap_err(),
-            "row 2 is 2147483648, which does not fit: the table's type is int, the data's Int64"
+            "row 2 is 2147483648, which does not fit: the table's type is int, the data's long"
         );
         let seconds = arrow_array::TimestampSecondArray::from(vec![0, i64::MAX]);
         assert!(run(&PrimitiveType::Timestamp, seconds).unwrap_err().starts_with("row 1 is "));

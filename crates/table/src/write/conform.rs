@@ -10,7 +10,8 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 
-use icefield_format::types::arrow::BOOL8;
+use icefield_format::nearest::hint;
+use icefield_format::types::arrow::{BOOL8, named};
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
@@ -124,7 +125,7 @@ impl Plan {
             let extra = !fields.iter().any(|field| field.name == *given.name());
             let unwanted = extra && !(parent.is_empty() && is_nameless_index(given.name()));
             if !self.matching.ignore_extra && unwanted {
-                self.fault(&path, "not in the table: leave it out, or let the write add it to the schema");
+                self.fault(&path, extra_column(given.name(), fields));
             }
         }
         let stored = fields.iter().filter(|field| is_stored(field));
@@ -232,13 +233,36 @@ impl Plan {
     }
 
     fn misfit(&mut self, field: &Field, given: &ArrowField, path: &str, mend: &str) -> Option<Column> {
-        self.fault(path, format!("the table's type is {}, the data's {}: {mend}", field.ty, given.data_type()));
+        let floats = matches!(given.data_type(), DataType::Float32 | DataType::Float64);
+        let whole = matches!(field.ty, Type::Primitive(PrimitiveType::Int | PrimitiveType::Long));
+        // What pandas makes of integers with missing values.
+        let nullable = match floats && whole {
+            true => {
+                "convert it with .astype(\"Int64\") if it comes from pandas (whole numbers with missing values), or "
+            }
+            false => "",
+        };
+        let found = named(given.data_type());
+        self.fault(path, format!("the table's type is {}, the data's {found}: {nullable}{mend}", field.ty));
         None
     }
 
     fn fault(&mut self, path: &str, message: impl Into<String>) {
         self.faults.push(Error::column(path, message));
     }
+}
+
+/// What is said of a column of the data that the table lacks.
+fn extra_column(name: &str, fields: &[Field]) -> String {
+    let names = || fields.iter().map(|field| field.name.as_str());
+    let lower = name.to_lowercase();
+    if let Some(other) = names().find(|known| known.to_lowercase() == lower) {
+        return format!(
+            "not in the table, which has {other:?}: the names differ in letter case only, rename the column"
+        );
+    }
+    let mend = "leave it out, or add it to the table with schema_mode=\"evolve\"";
+    format!("not in the table: {mend}{}", hint(name, names()))
 }
 
 /// The columns without those that pandas makes of an index without a name: the schema of a table to be made of a frame.

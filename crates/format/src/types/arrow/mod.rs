@@ -4,10 +4,12 @@
 
 mod file_ids;
 mod from_arrow;
+mod named;
 mod to_arrow;
 
 pub use file_ids::{field_id, has_ids, with_ids_only, with_mapped_ids, with_positional_ids};
 pub use from_arrow::{FromArrow, Nanoseconds, UnsignedLongs};
+pub use named::named;
 pub use to_arrow::{StringLayout, ToArrow};
 
 /// Key of a field id in the metadata of an Arrow field: the one under which Parquet libraries keep theirs.

@@ -1,7 +1,7 @@
 //! Making all changes at once.
 
 use super::super::{Field, MapType, Schema, StructType, Type};
-use super::{Move, Target, UpdateSchema};
+use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
 
 impl UpdateSchema {
@@ -12,8 +12,11 @@ impl UpdateSchema {
         let fields = self.add_and_move(fields, None)?;
         let schema = Schema::new(0, fields)?;
         let mut ids = Vec::with_capacity(self.identifiers.len());
-        for name in &self.identifiers {
-            let field = schema.find_by_name(name, self.case_sensitive)?;
+        for identifier in &self.identifiers {
+            let (field, name) = match identifier {
+                Identifier::Known(id) => (schema.find_field(*id), self.name_now(*id)),
+                Identifier::Named(name) => (schema.find_by_name(name, self.case_sensitive)?, name.clone()),
+            };
             let missing = || Error::invalid(format!("the identifier field {name:?} is not in the changed schema"));
             ids.push(field.ok_or_else(missing)?.id);
         }
@@ -24,8 +27,11 @@ impl UpdateSchema {
 
     /// Identifier fields are not deleted by the way, neither by themselves nor with what is around them.
     fn check_identifiers_kept(&self) -> Result<()> {
-        for name in &self.identifiers {
-            let mut next = self.find(name)?.map(|field| field.id);
+        for identifier in &self.identifiers {
+            let (mut next, name) = match identifier {
+                Identifier::Known(id) => (Some(*id), self.base.column_name(*id).unwrap_or_default()),
+                Identifier::Named(name) => (self.find(name)?.map(|field| field.id), name.as_str()),
+            };
             while let Some(id) = next {
                 if self.deletes.contains(&id) {
                     return Err(Error::invalid(format!(

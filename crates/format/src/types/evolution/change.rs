@@ -2,9 +2,9 @@
 
 use super::super::ids::next_id;
 use super::super::nested::check_named;
-use super::super::promotion::{is_promotion_allowed, promote};
+use super::super::promotion::{is_promotion_allowed, promote, promotions};
 use super::super::{Field, PrimitiveType, Type};
-use super::{Move, Target, UpdateSchema};
+use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
 use crate::value::{Value, json as value_json};
 
@@ -105,7 +105,7 @@ impl UpdateSchema {
     /// The struct that a field is added to, and the full name of the field.
     fn parent(&self, parent: &str, name: &str) -> Result<(Option<i32>, String)> {
         let Some(field) = self.find(parent)? else {
-            return refuse(format!("there is no struct {parent:?} to add {name:?} to"));
+            return Err(self.missing(&format!("cannot add {name:?} to {parent:?}"), parent));
         };
         let inner = match &field.ty {
             Type::Map(map) => &map.value,
@@ -145,9 +145,6 @@ impl UpdateSchema {
         let update = self.updates.get(&field.id).unwrap_or(field);
         let renamed = Field { name: new_name.to_owned(), ..update.clone() };
         self.updates.insert(renamed.id, renamed);
-        if self.identifiers.remove(name) {
-            self.identifiers.insert(new_name.to_owned());
-        }
         Ok(self)
     }
 
@@ -184,7 +181,11 @@ impl UpdateSchema {
             return Ok(self);
         }
         if !is_promotion_allowed(&field.ty, ty, self.format_version) {
-            return refuse(format!("cannot change the type of {name:?} from {} to {ty}", field.ty));
+            let message = format!("cannot change the type of {name:?} from {} to {ty}", field.ty);
+            return Err(Error::unfit(match promotions(&field.ty, self.format_version) {
+                Some(wider) => format!("{message}: a column of this type can become {wider}"),
+                None => format!("{message}: no other type has a place for all of its values"),
+            }));
         }
         if field.ty.as_primitive() == Some(&PrimitiveType::Date) && self.partition_sources.contains(&field.id) {
             return refuse(format!("cannot change the type of {name:?} to {ty}: its dates are partition values"));
@@ -266,7 +267,14 @@ impl UpdateSchema {
 
     /// Sets the fields that identify rows, by their full names.
     pub fn set_identifier_fields<S: AsRef<str>>(&mut self, names: &[S]) -> &mut Self {
-        self.identifiers = names.iter().map(|name| name.as_ref().to_owned()).collect();
+        let identifier = |name: &str| match self.find(name) {
+            // By its id, it is found again under whatever name it gets.
+            Ok(Some(field)) if self.base.column_name(field.id) == Some(&self.name_now(field.id)) => {
+                Identifier::Known(field.id)
+            }
+            _ => Identifier::Named(name.to_owned()),
+        };
+        self.identifiers = names.iter().map(|name| identifier(name.as_ref())).collect();
         self
     }
 
@@ -283,7 +291,7 @@ impl UpdateSchema {
     }
 
     fn existing(&self, name: &str, what: &str) -> Result<&Field> {
-        self.find(name)?.ok_or_else(|| Error::invalid(format!("cannot {what} {name:?}: there is no such column")))
+        self.find(name)?.ok_or_else(|| self.missing(&format!("cannot {what} {name:?}"), name))
     }
 
     /// A column as it is after the changes so far.
@@ -293,7 +301,7 @@ impl UpdateSchema {
             Some(field) => Some(self.updates.get(&field.id).unwrap_or(field)),
             None => added(),
         };
-        field.ok_or_else(|| Error::invalid(format!("cannot update {name:?}: there is no such column")))
+        field.ok_or_else(|| self.missing(&format!("cannot update {name:?}"), name))
     }
 
     fn for_move(&self, moved: &str, name: &str) -> Result<i32> {
@@ -301,9 +309,24 @@ impl UpdateSchema {
             return Ok(*id);
         }
         let field = self.find(name)?;
-        field
-            .map(|field| field.id)
-            .ok_or_else(|| Error::invalid(format!("cannot move {moved:?}: there is no column {name:?}")))
+        field.map(|field| field.id).ok_or_else(|| self.missing(&format!("cannot move {moved:?}"), name))
+    }
+
+    /// The error for a column that is not there.
+    fn missing(&self, doing: &str, name: &str) -> Error {
+        Error::unfit(format!("{doing}: {}", self.base.missing(name, self.case_sensitive)))
+    }
+
+    /// The full name of a column of the schema as it was, after the renames so far.
+    pub(super) fn name_now(&self, id: i32) -> String {
+        let mut steps = Vec::new();
+        let mut next = Some(id);
+        while let Some(field) = next.and_then(|id| self.base.find_field(id)) {
+            steps.push(self.updates.get(&field.id).unwrap_or(field).name.as_str());
+            next = self.base.parent(field.id);
+        }
+        steps.reverse();
+        steps.join(".")
     }
 
     fn check_kept(&self, id: i32, name: &str) -> Result<()> {

@@ -37,9 +37,18 @@ pub struct UpdateSchema {
     /// Parents of new nested fields.
     added_parents: HashMap<i32, i32>,
     moves: HashMap<Option<i32>, Vec<Move>>,
-    identifiers: BTreeSet<String>,
+    identifiers: BTreeSet<Identifier>,
     /// Columns that a partition field depends on by more than their year, month or day.
     partition_sources: HashSet<i32>,
+}
+
+/// A field that is to identify rows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    /// One of the schema as it was.
+    Known(i32),
+    /// One that the changed schema has under this name.
+    Named(String),
 }
 
 /// A field's way to another place in its struct.
@@ -60,7 +69,6 @@ enum Target {
 impl UpdateSchema {
     /// Begins with the current schema of a table and the highest column id that it ever gave.
     pub fn new(schema: &Schema, last_column_id: i32, format_version: u8) -> Self {
-        let names = schema.identifier_field_ids().iter().filter_map(|id| schema.column_name(*id));
         Self {
             base: schema.clone(),
             format_version,
@@ -73,7 +81,7 @@ impl UpdateSchema {
             added_names: HashMap::new(),
             added_parents: HashMap::new(),
             moves: HashMap::new(),
-            identifiers: names.map(str::to_owned).collect(),
+            identifiers: schema.identifier_field_ids().iter().copied().map(Identifier::Known).collect(),
             partition_sources: HashSet::new(),
         }
     }
