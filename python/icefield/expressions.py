@@ -30,6 +30,7 @@ from icefield._core import (
     Term,
     constant_expression,
     expression_from_json,
+    joined_expression,
     parse_expression,
     predicate_expression,
 )
@@ -128,18 +129,12 @@ def AlwaysFalse() -> Expression:
 
 def And(left: Expression | str, right: Expression | str, *rest: Expression | str) -> Expression:
     """Match rows that all match."""
-    expr = _expression(left) & _expression(right)
-    for other in rest:
-        expr = expr & _expression(other)
-    return expr
+    return joined_expression([_expression(expr) for expr in (left, right, *rest)], conjunction=True)
 
 
 def Or(left: Expression | str, right: Expression | str, *rest: Expression | str) -> Expression:
     """Match rows that any matches."""
-    expr = _expression(left) | _expression(right)
-    for other in rest:
-        expr = expr | _expression(other)
-    return expr
+    return joined_expression([_expression(expr) for expr in (left, right, *rest)], conjunction=False)
 
 
 def Not(child: Expression | str) -> Expression:

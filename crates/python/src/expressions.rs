@@ -34,6 +34,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyBoundExpression>()?;
     module.add_function(wrap_pyfunction!(parse_expression, module)?)?;
     module.add_function(wrap_pyfunction!(expression_from_json, module)?)?;
+    module.add_function(wrap_pyfunction!(joined_expression, module)?)?;
     module.add_function(wrap_pyfunction!(constant_expression, module)?)?;
     module.add_function(wrap_pyfunction!(predicate_expression, module)?)
 }
@@ -71,7 +72,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
             return Ok(Self(ours.get().0.clone()));
         }
         match object.cast::<PyString>() {
-            Ok(text) => Ok(Self(Expr::parse(text.to_str()?).map_err(BorderError::from)?)),
+            Ok(text) => Ok(Self(flat(Expr::parse(text.to_str()?).map_err(BorderError::from)?)?)),
             Err(_) => {
                 let found = object.get_type().name()?;
                 let hint = mend(object, "for_filter");
@@ -88,7 +89,7 @@ fn combined<'py>(other: &Bound<'py, PyAny>, join: impl FnOnce(Expr) -> Expr) -> 
         return Ok(py.NotImplemented().into_bound(py));
     }
     let ExpressionInput(other) = other.extract()?;
-    Ok(Bound::new(py, PyExpression(flat(join(other))))?.into_any())
+    Ok(Bound::new(py, PyExpression(flat(join(other))?))?.into_any())
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for SpecInput {
@@ -117,7 +118,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TermInput {
 /// Read an expression of SQL-like text.
 #[pyfunction]
 fn parse_expression(text: &str) -> Result<PyExpression> {
-    Ok(PyExpression(Expr::parse(text)?))
+    Ok(PyExpression(flat(Expr::parse(text)?)?))
 }
 
 /// Read an expression of the REST protocol's JSON; with a schema, literals are single values of their columns' types.
@@ -128,10 +129,25 @@ fn expression_from_json(json: &Bound<'_, PyAny>, schema: Option<&Bound<'_, PySch
         Ok(constant) => constant.is_true().into(),
         Err(_) => json.extract::<JsonInput>()?.0,
     };
-    Ok(PyExpression(match schema {
+    Ok(PyExpression(flat(match schema {
         Some(schema) => Expr::from_json_typed(&json, &schema.get().0)?,
         None => Expr::from_json(&json)?,
-    }))
+    })?))
+}
+
+/// All of the expressions joined by AND, or by OR, as flat a tree as can be.
+#[pyfunction]
+#[pyo3(signature = (expressions, *, conjunction))]
+fn joined_expression(expressions: Vec<ExpressionInput>, conjunction: bool) -> Result<PyExpression> {
+    let expressions = expressions.into_iter().map(|expression| expression.0);
+    let pair = if conjunction { Expr::and } else { Expr::or };
+    let expr = match expressions.len() {
+        // Few group to the left, as the operators do.
+        ..=32 => expressions.reduce(pair).unwrap_or(Expression::True),
+        _ if conjunction => Expr::all(expressions.collect()),
+        _ => Expr::any(expressions.collect()),
+    };
+    Ok(PyExpression(flat(expr)?))
 }
 
 /// Every row, or none.
@@ -331,8 +347,8 @@ impl PyExpression {
         combined(other, |other| Expr::or(other, self.0.clone()))
     }
 
-    fn __invert__(&self) -> Self {
-        Self(Expr::not(self.0.clone()))
+    fn __invert__(&self) -> Result<Self> {
+        Ok(Self(flat(Expr::not(self.0.clone()))?))
     }
 
     fn __bool__(&self) -> PyResult<bool> {
@@ -424,9 +440,20 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Chains that are built one operator at a time must not grow as deep as they are long.
-fn flat(expr: Expr) -> Expr {
-    if expr.depth() > Limits::default().depth / 2 { expr.balanced() } else { expr }
+/// The expression, no deeper than everything that recurses can follow: chains of one operator are balanced, and what is
+/// deeper still is refused. Half the depth that text may have, for the text of a level takes up to two.
+fn flat(expr: Expr) -> Result<Expr> {
+    let deepest = Limits::default().depth / 2;
+    if expr.depth() <= deepest {
+        return Ok(expr);
+    }
+    let expr = expr.balanced();
+    if expr.depth() <= deepest {
+        return Ok(expr);
+    }
+    let message =
+        format!("the expression is nested deeper than {deepest} levels: AND, OR and NOT that alternate so often");
+    Err(InvalidArgumentError::new_err(message).into())
 }
 
 fn partition_tuple(spec: &PartitionSpec, schema: &Schema, partition: &Bound<'_, PyAny>) -> Result<Vec<Option<Value>>> {

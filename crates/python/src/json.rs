@@ -1,5 +1,6 @@
 //! JSON that Python hands over: text, bytes, or the dicts and lists that `json.loads` makes of them.
 
+use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::Value as Json;
@@ -21,7 +22,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
             return Ok(Self(parse(bytes.as_bytes())?));
         }
         if object.is_instance_of::<PyDict>() || object.is_instance_of::<PyList>() {
-            let text = object.py().import("json")?.call_method1("dumps", (object,))?;
+            let py = object.py();
+            let text = py.import("json")?.call_method1("dumps", (object,)).map_err(|error| {
+                match error.is_instance_of::<PyRecursionError>(py) {
+                    true => BorderError::from(icefield_format::Error::corrupt("", "JSON nested too deeply")).into(),
+                    false => error,
+                }
+            })?;
             return Ok(Self(parse(text.cast::<PyString>()?.to_str()?.as_bytes())?));
         }
         let found = object.get_type().name()?;

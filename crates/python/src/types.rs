@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use icefield_format::Limits;
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, StructType, Type};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -23,6 +24,25 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug, Clone)]
 pub struct PyField(pub Field);
 
+/// A type that everything which recurses into types can follow; a schema refuses a deeper one too.
+fn shallow(ty: Type) -> Result<PyIcebergType> {
+    let deepest = Limits::default().type_depth;
+    if is_deeper(&ty, deepest + 1) {
+        return Err(InvalidArgumentError::new_err(format!("types nested deeper than {deepest} levels")).into());
+    }
+    Ok(PyIcebergType(ty))
+}
+
+fn is_deeper(ty: &Type, levels: usize) -> bool {
+    let deeper = |field: &Field| levels == 0 || is_deeper(&field.ty, levels - 1);
+    match ty {
+        Type::Primitive(_) | Type::Variant => false,
+        Type::Struct(ty) => ty.fields.iter().any(deeper),
+        Type::List(ty) => deeper(&ty.element),
+        Type::Map(ty) => deeper(&ty.key) || deeper(&ty.value),
+    }
+}
+
 #[pymethods]
 impl PyIcebergType {
     #[new]
@@ -34,16 +54,18 @@ impl PyIcebergType {
     /// A struct of fields.
     #[staticmethod]
     #[pyo3(signature = (*fields))]
-    fn struct_of(fields: Vec<Bound<'_, PyField>>) -> Self {
+    fn struct_of(fields: Vec<Bound<'_, PyField>>) -> Result<Self> {
         let fields = fields.iter().map(|field| field.get().0.clone()).collect();
-        Self(Type::Struct(Arc::new(StructType { fields })))
+        shallow(Type::Struct(Arc::new(StructType { fields })))
     }
 
     /// A list of elements of one type.
     #[staticmethod]
     #[pyo3(signature = (element_id, element, element_required=true))]
-    fn list_of(element_id: Int<i32>, element: TypeInput, element_required: bool) -> Self {
-        Self(Type::List(Arc::new(ListType { element: nested(element_id.0, "element", element.0, element_required) })))
+    fn list_of(element_id: Int<i32>, element: TypeInput, element_required: bool) -> Result<Self> {
+        shallow(Type::List(Arc::new(ListType {
+            element: nested(element_id.0, "element", element.0, element_required),
+        })))
     }
 
     /// A map of keys of one type to values of one type.
@@ -55,10 +77,10 @@ impl PyIcebergType {
         value_id: Int<i32>,
         value_type: TypeInput,
         value_required: bool,
-    ) -> Self {
+    ) -> Result<Self> {
         let key = nested(key_id.0, "key", key_type.0, true);
         let value = nested(value_id.0, "value", value_type.0, value_required);
-        Self(Type::Map(Arc::new(MapType { key, value })))
+        shallow(Type::Map(Arc::new(MapType { key, value })))
     }
 
     /// Whether the type has no fields inside and is not a variant.
