@@ -4,19 +4,21 @@ use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
-use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi::FFI_ArrowArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::new_empty_array;
 use arrow_array::{
     Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
 };
-use arrow_array::{make_array, new_empty_array};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use super::{ARRAY, SCHEMA, STREAM, nulls};
+use super::batches::PyarrowBatches;
+use super::chunks::{Chunks, field_of, imported};
+use super::{ARRAY, SCHEMA, STREAM};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, InvalidArgumentError};
 
@@ -65,7 +67,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ArrayInput {
         };
         let reader = import_stream(&capsule)?;
         let py = object.py();
-        detached(py, || join_chunks(reader))?.map_err(|error| PyValueError::new_err(error.to_string()))
+        detached(py, || join_chunks(reader))?.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
     }
 }
 
@@ -73,6 +75,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for StreamInput {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(batches) = PyarrowBatches::of(object)? {
+            return Ok(Self(Box::new(batches)));
+        }
         if let Some(capsule) = call(object, "__arrow_c_stream__")? {
             return Ok(Self(Box::new(Batches::new(import_stream(&capsule)?)?)));
         }
@@ -83,7 +88,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for StreamInput {
         };
         let (field, array) = import_array(&pair)?;
         let schema = schema_of(&field)?;
-        let batch = batch_of(&schema, array).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let batch = batch_of(&schema, array).map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
         Ok(Self(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
     }
 }
@@ -143,7 +148,7 @@ fn used_up(what: &str) -> PyErr {
     PyValueError::new_err(format!("the Arrow {what} in this capsule was consumed already"))
 }
 
-fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
+pub(super) fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let pointer = pointer::<FFI_ArrowSchema>(capsule, SCHEMA)?;
     // SAFETY: a capsule of this name holds an ArrowSchema that lives as long as the capsule, which `capsule` keeps; it is
     // only borrowed here, and only until this function returns.
@@ -151,11 +156,11 @@ fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     if schema.release().is_none() {
         return Err(used_up("schema"));
     }
-    let field = Field::try_from(schema).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    let field = field_of(schema).map_err(|error| PyTypeError::new_err(error.to_string()))?;
     Ok(Arc::new(field))
 }
 
-fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
+pub(super) fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
     let pair =
         pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
     let field = import_field(&pair.get_item(0)?)?;
@@ -167,13 +172,12 @@ fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
     if array.is_released() {
         return Err(used_up("array"));
     }
-    // SAFETY: by the PyCapsule interface the array is described by the schema that came with it.
-    let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) };
-    let data = data.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok((field, make_array(data)))
+    // SAFETY: it was just taken out of its capsule.
+    let array = unsafe { imported(array, &field) }.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
+    Ok((field, array))
 }
 
-fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<ArrayStreamReader> {
+fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Chunks> {
     let pointer = pointer::<FFI_ArrowArrayStream>(capsule, STREAM)?;
     // SAFETY: a capsule of this name holds an ArrowArrayStream; `from_raw` moves it out and leaves a released one behind,
     // as above.
@@ -185,20 +189,19 @@ fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<ArrayStreamReader> {
         return Err(PyValueError::new_err("the Arrow stream has no get_next callback"));
     }
     // Asking a stream for its schema may run the producer's code: not under our lock.
-    let reader = detached(capsule.py(), || ArrayStreamReader::try_new(nulls::mended(stream)))?;
+    let reader = detached(capsule.py(), || Chunks::new(stream))?;
     reader.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
 }
 
-fn schema_of(field: &Field) -> PyResult<SchemaRef> {
+pub(super) fn schema_of(field: &Field) -> PyResult<SchemaRef> {
     match field.data_type() {
         DataType::Struct(fields) => Ok(Arc::new(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))),
         other => Err(PyTypeError::new_err(format!("expected rows (a struct of columns), found one column of {other}"))),
     }
 }
 
-fn join_chunks(reader: ArrayStreamReader) -> Result<ArrayInput, ArrowError> {
-    use arrow_array::ArrayReader;
-    let field = Arc::clone(reader.field());
+fn join_chunks(reader: Chunks) -> Result<ArrayInput, ArrowError> {
+    let field = Arc::clone(&reader.field);
     let chunks = reader.collect::<Result<Vec<_>, _>>()?;
     let array = match chunks.as_slice() {
         [] => new_empty_array(field.data_type()),
@@ -209,7 +212,7 @@ fn join_chunks(reader: ArrayStreamReader) -> Result<ArrayInput, ArrowError> {
 }
 
 /// A struct array as a batch; a row that is null as a whole has no meaning in a table.
-fn batch_of(schema: &SchemaRef, array: ArrayRef) -> Result<RecordBatch, ArrowError> {
+pub(super) fn batch_of(schema: &SchemaRef, array: ArrayRef) -> Result<RecordBatch, ArrowError> {
     let Some(rows) = array.as_any().downcast_ref::<StructArray>() else {
         return Err(ArrowError::CDataInterface(format!("expected a struct array, found {}", array.data_type())));
     };
@@ -222,14 +225,13 @@ fn batch_of(schema: &SchemaRef, array: ArrayRef) -> Result<RecordBatch, ArrowErr
 
 /// A stream of struct arrays as batches.
 struct Batches {
-    reader: ArrayStreamReader,
+    reader: Chunks,
     schema: SchemaRef,
 }
 
 impl Batches {
-    fn new(reader: ArrayStreamReader) -> PyResult<Self> {
-        use arrow_array::ArrayReader;
-        let schema = schema_of(reader.field())?;
+    fn new(reader: Chunks) -> PyResult<Self> {
+        let schema = schema_of(&reader.field)?;
         Ok(Self { reader, schema })
     }
 }

@@ -4,8 +4,11 @@
 //! pandas, Polars, DuckDB, nanoarrow, our own classes); [`output`] holds the classes that carry them outwards. No buffer
 //! is copied either way, and pyarrow is never imported but by `to_pyarrow`.
 
+mod batches;
+mod check;
+mod chunks;
+mod export;
 mod input;
-mod nulls;
 mod output;
 
 use std::ffi::CStr;

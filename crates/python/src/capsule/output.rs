@@ -1,10 +1,8 @@
 //! Arrow data handed to Python.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi::FFI_ArrowArray;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -12,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput};
+use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput, export};
 use crate::entry::detached;
 use crate::errors::{BorderError, Result};
 
@@ -294,8 +292,7 @@ fn export_stream<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>
     // A consumer would meet the error in its own words.
     let schema = reader.schema();
     FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| not_exportable(schema.fields(), &error))?;
-    let stream = FFI_ArrowArrayStream::new(Box::new(Exported { reader, done: false }));
-    PyCapsule::new_with_value(py, stream, STREAM)
+    PyCapsule::new_with_value(py, export::stream(reader), STREAM)
 }
 
 /// Why a schema has no form in the C interface: it ends names at their first NUL.
@@ -324,34 +321,4 @@ fn name_with_nul(fields: &Fields) -> Option<&str> {
         },
         _ => None,
     })
-}
-
-/// A reader whose errors can be told through the C interface, and which ends with the first of them.
-struct Exported {
-    reader: Box<dyn RecordBatchReader + Send>,
-    done: bool,
-}
-
-impl Iterator for Exported {
-    type Item = std::result::Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        // Unwinding into C would end the process: a panic becomes an error of the stream.
-        let next = catch_unwind(AssertUnwindSafe(|| self.reader.next()))
-            .unwrap_or_else(|_| Some(Err(ArrowError::ComputeError("internal error while reading".to_owned()))));
-        self.done = !matches!(next, Some(Ok(_)));
-        // A message is a C string there: arrow's exporter would abort on a zero byte in it.
-        next.map(|batch| {
-            batch.map_err(|error| ArrowError::ExternalError(error.to_string().replace('\0', "\\0").into()))
-        })
-    }
-}
-
-impl RecordBatchReader for Exported {
-    fn schema(&self) -> SchemaRef {
-        self.reader.schema()
-    }
 }

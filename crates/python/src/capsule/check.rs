@@ -1,0 +1,219 @@
+//! Whether an array is what its type says, before arrow takes it over: arrow trusts the C data interface with pointers,
+//! counts and offsets, and one wrong number would end the process.
+//!
+//! [`layout`] looks at the structs before the import, [`values`] at the data after it: offsets, texts, places in
+//! dictionaries. The interface does not tell how long a buffer is; that much of the producer has to be believed.
+
+use std::ffi::c_void;
+
+use arrow_array::ffi::FFI_ArrowArray;
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, UnionMode};
+
+/// `struct ArrowArray` of the C data interface: arrow keeps its fields to itself.
+#[repr(C)]
+struct RawArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const c_void,
+    children: *mut *mut RawArray,
+    dictionary: *mut RawArray,
+    release: Option<unsafe extern "C" fn(*mut RawArray)>,
+    private_data: *mut c_void,
+}
+
+/// Elements of one array: so many fit into memory in any type, and no product with a width overflows.
+const MOST: i64 = 1 << 48;
+
+type Result<T, E = ArrowError> = std::result::Result<T, E>;
+
+fn refused(path: &str, message: &str) -> ArrowError {
+    let column = if path.is_empty() { String::new() } else { format!("column {path}: ") };
+    ArrowError::CDataInterface(format!("{column}the Arrow data do not match their schema: {message}"))
+}
+
+/// Checks the structs of an array, and makes it what arrow expects: arrays of nulls without buffers (Polars gives them
+/// one), nulls to be counted where there is a bitmap.
+///
+/// # Safety
+///
+/// `array` is an array by the C data interface that was not released, and nobody else uses it.
+pub unsafe fn layout(array: &mut FFI_ArrowArray, ty: &DataType) -> Result<()> {
+    // SAFETY: both structs are the `ArrowArray` of the C data interface.
+    unsafe { node(std::ptr::from_mut(array).cast(), ty, "") }
+}
+
+/// How many buffers an array of a type has; at least so many with views.
+fn buffers_of(ty: &DataType) -> i64 {
+    match ty {
+        DataType::Null | DataType::RunEndEncoded(..) => 0,
+        DataType::Struct(_) | DataType::FixedSizeList(..) | DataType::Union(_, UnionMode::Sparse) => 1,
+        DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::Utf8View
+        | DataType::BinaryView
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => 3,
+        _ => 2,
+    }
+}
+
+/// Names and types of the arrays inside an array of this type, in the order of the C data interface.
+fn children(ty: &DataType) -> Vec<(&str, &DataType)> {
+    match ty {
+        DataType::Struct(fields) => fields.iter().map(|field| (field.name().as_str(), field.data_type())).collect(),
+        DataType::Union(fields, _) => {
+            fields.iter().map(|(_, field)| (field.name().as_str(), field.data_type())).collect()
+        }
+        DataType::List(child)
+        | DataType::LargeList(child)
+        | DataType::FixedSizeList(child, _)
+        | DataType::ListView(child)
+        | DataType::LargeListView(child)
+        | DataType::Map(child, _) => vec![(child.name().as_str(), child.data_type())],
+        DataType::RunEndEncoded(ends, values) => vec![("run_ends", ends.data_type()), ("values", values.data_type())],
+        _ => Vec::new(),
+    }
+}
+
+/// # Safety
+///
+/// `array` is null or an array by the C data interface that nobody else uses.
+unsafe fn node(array: *mut RawArray, ty: &DataType, path: &str) -> Result<()> {
+    // SAFETY: by the contract.
+    let Some(array) = (unsafe { array.as_mut() }) else { return Err(refused(path, "an array is missing")) };
+    if array.release.is_none() {
+        return Err(refused(path, "an array was released already"));
+    }
+    if !(0..MOST).contains(&array.length) || !(0..MOST).contains(&array.offset) {
+        return Err(refused(path, &format!("length {}, offset {}", array.length, array.offset)));
+    }
+    if array.null_count < -1 || array.null_count > array.length {
+        return Err(refused(path, &format!("{} nulls in {} values", array.null_count, array.length)));
+    }
+    if *ty == DataType::Null {
+        array.n_buffers = 0;
+        return Ok(());
+    }
+    // SAFETY: `array` is one by the contract.
+    unsafe { check_buffers(array, ty, path)? };
+    let children = children(ty);
+    if array.n_children != i64::try_from(children.len()).unwrap_or(-1) {
+        let found = format!("{} children of {ty}, where the type has {}", array.n_children, children.len());
+        return Err(refused(path, &found));
+    }
+    if !children.is_empty() && array.children.is_null() {
+        return Err(refused(path, "its children are missing"));
+    }
+    for (place, (name, child)) in children.into_iter().enumerate() {
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        // SAFETY: there are as many children as the type has, which was just checked.
+        unsafe { node(*array.children.add(place), child, &path)? };
+    }
+    match ty {
+        // SAFETY: by the contract.
+        DataType::Dictionary(_, values) => unsafe { node(array.dictionary, values, path) },
+        _ => Ok(()),
+    }
+}
+
+/// # Safety
+///
+/// `array` is an array by the C data interface.
+unsafe fn check_buffers(array: &mut RawArray, ty: &DataType, path: &str) -> Result<()> {
+    let expected = buffers_of(ty);
+    let variadic = matches!(ty, DataType::Utf8View | DataType::BinaryView);
+    let fits = if variadic { (expected..1 << 32).contains(&array.n_buffers) } else { array.n_buffers == expected };
+    if !fits || (expected > 0 && array.buffers.is_null()) {
+        return Err(refused(path, &format!("{} buffers, where {ty} has {expected}", array.n_buffers)));
+    }
+    // SAFETY: fewer buffers are asked for than there are.
+    let buffer = |place: usize| unsafe { *array.buffers.add(place) };
+    let validity = expected > 0 && !matches!(ty, DataType::Union(..));
+    if validity && buffer(0).is_null() && array.null_count > 0 {
+        return Err(refused(path, &format!("{} nulls, but no validity bitmap", array.null_count)));
+    }
+    let end = usize::try_from(array.length + array.offset).unwrap_or_default();
+    let wide = matches!(ty, DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_));
+    let offsets = wide || matches!(ty, DataType::Utf8 | DataType::Binary | DataType::List(_) | DataType::Map(..));
+    if offsets && !buffer(1).is_null() && end > 0 {
+        let begin = end - usize::try_from(array.length).unwrap_or_default();
+        // SAFETY: an array has one offset more than values.
+        let offset = |place: usize| unsafe {
+            match wide {
+                true => buffer(1).cast::<i64>().add(place).read_unaligned(),
+                false => i64::from(buffer(1).cast::<i32>().add(place).read_unaligned()),
+            }
+        };
+        let width = if wide { align_of::<i64>() } else { align_of::<i32>() };
+        if buffer(1).addr() % width != 0 {
+            return Err(refused(path, "its offsets are not aligned"));
+        }
+        let last = offset(end);
+        if offset(begin) < 0 || last < offset(begin) || last > MOST {
+            return Err(refused(path, &format!("offsets from {} to {last}", offset(begin))));
+        }
+        // Only arrays beyond 4 GiB reach this, and pairs of narrow offsets that are read as wide ones.
+        let half = |number: i64| (number & i64::from(u32::MAX), number >> 32);
+        if last > i64::from(u32::MAX) && (begin..end).all(|place| half(offset(place)).0 <= half(offset(place)).1) {
+            return Err(refused(path, &format!("the offsets are those of a type of 32 bits, not of {ty}")));
+        }
+    } else if (offsets || (expected > 1 && !variadic)) && buffer(1).is_null() && end > 0 && !is_empty_width(ty) {
+        return Err(refused(path, "a buffer is missing"));
+    }
+    if validity && !buffer(0).is_null() {
+        // A wrong count would make values of nulls: they are counted.
+        array.null_count = -1;
+    }
+    Ok(())
+}
+
+/// Types whose values take no bytes.
+fn is_empty_width(ty: &DataType) -> bool {
+    matches!(ty, DataType::FixedSizeBinary(0))
+}
+
+/// Checks the values of an imported array and of all inside it.
+pub fn values(data: &ArrayData) -> Result<()> {
+    data.validate()?;
+    values_of(data)
+}
+
+fn values_of(data: &ArrayData) -> Result<()> {
+    match data.data_type() {
+        DataType::Utf8 => offsets::<i32>(data)?,
+        DataType::LargeUtf8 => offsets::<i64>(data)?,
+        // Whether texts are UTF-8 is the writer's to say: it knows which of them rows have, and names the row.
+        DataType::Utf8View => {
+            data.clone().into_builder().data_type(DataType::BinaryView).build()?.validate_values()?;
+        }
+        _ => data.validate_values()?,
+    }
+    data.child_data().iter().try_for_each(values_of)
+}
+
+/// An offset of 32 or 64 bits.
+trait Offset: arrow_buffer::ArrowNativeType {}
+impl Offset for i32 {}
+impl Offset for i64 {}
+
+/// Offsets that ascend within the text. Only those that the array uses are looked at: slices of one large array come one
+/// by one.
+fn offsets<O: Offset>(data: &ArrayData) -> Result<()> {
+    if data.is_empty() {
+        return Ok(());
+    }
+    let [offsets, bytes] = data.buffers() else { return Err(refused("", "a text without buffers")) };
+    let offsets = offsets.typed_data::<O>().get(data.offset()..=data.offset() + data.len());
+    let offsets = offsets.ok_or_else(|| refused("", "too few offsets"))?;
+    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return Ok(()) };
+    if *first < O::default() || last.as_usize() > bytes.len() || !offsets.is_sorted() {
+        return Err(refused("", &format!("offsets from {first:?} to {last:?} that do not ascend in the text")));
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Arrays of a stream of the C interface, each checked against the stream's type before anything looks at it.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{ArrayRef, make_array};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, Field, FieldRef};
+
+use super::check;
+
+/// Levels of nested types that are read; tables have fewer.
+const DEPTH: usize = 128;
+
+/// The arrays of a stream.
+pub struct Chunks {
+    stream: FFI_ArrowArrayStream,
+    /// Name, type and nullability of every array.
+    pub field: FieldRef,
+}
+
+impl Chunks {
+    /// The arrays of a stream that was not released.
+    pub fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
+        let get_schema = stream.get_schema().ok_or_else(|| broken("has no get_schema callback"))?;
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: the stream is not released, and `schema` is room for one that releases itself.
+        let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
+        if code != 0 {
+            return Err(failed(&mut stream, code));
+        }
+        let field = Arc::new(field_of(&schema)?);
+        Ok(Self { stream, field })
+    }
+}
+
+impl Iterator for Chunks {
+    type Item = Result<ArrayRef, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Some(get_next) = self.stream.get_next() else { return Some(Err(broken("has no get_next callback"))) };
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: the stream is not released, and `array` is room for one that releases itself.
+        let code = unsafe { get_next(&raw mut self.stream, &raw mut array) };
+        if code != 0 {
+            return Some(Err(failed(&mut self.stream, code)));
+        }
+        // SAFETY: the stream filled `array`, which nobody else has seen.
+        (!array.is_released()).then(|| unsafe { imported(array, &self.field) })
+    }
+}
+
+/// The array, if it is what its type says.
+///
+/// # Safety
+///
+/// `array` is an array by the C data interface that was not released, and nobody else uses it.
+pub unsafe fn imported(mut array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
+    // SAFETY: by the contract.
+    unsafe { check::layout(&mut array, field.data_type())? };
+    // SAFETY: by the contract; what the type asks of the structs was checked above.
+    let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone())? };
+    check::values(&data)?;
+    Ok(make_array(data))
+}
+
+/// The field of a schema; one that is nested without end is refused before anything recurses into it.
+pub fn field_of(schema: &FFI_ArrowSchema) -> Result<Field, ArrowError> {
+    let mut level = vec![schema];
+    for _ in 0..DEPTH {
+        level = level.iter().flat_map(|schema| schema.children().chain(schema.dictionary())).collect();
+        if level.is_empty() {
+            return Field::try_from(schema);
+        }
+    }
+    Err(ArrowError::SchemaError(format!("types nested deeper than {DEPTH} levels")))
+}
+
+fn broken(what: &str) -> ArrowError {
+    ArrowError::CDataInterface(format!("the Arrow stream {what}"))
+}
+
+/// What the producer says about its last error.
+fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
+    let said = stream.get_last_error().and_then(|last_error| {
+        // SAFETY: the stream is not released; the text lives until its next call.
+        let text = unsafe { last_error(std::ptr::from_mut(stream)) };
+        // SAFETY: null or a C string, by the interface.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    });
+    ArrowError::CDataInterface(said.unwrap_or_else(|| format!("the Arrow stream failed with error {code}")))
+}
