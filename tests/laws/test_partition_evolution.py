@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -60,6 +62,54 @@ def test_specs_whose_source_was_dropped_still_plan(tmp_path: Path, version: int)
     assert sorted(table.scan("id > 1").to_arrow()["id"].to_pylist()) == [2, 3]
     assert table.scan("id > 1").count() == 2
     assert len(table.scan("id = 3").plan_files()) == 1
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["boolean", "int", "long", "double", "string", "uuid", "decimal(9, 2)", "timestamp"])
+def test_void_fields_over_dropped_columns(tmp_path: Path, version: int, kind: str) -> None:
+    """Later manifests hold ``null`` for the field; what follows it in the tuple, and every file, is still read."""
+    catalog = ice.load_catalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "gone", kind))
+    properties = {"format-version": str(version)}
+    table = catalog.create_table("db.t", schema=schema, partition_by=["void(gone)", "id"], properties=properties)
+    table.append(pa.table({"id": [1]}))
+    with table.update_schema() as update:
+        update.delete_column("gone")
+    table.append(pa.table({"id": [2, 3]}))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    assert [table.scan(f"id = {number}").count() for number in (1, 2, 3)] == [1, 1, 1]
+    parts = table.scan().plan_files().to_arrow()["partition"].to_pylist()
+    assert sorted(part["id"] for part in parts) == [1, 2, 3]
+    assert {part["gone_null"] for part in parts} == {None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "wider", "values"),
+    [
+        ("int", "long", [-1001, None, 2**31 - 1]),
+        ("float", "double", [0.5, None, -1.5]),
+        ("decimal(9, 2)", "decimal(20, 2)", [Decimal("-1.00"), None, Decimal("9999999.99")]),
+    ],
+)
+def test_manifests_are_merged_after_their_columns_were_promoted(
+    tmp_path: Path, kind: str, wider: str, values: list[Any]
+) -> None:
+    catalog = ice.load_catalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    schema = ice.Schema(ice.NestedField(1, "v", kind), ice.NestedField(2, "id", "long"))
+    properties = {"commit.manifest.min-count-to-merge": "2"}
+    table = catalog.create_table("db.t", schema=schema, partition_by=["v"], properties=properties)
+    for number in range(2):
+        table.append(pa.table({"v": values, "id": [number] * 3}, schema=schema.to_arrow()))
+    with table.update_schema() as update:
+        update.update_column("v", wider)
+    table.append(pa.table({"v": values, "id": [2] * 3}, schema=table.schema().to_arrow()))
+    assert len(table.inspect.manifests()) == 1
+    for value in values:
+        found = table.scan("v IS NULL" if value is None else f"v = {value}")
+        assert sorted(found.to_arrow()["id"].to_pylist()) == [0, 1, 2]
+        assert len(found.plan_files()) == 3
 
 
 def test_manifests_of_version_1_live_on_in_upgraded_tables(tmp_path: Path) -> None:

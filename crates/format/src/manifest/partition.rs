@@ -308,13 +308,13 @@ impl PartitionColumn {
     }
 
     fn read(&mut self, cursor: &mut Cursor<'_>, wire: &Wire, form: FixedForm) -> Result<(), Fault> {
+        // Also a field that was written as `null`, its source being gone, and whose type older schemas know.
+        if let Wire::Skip(skip) = wire {
+            skip.run(cursor)?;
+            return self.push_null();
+        }
         match &mut self.values {
-            Values::Nulls(rows) => {
-                if let Wire::Skip(skip) = wire {
-                    skip.run(cursor)?;
-                }
-                *rows += 1;
-            }
+            Values::Nulls(rows) => *rows += 1,
             Values::Booleans(values, valid) => {
                 values.append(cursor.boolean()?);
                 valid.append_non_null();

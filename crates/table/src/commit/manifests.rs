@@ -146,18 +146,21 @@ impl Manifests {
         let Some(model) = pack.first() else { return Err(Error::Internal("nothing to merge".into())) };
         let mut writer = self.writer(base, spec_of(base, model)?, model.content)?;
         for manifest in pack {
-            self.copy(manifest, &mut writer)?;
+            self.copy(base, manifest, &mut writer)?;
         }
         let made = self.finish(base, writer)?;
         self.merged.insert(key, made.clone());
         Ok(made)
     }
 
-    fn copy(&self, manifest: &ManifestFile, writer: &mut ManifestWriter) -> Result<()> {
+    /// Partition values are read as the types of today: their columns may have been promoted since.
+    fn copy(&self, base: &TableMetadata, manifest: &ManifestFile, writer: &mut ManifestWriter) -> Result<()> {
         let path = &manifest.manifest_path;
+        let partition_type = spec_of(base, manifest)?.partition_type(base.current_schema());
         let own = manifest.added_snapshot_id == self.snapshot_id;
         let options = ReadOptions {
             metrics: Metrics::all(),
+            partition_type: Some(&partition_type),
             // What the list hands down is not assigned yet for a manifest of this commit.
             inherit: (!own).then_some(manifest),
             live_only: true,
