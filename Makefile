@@ -35,8 +35,13 @@ say = @echo "==> $(1)"
 # What pip says of each extra that was not asked for.
 WITHOUT_MARKERS = { grep --line-buffered -vE "^Ignoring .* match your environment" || true; }
 
+# A terminal sees each crate; where nobody watches the hundreds of lines go into a file, and come out where it fails.
+compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WITHOUT_MARKERS); else \
+	log=$(STAMPS)/compile.log; echo "    the compiler's lines are in $$log"; \
+	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
+
 .PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs bench fuzz clean test-random
-.PHONY: need-rust need-python
+.PHONY: need-rust need-python demo-estimate
 
 help:
 	@echo "make demo             a pipeline on real data: PySpark in, PySpark, Python and DuckDB out"
@@ -49,6 +54,10 @@ help:
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
+	@echo "make format           rustfmt and ruff, in place"
+	@echo "make clean            remove the environments and what was compiled here"
+	@echo
+	@echo "README.md shows what it does, docs/ how tables are read and written, CONTRIBUTING.md how to work on it."
 
 # --- set-up ---
 
@@ -69,12 +78,12 @@ $(STAMPS)/environment: requirements/test.txt requirements/build.txt | need-pytho
 
 $(STAMPS)/extension: $(STAMPS)/environment $(RUST_SOURCES) | need-rust
 	$(call say,compiling the extension (minutes the first time; later only what changed))
-	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop 2>&1 | $(WITHOUT_MARKERS)
+	@$(call compiled,develop)
 	@rm -f $(STAMPS)/release && touch $@
 
 $(STAMPS)/release: $(STAMPS)/environment $(RUST_SOURCES) | need-rust
 	$(call say,compiling the extension as it is published (many minutes the first time))
-	@VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release 2>&1 | $(WITHOUT_MARKERS)
+	@$(call compiled,develop --release)
 	@rm -f $(STAMPS)/extension && touch $@
 
 $(STAMPS)/java: $(STAMPS)/environment
@@ -109,7 +118,13 @@ $(STAMPS)/planners: requirements/planners.txt $(STAMPS)/environment
 
 # --- what people run ---
 
-demo: need-rust $(STAMPS)/extension $(STAMPS)/java
+# What is still to be done, before it begins.
+demo-estimate:
+	@if [ ! -e $(STAMPS)/extension ]; then \
+	echo "==> the first time: about 1 GB to download (PySpark is half of it), 7 GB of disk, and 5 to 20 minutes, most of them compiling"; \
+	else echo "==> about a minute, half of which Spark takes to start"; fi
+
+demo: need-rust need-python demo-estimate $(STAMPS)/extension $(STAMPS)/java
 	@$(SPARK_ENV) $(BIN)/python examples/flights.py
 
 test: test-rust test-python

@@ -14,6 +14,7 @@ ASSERTIONS = """
 assert scan.count() == 2
 assert old.count() == 3
 assert table.refresh().scan().count() == 3 + 2 + 3
+assert table.scan("time IS NULL").count() == 0
 """
 
 

@@ -26,7 +26,9 @@ require("pyarrow")
 from icefield.spark import functions  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
+from icefield.spark.session import finds_source  # noqa: E402
 from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
+from icefield.spark.workers import drivers_python  # noqa: E402
 from icefield.spark.writing import append  # noqa: E402
 
 if TYPE_CHECKING:
@@ -57,13 +59,16 @@ def register(spark: SparkSession) -> None:
 
     from icefield.spark.source import Source
 
+    functions.register(spark)
+    if finds_source(spark, Source.name()):
+        return
     try:
-        spark.dataSource.register(Source)
+        with drivers_python():
+            spark.dataSource.register(Source)
     except AnalysisException as error:
         # PySpark 4.0 takes no name twice, and may have found the source by itself.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
-    functions.register(spark)
 
 
 def schema_of(df: DataFrame) -> Schema:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from icefield.spark.names import quoted_path
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.datasource import Filter
@@ -224,7 +226,7 @@ def _column_predicate(kind: str, expression: Json, types: dict[str, str]) -> Col
     type_name = types.get(term) if isinstance(term, str) else None
     if type_name is None:
         raise NotInSpark
-    values = F.col(".".join(f"`{part.replace('`', '``')}`" for part in term.split(".")))
+    values = F.col(quoted_path(term.split(".")))
     if kind in ("is-null", "not-null"):
         return values.isNull() if kind == "is-null" else values.isNotNull()
     if type_name not in _SAFE_TYPES and not type_name.startswith("decimal("):

@@ -23,6 +23,7 @@ import pyspark.sql.functions as F  # noqa: N812
 
 from icefield._core import Transform
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.spark.workers import drivers_python
 from icefield.transforms import parse
 
 if TYPE_CHECKING:
@@ -85,12 +86,18 @@ def apply(transform: str, column: Column | str, result: str) -> Column:
     """Apply a transform, given as text, to a column of which the result has a known type."""
     if not parse(transform).is_known:
         raise InvalidArgumentError(f"no transform {transform!r}: its number must be positive")
-    made: Column = _function(transform, result)(column)
+    with drivers_python():
+        made: Column = _function(transform, result)(column)
     return made
 
 
 def register(spark: SparkSession) -> None:
     """Make the SQL functions known to a session."""
+    with drivers_python():
+        _register(spark)
+
+
+def _register(spark: SparkSession) -> None:
     for name in ("year", "month", "day", "hour"):
         for sql_name in (f"icefield_{name}", f"icefield_{name}s"):
             spark.udf.register(sql_name, _function(name, RESULTS[name]))
@@ -114,9 +121,39 @@ def _with_number(transform: str, result: str) -> Any:
     """Make a vectorised function whose first argument is the transform's number, as a column of one value."""
 
     def values_of(numbers: Any, values: Any) -> Any:
+        if transform == "truncate":
+            _require_truncated(values.type, result)
         return _numbered(transform, numbers)(values)
 
     return _vectorised(values_of, 2, result)
+
+
+#: The SQL function that truncates each kind of values, by its result.
+_TRUNCATING = {
+    "string": "icefield_truncate",
+    "int": "icefield_truncate_int",
+    "bigint": "icefield_truncate_long",
+    "binary": "icefield_truncate_binary",
+}
+
+
+def _require_truncated(kind: Any, result: str) -> None:
+    """Refuse values whose truncation is not of the type that the SQL function was registered with."""
+    import pyarrow as pa
+
+    fitting = {
+        "string": pa.types.is_string(kind) or pa.types.is_large_string(kind),
+        "int": pa.types.is_integer(kind) and kind.bit_width <= 32,  # noqa: PLR2004
+        "bigint": pa.types.is_integer(kind),
+        "binary": pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    }
+    if not ON_ARROW and result == "int":
+        fitting["int"] = fitting["bigint"]  # pandas has no narrower numbers beside nulls
+    if pa.types.is_null(kind) or fitting[result]:
+        return
+    meant = next((name for other, name in _TRUNCATING.items() if fitting[other]), None)
+    hint = f"use {meant}" if meant else "use icefield.spark.functions.truncate(width, column, type)"
+    raise InvalidArgumentError(f"{_TRUNCATING[result]} is for values of type {result}, not {kind}: {hint}")
 
 
 def _numbered(transform: str, numbers: Any) -> Transform:

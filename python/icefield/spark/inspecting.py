@@ -14,6 +14,7 @@ from icefield.moments import milliseconds_of
 from icefield.scan import fields_of
 from icefield.spark.opening import Moment, moment_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
+from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,4 +143,5 @@ def read_inspect(
             for place in batch.column(0).to_pylist():
                 yield from tasks[place].rows(schema)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rows, schema)
+    with drivers_python():
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rows, schema)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.spark import functions
+from icefield.spark.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,7 +52,7 @@ def with_keys(df: DataFrame, keys: Sequence[PartitionKey], names: Sequence[str])
 
 def _partition_value(key: PartitionKey) -> Column:
     transform, name, type_name = key
-    column = F.col(_quoted(name))
+    column = F.col(quoted(name))
     if transform == "identity":
         return column
     kind, _, number = transform.rstrip("]").partition("[")
@@ -122,7 +123,7 @@ _STEPS = (
 
 def _with_bucket_of_bytes(df: DataFrame, number: int, source: str, name: str) -> DataFrame:
     """Add the bucket of texts or binaries, step by step: as one expression it would name each step again and again."""
-    column = _quoted(source)
+    column = quoted(source)
     length = f"octet_length({column})"
     for step, text in enumerate(_STEPS):
         df = df.selectExpr("*", f"{text.format(f'{name}_{step - 1}', column=column, length=length)} AS {name}_{step}")
@@ -130,10 +131,6 @@ def _with_bucket_of_bytes(df: DataFrame, number: int, source: str, name: str) ->
     hashed = f"CASE WHEN {length} & 3 = 0 THEN {name}_0 ELSE {last} ^ shiftright({last}, 16) END"
     bucket = f"cast(({hashed}) & {2**31 - 1} AS INT) % {number}"
     return df.selectExpr("*", f"CASE WHEN {column} IS NOT NULL THEN {bucket} END AS {name}")
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _applied(transform: str, column: Column, type_name: str) -> Column:

@@ -23,10 +23,12 @@ from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
 from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.history import History
+from icefield.spark.names import quoted
 from icefield.spark.opening import moment_of, opened
 from icefield.spark.session import ReaderSession, adopted, is_classic, reads_scheme
 from icefield.spark.texts import texts_without_order
 from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
+from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +126,8 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
             for place in batch.column(0).to_pylist():
                 yield from task_rows(sent[place], storage, schema)
 
-    return spark.range(0, len(sent), 1, len(sent)).mapInArrow(rows, schema)
+    with drivers_python():
+        return spark.range(0, len(sent), 1, len(sent)).mapInArrow(rows, schema)
 
 
 def task_rows(task: bytes, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
@@ -224,13 +227,12 @@ class _NativeReader:
             frame = frame.to(whole.toNullable())
         if self._condition is not None:
             frame = frame.where(self._condition())
-        if whole.names != self._schema.names:
-            frame = frame.select(*(F.col(_quoted(name)) for name in self._schema.names))
+        if whole.simpleString() != self._schema.simpleString():
+            frame = frame.select(*(F.col(quoted(name)) for name in self._schema.names))
+            if frame.schema.simpleString() != self._schema.simpleString():
+                # Fields of structs that are left out, or asked for in another order.
+                frame = frame.to(self._schema.toNullable())
         return adopted(self._spark, frame)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _condition(scan: TableScan, schema: Any) -> tuple[Callable[[], Column] | None, set[str]] | None:

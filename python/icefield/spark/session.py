@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as st
 
-__all__ = ["ReaderSession", "adopted", "is_classic", "reads_scheme"]
+__all__ = ["ReaderSession", "adopted", "finds_source", "is_classic", "reads_scheme"]
 
 _SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -93,6 +93,19 @@ class ReaderSession:
             if len(self._relations) > _KEPT:
                 self._relations.popitem(last=False)
         return frame
+
+
+def finds_source(spark: SparkSession, name: str) -> bool:
+    """Say whether a session has a data source of this name, found by Spark itself or registered; False if unknown."""
+    from py4j.protocol import Py4JError
+
+    if not is_classic(spark):
+        return False
+    try:
+        sources = spark._jsparkSession.sessionState().dataSourceManager()  # noqa: SLF001
+        return bool(sources.dataSourceExists(name))
+    except Py4JError:
+        return False
 
 
 def reads_scheme(spark: SparkSession, scheme: str) -> bool:

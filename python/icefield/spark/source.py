@@ -67,6 +67,19 @@ class Source(DataSource):
         options = SourceOptions.of(self.options).reading()
         return (FilteringReader if pushing and options.pushes_filters else Reader)(options, schema)
 
+    def streamReader(self, schema: st.StructType) -> Any:  # noqa: ARG002, N802
+        """Refuse to stream: there is no such reader yet."""
+        raise UnsupportedFeatureError(
+            "reading an Iceberg table as a stream is not supported: read what was appended since a snapshot by the "
+            "option start-snapshot-id, or by Table.incremental_append_scan"
+        )
+
+    def streamWriter(self, schema: st.StructType, overwrite: bool) -> Any:  # noqa: ARG002, N802
+        """Refuse to stream: ``foreachBatch`` does it."""
+        raise UnsupportedFeatureError(
+            "writing a stream is not supported as a format: append each batch in foreachBatch, by icefield.spark.append"
+        )
+
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
         """Give a writer of rows with these columns."""
         if overwrite:

@@ -20,6 +20,7 @@ from icefield.spark.audit import session_audit, write_target
 from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import opened
 from icefield.spark.types import arrow_schema, spark_schema
+from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +87,8 @@ def append(
     names = rows.columns
     # PySpark hands columns over by names that it parses as paths.
     sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
-    payload = sent.mapInArrow(_tasks_of(write.plan, write.storage, names, clustered=clustered), _RESULT)
+    with drivers_python():
+        payload = sent.mapInArrow(_tasks_of(write.plan, write.storage, names, clustered=clustered), _RESULT)
     try:
         # Collected once: a second action would write everything again.
         written = [row["files"] for row in payload.collect()]
