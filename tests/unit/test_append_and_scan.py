@@ -71,9 +71,9 @@ def test_filters_are_exact(table, row_filter, expected):
 
 def test_columns_limits_and_plans(table):
     scan = table.scan("id >= 90", selected_fields=("name", "id"), limit=3)
-    assert scan.to_arrow().column_names == ["id", "name"]
+    assert scan.to_arrow().column_names == ["name", "id"]
     assert scan.to_arrow().num_rows == 3
-    assert scan.projection().column_names == ["id", "name"]
+    assert scan.projection().column_names == ["name", "id"]
     plan = scan.plan_files()
     assert len(plan) == 1
     assert plan.report["skipped_data_files"] == 9

@@ -137,6 +137,7 @@ def test_names_that_no_column_has(catalog, name):
     calls = [
         lambda: catalog.create_table("a.u", pa.schema([(name, pa.int64())])),
         lambda: catalog.create_table("a.u", pa.schema([("s", pa.struct([(name, pa.int64())]))])),
+        lambda: catalog.create_table("a.u", ice.Schema(ice.NestedField(1, name, "long", required=False))),
         lambda: table.update_schema().add_column((name,), "int"),
         lambda: table.update_schema().add_column(("st", name), "int"),
         lambda: table.update_schema().rename_column("id", name),

@@ -102,7 +102,7 @@ def test_a_changelog_tells_of_each_row(table: ice.Table) -> None:
     assert plan["change_ordinal"].to_pylist() == [0, 0, 1, 1, 2, 2]
     assert scan.plan_batches().read_all().combine_chunks().to_pylist() == plan.to_pylist()
     some = scan.select("_commit_snapshot_id", "id").filter("id = 11").to_arrow()
-    assert some.to_pylist() == [{"id": 11, "_commit_snapshot_id": made[1]}]
+    assert some.to_pylist() == [{"_commit_snapshot_id": made[1], "id": 11}]
     assert scan.select("_change_ordinal").to_arrow().num_rows == 30
 
 

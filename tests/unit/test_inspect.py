@@ -113,7 +113,7 @@ def test_filters_and_nested_columns(table: ice.Table) -> None:
     inspect = table.inspect
     wanted = ["readable_metrics.id.upper_bound", "partition"]
     found = inspect.stream("files", selected_fields=wanted, row_filter="partition.s = 'a'").read_all()
-    assert found.column_names == ["partition", "readable_metrics"]
+    assert found.column_names == ["readable_metrics", "partition"]
     assert sorted(row["readable_metrics"]["id"]["upper_bound"] for row in found.to_pylist()) == [0, 2]
     assert found.schema.field("readable_metrics").type.num_fields == 1
     # A filter on a column that is not given out, by the name that a nested column has.

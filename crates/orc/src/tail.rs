@@ -281,6 +281,8 @@ impl FileMetadata {
     pub fn software_version(&self) -> String {
         let title = self.writer().title();
         match &self.footer.software_version {
+            // The format has no code for this library; the version begins with its name.
+            Some(version) if self.writer() == WriterId::ICEFIELD && version.starts_with("icefield ") => version.clone(),
             Some(version) => format!("{title} {version}"),
             None => title.to_owned(),
         }

@@ -56,7 +56,7 @@ impl PyInspect {
     fn schema(&self, name: &str, selected_fields: Option<Vec<String>>, case_sensitive: bool) -> Result<PySchema> {
         let schema = self.0.schema(MetadataTable::parse(name)?)?;
         Ok(PySchema(match selected_fields {
-            Some(names) => schema.select(&names, case_sensitive)?,
+            Some(names) => schema.select_in_order(&names, case_sensitive)?,
             None => schema,
         }))
     }

@@ -177,7 +177,7 @@ impl PyScan {
         }
         let projection = match selected_fields {
             None => scan.schema.clone(),
-            Some(names) => Arc::new(scan.schema.select(&names, case_sensitive)?),
+            Some(names) => Arc::new(scan.schema.select_in_order(&names, case_sensitive)?),
         };
         let mapping = scan.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;
         let wanted = Wanted { schema: scan.schema.clone(), projection, name_mapping: mapping.map(Arc::new) };

@@ -291,10 +291,19 @@ pub(crate) fn check_named(fields: Children<'_>, outer: Option<&str>) -> Result<(
                 Some(outer) => format!("the field at position {position} of {outer:?} has an empty name"),
             }));
         }
+        check_text_of_name(&field.name)?;
         let full = outer.map_or_else(|| field.name.clone(), |outer| format!("{outer}.{}", field.name));
         check_named(field.ty.children(), Some(&full))?;
     }
     Ok(())
+}
+
+/// Refuses a name that the C data interface of Arrow cannot carry: it would end at the first NUL.
+pub(crate) fn check_text_of_name(name: &str) -> Result<()> {
+    match name.contains('\0') {
+        true => Err(Error::invalid(format!("the name {name:?} of a column holds a NUL, which Arrow cannot carry"))),
+        false => Ok(()),
+    }
 }
 
 impl fmt::Display for Field {

@@ -1,7 +1,7 @@
 //! Parts of a schema: the columns that a reader wants.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Field, Schema, StructType, Type};
@@ -32,6 +32,34 @@ impl Schema {
             ids.insert(self.named(name, case_sensitive)?.id);
         }
         self.select_ids(&ids)
+    }
+
+    /// The columns that [`Schema::select`] finds, in the order in which they are named.
+    ///
+    /// A struct stands where it, or the first field inside of it, is named, and its fields are ordered in the same way.
+    /// `*` stands for all columns; those that are named before it come first.
+    pub fn select_in_order<S: AsRef<str>>(&self, names: &[S], case_sensitive: bool) -> Result<Self> {
+        let mut order = Order { named: HashMap::new(), all: usize::MAX };
+        let (mut ids, mut whole) = (HashSet::new(), false);
+        for (place, name) in names.iter().enumerate() {
+            let name = name.as_ref();
+            if name == ALL_COLUMNS {
+                whole = true;
+                order.all = order.all.min(place);
+                continue;
+            }
+            let field = self.find_by_name(name, case_sensitive)?;
+            let id = field.ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))?.id;
+            order.named.entry(id).or_insert(place);
+            ids.insert(id);
+        }
+        let chosen = if whole { self.clone() } else { self.select_ids(&ids)? };
+        let mut fields = chosen.fields().to_vec();
+        order.fields(&mut fields, order.all);
+        if fields == chosen.fields() {
+            return Ok(chosen);
+        }
+        Self::from_struct(chosen.schema_id(), Arc::new(StructType { fields }))
     }
 
     /// The fields with these ids, nested ones with all that is inside, and what is around them.
@@ -67,6 +95,49 @@ impl Schema {
             None if self.fields().is_empty() => Ok(self.clone()),
             None => Self::new(0, Vec::new()),
         }
+    }
+}
+
+/// The places at which fields are first named.
+struct Order {
+    named: HashMap<i32, usize>,
+    /// The place at which all columns are.
+    all: usize,
+}
+
+impl Order {
+    /// Sorts fields, and those inside of them; returns the first place at which one of them is named. `outer` is the place
+    /// at which what is around them is named.
+    fn fields(&self, fields: &mut [Field], outer: usize) -> usize {
+        let mut places: HashMap<i32, usize> = HashMap::with_capacity(fields.len());
+        for field in fields.iter_mut() {
+            places.insert(field.id, self.field(field, outer));
+        }
+        let place = |field: &Field| places.get(&field.id).copied().unwrap_or(usize::MAX);
+        fields.sort_by_key(place);
+        fields.first().map_or(usize::MAX, place)
+    }
+
+    fn field(&self, field: &mut Field, outer: usize) -> usize {
+        let own = self.named.get(&field.id).copied().unwrap_or(usize::MAX).min(outer);
+        let mut inner = usize::MAX;
+        match &field.ty {
+            Type::Primitive(_) | Type::Variant => {}
+            Type::Struct(ty) => {
+                let mut fields = ty.fields.clone();
+                inner = self.fields(&mut fields, own);
+                field.ty = StructType { fields }.into();
+            }
+            collection => {
+                let mut children: Vec<Field> = collection.children().into_iter().cloned().collect();
+                // The place of a key before its value is fixed.
+                for child in &mut children {
+                    inner = inner.min(self.field(child, own));
+                }
+                field.ty = collection.with_children(children);
+            }
+        }
+        own.min(inner)
     }
 }
 

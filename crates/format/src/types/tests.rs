@@ -126,6 +126,36 @@ fn selection_by_name() {
 }
 
 #[test]
+fn selection_in_the_order_of_the_names() {
+    let inner = |from: i32| {
+        let fields = ["x", "y", "z"].iter().zip(from..);
+        StructType::new(fields.map(|(name, id)| Field::optional(id, *name, PrimitiveType::Int)).collect())
+    };
+    let fields = vec![
+        Field::optional(1, "a", PrimitiveType::Int),
+        Field::optional(2, "st", inner(10)),
+        Field::optional(3, "l", ListType::optional(20, inner(21))),
+        Field::optional(4, "m", super::MapType::optional(30, PrimitiveType::String, 31, inner(32))),
+        Field::optional(5, "c", PrimitiveType::Int),
+    ];
+    let schema = Schema::new(0, fields).unwrap();
+    let ids = |names: &[&str]| schema.select_in_order(names, true).unwrap().ids().to_vec();
+    assert_eq!(ids(&["c", "a"]), [5, 1]);
+    assert_eq!(ids(&["c", "a", "c"]), [5, 1]);
+    assert_eq!(ids(&["st.z", "c", "st.x"]), [2, 12, 10, 5]);
+    assert_eq!(ids(&["c", "st.y", "st"]), [5, 2, 11, 10, 12]);
+    assert_eq!(ids(&["st", "st.y"]), [2, 10, 11, 12]);
+    assert_eq!(ids(&["l.element.z", "l.element.x"]), [3, 20, 23, 21]);
+    assert_eq!(ids(&["m.value.z", "a", "m.value.x"]), [4, 30, 31, 34, 32, 1]);
+    assert_eq!(ids(&["*", "c"]), schema.ids());
+    assert_eq!(ids(&["c", "*"])[..2], [5, 1]);
+    assert_eq!(ids(&["c", "*"]).len(), schema.ids().len());
+    assert_eq!(schema.select_in_order(&["C", "A"], false).unwrap().ids(), [5, 1]);
+    assert!(schema.select_in_order(&["*", "nope"], true).is_err());
+    assert_eq!(schema.select(&["c", "a"], true).unwrap().ids(), [1, 5]);
+}
+
+#[test]
 fn hostile_name_mappings_end() {
     let deep = (0..200).fold(json!([]), |fields, id| json!([{"field-id": id, "names": ["n"], "fields": fields}]));
     assert!(NameMapping::from_json(&deep).unwrap_err().to_string().contains("levels"));

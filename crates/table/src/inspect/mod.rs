@@ -254,7 +254,7 @@ impl Inspect {
         let partition = PartitionUnion::of(&self.metadata)?;
         let schema = self.schema_with(table, &partition)?;
         let wanted = match &selection.columns {
-            Some(names) => schema.select(names, selection.case_sensitive)?,
+            Some(names) => schema.select_in_order(names, selection.case_sensitive)?,
             None => schema.clone(),
         };
         let filter = selection.filter.as_ref().map(|filter| filter.bind(&schema, selection.case_sensitive));

@@ -53,7 +53,7 @@ impl Scan {
     /// the schema.
     pub fn wanted(&self, columns: Option<&[String]>) -> Result<Arc<Wanted>> {
         let projection = match columns {
-            Some(names) => Arc::new(self.schema.select(names, self.case_sensitive)?),
+            Some(names) => Arc::new(self.schema.select_in_order(names, self.case_sensitive)?),
             None => self.schema.clone(),
         };
         let mapping = self.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;

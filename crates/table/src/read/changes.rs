@@ -81,8 +81,10 @@ impl ChangeColumn {
 pub struct WantedChanges {
     /// The columns of the table.
     pub table: Arc<Wanted>,
-    /// The columns that tell of the change; they stand after those of the table.
+    /// The columns that tell of the change.
     pub columns: Vec<ChangeColumn>,
+    /// The order of the rows' columns: places among those of the table with those of the change after them.
+    pub order: Vec<usize>,
 }
 
 /// Parts of files of a changelog that one worker reads.
@@ -106,6 +108,7 @@ pub enum ScanTask {
 #[derive(Serialize, Deserialize)]
 struct ChangeTaskForm {
     columns: Vec<ChangeColumn>,
+    order: Vec<usize>,
     changes: Vec<(String, i32, i64)>,
     task: Json,
 }
@@ -120,19 +123,57 @@ impl Scan {
                 return Err(Error::invalid(format!("the table has a column {name}: rename it to read a changelog")));
             }
         }
-        let names = match columns {
-            Some(names) if !names.iter().any(|name| name == "*") => names,
-            _ => return Ok(WantedChanges { table: self.wanted(None)?, columns: ChangeColumn::ALL.to_vec() }),
+        let named = |name: &String| {
+            ChangeColumn::ALL.into_iter().find(|column| match self.case_sensitive {
+                true => name == column.name(),
+                false => name.eq_ignore_ascii_case(column.name()),
+            })
         };
-        let is = |column: ChangeColumn, name: &str| match self.case_sensitive {
-            true => name == column.name(),
-            false => name.eq_ignore_ascii_case(column.name()),
+        let Some(names) = columns else {
+            let (table, columns) = (self.wanted(None)?, ChangeColumn::ALL.to_vec());
+            let order = (0..table.projection.fields().len().saturating_add(columns.len())).collect();
+            return Ok(WantedChanges { table, columns, order });
         };
-        let of_table = names.iter().filter(|name| !ChangeColumn::ALL.iter().any(|column| is(*column, name)));
-        let of_table: Vec<String> = of_table.cloned().collect();
-        let asked = |column: &ChangeColumn| names.iter().any(|name| is(*column, name));
-        let columns = ChangeColumn::ALL.into_iter().filter(asked).collect();
-        Ok(WantedChanges { table: self.wanted(Some(&of_table))?, columns })
+        let of_table: Vec<String> = names.iter().filter(|name| named(name).is_none()).cloned().collect();
+        let table = self.wanted(Some(&of_table))?;
+        let all = names.iter().any(|name| name == "*");
+        let asked = |column: &ChangeColumn| all || names.iter().any(|name| named(name) == Some(*column));
+        let columns: Vec<_> = ChangeColumn::ALL.into_iter().filter(asked).collect();
+        let order = self.order_of_changes(&table, &columns, names, named)?;
+        Ok(WantedChanges { table, columns, order })
+    }
+
+    /// The places of the columns of the table, then of the change, in the order in which they are named; `*` is all
+    /// that are not named before it.
+    fn order_of_changes(
+        &self,
+        table: &Wanted,
+        columns: &[ChangeColumn],
+        names: &[String],
+        named: impl Fn(&String) -> Option<ChangeColumn>,
+    ) -> Result<Vec<usize>> {
+        let fields = table.projection.fields();
+        let mut order = Vec::new();
+        for name in names {
+            let found: Vec<usize> = match named(name) {
+                _ if name == "*" => (0..fields.len().saturating_add(columns.len())).collect(),
+                Some(column) => {
+                    let place = columns.iter().position(|one| *one == column);
+                    place.map(|place| fields.len().saturating_add(place)).into_iter().collect()
+                }
+                None => {
+                    let id = self.schema.find_by_name(name, self.case_sensitive)?.map(|field| field.id);
+                    let column = std::iter::successors(id, |id| self.schema.parent(*id)).last();
+                    fields.iter().position(|field| Some(field.id) == column).into_iter().collect()
+                }
+            };
+            found.into_iter().for_each(|place| {
+                if !order.contains(&place) {
+                    order.push(place);
+                }
+            });
+        }
+        Ok(order)
     }
 
     /// The tasks of a plan of this changelog.
@@ -168,7 +209,8 @@ impl WantedChanges {
     /// The schema of the rows.
     pub fn schema(&self) -> Result<Schema> {
         let fields = self.table.projection.fields().iter().cloned();
-        Ok(Schema::new(0, fields.chain(self.columns.iter().map(|column| column.field())).collect())?)
+        let fields: Vec<_> = fields.chain(self.columns.iter().map(|column| column.field())).collect();
+        Ok(Schema::new(0, self.ordered(&fields)?)?)
     }
 
     /// The Arrow schema of the rows.
@@ -177,7 +219,13 @@ impl WantedChanges {
         let columns = Schema::new(0, self.columns.iter().map(|column| column.field()).collect())?;
         let columns = columns.to_arrow(&ToArrow::default())?;
         let fields: Vec<_> = table.fields().iter().chain(columns.fields()).cloned().collect();
-        Ok(Arc::new(ArrowSchema::new_with_metadata(fields, table.metadata().clone())))
+        Ok(Arc::new(ArrowSchema::new_with_metadata(self.ordered(&fields)?, table.metadata().clone())))
+    }
+
+    fn ordered<T: Clone>(&self, columns: &[T]) -> Result<Vec<T>> {
+        let column = |place: &usize| columns.get(*place).cloned();
+        let ordered: Option<_> = self.order.iter().map(column).collect();
+        ordered.ok_or_else(|| Error::invalid("not a scan task: the order of its columns names one that it lacks"))
     }
 }
 
@@ -188,11 +236,12 @@ impl ChangeTask {
         let open = |(part, change): (FilePart, Change)| -> OpenTask {
             let (storage, wanted, output) = (storage.clone(), self.wanted.clone(), output.clone());
             Box::new(move || {
-                let rows = ReadTask { wanted: wanted.table, parts: vec![part] }.batches(&storage, None)?;
+                let rows = ReadTask { wanted: wanted.table.clone(), parts: vec![part] }.batches(&storage, None)?;
                 let told = move |batch: RecordBatch| {
                     let rows = batch.num_rows();
                     let columns = wanted.columns.iter().map(|column| column.array(&change, rows));
-                    let columns = batch.columns().iter().cloned().chain(columns).collect();
+                    let columns: Vec<_> = batch.columns().iter().cloned().chain(columns).collect();
+                    let columns = wanted.ordered(&columns)?;
                     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
                     RecordBatch::try_new_with_options(output.clone(), columns, &options)
                         .map_err(|error| Error::Internal(error.to_string()))
@@ -210,6 +259,7 @@ impl ChangeTask {
         let internal = |error: serde_json::Error| Error::Internal(error.to_string());
         let form = ChangeTaskForm {
             columns: self.wanted.columns.clone(),
+            order: self.wanted.order.clone(),
             changes: changes.into_iter().map(change).collect(),
             task: serde_json::from_slice(&task).map_err(internal)?,
         };
@@ -228,7 +278,7 @@ impl ChangeTask {
             Ok(Change { change_type: ChangeType::parse(&kind)?, ordinal, snapshot_id })
         };
         let changes = form.changes.into_iter().map(change).collect::<Result<Vec<_>>>()?;
-        let wanted = WantedChanges { table: task.wanted, columns: form.columns };
+        let wanted = WantedChanges { table: task.wanted, columns: form.columns, order: form.order };
         Ok(Self { wanted, parts: task.parts.into_iter().zip(changes).collect() })
     }
 }
@@ -256,7 +306,8 @@ impl ScanTask {
             Self::Rows(task) => names(&task.wanted),
             Self::Changes(task) => {
                 let columns = task.wanted.columns.iter().map(|column| column.name());
-                names(&task.wanted.table).into_iter().chain(columns).collect()
+                let columns: Vec<_> = names(&task.wanted.table).into_iter().chain(columns).collect();
+                task.wanted.ordered(&columns).unwrap_or_default()
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The operations: each checks the change and remembers it.
 
 use super::super::ids::next_id;
-use super::super::nested::check_named;
+use super::super::nested::{check_named, check_text_of_name};
 use super::super::promotion::{is_promotion_allowed, promote, promotions};
 use super::super::{Field, PrimitiveType, Type};
 use super::{Identifier, Move, Target, UpdateSchema};
@@ -73,6 +73,7 @@ impl UpdateSchema {
                 Some(parent) => format!("cannot add a field with an empty name to {parent:?}"),
             });
         }
+        check_text_of_name(&column.name)?;
         check_named(column.ty.children(), Some(&full_name))?;
         if column.required && column.default.is_none() && !self.allow_incompatible {
             return refuse(format!("cannot add the required column {full_name:?} without a default"));
@@ -142,6 +143,7 @@ impl UpdateSchema {
         if new_name.is_empty() {
             return refuse(format!("cannot rename {name:?}: the new name is empty"));
         }
+        check_text_of_name(new_name)?;
         let update = self.updates.get(&field.id).unwrap_or(field);
         let renamed = Field { name: new_name.to_owned(), ..update.clone() };
         self.updates.insert(renamed.id, renamed);
