@@ -1,7 +1,9 @@
 """Public objects as Python users treat them: pickled, copied, printed, shared among threads."""
 
 import copy
+import inspect
 import pickle
+from datetime import datetime, timezone
 
 import pyarrow as pa
 import pytest
@@ -140,3 +142,29 @@ def test_defaults_of_fields():
 def test_wrong_arguments_are_errors_of_ours(call):
     with pytest.raises(ice.IcefieldError):
         call()
+
+
+def test_objects_say_what_they_hold():
+    """What is printed of a table and its snapshots; and no public property lacks its sentence."""
+    catalog = ice.load_catalog("m", type="in-memory")
+    catalog.create_namespace("a")
+    rows = pa.table({"id": [1, 2], "s": ["x", "y"]})
+    table = catalog.create_table("a.t", rows, partition_by=["bucket(4, id)", "s"], sort_by="id desc")
+    assert "snapshot:       none" in repr(table)
+    table.append(rows)
+    facts = [
+        "partitioned by: bucket(4, id), s",
+        "sorted by:      id desc nulls last",
+        "rows:           2",
+        table.location(),
+    ]
+    for fact in facts:
+        assert fact in repr(table)
+        assert fact.rpartition("  ")[2].rpartition(": ")[2] in table._repr_html_()
+    year = f"{datetime.now(timezone.utc).year}-"
+    assert f"committed={year}" in repr(table.current_snapshot())
+    assert f", {year}" in repr(table)
+    for kind in (ice.Table, ice.Snapshot, ice.SnapshotRef, ice.TableMetadata, type(table.scan()), ice.Schema):
+        public = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+        assert [name for name, value in public.items() if not getattr(value, "__doc__", None)] == []
+    assert "Ellipsis" not in str(inspect.signature(ice.Schema))

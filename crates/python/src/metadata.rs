@@ -10,6 +10,9 @@ use icefield_format::metadata::{
     MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
     UpdateRequirement, requirements_for_update,
 };
+use icefield_format::types::PrimitiveType;
+use icefield_format::value::Value;
+use icefield_format::value::human::to_human_string;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use serde_json::Value as Json;
@@ -186,41 +189,49 @@ impl PyTableMetadata {
         self.change(py, vec![MetadataUpdate::UpgradeFormatVersion { format_version: version.0 }], now_ms, None)
     }
 
+    /// Version of the table format.
     #[getter]
     fn format_version(&self) -> u8 {
         self.0.format_version().number()
     }
 
+    /// The table's uuid; old tables of version 1 may have none.
     #[getter]
     fn table_uuid(&self) -> Option<&str> {
         self.0.table_uuid()
     }
 
+    /// The base location, beneath which new files are written.
     #[getter]
     fn location(&self) -> &str {
         self.0.location()
     }
 
+    /// The highest sequence number of any snapshot; 0 in version 1.
     #[getter]
     fn last_sequence_number(&self) -> i64 {
         self.0.last_sequence_number()
     }
 
+    /// When the table was last changed, in milliseconds from the epoch.
     #[getter]
     fn last_updated_ms(&self) -> i64 {
         self.0.last_updated_ms()
     }
 
+    /// The highest id that a column has had.
     #[getter]
     fn last_column_id(&self) -> i32 {
         self.0.last_column_id()
     }
 
+    /// All schemas.
     #[getter]
     fn schemas(&self) -> Vec<PySchema> {
         self.0.schemas().iter().map(|schema| PySchema(schema.as_ref().clone())).collect()
     }
 
+    /// The id of the current schema.
     #[getter]
     fn current_schema_id(&self) -> i32 {
         self.0.current_schema_id()
@@ -236,11 +247,13 @@ impl PyTableMetadata {
         self.0.schema(schema_id.0?).map(|schema| PySchema(schema.as_ref().clone()))
     }
 
+    /// All partition specs.
     #[getter]
     fn partition_specs(&self) -> Vec<PyPartitionSpec> {
         self.0.partition_specs().iter().cloned().map(PyPartitionSpec).collect()
     }
 
+    /// The id of the spec that new files are written with.
     #[getter]
     fn default_spec_id(&self) -> i32 {
         self.0.default_spec_id()
@@ -256,16 +269,19 @@ impl PyTableMetadata {
         self.0.partition_specs().iter().map(|spec| (spec.spec_id, PyPartitionSpec(Arc::clone(spec)))).collect()
     }
 
+    /// The highest id that a partition field has had.
     #[getter]
     fn last_partition_id(&self) -> i32 {
         self.0.last_partition_id()
     }
 
+    /// All sort orders.
     #[getter]
     fn sort_orders(&self) -> Vec<PySortOrder> {
         self.0.sort_orders().iter().cloned().map(PySortOrder).collect()
     }
 
+    /// The id of the order that new files are sorted in.
     #[getter]
     fn default_sort_order_id(&self) -> i32 {
         self.0.default_sort_order_id()
@@ -276,11 +292,13 @@ impl PyTableMetadata {
         PySortOrder(Arc::clone(self.0.default_sort_order()))
     }
 
+    /// Table properties.
     #[getter]
     fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         string_dict(py, self.0.properties().iter())
     }
 
+    /// The id of the snapshot that readers see, if there is one.
     #[getter]
     fn current_snapshot_id(&self) -> Option<i64> {
         self.0.current_snapshot_id()
@@ -291,6 +309,7 @@ impl PyTableMetadata {
         self.0.current_snapshot().cloned().map(PySnapshot)
     }
 
+    /// All snapshots, oldest first.
     #[getter]
     fn snapshots(&self) -> Vec<PySnapshot> {
         self.0.snapshots().iter().cloned().map(PySnapshot).collect()
@@ -317,6 +336,7 @@ impl PyTableMetadata {
         self.0.ancestors(snapshot_id.0).cloned().map(PySnapshot).collect()
     }
 
+    /// All branches and tags by their names.
     #[getter]
     fn refs(&self) -> BTreeMap<String, PySnapshotRef> {
         let refs = self.0.refs().iter().map(|(name, reference)| (name.clone(), PySnapshotRef(reference.clone())));
@@ -329,16 +349,19 @@ impl PyTableMetadata {
         refs
     }
 
+    /// From when on which snapshot was current: pairs of milliseconds from the epoch and an id, oldest first.
     #[getter]
     fn snapshot_log(&self) -> Vec<(i64, i64)> {
         self.0.snapshot_log().iter().map(|entry| (entry.timestamp_ms, entry.snapshot_id)).collect()
     }
 
+    /// The metadata files that were current before: pairs of milliseconds from the epoch and a location, oldest first.
     #[getter]
     fn metadata_log(&self) -> Vec<(i64, String)> {
         self.0.metadata_log().iter().map(|entry| (entry.timestamp_ms, entry.metadata_file.clone())).collect()
     }
 
+    /// The first row id that no row has yet (version 3).
     #[getter]
     fn next_row_id(&self) -> i64 {
         self.0.next_row_id()
@@ -365,31 +388,37 @@ impl PyTableMetadata {
 
 #[pymethods]
 impl PySnapshot {
+    /// The snapshot's id.
     #[getter]
     fn snapshot_id(&self) -> i64 {
         self.0.snapshot_id
     }
 
+    /// The id of the snapshot before it, if there is one.
     #[getter]
     fn parent_snapshot_id(&self) -> Option<i64> {
         self.0.parent_snapshot_id
     }
 
+    /// The place of the snapshot among all commits; 0 in version 1.
     #[getter]
     fn sequence_number(&self) -> i64 {
         self.0.sequence_number
     }
 
+    /// When it was committed, in milliseconds from the epoch.
     #[getter]
     fn timestamp_ms(&self) -> i64 {
         self.0.timestamp_ms
     }
 
+    /// What it did: ``append``, ``replace``, ``overwrite`` or ``delete``.
     #[getter]
     fn operation(&self) -> Option<&str> {
         self.0.operation().map(|operation| operation.as_str())
     }
 
+    /// What it did and how much, as texts; ``operation`` is among them.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(summary) = &self.0.summary else { return Ok(None) };
@@ -398,6 +427,7 @@ impl PySnapshot {
         Ok(Some(entries))
     }
 
+    /// Location of the list of its manifests.
     #[getter]
     fn manifest_list(&self) -> Option<&str> {
         self.0.manifest_list()
@@ -412,21 +442,25 @@ impl PySnapshot {
         }
     }
 
+    /// The id of the schema that was current.
     #[getter]
     fn schema_id(&self) -> Option<i32> {
         self.0.schema_id
     }
 
+    /// The first row id of the rows that it added (version 3).
     #[getter]
     fn first_row_id(&self) -> Option<i64> {
         self.0.first_row_id
     }
 
+    /// An upper bound of the rows that were assigned ids (version 3).
     #[getter]
     fn added_rows(&self) -> Option<i64> {
         self.0.added_rows
     }
 
+    /// The id of the key that the manifest list is encrypted with, if it is.
     #[getter]
     fn key_id(&self) -> Option<&str> {
         self.0.key_id.as_deref()
@@ -439,9 +473,14 @@ impl PySnapshot {
 
     fn __repr__(&self) -> String {
         let operation = self.operation().map_or_else(|| "None".to_owned(), |operation| format!("{operation:?}"));
+        let micros = self.0.timestamp_ms.checked_mul(1000).map(Value::Long);
+        let committed = micros.map(|micros| to_human_string(Some(&micros), &PrimitiveType::Timestamptz));
         format!(
-            "Snapshot(snapshot_id={}, operation={operation}, timestamp_ms={}, sequence_number={})",
-            self.0.snapshot_id, self.0.timestamp_ms, self.0.sequence_number
+            "Snapshot(snapshot_id={}, operation={operation}, committed={}, timestamp_ms={}, sequence_number={})",
+            self.0.snapshot_id,
+            committed.as_deref().unwrap_or("unknown"),
+            self.0.timestamp_ms,
+            self.0.sequence_number
         )
     }
 
@@ -462,6 +501,7 @@ impl PySnapshot {
 
 #[pymethods]
 impl PySnapshotRef {
+    /// The id of the snapshot that it names.
     #[getter]
     fn snapshot_id(&self) -> i64 {
         self.0.snapshot_id
@@ -473,6 +513,7 @@ impl PySnapshotRef {
         self.0.kind.as_str()
     }
 
+    /// How many snapshots of the branch expiry leaves at least.
     #[getter]
     fn min_snapshots_to_keep(&self) -> Option<i32> {
         match self.0.kind {
@@ -481,6 +522,7 @@ impl PySnapshotRef {
         }
     }
 
+    /// Up to which age, in milliseconds, expiry leaves snapshots of the branch.
     #[getter]
     fn max_snapshot_age_ms(&self) -> Option<i64> {
         match self.0.kind {
@@ -489,6 +531,7 @@ impl PySnapshotRef {
         }
     }
 
+    /// The age, in milliseconds, at which expiry removes the branch or tag.
     #[getter]
     fn max_ref_age_ms(&self) -> Option<i64> {
         self.0.max_ref_age_ms

@@ -67,7 +67,7 @@ impl PySchema {
 #[pymethods]
 impl PySchema {
     #[new]
-    #[pyo3(signature = (*fields, schema_id=Int(0), identifier_field_ids=Vec::new()), text_signature = "(*fields, schema_id=0, identifier_field_ids=...)")]
+    #[pyo3(signature = (*fields, schema_id=Int(0), identifier_field_ids=Vec::new()), text_signature = "(*fields, schema_id=0, identifier_field_ids=())")]
     fn py_new(
         fields: Vec<Bound<'_, PyField>>,
         schema_id: Int<i32>,

@@ -142,7 +142,7 @@ impl fmt::Display for ScanReport {
         let (cached, bytes) = (self.cached_manifests, self.manifest_bytes_read);
         writeln!(f, "; {cached} from the cache, {bytes} bytes read")?;
         let (kept, skipped) = (self.result_data_files, self.skipped_data_files);
-        write!(f, "data files:   {kept} to read, {skipped} skipped in these manifests")?;
+        write!(f, "data files:   {kept} to read, {skipped} skipped in the manifests that were read")?;
         if self.indexed_delete_files + self.skipped_delete_files > 0 {
             write!(
                 f,
