@@ -36,6 +36,9 @@ fn limits() -> Limits {
         columns: 10_000,
         batch_values: 1 << 20,
         dictionary_bytes: 1 << 22,
+        least_memory: 1 << 25,
+        most_memory: 1 << 27,
+        ..Limits::default()
     }
 }
 

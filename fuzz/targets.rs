@@ -7,7 +7,7 @@ use icefield_format::Limits;
 use icefield_format::avro::Container;
 use icefield_format::expr::Expr;
 use icefield_format::manifest::{Metrics, ReadOptions, entries, list};
-use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::{MetadataCodec, TableMetadata, compress};
 use icefield_format::puffin::{DeletionVector, Footer, read_blob};
 use icefield_format::types::Schema;
 
@@ -21,8 +21,10 @@ pub const ALL: &[(&str, Target)] = &[
     ("expression", expression),
     ("manifest", manifest),
     ("manifest_list", manifest_list),
+    ("metadata_gzip", metadata_gzip),
     ("metadata_json", metadata_json),
     ("puffin", puffin),
+    ("puffin_codecs", puffin_codecs),
     ("schema_json", schema_json),
 ];
 
@@ -34,6 +36,8 @@ fn limits() -> Limits {
         avro_bytes: 1 << 22,
         blob_bytes: 1 << 20,
         fields: 10_000,
+        least_memory: 1 << 25,
+        most_memory: 1 << 27,
         ..Limits::default()
     }
 }
@@ -58,10 +62,30 @@ pub fn manifest_list(data: &[u8]) {
 
 pub fn puffin(data: &[u8]) {
     if let Ok(footer) = Footer::read(data, &limits()) {
+        let mut budget = limits().budget(data.len());
         for blob in &footer.blobs {
-            let _ = read_blob(data, blob, &limits()).and_then(|blob| DeletionVector::from_bytes(&blob, &limits()));
+            let blob = read_blob(data, blob, &limits(), &mut budget);
+            let _ = blob.and_then(|blob| DeletionVector::from_bytes(&blob, &limits()));
         }
     }
+}
+
+/// The first byte names a codec, the others are what is stored with it: as the payload of a footer, and as a blob that two
+/// entries of a footer name.
+pub fn puffin_codecs(data: &[u8]) {
+    let Some((codec, stored)) = data.split_first() else { return };
+    let magic = b"PFA1";
+    let file = |body: &[u8], payload: &[u8], flags: u8| {
+        let length = (payload.len() as u32).to_le_bytes();
+        [magic, body, magic, payload, &length, &[flags, 0, 0, 0], magic].concat()
+    };
+    puffin(&file(b"", stored, codec & 1));
+    let codec = [None, Some("lz4"), Some("zstd"), Some("snappy")][usize::from(codec % 4)];
+    let blob = serde_json::json!({
+        "type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1, "offset": 4,
+        "length": stored.len(), "compression-codec": codec,
+    });
+    puffin(&file(stored, serde_json::json!({"blobs": [blob, blob]}).to_string().as_bytes(), 0));
 }
 
 /// What is read is written and read again.
@@ -83,8 +107,21 @@ fn reread(data: &[u8]) {
     }
 }
 
+/// What is read is written and read again, and is the same.
 pub fn metadata_json(data: &[u8]) {
+    if let Ok(metadata) = TableMetadata::from_json(data, &limits()) {
+        let again = TableMetadata::from_json(metadata.to_json().as_bytes(), &Limits::default());
+        assert_eq!(again.as_ref(), Ok(&metadata));
+    }
+}
+
+/// Compressed text: as it is, and text that is compressed here, for no mutation finds the checksum of another.
+pub fn metadata_gzip(data: &[u8]) {
     let _ = TableMetadata::from_json(data, &limits());
+    if let Some(file) = std::str::from_utf8(data).ok().and_then(|text| compress(text, MetadataCodec::Gzip).ok()) {
+        let read = TableMetadata::from_json(&file, &limits());
+        assert_eq!(read, TableMetadata::from_json(data, &limits()), "compressed as it is without");
+    }
 }
 
 pub fn schema_json(data: &[u8]) {

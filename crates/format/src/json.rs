@@ -5,13 +5,15 @@
 
 mod fields;
 mod stream;
+mod tree;
 mod writer;
 
 use serde_json::{Map, Value as Json};
 
-pub use fields::{StringMap, parse};
+pub use fields::StringMap;
 pub(crate) use fields::{int, list, locate, long, map, step, string, string_map};
 pub(crate) use stream::{ListSink, parse_object};
+pub use tree::{parse, parse_within};
 pub(crate) use writer::{Writer, write_strings};
 
 use crate::error::{Error, Result};

@@ -1,5 +1,10 @@
 //! What untrusted input may ask for, at the most.
 
+use crate::{Error, Result};
+
+/// The variable that sets [`Limits::with_memory`] where icefield is used from Python.
+pub const MEMORY_VARIABLE: &str = "ICEFIELD_DOCUMENT_MEMORY";
+
 /// Bounds that every decoder of this crate checks before it allocates, recurses or loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -11,8 +16,7 @@ pub struct Limits {
     pub block_ratio: usize,
     /// Bytes of all blocks of one Avro file after decompression. Below 2^31, so that 32-bit Arrow offsets reach.
     pub avro_bytes: usize,
-    /// Bytes of the values that one Avro file becomes, roughly: small records of few bytes become many columns. What is
-    /// read last may go beyond it by eight times [`Limits::block_bytes`].
+    /// Bytes of the values that one Avro file becomes, roughly: small records of few bytes become many columns.
     pub decoded_bytes: usize,
     /// Depth of JSON values, Avro schemas and expressions.
     pub depth: usize,
@@ -23,6 +27,12 @@ pub struct Limits {
     pub fields: usize,
     /// Bytes of one Puffin blob after decompression.
     pub blob_bytes: usize,
+    /// Memory that any document may become, however short its file is.
+    pub least_memory: usize,
+    /// Memory that a document may become for each byte of its file, beyond [`Limits::least_memory`].
+    pub memory_ratio: usize,
+    /// Memory that a document may become at the most; a file that alone takes more may become four times as much as itself.
+    pub most_memory: usize,
 }
 
 impl Default for Limits {
@@ -37,6 +47,144 @@ impl Default for Limits {
             type_depth: 40,
             fields: 100_000,
             blob_bytes: 1 << 31,
+            least_memory: 1 << 26,
+            memory_ratio: 128,
+            most_memory: 1 << 31,
         }
+    }
+}
+
+impl Limits {
+    /// The same limits, but that any document may become this much in memory.
+    #[must_use]
+    pub fn with_memory(self, bytes: usize) -> Self {
+        Self {
+            metadata_json_bytes: bytes,
+            block_bytes: bytes,
+            avro_bytes: bytes,
+            decoded_bytes: bytes,
+            blob_bytes: bytes,
+            least_memory: bytes,
+            most_memory: bytes,
+            ..self
+        }
+    }
+
+    /// The memory of one document whose file has `stored` bytes: a short file that becomes large is a bomb, and a
+    /// large file may become what it needs.
+    pub fn budget(&self, stored: usize) -> Budget {
+        let most = self.most_memory.max(stored.saturating_mul(4));
+        let total = stored.saturating_mul(self.memory_ratio).saturating_add(self.least_memory).min(most);
+        Budget { total, left: total, stored, is_spent: false }
+    }
+}
+
+/// Memory that is left for one document: charged before it is taken.
+#[derive(Debug)]
+pub struct Budget {
+    total: usize,
+    left: usize,
+    stored: usize,
+    is_spent: bool,
+}
+
+impl Budget {
+    /// Takes memory, if there is so much left.
+    pub fn charge(&mut self, bytes: usize) -> Result<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.is_spent = true;
+                Err(self.error())
+            }
+        }
+    }
+
+    /// Gives memory back.
+    pub fn release(&mut self, bytes: usize) {
+        self.left = self.left.saturating_add(bytes).min(self.total);
+    }
+
+    /// The same budget, but no more than this.
+    #[must_use]
+    pub(crate) fn at_most(self, most: usize) -> Self {
+        Self { total: self.total.min(most), left: self.left.min(most), ..self }
+    }
+
+    /// The same limits, for an Avro file of this budget: what its blocks and values may become ends with it as well.
+    pub(crate) fn of_avro(&self, limits: &Limits) -> Limits {
+        Limits {
+            block_bytes: limits.block_bytes.min(self.total),
+            avro_bytes: limits.avro_bytes.min(self.total),
+            decoded_bytes: limits.decoded_bytes.min(self.total),
+            ..*limits
+        }
+    }
+
+    /// Bytes that may be decompressed into a vector, which grows by doubling: old and new room are there at a time.
+    pub(crate) fn growing(&self) -> usize {
+        self.left / 3
+    }
+
+    /// Takes the memory of what was decompressed; refuses what is more than [`Budget::growing`] was.
+    pub(crate) fn charge_grown(&mut self, bytes: usize) -> Result<()> {
+        let growth = bytes.saturating_mul(2);
+        self.charge(bytes.saturating_add(growth))?;
+        self.release(growth);
+        Ok(())
+    }
+
+    /// Memory that is left.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Whether a charge was refused.
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// What a refused charge says.
+    pub fn error(&self) -> Error {
+        let (total, stored) = (self.total, self.stored);
+        Error::corrupt(
+            "",
+            format!(
+                "needs more than the {total} bytes of memory that a document of {stored} bytes may take; if you trust \
+                 the file, raise this limit with {MEMORY_VARIABLE}=BYTES"
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_grows_with_the_file_between_its_bounds() {
+        let limits = Limits::default();
+        assert_eq!(limits.budget(0).left(), 1 << 26);
+        assert_eq!(limits.budget(1 << 20).left(), (1 << 26) + (128 << 20));
+        assert_eq!(limits.budget(100 << 20).left(), 1 << 31);
+        assert_eq!(limits.budget(1 << 30).left(), 4 << 30);
+        assert_eq!(limits.with_memory(1 << 20).budget(9).left(), 1 << 20);
+    }
+
+    #[test]
+    fn what_is_refused_names_the_limit_and_how_to_raise_it() {
+        let mut budget = Limits { least_memory: 100, memory_ratio: 0, ..Limits::default() }.budget(7);
+        budget.charge(60).unwrap();
+        assert!(!budget.is_spent());
+        let error = budget.charge(41).unwrap_err().to_string();
+        assert!(budget.is_spent());
+        for part in ["100 bytes", "7 bytes", "ICEFIELD_DOCUMENT_MEMORY=BYTES"] {
+            assert!(error.contains(part), "{error}");
+        }
+        budget.release(60);
+        assert_eq!(budget.left(), 100);
     }
 }

@@ -70,6 +70,9 @@ const LIMITS: Limits = Limits {
     type_depth: 40,
     fields: 1000,
     blob_bytes: 1 << 20,
+    least_memory: 1 << 26,
+    memory_ratio: 128,
+    most_memory: 1 << 31,
 };
 /// What [`LIMITS`] come to: decompressed, decoded and, while a column grows, twice.
 const MOST: usize = 48 << 20;
@@ -132,7 +135,7 @@ fn entries_of_few_bytes_end_at_the_limit() {
         assert_eq!(manifest("few", &few), Ok(2000));
         let many = repeated(&entry("", ""), codec, &[&HEAD[..], &COUNTS].concat(), 400_000);
         let error = manifest("many", &many).unwrap_err().to_string();
-        assert!(error.contains("decodes to more than") && error.contains("entry"), "{error}");
+        assert!(error.contains("needs more than") && error.contains("entry"), "{error}");
     }
 }
 
@@ -142,7 +145,7 @@ fn partition_values_that_take_no_bytes_end_at_the_limit() {
     let partition: Vec<String> = (0..200).map(field).collect();
     let record = [&HEAD[..], &[0; 200], &COUNTS].concat();
     let error = manifest("wide", &repeated(&entry(&partition.join(","), ""), Codec::Zstandard, &record, 10_000));
-    assert!(error.unwrap_err().to_string().contains("decodes to more than"));
+    assert!(error.unwrap_err().to_string().contains("needs more than"));
 }
 
 #[test]
@@ -151,11 +154,16 @@ fn lists_and_maps_of_few_bytes_end_at_the_limit() {
     let map = r#",{"name":"value_counts","field-id":109,"type":{"type":"array","items":{"type":"record","name":"k","fields":[
         {"name":"key","type":"int","field-id":119},{"name":"value","type":"long","field-id":120}]}}}"#;
     for (what, more, item) in [("list", list, &[2][..]), ("map", map, &[2, 2])] {
-        let mut items = Encoder::default();
-        items.long(20_000);
-        let record = [&HEAD[..], &COUNTS, &items.into_bytes(), &item.repeat(20_000), &[0]].concat();
-        let error =
-            manifest(what, &repeated(&entry("", more), Codec::Zstandard, &record, 100)).unwrap_err().to_string();
+        let record = |count: usize| {
+            let mut items = Encoder::default();
+            items.long(count as i64);
+            [&HEAD[..], &COUNTS, &items.into_bytes(), &item.repeat(count), &[0]].concat()
+        };
+        let read = |count, times| manifest(what, &repeated(&entry("", more), Codec::Zstandard, &record(count), times));
+        assert_eq!(read(1000, 1), Ok(1));
+        // No entry has more of them than a schema may have fields.
+        assert!(read(1001, 1).unwrap_err().to_string().contains("beyond what is left"));
+        let error = read(1000, 4000).unwrap_err().to_string();
         // The size is looked at once in a while, or the file's own limit comes first.
         assert!(error.contains("more than"), "{what}: {error}");
     }
@@ -176,7 +184,7 @@ fn lists_of_manifests_end_at_the_limit() {
     for codec in CODECS {
         assert_eq!(read("few", &repeated(LIST, codec, &none, 1000)), Ok(1000));
         let error = read("many", &repeated(LIST, codec, &none, 100_000)).unwrap_err().to_string();
-        assert!(error.contains("decodes to more than"), "{error}");
+        assert!(error.contains("needs more than"), "{error}");
         let mut count = Encoder::default();
         count.long(500_000);
         let wide = [&[0u8, 2, 0, 2, 2][..], &count.into_bytes(), &[1; 500_000], &[0]].concat();

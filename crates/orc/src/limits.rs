@@ -1,5 +1,7 @@
 //! What untrusted input may ask for, at the most.
 
+use crate::error::{Error, Result};
+
 /// Bounds that every decoder of this crate checks before it allocates, recurses or loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -15,6 +17,13 @@ pub struct Limits {
     pub batch_values: usize,
     /// Entries, and bytes, of one dictionary.
     pub dictionary_bytes: usize,
+    /// Memory that any metadata section may become, however short it is.
+    pub least_memory: usize,
+    /// Memory that a metadata section may become for each of its bytes, beyond [`Limits::least_memory`].
+    pub memory_ratio: usize,
+    /// Memory that a metadata section may become at the most; one that alone takes more may become four times as much as
+    /// itself.
+    pub most_memory: usize,
 }
 
 impl Default for Limits {
@@ -26,6 +35,74 @@ impl Default for Limits {
             columns: 1 << 20,
             batch_values: 1 << 28,
             dictionary_bytes: 1 << 31,
+            least_memory: 1 << 26,
+            memory_ratio: 256,
+            most_memory: 1 << 31,
+        }
+    }
+}
+
+impl Limits {
+    /// The same limits, but that any metadata section may become this much in memory.
+    #[must_use]
+    pub fn with_memory(self, bytes: usize) -> Self {
+        Self { metadata_bytes: bytes, least_memory: bytes, most_memory: bytes, ..self }
+    }
+
+    /// The memory of a metadata section of `stored` bytes: a short section that becomes large is a bomb, and a large one
+    /// may become what it needs.
+    pub fn budget(&self, stored: usize) -> Budget {
+        let most = self.most_memory.max(stored.saturating_mul(4));
+        let total = stored.saturating_mul(self.memory_ratio).saturating_add(self.least_memory).min(most);
+        Budget { total, left: total, stored }
+    }
+}
+
+/// Memory that is left for one metadata section: charged before it is taken.
+#[derive(Debug)]
+pub struct Budget {
+    total: usize,
+    left: usize,
+    stored: usize,
+}
+
+impl Budget {
+    /// Takes memory, if there is so much left.
+    pub fn charge(&mut self, bytes: usize) -> Result<()> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            let (total, stored) = (self.total, self.stored);
+            Error::limit(format!(
+                "needs more than the {total} bytes of memory that a section of {stored} bytes may take; if you trust the \
+                 file, raise this limit (icefield: ICEFIELD_DOCUMENT_MEMORY=BYTES)"
+            ))
+        })?;
+        Ok(())
+    }
+
+    /// Gives memory back.
+    pub fn release(&mut self, bytes: usize) {
+        self.left = self.left.saturating_add(bytes).min(self.total);
+    }
+
+    /// Memory that is left.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_grows_with_the_section_and_says_how_to_raise_it() {
+        let limits = Limits { least_memory: 100, memory_ratio: 2, most_memory: 150, ..Limits::default() };
+        assert_eq!([0, 10, 25, 1000].map(|stored| limits.budget(stored).left()), [100, 120, 150, 2100]);
+        let mut budget = limits.budget(10);
+        budget.charge(100).unwrap();
+        let error = budget.charge(21).unwrap_err().to_string();
+        for part in ["120 bytes", "10 bytes", "ICEFIELD_DOCUMENT_MEMORY=BYTES"] {
+            assert!(error.contains(part), "{error}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::proto::{ColumnEncoding, EncodingKind, Message, Stream, StreamKind, StripeFooter, StripeInformation};
+use crate::proto::{ColumnEncoding, EncodingKind, Stream, StreamKind, StripeFooter, StripeInformation};
 use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
@@ -49,8 +49,7 @@ pub fn sections(stripe: &StripeInformation, length: u64) -> Result<[Range<u64>; 
 impl StripeDirectory {
     /// Reads a stripe's footer from its bytes in the file.
     pub fn read(file: &FileMetadata, stripe: &StripeInformation, bytes: &[u8]) -> Result<Self> {
-        let plain = file.decompress(bytes, "footer")?;
-        let footer = StripeFooter::decode(&plain).map_err(|error| error.within("footer"))?;
+        let footer: StripeFooter = file.section(bytes, "footer")?;
         let [index, data, _] = sections(stripe, file.length)?;
         let mut at = index.start;
         let mut streams = Vec::with_capacity(footer.streams.len());

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::compress::{DEFAULT_BLOCK, Decompressor};
 use crate::encrypt::{KeyName, KeyProvider, LocalKey};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Budget, Limits};
 use crate::origin::{WriterId, WriterVersion};
 use crate::proto::{
     self, ColumnStatistics, ColumnarStripeStatistics, CompressionKind, FileStatistics, Footer, Message, Metadata,
@@ -190,12 +190,17 @@ impl TailDecoder {
             start = end;
             section
         });
-        let limit = self.limits.metadata_bytes;
-        let plain = decompressor.inflate_all(&footer, block, limit).map_err(|error| error.within("footer"))?;
-        if plain.is_empty() {
+        let footer: Footer = section(
+            &mut decompressor,
+            &footer,
+            block,
+            self.limits.metadata_bytes,
+            &mut self.limits.budget(footer.len()),
+            "footer",
+        )?;
+        if footer == Footer::default() {
             return Err(Error::corrupt("footer", "is empty"));
         }
-        let footer = Footer::decode(&plain).map_err(|error| error.within("footer"))?;
         let schema = TypeDescription::from_proto(&footer.types, &self.limits)?;
         let variants = read_variants(&footer, &schema)?;
         Ok(FileMetadata {
@@ -224,6 +229,25 @@ fn read_postscript(last: &[u8]) -> Result<(PostScript, u64)> {
     let bytes = rest.get(start..).unwrap_or_default();
     let postscript = PostScript::decode(bytes).map_err(|error| error.within("postscript"))?;
     Ok((postscript, length as u64 + 1))
+}
+
+/// Decompresses and reads a metadata section. Its budget is charged for both, and no more than that is decompressed.
+fn section<M: Message + Default>(
+    decompressor: &mut Decompressor,
+    bytes: &[u8],
+    block: usize,
+    most: usize,
+    budget: &mut Budget,
+    place: &str,
+) -> Result<M> {
+    let mut read = || {
+        let plain = decompressor.inflate_all(bytes, block, most.min(budget.left()))?;
+        budget.charge(plain.len())?;
+        let message = M::decode_within(&plain, budget);
+        budget.release(plain.len());
+        message
+    };
+    read().map_err(|error| error.within(place))
 }
 
 fn block_size(compression: CompressionKind, stored: Option<u64>, limits: &Limits) -> Result<usize> {
@@ -293,15 +317,25 @@ impl FileMetadata {
         self.schema.walk().iter().any(|node| node.attribute("iceberg.id").is_some())
     }
 
-    pub(crate) fn decompress(&self, bytes: &[u8], place: &str) -> Result<Vec<u8>> {
-        let plain = Decompressor::new(self.compression)?.inflate_all(bytes, self.block, self.limits.metadata_bytes);
-        plain.map_err(|error| error.within(place))
+    /// Decompresses and reads a metadata section.
+    pub(crate) fn section<M: Message + Default>(&self, bytes: &[u8], place: &str) -> Result<M> {
+        self.section_within(bytes, place, &mut self.limits.budget(bytes.len()))
+    }
+
+    /// The same for one of several sections that share a budget.
+    pub(crate) fn section_within<M: Message + Default>(
+        &self,
+        bytes: &[u8],
+        place: &str,
+        budget: &mut Budget,
+    ) -> Result<M> {
+        let mut decompressor = Decompressor::new(self.compression)?;
+        section(&mut decompressor, bytes, self.block, self.limits.metadata_bytes, budget, place)
     }
 
     /// Statistics of each stripe, those of encrypted columns masked; empty where the file has none.
     pub fn stripe_statistics(&self) -> Result<Vec<StripeStatistics>> {
-        let plain = self.decompress(&self.metadata, "metadata")?;
-        Ok(Metadata::decode(&plain).map_err(|error| error.within("metadata"))?.stripe_stats)
+        Ok(self.section::<Metadata>(&self.metadata, "metadata")?.stripe_stats)
     }
 
     /// Statistics of the file, by column id; those of encrypted columns true where their key is there, else masked.
@@ -314,8 +348,7 @@ impl FileMetadata {
             };
             key.apply(variant.columns.start, StreamKind::FileStatistics, self.tail_stripe(), 0, &mut bytes)?;
             let place = "encrypted file statistics";
-            let plain = self.decompress(&bytes, place)?;
-            let own = FileStatistics::decode(&plain).map_err(|error| error.within(place))?.column;
+            let own = self.section::<FileStatistics>(&bytes, place)?.column;
             for (column, own) in variant.columns.clone().zip(own) {
                 if let Some(slot) = statistics.get_mut(column as usize) {
                     *slot = own;
@@ -342,8 +375,7 @@ impl FileMetadata {
                 let Some((_, key)) = &key else { continue };
                 let column = stream.column.unwrap_or_default();
                 key.apply(column, StreamKind::StripeStatistics, self.tail_stripe(), 0, &mut bytes)?;
-                let plain = self.decompress(&bytes, place)?;
-                let own = ColumnarStripeStatistics::decode(&plain).map_err(|error| error.within(place))?.col_stats;
+                let own = self.section::<ColumnarStripeStatistics>(&bytes, place)?.col_stats;
                 for (stripe, own) in stripes.iter_mut().zip(own) {
                     if let Some(slot) = stripe.col_stats.get_mut(column as usize) {
                         *slot = own;

@@ -96,7 +96,9 @@ impl From<icefield_table::Error> for BorderError {
             Error::Invalid(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::Column { .. } | Error::Columns(_) => ValidationError::new_err(message),
-            Error::CorruptFile { path, .. } => CorruptDataError::new_err((message, redacted(&path))),
+            Error::CorruptFile { path, .. } | Error::TooLong { path, .. } => {
+                CorruptDataError::new_err((message, redacted(&path)))
+            }
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
             Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),
             Error::TableReplaced { .. } => TableReplacedError::new_err(message),

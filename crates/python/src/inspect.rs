@@ -1,7 +1,7 @@
 //! Metadata tables: what a table is made of, given out as Arrow.
 
-use icefield_format::Limits;
 use icefield_table::inspect::{Inspect, MetadataTable, Part, Selection};
+use icefield_table::limits;
 use icefield_table::plan::At;
 use pyo3::prelude::*;
 
@@ -28,14 +28,14 @@ pub struct PyInspect(Inspect);
 impl PyInspect {
     #[new]
     #[pyo3(signature = (table, /))]
-    fn py_new(table: &Bound<'_, PyTableState>) -> Self {
+    fn py_new(table: &Bound<'_, PyTableState>) -> Result<Self> {
         let state = table.get();
-        Self(Inspect {
+        Ok(Self(Inspect {
             storage: state.storage.0.clone(),
             metadata: state.committed.metadata.clone(),
             metadata_location: state.committed.location.clone(),
-            limits: Limits::default(),
-        })
+            limits: limits()?,
+        }))
     }
 
     /// Names of all metadata tables.

@@ -36,10 +36,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
     }
 }
 
-/// JSON of untrusted text; its depth is limited by the parser.
+/// JSON of untrusted text; its depth is limited by the parser, its memory by a budget.
 fn parse(text: &[u8]) -> Result<Json> {
-    serde_json::from_slice(text).map_err(|error| {
-        let place = format!("line {} column {}", error.line(), error.column());
-        BorderError::from(icefield_format::Error::corrupt(place, error.to_string()))
-    })
+    let mut budget = icefield_table::limits()?.budget(text.len());
+    icefield_format::json::parse_within(text, &mut budget).map_err(BorderError::from)
 }

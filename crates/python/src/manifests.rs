@@ -1,9 +1,9 @@
 //! Manifest lists and manifests as Arrow tables ("Manifests", "Manifest Lists").
 
 use arrow_array::RecordBatch;
-use icefield_format::Limits;
 use icefield_format::manifest::{FieldIds, ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
 use icefield_format::types::{StructType, Type};
+use icefield_table::limits;
 use icefield_table::plan::cache::ManifestCache;
 use pyo3::prelude::*;
 
@@ -48,7 +48,8 @@ fn resize_manifest_cache(py: Python<'_>, max_bytes: Int<usize>) -> Result<()> {
 #[pyfunction]
 #[pyo3(signature = (data, /))]
 fn read_manifest_list(py: Python<'_>, data: &[u8]) -> Result<ArrowTable> {
-    Ok(detached(py, || list::read(data, &Limits::default())?.to_record_batch())?.map(RecordBatch::into)?)
+    let limits = limits()?;
+    Ok(detached(py, || list::read(data, &limits)?.to_record_batch())?.map(RecordBatch::into)?)
 }
 
 /// What a manifest's list hands down to its entries.
@@ -76,6 +77,7 @@ fn read_manifest(
     metrics_of: Option<Vec<Int<i32>>>,
     live_only: bool,
 ) -> Result<ArrowTable> {
+    let limits = limits()?;
     let inherit = manifest.map(|Named(row)| inherited(row)).transpose()?;
     let partition_type = partition_type.map(structure).transpose()?;
     let metrics = match metrics_of.map(Int::all) {
@@ -90,7 +92,7 @@ fn read_manifest(
         live_only,
         ..ReadOptions::default()
     };
-    Ok(detached(py, || entries::read(data, &options, &Limits::default())?.to_record_batch())?.map(RecordBatch::into)?)
+    Ok(detached(py, || entries::read(data, &options, &limits)?.to_record_batch())?.map(RecordBatch::into)?)
 }
 
 fn inherited(row: Inherited) -> Result<ManifestFile> {

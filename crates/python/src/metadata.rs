@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use icefield_format::Limits;
 use icefield_format::metadata::properties::{Effect, KNOWN, Known, nearest};
 use icefield_format::metadata::{
     MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
@@ -127,7 +126,7 @@ impl PyTableMetadata {
     /// Read a metadata file's text or bytes (gzipped or not), of any format version, or the dict of its JSON.
     #[staticmethod]
     fn from_json(py: Python<'_>, json: &Bound<'_, PyAny>) -> Result<Self> {
-        let limits = Limits::default();
+        let limits = icefield_table::limits()?;
         let metadata = if let Ok(text) = json.cast::<PyString>() {
             let text = text.to_str()?;
             detached(py, || TableMetadata::from_json(text.as_bytes(), &limits))?

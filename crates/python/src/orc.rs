@@ -9,9 +9,10 @@ use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
 use icefield_orc::proto::Message;
 use icefield_orc::{
-    ArrowOptions, FileMetadata, KeyName, KeyProvider, Limits, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
+    ArrowOptions, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
     Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit,
 };
+use icefield_table::orc_limits;
 use icefield_table::read::orc_ahead::{self, ReadAhead};
 use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
@@ -375,9 +376,10 @@ impl PyOrcFile {
         let keys = keys.map(|keys| Arc::new(PyKeys { keys, raised: Mutex::default() }));
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         detached(py, || {
+            let limits = orc_limits()?;
             let (source, name) = source.open(&storage)?;
             let provider = keys.clone().map(|keys| keys as Arc<dyn KeyProvider>);
-            let reader = OrcReader::open_with(source, Limits::default(), provider)
+            let reader = OrcReader::open_with(source, limits, provider)
                 .map_err(|error| named(error, name.as_deref(), keys.as_deref()))?;
             Ok(Self(Arc::new(Opened { reader: Arc::new(reader), name, keys, arrow })))
         })?

@@ -1,10 +1,12 @@
 //! Puffin files and deletion vectors (Puffin spec; "Deletion Vectors").
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::UInt64Array;
-use icefield_format::Limits;
+use icefield_format::limits::MEMORY_VARIABLE;
 use icefield_format::puffin::{BlobMetadata, DeletionVector, Footer, read_blob};
+use icefield_table::limits;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -24,11 +26,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (data, /))]
 fn read_puffin<'py>(py: Python<'py>, data: &[u8]) -> Result<(Bound<'py, PyDict>, Bound<'py, PyList>)> {
-    let limits = Limits::default();
-    let footer = Footer::read(data, &limits)?;
+    let limits = limits()?;
+    let footer = detached(py, || Footer::read(data, &limits))??;
     let blobs = PyList::empty(py);
+    let mut budget = limits.budget(data.len());
     for blob in &footer.blobs {
-        let bytes = detached(py, || read_blob(data, blob, &limits))??;
+        let bytes = detached(py, || {
+            let bytes = read_blob(data, blob, &limits, &mut budget)?;
+            // The copy that Python gets.
+            budget.charge(bytes.len()).map_err(|error| error.within("Puffin blobs"))?;
+            Ok::<_, icefield_format::Error>(bytes)
+        })??;
+        budget.release(if matches!(bytes, Cow::Owned(_)) { bytes.len() } else { 0 });
         let described = describe(py, blob)?;
         described.set_item("data", PyBytes::new(py, &bytes))?;
         blobs.append(described)?;
@@ -72,7 +81,8 @@ impl PyDeletionVector {
     #[staticmethod]
     #[pyo3(signature = (blob, /, *, record_count=None))]
     fn from_bytes(py: Python<'_>, blob: &[u8], record_count: Option<Int<i64>>) -> Result<Self> {
-        let vector = detached(py, || DeletionVector::from_bytes(blob, &Limits::default()))??;
+        let limits = limits()?;
+        let vector = detached(py, || DeletionVector::from_bytes(blob, &limits))??;
         record_count.map_or(Ok(()), |Int(count)| vector.check_cardinality(count))?;
         Ok(Self(vector))
     }
@@ -90,6 +100,16 @@ impl PyDeletionVector {
 
     /// The deleted positions, ascending, as ``uint64``.
     fn positions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let limits = limits()?;
+        let needed = self.0.cardinality().saturating_mul(size_of::<u64>() as u64);
+        if needed > limits.most_memory as u64 {
+            let (rows, most) = (self.0.cardinality(), limits.most_memory);
+            return Err(InvalidArgumentError::new_err(format!(
+                "the positions of {rows} rows need {needed} bytes, more than the limit of {most}; raise it with \
+                 {MEMORY_VARIABLE}=BYTES, or use live_mask() for a window of rows"
+            ))
+            .into());
+        }
         let positions = detached(py, || self.0.positions().collect::<Vec<_>>())?;
         to_pyarrow(py, ArrowArray::new(Arc::new(UInt64Array::from(positions))))
     }

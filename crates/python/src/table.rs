@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use icefield_format::Limits;
 use icefield_format::metadata::{
     MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, UpdateRequirement, requirements_for_update,
 };
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::commit::{self, Append, Change as _, Committed, Pointer, Prepared, SnapshotOptions};
+use icefield_table::limits;
 use icefield_table::purge::purge;
 use icefield_table::settings::Settings;
 use icefield_table::storage::redacted;
@@ -250,7 +250,8 @@ impl PyTableState {
     /// Nothing is deleted in the warehouse itself or above it, nor by way of a link.
     #[pyo3(signature = (warehouse=None))]
     fn purge(&self, py: Python<'_>, warehouse: Option<&str>) -> Result<(usize, Vec<String>)> {
-        let left = detached(py, || purge(&self.storage.0, &self.committed, warehouse, &Limits::default()))?;
+        let limits = limits()?;
+        let left = detached(py, || purge(&self.storage.0, &self.committed, warehouse, &limits))?;
         Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
     }
 

@@ -1,5 +1,7 @@
 //! The one error type of this crate. Python's exceptions are chosen by its variants.
 
+use icefield_format::limits::MEMORY_VARIABLE;
+
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -31,6 +33,20 @@ pub enum Error {
         operation: &'static str,
         /// What the store said; never with credentials.
         message: String,
+    },
+    /// An object that is longer than what is read of its kind; nothing of it was read.
+    #[error(
+        "{path}: has {length} bytes, and at most {most} are read of such a file; if you trust it, raise this limit with \
+         {}=BYTES",
+        MEMORY_VARIABLE
+    )]
+    TooLong {
+        /// The path as it was asked for.
+        path: String,
+        /// Its bytes.
+        length: u64,
+        /// Bytes that are read at the most.
+        most: u64,
     },
     /// An argument that cannot be.
     #[error("{0}")]

@@ -6,6 +6,7 @@
 pub mod commit;
 pub mod error;
 pub mod inspect;
+mod limits;
 mod memory;
 pub mod plan;
 pub mod purge;
@@ -17,3 +18,4 @@ pub mod transform;
 pub mod write;
 
 pub use error::{Error, Result};
+pub use limits::{limits, orc_limits};

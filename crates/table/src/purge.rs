@@ -124,7 +124,7 @@ impl Purge<'_> {
     /// Deletes the data and delete files that a manifest names, those too that it says are deleted: a snapshot may have
     /// been expired without its files.
     fn files_of(&self, path: &str, listed: Option<&ManifestFile>) {
-        let bytes = match self.storage.read(path) {
+        let bytes = match self.storage.read_at_most(path, self.limits.avro_bytes) {
             Ok(bytes) => bytes,
             Err(error) => return self.failed(&error),
         };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::limits::MEMORY_VARIABLE;
 use crate::{Error, Limits, Result};
 
 /// How the blocks of a file are compressed.
@@ -184,7 +185,10 @@ impl Decompressor {
 }
 
 fn beyond(most: usize) -> String {
-    format!("decompresses to more than the {most} bytes that its size and the limits allow")
+    format!(
+        "decompresses to more than the {most} bytes that its size and the limits allow; if you trust the file, raise \
+         them with {MEMORY_VARIABLE}=BYTES"
+    )
 }
 
 /// Compresses block after block.

@@ -9,6 +9,8 @@ pub const MAGIC: [u8; 4] = *b"Obj\x01";
 /// Bytes of the marker after each block.
 pub const SYNC_BYTES: usize = 16;
 const HEADER: &str = "Avro header";
+/// Keys of a header, at the most.
+const MOST_PAIRS: u64 = 10_000;
 
 /// An Avro file whose header has been read.
 #[derive(Debug, Clone)]
@@ -83,7 +85,7 @@ fn metadata<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(&'a str, &'a [u8])>, Fau
             return Ok(pairs);
         }
         // A pair takes two bytes at least.
-        if count > cursor.rest().len() as u64 / 2 {
+        if count > cursor.rest().len() as u64 / 2 || count > MOST_PAIRS.saturating_sub(pairs.len() as u64) {
             *cursor = before;
             return Err(Fault::TooLong);
         }

@@ -105,7 +105,8 @@ pub struct RecordField {
 impl Schema {
     /// Parses the JSON of a header.
     pub fn parse(json: &[u8], limits: &Limits) -> Result<Self> {
-        let json: Json = serde_json::from_slice(json).map_err(|error| Error::corrupt(PLACE, error.to_string()))?;
+        let mut budget = limits.budget(json.len());
+        let json = crate::json::parse_within(json, &mut budget).map_err(|error| error.within("avro.schema, "))?;
         let mut parser = Parser { limits, named: HashMap::new(), open: Vec::new() };
         let schema = parser.schema(&json, "", 0)?;
         parser.check_size(schema.size())?;

@@ -12,11 +12,6 @@ use crate::{Error, Result};
 /// A map of strings in the order of the document.
 pub type StringMap = IndexMap<String, String>;
 
-/// Parses a whole document. Depth is bounded (128, by `serde_json`); memory by the length of `text`.
-pub fn parse(text: &[u8]) -> Result<Json> {
-    serde_json::from_slice(skip_byte_order_mark(text)).map_err(syntax_error)
-}
-
 pub(super) fn skip_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
@@ -117,6 +112,7 @@ impl<'a> Object<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::parse;
 
     /// Reads `/outer/list` of the document as longs.
     fn read(text: &str) -> Result<Vec<i64>> {

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use super::fields::{skip_byte_order_mark, syntax_error};
+use super::tree::{Tree, members};
 use crate::Result;
+use crate::limits::Budget;
 
 /// What takes the elements of long lists.
 pub(crate) trait ListSink {
@@ -20,15 +21,20 @@ pub(crate) trait ListSink {
 }
 
 /// Parses a document that must be an object. Members that `sink` takes are empty arrays in the result, if they are arrays.
-pub(crate) fn parse_object(text: &[u8], sink: &mut dyn ListSink) -> Result<Json> {
+///
+/// The budget is charged for the tree and for what is made of it: as much again, and half of it for elements that the
+/// sink takes, whose own trees are dropped.
+pub(crate) fn parse_object(text: &[u8], sink: &mut dyn ListSink, budget: &mut Budget) -> Result<Json> {
     let mut deserializer = serde_json::Deserializer::from_slice(skip_byte_order_mark(text));
-    let members = Members { sink }.deserialize(&mut deserializer).map_err(syntax_error)?;
-    deserializer.end().map_err(syntax_error)?;
+    let parsed = Members { sink, budget: &mut *budget }.deserialize(&mut deserializer);
+    let parsed = parsed.and_then(|members| deserializer.end().map(|()| members));
+    let members = parsed.map_err(|error| if budget.is_spent() { budget.error() } else { syntax_error(error) })?;
     Ok(Json::Object(members))
 }
 
 struct Members<'s> {
     sink: &'s mut dyn ListSink,
+    budget: &'s mut Budget,
 }
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {
@@ -46,21 +52,23 @@ impl<'de> Visitor<'de> for Members<'_> {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
-            let value = match self.sink.begins(&name) {
-                true => access.next_value_seed(Elements { sink: &mut *self.sink })?,
-                false => access.next_value()?,
-            };
-            members.insert(name, value);
-        }
-        Ok(members)
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Self::Value, A::Error> {
+        let Self { sink, budget } = self;
+        members(access, budget, |name, access, budget| {
+            if sink.begins(name) {
+                return access.next_value_seed(Elements { sink: &mut *sink, budget });
+            }
+            let before = budget.left();
+            let value = access.next_value_seed(Tree { budget: &mut *budget })?;
+            budget.charge(before.saturating_sub(budget.left())).map_err(A::Error::custom)?;
+            Ok(value)
+        })
     }
 }
 
 struct Elements<'s> {
     sink: &'s mut dyn ListSink,
+    budget: &'s mut Budget,
 }
 
 impl<'de> DeserializeSeed<'de> for Elements<'_> {
@@ -80,14 +88,20 @@ impl<'de> Visitor<'de> for Elements<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json, A::Error> {
-        while let Some(element) = access.next_element::<Json>()? {
+        loop {
+            let before = self.budget.left();
+            let Some(element) = access.next_element_seed(Tree { budget: &mut *self.budget })? else { break };
+            let taken = before.saturating_sub(self.budget.left()).max(size_of::<Json>());
             self.sink.element(&element);
+            drop(element);
+            self.budget.release(taken);
+            self.budget.charge(taken / 2).map_err(A::Error::custom)?;
         }
         Ok(Json::Array(Vec::new()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Json, A::Error> {
-        Map::deserialize(MapAccessDeserializer::new(access)).map(Json::Object)
+        Tree { budget: self.budget }.visit_map(access)
     }
 
     fn visit_unit<E>(self) -> Result<Json, E> {
@@ -110,14 +124,15 @@ impl<'de> Visitor<'de> for Elements<'_> {
         Ok(value.into())
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(value.into())
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json, E> {
+        Tree { budget: self.budget }.visit_str(value)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limits;
 
     #[derive(Default)]
     struct Sink(Vec<Json>);
@@ -148,11 +163,18 @@ mod tests {
         ];
         for (text, rest, long) in cases {
             let mut sink = Sink::default();
-            assert_eq!(parse_object(text.as_bytes(), &mut sink).unwrap().to_string(), rest, "{text}");
+            assert_eq!(
+                parse_object(text.as_bytes(), &mut sink, &mut Limits::default().budget(0)).unwrap().to_string(),
+                rest,
+                "{text}"
+            );
             assert_eq!(Json::Array(sink.0).to_string(), long, "{text}");
         }
         for text in ["[]", "{} {}", r#"{"long": [1"#, r#"{"long": [1,]}"#, ""] {
-            assert!(parse_object(text.as_bytes(), &mut Sink::default()).is_err(), "{text}");
+            assert!(
+                parse_object(text.as_bytes(), &mut Sink::default(), &mut Limits::default().budget(0)).is_err(),
+                "{text}"
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use arrow_schema::DataType;
 use hashbrown::HashMap;
 
 use crate::avro::{Block, Container, Cursor, Decompressor, Fault};
+use crate::limits::MEMORY_VARIABLE;
 use crate::value::Value;
 use crate::{Error, Limits, Result};
 
@@ -63,8 +64,9 @@ impl Inherited {
 const ENTRY_BYTES: usize = 160;
 /// Bytes of a partition value, in the tuples and in the entries.
 const PARTITION_VALUE_BYTES: usize = 16;
-/// Entries after which the size of the columns is looked at.
+/// Entries, and bytes of them, after which the size of the columns is looked at.
 const LOOK_EVERY: u64 = 256;
+const LOOK_EVERY_BYTES: usize = 1 << 20;
 
 /// What one entry holds beside its lists, maps and partition.
 #[derive(Debug, Default)]
@@ -149,6 +151,8 @@ pub(super) struct Columns {
     referenced_data_file: Strings,
     content_offset: Numbers<Int64Type>,
     content_size: Numbers<Int64Type>,
+    /// Elements of one list and pairs of one map of an entry, at the most.
+    most_items: u64,
 }
 
 impl Columns {
@@ -179,6 +183,7 @@ impl Columns {
             referenced_data_file: Strings::default(),
             content_offset: Numbers::default(),
             content_size: Numbers::default(),
+            most_items: u64::MAX,
         }
     }
 
@@ -188,8 +193,10 @@ impl Columns {
 
     /// Reads the items of a list into the row in the making.
     fn list(&mut self, field: ListField, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let mut room = self.most_items;
         loop {
             let (count, _) = cursor.items()?;
+            room = room.checked_sub(count).ok_or(Fault::TooLong)?;
             match field {
                 _ if count == 0 => return Ok(()),
                 ListField::SplitOffsets => {
@@ -367,10 +374,12 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn run(mut self, container: &Container<'_>, limits: &Limits) -> Result<Columns> {
         let mut decompressor = Decompressor::new(container.codec, limits);
-        self.most_bytes = limits.decoded_bytes;
+        self.columns.most_items = limits.fields as u64;
         for (number, block) in container.blocks().enumerate() {
             let block = block?;
-            self.block(number, block, decompressor.run(block.data, block.offset)?)?;
+            let data = decompressor.run(block.data, block.offset)?;
+            self.most_bytes = limits.decoded_bytes.saturating_sub(data.len());
+            self.block(number, block, data)?;
         }
         Ok(self.columns)
     }
@@ -381,9 +390,13 @@ impl<'a> Decoder<'a> {
             return Err(Error::corrupt_at(format!("manifest block {number}"), block.offset, message));
         }
         let mut cursor = Cursor::new(data);
+        let mut looked_at = usize::MAX;
         for entry in 0..block.count {
-            if entry % LOOK_EVERY == 0 && self.columns.bytes() > self.most_bytes {
-                let message = format!("decodes to more than the {} bytes that the limits allow", self.most_bytes);
+            let left = cursor.rest().len();
+            let is_due = entry % LOOK_EVERY == 0 || looked_at.saturating_sub(left) > LOOK_EVERY_BYTES;
+            looked_at = if is_due { left } else { looked_at };
+            if is_due && self.columns.bytes() > self.most_bytes {
+                let message = beyond_memory(self.most_bytes);
                 return Err(Error::corrupt_at(
                     format!("manifest block {number}, entry {entry}"),
                     block.offset,
@@ -438,8 +451,9 @@ impl<'a> Decoder<'a> {
                 }
                 Step::Metric(metric, presence, order, _) => {
                     let is_some = presence.is_some(cursor)?;
+                    let most = self.columns.most_items;
                     if let Some(column) = self.columns.metric(*metric).filter(|_| is_some) {
-                        column.read(cursor, order)?;
+                        column.read(cursor, order, most)?;
                     }
                     row.has_metric.get_mut(*metric as usize).into_iter().for_each(|has| *has = is_some);
                 }
@@ -506,6 +520,14 @@ impl<'a> Decoder<'a> {
         columns.tuple_of.push(row.tuple);
         Ok(())
     }
+}
+
+/// What a file says that becomes more in memory than its budget.
+pub(super) fn beyond_memory(most: usize) -> String {
+    format!(
+        "needs more than the {most} bytes of memory that are left for a file of its size; if you trust the file, raise \
+         this limit with {MEMORY_VARIABLE}=BYTES"
+    )
 }
 
 fn number(value: Option<i64>) -> Result<Option<i32>, Fault> {

@@ -24,8 +24,8 @@ const MOST_SCHEMAS: usize = 64;
 
 /// Reads a manifest.
 ///
-/// The memory that it takes is bounded by `limits`: at most one decompressed block (`block_bytes`) beside the columns, which
-/// take at most about eight bytes for each decompressed byte of the entries that are kept.
+/// The memory that it takes is bounded by `limits`: one decompressed block and the columns together take no more than the
+/// budget of a file of this length.
 pub fn read(bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
     Reader::default().read(bytes, options, limits)
 }
@@ -37,6 +37,7 @@ impl Reader {
     /// Corrupt bytes, and a manifest with fewer entries than its list says: a file that was cut between two blocks is
     /// a sound Avro file.
     pub fn read(&self, bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
+        let limits = &limits.budget(bytes.len()).of_avro(limits);
         let container = Container::open(bytes)?;
         let header = Arc::new(ManifestHeader::of(&container));
         let schema = self.schema(&container, limits)?;

@@ -110,11 +110,13 @@ impl ManifestFile {
 
 /// Reads a manifest list of any version. Its memory is bounded by `limits`.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
+    let mut budget = limits.budget(bytes.len()).at_most(limits.decoded_bytes);
+    let limits = &budget.of_avro(limits);
     let container = Container::open(bytes)?;
     let schema = container.schema(limits)?;
     let steps = Steps::compile(&schema, limits)?;
     let mut decompressor = Decompressor::new(container.codec, limits);
-    let (mut manifests, mut bytes) = (Vec::new(), 0usize);
+    let mut manifests = Vec::new();
     for (number, block) in container.blocks().enumerate() {
         let block = block?;
         let place = |entry: u64, field: &str| format!("manifest list block {number}, manifest {entry}, {field}");
@@ -123,26 +125,39 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
             let message = format!("says it has {} manifests in {} bytes", block.count, data.len());
             return Err(Error::corrupt_at(format!("manifest list block {number}"), block.offset, message));
         }
+        budget.charge(data.len()).map_err(|error| error.within(&format!("manifest list block {number}")))?;
         let mut cursor = Cursor::new(data);
         for entry in 0..block.count {
             let mut at = "end";
             let manifest = steps.manifest(&mut cursor, &mut at);
             let offset = (data.len() - cursor.rest().len()) as u64;
             let manifest = manifest.map_err(|fault| fault.at(place(entry, at), offset))?;
-            let summaries = manifest.partitions.as_ref().map_or(0, Vec::len);
-            bytes += size_of::<ManifestFile>() + summaries * size_of::<FieldSummary>();
-            if bytes > limits.decoded_bytes {
-                let message = format!("decodes to more than the {} bytes that the limits allow", limits.decoded_bytes);
-                return Err(Error::corrupt_at(place(entry, at), offset, message));
-            }
+            budget.charge(memory_of(&manifest)).map_err(|error| error.within(&place(entry, at)))?;
             manifests.push(manifest);
         }
+        // The next block takes the place of this one.
+        budget.release(data.len());
         if !cursor.is_empty() {
             let message = format!("{} bytes are left after its last manifest", cursor.rest().len());
             return Err(Error::corrupt_at(format!("manifest list block {number}"), block.offset, message));
         }
     }
     Ok(ManifestList { header: ListHeader::of(&container), manifests })
+}
+
+/// What a manifest takes in a list that grows by doubling, with its texts and bounds.
+fn memory_of(manifest: &ManifestFile) -> usize {
+    const ALLOCATION: usize = 16;
+    let bound = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, |bytes| bytes.len() + ALLOCATION);
+    let summary = |summary: &FieldSummary| {
+        2 * size_of::<FieldSummary>() + bound(&summary.lower_bound) + bound(&summary.upper_bound)
+    };
+    let summaries = manifest.partitions.iter().flatten().map(summary).sum::<usize>();
+    2 * size_of::<ManifestFile>()
+        + manifest.manifest_path.len()
+        + 2 * ALLOCATION
+        + bound(&manifest.key_metadata)
+        + summaries
 }
 
 impl ListHeader {

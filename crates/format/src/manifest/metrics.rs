@@ -190,9 +190,12 @@ impl MetricColumn {
     }
 
     /// Reads the pairs of one file.
-    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, order: &PairOrder) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, order: &PairOrder, most: u64) -> Result<(), Fault> {
+        let mut room = most;
         loop {
             let (count, _) = cursor.items()?;
+            // A map has a pair a column.
+            room = room.checked_sub(count).ok_or(Fault::TooLong)?;
             if count == 0 {
                 return Ok(());
             }

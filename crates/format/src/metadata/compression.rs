@@ -10,22 +10,29 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use super::MetadataCodec;
+use crate::limits::{Budget, MEMORY_VARIABLE};
 use crate::{Error, Limits, Result};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// The JSON text of a metadata file: decompressed if it is a gzip file, else as it is.
-pub fn decompress<'a>(file: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>> {
+/// The JSON text of a metadata file: decompressed if it is a gzip file, else as it is. What is decompressed is charged to
+/// the budget, and no more than that is decompressed.
+pub fn decompress<'a>(file: &'a [u8], limits: &Limits, budget: &mut Budget) -> Result<Cow<'a, [u8]>> {
     let limit = limits.metadata_json_bytes;
     if !file.starts_with(GZIP_MAGIC) {
         return if file.len() > limit { Err(too_long(limit)) } else { Ok(Cow::Borrowed(file)) };
     }
     let mut text = Vec::new();
     // One byte more than is allowed tells "too long" from "just so long"; the vector grows with what was decoded.
-    let bounded = u64::try_from(limit).map_or(u64::MAX, |limit| limit.saturating_add(1));
+    let most = limit.min(budget.growing());
+    let bounded = u64::try_from(most).map_or(u64::MAX, |most| most.saturating_add(1));
     let read = MultiGzDecoder::new(file).take(bounded).read_to_end(&mut text);
     read.map_err(|error| Error::corrupt_at("gzip", text.len() as u64, format!("cannot be decompressed: {error}")))?;
-    if text.len() > limit { Err(too_long(limit)) } else { Ok(Cow::Owned(text)) }
+    if text.len() > limit {
+        return Err(too_long(limit));
+    }
+    budget.charge_grown(text.len())?;
+    Ok(Cow::Owned(text))
 }
 
 /// The bytes of a metadata file that holds this text.
@@ -41,7 +48,10 @@ pub fn compress(text: &str, codec: MetadataCodec) -> Result<Vec<u8>> {
 }
 
 fn too_long(limit: usize) -> Error {
-    Error::corrupt("", format!("table metadata is longer than {limit} bytes (Limits::metadata_json_bytes)"))
+    let message = format!(
+        "table metadata is longer than {limit} bytes; if you trust the file, raise this limit with {MEMORY_VARIABLE}=BYTES"
+    );
+    Error::corrupt("", message)
 }
 
 #[cfg(test)]
@@ -50,6 +60,19 @@ mod tests {
 
     fn limits(metadata_json_bytes: usize) -> Limits {
         Limits { metadata_json_bytes, ..Limits::default() }
+    }
+
+    fn decompress<'a>(file: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>> {
+        super::decompress(file, limits, &mut limits.budget(file.len()))
+    }
+
+    #[test]
+    fn what_is_decompressed_ends_with_the_budget() {
+        let file = compress(&" ".repeat(1 << 20), MetadataCodec::Gzip).unwrap();
+        let limits = Limits { least_memory: 1 << 20, memory_ratio: 0, ..Limits::default() };
+        let error = decompress(&file, &limits).unwrap_err().to_string();
+        assert!(error.contains("1048576 bytes of memory"), "{error}");
+        assert!(decompress(&file, &Limits { least_memory: 3 << 20, ..limits }).is_ok());
     }
 
     #[test]

@@ -46,9 +46,10 @@ const KNOWN: &[&str] = &[
 impl TableMetadata {
     /// Reads a metadata file: JSON, gzipped or not.
     pub fn from_json(file: &[u8], limits: &Limits) -> Result<Self> {
-        let text = super::decompress(file, limits)?;
+        let mut budget = limits.budget(file.len());
+        let text = super::decompress(file, limits, &mut budget)?;
         let mut lists = LongLists::new(limits);
-        let document = json::parse_object(&text, &mut lists)?;
+        let document = json::parse_object(&text, &mut lists, &mut budget)?;
         drop(text);
         let writer = lists.writer();
         let reader = Reader::new(&document, limits)?;
@@ -69,17 +70,28 @@ struct LongLists<'a> {
     current: Option<LongList>,
     schemas: Result<Vec<Arc<Schema>>>,
     snapshots: Result<Vec<Arc<Snapshot>>>,
+    snapshot_log: Result<Vec<SnapshotLogEntry>>,
+    metadata_log: Result<Vec<MetadataLogEntry>>,
 }
 
 #[derive(Clone, Copy)]
 enum LongList {
     Schemas,
     Snapshots,
+    SnapshotLog,
+    MetadataLog,
 }
 
 impl<'a> LongLists<'a> {
     fn new(limits: &'a Limits) -> Self {
-        Self { limits, current: None, schemas: Ok(Vec::new()), snapshots: Ok(Vec::new()) }
+        Self {
+            limits,
+            current: None,
+            schemas: Ok(Vec::new()),
+            snapshots: Ok(Vec::new()),
+            snapshot_log: Ok(Vec::new()),
+            metadata_log: Ok(Vec::new()),
+        }
     }
 }
 
@@ -98,11 +110,15 @@ impl ListSink for LongLists<'_> {
         self.current = match name {
             "schemas" => Some(LongList::Schemas),
             "snapshots" => Some(LongList::Snapshots),
+            "snapshot-log" => Some(LongList::SnapshotLog),
+            "metadata-log" => Some(LongList::MetadataLog),
             _ => None,
         };
         match self.current {
             Some(LongList::Schemas) => self.schemas = Ok(Vec::new()),
             Some(LongList::Snapshots) => self.snapshots = Ok(Vec::new()),
+            Some(LongList::SnapshotLog) => self.snapshot_log = Ok(Vec::new()),
+            Some(LongList::MetadataLog) => self.metadata_log = Ok(Vec::new()),
             None => {}
         }
         self.current.is_some()
@@ -111,19 +127,27 @@ impl ListSink for LongLists<'_> {
     fn element(&mut self, element: &Json) {
         match self.current {
             Some(LongList::Schemas) => {
-                push(&mut self.schemas, "/schemas", || Schema::from_metadata_json(element, self.limits));
+                push(&mut self.schemas, "/schemas", || Schema::from_metadata_json(element, self.limits).map(Arc::new));
             }
-            Some(LongList::Snapshots) => push(&mut self.snapshots, "/snapshots", || Snapshot::from_json(element)),
+            Some(LongList::Snapshots) => {
+                push(&mut self.snapshots, "/snapshots", || Snapshot::from_json(element).map(Arc::new));
+            }
+            Some(LongList::SnapshotLog) => {
+                push(&mut self.snapshot_log, "/snapshot-log", || read_snapshot_log_entry(element));
+            }
+            Some(LongList::MetadataLog) => {
+                push(&mut self.metadata_log, "/metadata-log", || read_metadata_log_entry(element));
+            }
             None => {}
         }
     }
 }
 
 /// Adds an element, unless one before was wrong: the first error stays.
-fn push<T>(list: &mut Result<Vec<Arc<T>>>, name: &str, read: impl FnOnce() -> Result<T>) {
+fn push<T>(list: &mut Result<Vec<T>>, name: &str, read: impl FnOnce() -> Result<T>) {
     if let Ok(items) = list {
         match read() {
-            Ok(item) => items.push(Arc::new(item)),
+            Ok(item) => items.push(item),
             Err(error) => *list = Err(json::locate(error, &format!("{name}/{}", items.len()))),
         }
     }
@@ -176,7 +200,12 @@ impl<'a> Reader<'a> {
     /// Reads the document; `lists` are there if they have been taken out of it.
     fn read(&self, lists: Option<LongLists<'_>>) -> Result<Document> {
         let object = self.object;
-        let (schemas, snapshots) = lists.map(|lists| (lists.schemas, lists.snapshots)).unzip();
+        let (schemas, snapshots, snapshot_log, metadata_log) = match lists {
+            Some(lists) => {
+                (Some(lists.schemas), Some(lists.snapshots), Some(lists.snapshot_log), Some(lists.metadata_log))
+            }
+            None => (None, None, None, None),
+        };
         let (schemas, current_schema_id) = self.schemas(schemas)?;
         let (partition_specs, default_spec_id) = self.partition_specs()?;
         let last_partition_id = self.last_partition_id(&partition_specs)?;
@@ -200,10 +229,10 @@ impl<'a> Reader<'a> {
             default_sort_order_id,
             properties: object.optional("properties", json::string_map)?.unwrap_or_default(),
             current_snapshot_id,
-            snapshots: self.long_list("snapshots", snapshots, Snapshot::from_json)?,
+            snapshots: self.long_list("snapshots", snapshots, |value| Snapshot::from_json(value).map(Arc::new))?,
             refs,
-            snapshot_log: self.log("snapshot-log", read_snapshot_log_entry)?,
-            metadata_log: self.log("metadata-log", read_metadata_log_entry)?,
+            snapshot_log: self.log("snapshot-log", snapshot_log, read_snapshot_log_entry)?,
+            metadata_log: self.log("metadata-log", metadata_log, read_metadata_log_entry)?,
             statistics: self.list("statistics", StatisticsFile::from_json)?,
             partition_statistics: self.list("partition-statistics", PartitionStatisticsFile::from_json)?,
             encryption_keys: self.list("encryption-keys", EncryptedKey::from_json)?,
@@ -234,22 +263,22 @@ impl<'a> Reader<'a> {
     fn long_list<T>(
         &self,
         name: &str,
-        taken: Option<Result<Vec<Arc<T>>>>,
+        taken: Option<Result<Vec<T>>>,
         read: impl Fn(&Json) -> Result<T>,
-    ) -> Result<Vec<Arc<T>>> {
+    ) -> Result<Vec<T>> {
         match (self.object.member(name), taken) {
             (Some(Json::Array(_)), Some(taken)) => taken,
-            _ => self.list(name, |value| read(value).map(Arc::new)),
+            _ => self.list(name, read),
         }
     }
 
     fn schemas(&self, taken: Option<Result<Vec<Arc<Schema>>>>) -> Result<(Vec<Arc<Schema>>, i32)> {
-        let read = |value: &Json| Schema::from_metadata_json(value, self.limits);
+        let read = |value: &Json| Schema::from_metadata_json(value, self.limits).map(Arc::new);
         if self.has("schemas")? {
             let schemas = self.long_list("schemas", taken, read)?;
             return Ok((schemas, self.object.field("current-schema-id", json::int)?));
         }
-        let schema = Arc::new(self.object.field("schema", read)?);
+        let schema = self.object.field("schema", read)?;
         let schema_id = schema.schema_id();
         Ok((vec![schema], schema_id))
     }
@@ -293,9 +322,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A log. What is no array is an empty log, as in the Java library: the logs are history, not state.
-    fn log<T>(&self, name: &str, read: impl FnMut(&Json) -> Result<T>) -> Result<Vec<T>> {
+    fn log<T>(&self, name: &str, taken: Option<Result<Vec<T>>>, read: impl Fn(&Json) -> Result<T>) -> Result<Vec<T>> {
         match self.object.member(name) {
-            Some(Json::Array(_)) => self.list(name, read),
+            Some(Json::Array(_)) => self.long_list(name, taken, read),
             _ => Ok(Vec::new()),
         }
     }

@@ -19,6 +19,7 @@ impl Document {
     pub(super) fn check(mut self) -> Result<TableMetadata> {
         self.location = strip_trailing_slash(&self.location)?.to_owned();
         self.check_versioned_fields()?;
+        self.check_numbers()?;
         let current_schema = self.check_schemas()?;
         let default_spec = self.check_specs(&current_schema)?;
         let default_sort_order = self.check_sort_orders(&current_schema)?;
@@ -38,6 +39,27 @@ impl Document {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Numbers that only ever grow from 0. The next change would count on from a wrong one, and what it wrote would be lost.
+    fn check_numbers(&self) -> Result<()> {
+        let numbers = [
+            ("last-sequence-number", self.last_sequence_number),
+            ("last-updated-ms", self.last_updated_ms),
+            ("last-column-id", self.last_column_id.into()),
+            ("last-partition-id", self.last_partition_id.into()),
+            ("next-row-id", self.next_row_id),
+        ];
+        numbers.into_iter().try_for_each(|(name, number)| not_negative(|| format!("/{name}"), number))?;
+        for (index, snapshot) in self.snapshots.iter().enumerate() {
+            let place = |name: &str| format!("/snapshots/{index}/{name}");
+            not_negative(|| place("sequence-number"), snapshot.sequence_number)?;
+            not_negative(|| place("timestamp-ms"), snapshot.timestamp_ms)?;
+            not_negative(|| place("first-row-id"), snapshot.first_row_id.unwrap_or(0))?;
+            not_negative(|| place("added-rows"), snapshot.added_rows.unwrap_or(0))?;
+        }
+        let columns = self.schemas.iter().map(|schema| schema.highest_field_id()).max().unwrap_or(0);
+        not_below("/last-column-id", self.last_column_id, "the id of a column", columns)
     }
 
     fn check_schemas(&self) -> Result<Arc<Schema>> {
@@ -110,6 +132,14 @@ impl Document {
     }
 }
 
+fn not_negative(place: impl FnOnce() -> String, number: i64) -> Result<()> {
+    if number >= 0 { Ok(()) } else { Err(Error::corrupt(place(), format!("must not be negative: {number}"))) }
+}
+
+fn not_below(place: &str, last: i32, what: &str, highest: i32) -> Result<()> {
+    if last >= highest { Ok(()) } else { Err(Error::corrupt(place, format!("{last} is below {what}, {highest}"))) }
+}
+
 fn missing(place: impl Into<String>, what: &str, id: impl Display) -> Error {
     Error::corrupt(place, format!("there is no {what} with id {id}"))
 }
@@ -162,5 +192,84 @@ fn ascending(log: &str, times: &[i64], last_updated_ms: i64) -> Result<()> {
             format!("{last_updated_ms} is before the last entry of {log}, {last}"),
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::Limits;
+    use crate::metadata::{MetadataBuilder, MetadataUpdate, StringMap};
+
+    fn document() -> Json {
+        json!({
+            "format-version": 3, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "s3://b/t",
+            "last-sequence-number": 7, "last-updated-ms": 1_600_000_000_000_i64, "last-column-id": 2,
+            "current-schema-id": 0, "schemas": [{"type": "struct", "schema-id": 0, "fields": [
+                {"id": 1, "name": "x", "required": true, "type": "long"},
+                {"id": 2, "name": "y", "required": false, "type": "string"},
+            ]}],
+            "default-spec-id": 0, "last-partition-id": 1000, "partition-specs": [{"spec-id": 0, "fields": [
+                {"name": "x", "transform": "identity", "source-id": 1, "field-id": 1000},
+            ]}],
+            "default-sort-order-id": 0, "sort-orders": [{"order-id": 0, "fields": []}],
+            "next-row-id": 40, "current-snapshot-id": 11, "snapshots": [{
+                "snapshot-id": 11, "sequence-number": 7, "timestamp-ms": 1_600_000_000_000_i64,
+                "manifest-list": "s3://b/t/m.avro", "first-row-id": 0, "added-rows": 40,
+            }],
+        })
+    }
+
+    fn read(document: &Json) -> Result<TableMetadata> {
+        TableMetadata::from_json(document.to_string().as_bytes(), &Limits::default())
+    }
+
+    #[test]
+    fn numbers_that_would_spoil_the_next_change_are_refused() {
+        assert!(read(&document()).is_ok());
+        let cases = [
+            ("/last-sequence-number", json!(-5)),
+            ("/last-sequence-number", json!(i64::MIN)),
+            ("/last-updated-ms", json!(-1)),
+            ("/last-column-id", json!(-1)),
+            ("/last-column-id", json!(1)),
+            ("/last-partition-id", json!(-1)),
+            ("/next-row-id", json!(-7)),
+            ("/snapshots/0/sequence-number", json!(-1)),
+            ("/snapshots/0/timestamp-ms", json!(-1)),
+            ("/snapshots/0/first-row-id", json!(-1)),
+            ("/snapshots/0/added-rows", json!(-1)),
+        ];
+        for (place, value) in cases {
+            let mut document = document();
+            *document.pointer_mut(place).unwrap() = value.clone();
+            let error = read(&document).unwrap_err().to_string();
+            // A smaller last sequence number is told at the snapshot that is above it, if not before.
+            assert!(error.contains(place), "{place} {value}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_would_not_load_is_not_built() {
+        let base = read(&document()).unwrap();
+        let change =
+            |update: MetadataUpdate, now_ms: i64| MetadataBuilder::from_base(&base, now_ms).apply(update)?.build();
+        let properties = || MetadataUpdate::SetProperties { updates: StringMap::from_iter([("a".into(), "b".into())]) };
+        assert!(change(properties(), 1_600_000_000_001).is_ok());
+        assert!(matches!(change(properties(), -1), Err(Error::Invalid(_))));
+        for (name, value) in [("sequence-number", -3), ("timestamp-ms", -3), ("first-row-id", -3), ("added-rows", -3)] {
+            let mut snapshot = base.current_snapshot().unwrap().as_ref().clone();
+            (snapshot.snapshot_id, snapshot.sequence_number, snapshot.first_row_id) = (12, 8, Some(40));
+            match name {
+                "sequence-number" => snapshot.sequence_number = value,
+                "timestamp-ms" => snapshot.timestamp_ms = value,
+                "first-row-id" => snapshot.first_row_id = Some(value),
+                _ => snapshot.added_rows = Some(value),
+            }
+            let built = change(MetadataUpdate::AddSnapshot { snapshot: snapshot.into() }, 1_600_000_000_001);
+            assert!(built.is_err(), "{name}");
+        }
     }
 }

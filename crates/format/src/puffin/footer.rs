@@ -6,6 +6,7 @@ use std::io::Read;
 use serde_json::{Map, Value as Json};
 
 use super::{BlobCodec, MAGIC};
+use crate::limits::{Budget, MEMORY_VARIABLE};
 use crate::{Error, Limits, Result};
 
 /// Bytes at the end of a file that say how long its footer is: payload size, flags, magic.
@@ -83,9 +84,10 @@ impl Footer {
         let payload = footer.strip_prefix(&MAGIC).ok_or_else(|| wrong("it does not begin with Puffin's magic"))?;
         let (payload, tail) = payload.split_last_chunk::<TAIL_BYTES>().ok_or_else(|| wrong("it is too short"))?;
         let codec = if tail[4] & COMPRESSED == 0 { BlobCodec::None } else { BlobCodec::Lz4 };
-        let payload = decompress(codec, payload, limits.metadata_json_bytes, PLACE, at)?;
-        let json: Json = serde_json::from_slice(&payload).map_err(|error| wrong(&format!("no JSON: {error}")))?;
-        Self::from_json(&json)
+        let mut budget = limits.budget(payload.len());
+        let payload = decompress(codec, payload, limits.metadata_json_bytes, &mut budget, PLACE, at)?;
+        let json = crate::json::parse_within(&payload, &mut budget);
+        Self::from_json(&json.map_err(|error| error.within(&format!("{PLACE} at byte {at} ")))?)
     }
 
     /// Reads the payload (Puffin spec, "FileMetadata").
@@ -174,8 +176,14 @@ fn insert_properties(members: &mut Map<String, Json>, properties: &[(String, Str
     }
 }
 
-/// The bytes of a blob of a whole file, decompressed.
-pub fn read_blob<'a>(file: &'a [u8], blob: &BlobMetadata, limits: &Limits) -> Result<Cow<'a, [u8]>> {
+/// The bytes of a blob of a whole file, decompressed. The budget is that of the file (`limits.budget(file.len())`), one for
+/// all blobs that are kept at a time: many may name the same bytes.
+pub fn read_blob<'a>(
+    file: &'a [u8],
+    blob: &BlobMetadata,
+    limits: &Limits,
+    budget: &mut Budget,
+) -> Result<Cow<'a, [u8]>> {
     let start = usize::try_from(blob.offset).ok();
     let end = blob.offset.checked_add(blob.length).and_then(|end| usize::try_from(end).ok());
     let stored = start.zip(end).and_then(|(start, end)| file.get(start..end));
@@ -184,14 +192,21 @@ pub fn read_blob<'a>(file: &'a [u8], blob: &BlobMetadata, limits: &Limits) -> Re
         Error::corrupt_at("Puffin blob", blob.offset, message)
     })?;
     let codec = BlobCodec::from_name(blob.compression_codec.as_deref())?;
-    decompress(codec, stored, limits.blob_bytes, "Puffin blob", blob.offset)
+    decompress(codec, stored, limits.blob_bytes, budget, "Puffin blob", blob.offset)
 }
 
-/// Decompresses at most `most` bytes.
-fn decompress<'a>(codec: BlobCodec, stored: &'a [u8], most: usize, place: &str, offset: u64) -> Result<Cow<'a, [u8]>> {
+/// Decompresses at most `most` bytes, and no more than the budget has left; they are charged to it.
+fn decompress<'a>(
+    codec: BlobCodec,
+    stored: &'a [u8],
+    most: usize,
+    budget: &mut Budget,
+    place: &str,
+    offset: u64,
+) -> Result<Cow<'a, [u8]>> {
     let mut out = Vec::new();
     // One byte more than is allowed shows that there is more.
-    let bound = (most as u64).saturating_add(1);
+    let bound = (most.min(budget.growing()) as u64).saturating_add(1);
     let outcome = match codec {
         BlobCodec::None => return Ok(Cow::Borrowed(stored)),
         BlobCodec::Lz4 => lz4_flex::frame::FrameDecoder::new(stored).take(bound).read_to_end(&mut out),
@@ -200,7 +215,11 @@ fn decompress<'a>(codec: BlobCodec, stored: &'a [u8], most: usize, place: &str, 
     };
     outcome.map_err(|error| Error::corrupt_at(place, offset, format!("cannot be decompressed: {error}")))?;
     if out.len() > most {
-        return Err(Error::corrupt_at(place, offset, format!("decompresses to more than {most} bytes")));
+        let message = format!(
+            "decompresses to more than {most} bytes; if you trust the file, raise this limit with {MEMORY_VARIABLE}=BYTES"
+        );
+        return Err(Error::corrupt_at(place, offset, message));
     }
+    budget.charge_grown(out.len()).map_err(|error| error.within(&format!("{place} at byte {offset}")))?;
     Ok(Cow::Owned(out))
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Field, Schema, Type};
 use crate::error::{Error, Result};
-use crate::json::Object;
+use crate::json::{self, Object};
 use crate::limits::Limits;
 
 /// The property in which a table keeps its name mapping, as JSON text.
@@ -56,7 +56,7 @@ impl NameMapping {
 
     /// Reads the text of the property [`NAME_MAPPING_PROPERTY`].
     pub fn parse(text: &str) -> Result<Self> {
-        let json = serde_json::from_str(text).map_err(|error| Error::corrupt("", format!("name mapping: {error}")))?;
+        let json = json::parse(text.as_bytes()).map_err(|error| error.within("name mapping, "))?;
         Self::from_json(&json)
     }
 

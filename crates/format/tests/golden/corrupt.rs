@@ -56,8 +56,10 @@ fn check(golden: &Golden, case: &Json) -> Result<(), Failed> {
 }
 
 fn statistics(bytes: &[u8]) -> Result<()> {
-    let footer = Footer::read(bytes, &Limits::default())?;
-    footer.blobs.iter().try_for_each(|blob| puffin::read_blob(bytes, blob, &Limits::default()).map(|_| ()))
+    let limits = Limits::default();
+    let footer = Footer::read(bytes, &limits)?;
+    let mut budget = limits.budget(bytes.len());
+    footer.blobs.iter().try_for_each(|blob| puffin::read_blob(bytes, blob, &limits, &mut budget).map(|_| ()))
 }
 
 /// Reads every deletion vector that the table's delete manifests say is in the file.

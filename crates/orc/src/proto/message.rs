@@ -8,6 +8,7 @@ use std::fmt::Debug;
 
 use super::wire::{Value, WireReader, put_bytes, put_tag, put_varint};
 use crate::error::{Error, Result};
+use crate::limits::{Budget, Limits};
 
 /// A field as shown to people and tools.
 #[derive(Debug)]
@@ -35,14 +36,22 @@ pub enum Shown<'a> {
 /// A protobuf message.
 pub trait Message: Debug {
     /// Takes one field off the wire; a number that the message does not know is skipped.
-    fn merge(&mut self, number: u32, value: Value<'_>) -> Result<()>;
+    fn merge(&mut self, number: u32, value: Value<'_>, budget: &mut Budget) -> Result<()>;
     /// Appends all fields that are set, in the order of the definition.
     fn encode_into(&self, out: &mut Vec<u8>);
     /// The fields that are set, by name.
     fn fields(&self) -> Vec<(&'static str, Shown<'_>)>;
 
-    /// Reads a whole message.
+    /// Reads a whole message, within the budget of a section of its length.
     fn decode(bytes: &[u8]) -> Result<Self>
+    where
+        Self: Sized + Default,
+    {
+        Self::decode_within(bytes, &mut Limits::default().budget(bytes.len()))
+    }
+
+    /// Reads a whole message; what it becomes in memory is charged to a budget, for messages of no bytes take hundreds.
+    fn decode_within(bytes: &[u8], budget: &mut Budget) -> Result<Self>
     where
         Self: Sized + Default,
     {
@@ -50,7 +59,7 @@ pub trait Message: Debug {
         let mut reader = WireReader::new(bytes);
         while !reader.is_empty() {
             let (number, value) = reader.field()?;
-            message.merge(number, value)?;
+            message.merge(number, value, budget)?;
         }
         Ok(message)
     }
@@ -202,7 +211,7 @@ pub trait Slot {
     /// The Rust type of the field.
     type Field: Debug + Clone + PartialEq + Default;
     /// Takes one value off the wire.
-    fn merge(field: &mut Self::Field, value: Value<'_>) -> Result<()>;
+    fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()>;
     /// Appends the field where it is set.
     fn put(field: &Self::Field, number: u32, out: &mut Vec<u8>);
     /// The field, where it is set.
@@ -214,7 +223,8 @@ pub trait Slot {
 pub struct Opt<C>(std::marker::PhantomData<C>);
 impl<C: Codec> Slot for Opt<C> {
     type Field = Option<C::Rust>;
-    fn merge(field: &mut Self::Field, value: Value<'_>) -> Result<()> {
+    fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()> {
+        charge_bytes(value, budget)?;
         *field = Some(C::read(value)?);
         Ok(())
     }
@@ -229,15 +239,28 @@ impl<C: Codec> Slot for Opt<C> {
     }
 }
 
-fn merge_list<C: Codec>(field: &mut Vec<C::Rust>, value: Value<'_>) -> Result<()> {
+/// Texts and bytes are copied.
+fn charge_bytes(value: Value<'_>, budget: &mut Budget) -> Result<()> {
+    match value {
+        Value::Bytes(bytes) => budget.charge(bytes.len()),
+        _ => Ok(()),
+    }
+}
+
+fn merge_list<C: Codec>(field: &mut Vec<C::Rust>, value: Value<'_>, budget: &mut Budget) -> Result<()> {
     match value {
         Value::Bytes(bytes) if C::WIRE != 2 => {
             let mut reader = WireReader::new(bytes);
             while !reader.is_empty() {
+                budget.charge(size_of::<C::Rust>())?;
                 field.push(C::unpack(&mut reader)?);
             }
         }
-        value => field.push(C::read(value)?),
+        value => {
+            charge_bytes(value, budget)?;
+            budget.charge(size_of::<C::Rust>())?;
+            field.push(C::read(value)?);
+        }
     }
     Ok(())
 }
@@ -251,8 +274,8 @@ fn show_list<C: Codec>(field: &[C::Rust]) -> Option<Shown<'_>> {
 pub struct Rep<C>(std::marker::PhantomData<C>);
 impl<C: Codec> Slot for Rep<C> {
     type Field = Vec<C::Rust>;
-    fn merge(field: &mut Self::Field, value: Value<'_>) -> Result<()> {
-        merge_list::<C>(field, value)
+    fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()> {
+        merge_list::<C>(field, value, budget)
     }
     fn put(field: &Self::Field, number: u32, out: &mut Vec<u8>) {
         for value in field {
@@ -270,8 +293,8 @@ impl<C: Codec> Slot for Rep<C> {
 pub struct Packed<C>(std::marker::PhantomData<C>);
 impl<C: Codec> Slot for Packed<C> {
     type Field = Vec<C::Rust>;
-    fn merge(field: &mut Self::Field, value: Value<'_>) -> Result<()> {
-        merge_list::<C>(field, value)
+    fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()> {
+        merge_list::<C>(field, value, budget)
     }
     fn put(field: &Self::Field, number: u32, out: &mut Vec<u8>) {
         if !field.is_empty() {
@@ -290,9 +313,10 @@ impl<C: Codec> Slot for Packed<C> {
 pub struct Sub<M>(std::marker::PhantomData<M>);
 impl<M: Message + Default + Clone + PartialEq> Slot for Sub<M> {
     type Field = Option<Box<M>>;
-    fn merge(field: &mut Self::Field, value: Value<'_>) -> Result<()> {
+    fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()> {
         let Value::Bytes(bytes) = value else { return Err(wrong_type()) };
-        *field = Some(Box::new(M::decode(bytes)?));
+        budget.charge(size_of::<M>())?;
+        *field = Some(Box::new(M::decode_within(bytes, budget)?));
         Ok(())
     }
     fn put(field: &Self::Field, number: u32, out: &mut Vec<u8>) {
@@ -310,9 +334,10 @@ impl<M: Message + Default + Clone + PartialEq> Slot for Sub<M> {
 pub struct Subs<M>(std::marker::PhantomData<M>);
 impl<M: Message + Default + Clone + PartialEq> Slot for Subs<M> {
     type Field = Vec<M>;
-    fn merge(field: &mut Self::Field, value: Value<'_>) -> Result<()> {
+    fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()> {
         let Value::Bytes(bytes) = value else { return Err(wrong_type()) };
-        field.push(M::decode(bytes)?);
+        budget.charge(size_of::<M>())?;
+        field.push(M::decode_within(bytes, budget)?);
         Ok(())
     }
     fn put(field: &Self::Field, number: u32, out: &mut Vec<u8>) {
@@ -333,10 +358,15 @@ macro_rules! messages {
         pub struct $name { $($(#[$field_meta])* pub $field: <$slot as $crate::proto::message::Slot>::Field,)* }
 
         impl $crate::proto::Message for $name {
-            fn merge(&mut self, number: u32, value: $crate::proto::wire::Value<'_>) -> $crate::error::Result<()> {
+            fn merge(
+                &mut self,
+                number: u32,
+                value: $crate::proto::wire::Value<'_>,
+                budget: &mut $crate::limits::Budget,
+            ) -> $crate::error::Result<()> {
                 use $crate::proto::message::Slot;
                 match number {
-                    $($number => <$slot>::merge(&mut self.$field, value)
+                    $($number => <$slot>::merge(&mut self.$field, value, budget)
                         .map_err(|error| error.within(concat!(stringify!($name), ".", stringify!($field)))),)*
                     _ => Ok(()),
                 }

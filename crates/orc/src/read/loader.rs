@@ -15,7 +15,7 @@ use crate::encrypt::LocalKey;
 use crate::error::{Error, Result};
 use crate::origin::WriterId;
 use crate::predicate::bloom_is_usable;
-use crate::proto::{BloomFilterIndex, ColumnEncoding, Message, RowIndex, StreamKind, StripeInformation};
+use crate::proto::{ColumnEncoding, RowIndex, StreamKind, StripeInformation};
 use crate::source::{Fetched, Step};
 use crate::stream::Part;
 use crate::stripe::{StreamPlace, StripeDirectory, position_starts, sections};
@@ -272,22 +272,19 @@ impl StripeLoader {
         encodings: &[ColumnEncoding],
     ) -> Result<StripeIndexes> {
         let mut indexes = StripeIndexes::default();
+        let mut budget = self.file.limits.budget(bytes_of(streams));
         for place in streams {
             let name = format!("column {} {}", place.column, place.kind);
             let bytes = self.plain_bytes(place, place.range.clone(), keys)?;
             if place.kind == StreamKind::RowIndex {
-                let plain = self.file.decompress(&bytes, &name)?;
-                let index = RowIndex::decode(&plain).map_err(|error| error.within(&name))?;
-                indexes.rows.insert(place.column, index);
+                indexes.rows.insert(place.column, self.file.section_within(&bytes, &name, &mut budget)?);
                 continue;
             }
             let Some(node) = self.file.schema.find(place.column) else { continue };
             let newer = place.kind == StreamKind::BloomFilterUtf8;
             let usable = bloom_is_usable(&self.file, place.kind, &node.kind, encodings.get(place.column as usize));
             if usable && (newer || !indexes.blooms.contains_key(&place.column)) {
-                let plain = self.file.decompress(&bytes, &name)?;
-                let index = BloomFilterIndex::decode(&plain).map_err(|error| error.within(&name))?;
-                indexes.blooms.insert(place.column, index);
+                indexes.blooms.insert(place.column, self.file.section_within(&bytes, &name, &mut budget)?);
             }
         }
         Ok(indexes)
@@ -416,4 +413,10 @@ impl StripeLoader {
             _ => Ok(Arc::default()),
         }
     }
+}
+
+/// Bytes of these streams in the file: what the budget of all their indexes is made of.
+pub(crate) fn bytes_of<'a>(streams: impl IntoIterator<Item = &'a StreamPlace>) -> usize {
+    let length = |place: &StreamPlace| usize::try_from(place.range.end - place.range.start).unwrap_or(usize::MAX);
+    streams.into_iter().fold(0, |sum, place| sum.saturating_add(length(place)))
 }

@@ -9,12 +9,12 @@ use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
 use super::groups::may_match;
-use super::loader::StripeIndex;
+use super::loader::{StripeIndex, bytes_of};
 use super::{ReadOptions, StripeLoader, StripeReader};
 use crate::encrypt::KeyProvider;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::proto::{Message, RowIndex, StreamKind, StripeInformation};
+use crate::proto::{RowIndex, StreamKind, StripeInformation};
 use crate::source::{Fetched, Source, Step};
 use crate::stripe::{StreamPlace, StripeDirectory, sections};
 use crate::tail::{FileMetadata, TailDecoder};
@@ -165,11 +165,11 @@ impl<S: Source> Reader<S> {
         // The masked ones first, so that true ones take their place.
         places.sort_by_key(|place| place.variant.is_some());
         let mut indexes = BTreeMap::new();
+        let mut budget = self.file.limits.budget(bytes_of(places.iter().copied()));
         for place in places {
             let Some(bytes) = self.stream(stripe, place)? else { continue };
             let name = format!("stripe {stripe}, column {} {}", place.column, place.kind);
-            let plain = self.file.decompress(&bytes, &name)?;
-            indexes.insert(place.column, RowIndex::decode(&plain).map_err(|error| error.within(&name))?);
+            indexes.insert(place.column, self.file.section_within(&bytes, &name, &mut budget)?);
         }
         Ok(indexes)
     }

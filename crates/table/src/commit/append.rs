@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use icefield_format::Limits;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ListOptions, ListWriter};
 use icefield_format::manifest::{DataFile, FileContent, ManifestContent};
@@ -19,6 +18,7 @@ use super::manifests::{Manifests, compression};
 use super::summary::SummaryBuilder;
 use super::{Change, Committed, Pointer, commit_change, now_ms};
 use crate::error::{Error, Result};
+use crate::limits::limits;
 use crate::plan::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::check_writable;
@@ -93,7 +93,7 @@ impl Append {
         let parent = self.parent(base)?;
         let own = self.own_manifests(base)?;
         let older = match parent {
-            Some(parent) => of_snapshot(&self.storage, base, parent, &Limits::default())?,
+            Some(parent) => of_snapshot(&self.storage, base, parent, &limits()?)?,
             None => Vec::new(),
         };
         let (manifests, replaced) = self.arranged(base, own, older)?;

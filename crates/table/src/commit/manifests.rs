@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use icefield_format::Limits;
 use icefield_format::avro::{Codec, Compression};
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
@@ -19,6 +18,7 @@ use uuid::Uuid;
 
 use super::metadata_file::metadata_folder;
 use crate::error::{Error, Result};
+use crate::limits::limits;
 use crate::plan::manifests::spec_of;
 use crate::storage::{Existing, Storage};
 
@@ -166,9 +166,9 @@ impl Manifests {
             live_only: true,
             ..ReadOptions::default()
         };
-        let bytes = self.storage.read(path)?;
+        let bytes = self.storage.read_listed(path, manifest.manifest_length)?;
         let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
-        let entries = entries::read(&bytes, &options, &Limits::default()).map_err(in_file)?;
+        let entries = entries::read(&bytes, &options, &limits()?).map_err(in_file)?;
         for row in 0..entries.len() {
             let mut entry = entries.entry(row, manifest.partition_spec_id).map_err(in_file)?;
             if !own {

@@ -1,25 +1,30 @@
 //! Metadata files: where they lie, how they are named, read and written ("Metastore Tables").
 
-use icefield_format::Limits;
 use icefield_format::metadata::properties::{METADATA_COMPRESSION, WRITE_METADATA_LOCATION};
 use icefield_format::metadata::{MetadataCodec, TableMetadata, compress, metadata_file_name, metadata_file_version};
 
 use crate::error::{Error, Result};
+use crate::limits::limits;
 use crate::storage::{Existing, Storage};
 
 /// Reads a metadata file, compressed or not.
 pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata> {
-    let bytes = storage.read(location)?;
-    Ok(TableMetadata::from_json(&bytes, &Limits::default()).map_err(|error| error.in_file(location))?)
+    let limits = limits()?;
+    let bytes = storage.read_at_most(location, limits.metadata_json_bytes)?;
+    Ok(TableMetadata::from_json(&bytes, &limits).map_err(|error| error.in_file(location))?)
 }
 
-/// Writes a metadata file under a name that no other attempt has, and gives its location.
+/// Writes a metadata file under a name that no other attempt has, and gives its location. What could not be loaded again is
+/// not written.
 pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64) -> Result<String> {
     let properties = metadata.properties();
     let codec: MetadataCodec = METADATA_COMPRESSION.read(properties).parse()?;
     let name = metadata_file_name(version, &uuid::Uuid::new_v4().to_string(), codec);
     let location = format!("{}/{name}", metadata_folder(metadata)?);
-    storage.put(&location, compress(&metadata.to_json(), codec)?, Existing::Refuse)?;
+    let text = metadata.to_json();
+    TableMetadata::from_json(text.as_bytes(), &limits()?)
+        .map_err(|error| Error::invalid(format!("the table's new metadata could not be loaded again: {error}")))?;
+    storage.put(&location, compress(&text, codec)?, Existing::Refuse)?;
     Ok(location)
 }
 

@@ -24,18 +24,25 @@ pub fn of_snapshot(
     }
     match &snapshot.manifests {
         SnapshotManifests::List(path) => {
-            let read = list::read(&storage.read(path)?, limits).map_err(|error| error.in_file(path))?;
+            let read = list::read(&storage.read_at_most(path, limits.avro_bytes)?, limits)
+                .map_err(|error| error.in_file(path))?;
             Ok(read.manifests)
         }
         SnapshotManifests::Inline(paths) => {
-            paths.iter().map(|path| inline(storage, metadata, snapshot, path)).collect()
+            paths.iter().map(|path| inline(storage, metadata, snapshot, path, limits)).collect()
         }
     }
 }
 
 /// A manifest that no list describes: what a list would say is in its header, or is not known.
-fn inline(storage: &Storage, metadata: &TableMetadata, snapshot: &Snapshot, path: &str) -> Result<ManifestFile> {
-    let bytes = storage.read(path)?;
+fn inline(
+    storage: &Storage,
+    metadata: &TableMetadata,
+    snapshot: &Snapshot,
+    path: &str,
+    limits: &Limits,
+) -> Result<ManifestFile> {
+    let bytes = storage.read_at_most(path, limits.avro_bytes)?;
     let header = ManifestHeader::read(&bytes).map_err(|error| Error::from(error.in_file(path)))?;
     Ok(ManifestFile {
         manifest_path: path.to_owned(),

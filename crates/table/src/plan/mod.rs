@@ -15,6 +15,7 @@ pub mod cache;
 pub mod changes;
 pub mod columns;
 pub mod count;
+mod cut;
 pub mod deletes;
 pub mod incremental;
 pub mod manifests;
@@ -38,6 +39,7 @@ use icefield_format::types::Schema;
 use icefield_format::value::calendar::format_micros;
 
 use crate::error::{Error, Result};
+use crate::limits::limits;
 use crate::storage::Storage;
 use deletes::{DeleteLinks, Deletes};
 pub use report::ScanReport;
@@ -127,7 +129,7 @@ impl Scan {
             filter: Expression::True,
             case_sensitive: true,
             metrics: Metrics::none(),
-            limits: Limits::default(),
+            limits: limits()?,
             cached: true,
             changes: None,
         })

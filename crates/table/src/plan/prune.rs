@@ -211,13 +211,7 @@ impl Pruner {
             decoding.key = Some(key);
         }
         let path = &manifest.manifest_path;
-        let bytes = self.storage.read(path)?;
-        let listed = u64::try_from(manifest.manifest_length).ok();
-        if listed != Some(bytes.len() as u64) {
-            let (found, listed) = (bytes.len(), manifest.manifest_length);
-            let message = format!("has {found} bytes where its manifest list says {listed}");
-            return Err(Error::corrupt_file(path, message));
-        }
+        let bytes = self.storage.read_listed(path, manifest.manifest_length)?;
         Ok(Fetched::Bytes(bytes, Box::new(decoding)))
     }
 
@@ -349,6 +343,7 @@ impl Work for DataWork {
         if let Some(changes) = &self.changes {
             entries = changes.of(entries)?;
         }
+        check_sizes(&entries).map_err(|message| Error::corrupt_file(&manifest.manifest_path, message))?;
         let (residual_places, residuals) = residuals(prepared, &entries)?;
         let deletes = self.index.links(&prepared.spec, &entries)?;
         counts.kept = entries.len();
@@ -356,6 +351,21 @@ impl Work for DataWork {
         let sizes = entries.file_size_in_bytes.values();
         counts.size = sizes.iter().fold(0, |sum: i64, size| sum.saturating_add(*size));
         Ok((PlannedManifest { spec_id: prepared.spec.spec_id, entries, residual_places, residuals, deletes }, counts))
+    }
+}
+
+/// Files with rows have bytes: a task would have nothing to read of such a file, and its rows would be lost.
+fn check_sizes(entries: &Entries) -> Result<(), String> {
+    let sizes = entries.file_size_in_bytes.values();
+    let wrong = |row: &usize| {
+        sizes.get(*row).is_some_and(|size| *size <= 0) && entries.record_count.values().get(*row) != Some(&0)
+    };
+    match (0..sizes.len()).find(wrong) {
+        None => Ok(()),
+        Some(row) => {
+            let (size, rows) = (entries.file_size_in_bytes.value(row), entries.record_count.value(row));
+            Err(format!("says that {} has {size} bytes, and {rows} rows", entries.file_path.value(row)))
+        }
     }
 }
 

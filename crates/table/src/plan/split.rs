@@ -1,13 +1,13 @@
 //! Files to tasks: large files are cut at their split offsets, small pieces are packed together, as Java's `planTasks` does.
 
-use std::collections::VecDeque;
-
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use icefield_format::manifest::Entries;
 use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::properties::{Property, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
 
+use super::cut::{MOST_PIECES, Packer, Sizes};
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
 
@@ -66,22 +66,26 @@ impl Plan {
                 options.split_size, options.lookback, options.open_file_cost
             )));
         }
-        let mut packer = Packer { options, open: VecDeque::new(), closed: Vec::new() };
-        let mut pieces = Vec::new();
+        let mut packer = Packer::new(options.split_size, options.lookback);
+        let mut total = 0usize;
         for (place, manifest) in self.manifests.iter().enumerate() {
             for row in 0..manifest.entries.len() {
                 let (count, bytes) = self.deletes_of(manifest, row);
                 let least = options.open_file_cost.saturating_mul(1 + count);
-                pieces.clear();
-                cut(manifest, row, options.split_size, |start, length| {
-                    pieces.push(Piece { manifest: place, row, start, length });
-                });
-                for piece in &pieces {
-                    packer.add(*piece, piece.length.saturating_add(bytes).max(least));
-                }
+                with_sizes(&manifest.entries, row, |sizes| {
+                    total = total.saturating_add(sizes.count(options.split_size));
+                    if total > MOST_PIECES {
+                        return Err(too_many(&manifest.entries, row, options.split_size));
+                    }
+                    sizes.cut(options.split_size, |start, length| {
+                        let piece = Piece { manifest: place, row, start, length };
+                        packer.add(piece, length.saturating_add(bytes).max(least));
+                    });
+                    Ok(())
+                })?;
             }
         }
-        Ok(packer.finish())
+        Ok(packer.finish().into_iter().map(merged).collect())
     }
 
     /// Number and bytes of the deletes of a file.
@@ -93,63 +97,22 @@ impl Plan {
     }
 }
 
-/// Cuts a file at its split offsets if it has sound ones, else into pieces of the split size.
-fn cut(manifest: &PlannedManifest, row: usize, split_size: i64, mut piece: impl FnMut(i64, i64)) {
-    let size = manifest.entries.file_size_in_bytes.value(row);
-    let offsets = &manifest.entries.split_offsets;
-    if offsets.is_valid(row) {
-        let list = offsets.value(row);
-        let offsets = list.as_primitive::<Int64Type>().values();
-        let ascending = offsets.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
-        let inside =
-            offsets.first().is_some_and(|first| *first >= 0) && offsets.last().is_some_and(|last| *last < size);
-        if ascending && inside {
-            let ends = offsets.iter().skip(1).copied().chain([size]);
-            offsets.iter().zip(ends).for_each(|(start, end)| piece(*start, end - start));
-            return;
-        }
+/// Calls something with the sizes of a file.
+pub(super) fn with_sizes<T>(entries: &Entries, row: usize, run: impl FnOnce(Sizes<'_>) -> T) -> T {
+    let size = entries.file_size_in_bytes.value(row);
+    if !entries.split_offsets.is_valid(row) {
+        return run(Sizes { size, offsets: None });
     }
-    let mut start = 0;
-    while start < size {
-        let length = split_size.min(size - start);
-        piece(start, length);
-        start += length;
-    }
+    let offsets = entries.split_offsets.value(row);
+    run(Sizes { size, offsets: Some(offsets.as_primitive::<Int64Type>().values()) })
 }
 
-struct Bin {
-    weight: i64,
-    pieces: Vec<Piece>,
-}
-
-/// First fit among the open bins; when one too many is open, the heaviest is closed.
-struct Packer<'a> {
-    options: &'a SplitOptions,
-    open: VecDeque<Bin>,
-    closed: Vec<Vec<Piece>>,
-}
-
-impl Packer<'_> {
-    fn add(&mut self, piece: Piece, weight: i64) {
-        let room = self.options.split_size.saturating_sub(weight);
-        if let Some(bin) = self.open.iter_mut().find(|bin| bin.weight <= room) {
-            bin.weight = bin.weight.saturating_add(weight);
-            bin.pieces.push(piece);
-            return;
-        }
-        self.open.push_back(Bin { weight, pieces: vec![piece] });
-        if self.open.len() > self.options.lookback {
-            let heaviest = self.open.iter().map(|bin| bin.weight).max().unwrap_or_default();
-            let first = self.open.iter().position(|bin| bin.weight == heaviest);
-            let bin = first.and_then(|place| self.open.remove(place));
-            self.closed.extend(bin.map(|bin| merged(bin.pieces)));
-        }
-    }
-
-    fn finish(mut self) -> Vec<Vec<Piece>> {
-        self.closed.extend(self.open.into_iter().map(|bin| merged(bin.pieces)));
-        self.closed
-    }
+fn too_many(entries: &Entries, row: usize, split_size: i64) -> Error {
+    let (path, size) = (entries.file_path.value(row), entries.file_size_in_bytes.value(row));
+    Error::invalid(format!(
+        "cannot split into more than {MOST_PIECES} pieces of {split_size} bytes (met at {path}, of {size} bytes by its \
+         manifest): raise the split size (read.split.target-size)"
+    ))
 }
 
 /// Neighbouring pieces of one file become one.

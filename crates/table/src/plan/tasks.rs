@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use icefield_format::manifest::DataFile;
+use icefield_format::manifest::{DataFile, Entries};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
 use icefield_format::value::Value;
 
-use super::split::{Piece, SplitOptions};
+use super::split::{Piece, SplitOptions, with_sizes};
 use super::{Plan, Scan};
 use crate::error::{Error, Result};
 use crate::read::stream::BatchStream;
@@ -25,13 +25,14 @@ impl FilePart {
         let file = manifest.entries.file(piece.row, manifest.spec_id)?;
         let place = manifest.residual_places.get(piece.row).ok_or_else(lost)?;
         let residual = manifest.residuals.get(*place as usize).ok_or_else(lost)?;
+        let (start, length) = whole_start(&manifest.entries, piece);
         Ok(Self {
             size: file
                 .file_size_in_bytes
                 .try_into()
                 .map_err(|_| Error::corrupt_file(&file.file_path, "negative size"))?,
-            start: piece.start.unsigned_abs(),
-            length: piece.length.unsigned_abs(),
+            start: start.unsigned_abs(),
+            length: length.unsigned_abs(),
             record_count: file.record_count,
             identity: identity(&file, spec),
             format: file.file_format.to_lowercase(),
@@ -39,6 +40,18 @@ impl FilePart {
             deletes: manifest.deletes.as_ref().map_or(0, |links| links.of(piece.row).len()),
             path: file.file_path,
         })
+    }
+}
+
+/// Where a piece begins, and its bytes. What lies before the first split offset is the first piece's, or nobody would read
+/// it; every format has its magic there.
+fn whole_start(entries: &Entries, piece: &Piece) -> (i64, i64) {
+    const MAGIC: i64 = 4;
+    let first = || with_sizes(entries, piece.row, |sizes| sizes.sound_offsets()?.first().copied());
+    if piece.start > MAGIC && first() == Some(piece.start) {
+        (0, piece.start.saturating_add(piece.length))
+    } else {
+        (piece.start, piece.length)
     }
 }
 

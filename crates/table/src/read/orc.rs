@@ -20,6 +20,7 @@ use super::orc_ahead::ReadAhead;
 use super::parquet::RowTest;
 use super::stream::TaskBatches;
 use crate::error::{Error, Result};
+use crate::limits::orc_limits;
 use crate::storage::Storage;
 
 /// Files of fewer rows are read by one thread: other files are read beside them.
@@ -109,7 +110,7 @@ impl OrcFile {
     pub fn open(storage: &Storage, path: &str, size: u64) -> Result<Self> {
         let path: Arc<str> = path.into();
         let source = Stored { storage: storage.clone(), path: path.clone(), size };
-        let reader = Reader::open(source).map_err(|error| Error::of_orc(&path, error))?;
+        let reader = Reader::open_with(source, orc_limits()?, None).map_err(|error| Error::of_orc(&path, error))?;
         // A value that the table's type cannot hold is corrupt: it must not read as null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
         Ok(Self { reader: Arc::new(reader), path, arrow })

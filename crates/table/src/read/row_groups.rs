@@ -12,20 +12,23 @@ use parquet::file::statistics::Statistics;
 
 /// Row groups of the file whose middle lies in `start .. start + length` and that may hold rows of `filter`.
 ///
-/// `fields` are the file's columns with the ids that they are read by; `schema` gives the types that the filter is bound to.
+/// `size` is the file's; `fields` are the file's columns with the ids that they are read by; `schema` gives the types that the filter is bound to.
 pub fn wanted(
     metadata: &ParquetMetaData,
     fields: &Fields,
     schema: &Schema,
     filter: &BoundExpr,
     (start, length): (u64, u64),
+    size: u64,
 ) -> Vec<usize> {
     let evaluator = InclusiveMetrics::new(filter);
     let ids = evaluator.field_ids();
     let leaves = filtered_leaves(fields, schema, &ids);
     let groups = metadata.row_groups().iter().enumerate();
     let in_range = groups.filter(|(_, group)| {
-        let middle = begin(group).saturating_add(group.compressed_size().unsigned_abs() / 2);
+        // Wherever a footer says that its middle is, a row group is in some part of the file.
+        let middle =
+            begin(group).saturating_add(group.compressed_size().unsigned_abs() / 2).min(size.saturating_sub(1));
         middle >= start && middle < start.saturating_add(length)
     });
     in_range

@@ -95,7 +95,7 @@ impl FilePart {
         let fields = wanted.with_ids(file.fields());
         let rules = Rules { path: &self.path, constants: &self };
         let range = (self.start, self.length);
-        let groups = row_groups::wanted(file.metadata(), &fields, &wanted.schema, &self.residual, range);
+        let groups = row_groups::wanted(file.metadata(), &fields, &wanted.schema, &self.residual, range, self.size);
         let (marks, planned) = plan_columns(&rules, &wanted.projection, output, &fields)?;
         let filter = match &self.residual {
             Expression::True => None,

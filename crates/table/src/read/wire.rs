@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use icefield_format::Limits;
 use icefield_format::avro::codec::{Codec, Compression, Compressor, Decompressor};
 use icefield_format::expr::{BoundExpr, Expr};
 use icefield_format::types::{NameMapping, PrimitiveType, Schema, Type};
@@ -13,6 +12,7 @@ use serde_json::Value as Json;
 
 use super::task::{FilePart, ReadTask, Wanted};
 use crate::error::{Error, Result};
+use crate::limits::limits;
 
 /// Version of the form; a reader refuses others.
 const FORM: u32 = 1;
@@ -48,7 +48,7 @@ pub fn pack(document: &[u8]) -> Result<Vec<u8>> {
 
 /// The document that [`pack`] made smaller.
 pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
-    let document = Decompressor::new(Codec::Zstandard, &Limits::default()).run(bytes, 0).map(<[u8]>::to_vec);
+    let document = Decompressor::new(Codec::Zstandard, &limits()?).run(bytes, 0).map(<[u8]>::to_vec);
     document.map_err(|error| Error::invalid(format!("not a packed document: {error}")))
 }
 

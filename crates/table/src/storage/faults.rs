@@ -117,9 +117,9 @@ struct Faulty {
 }
 
 impl Store for Faulty {
-    fn read(&self, at: &Location) -> Result<Bytes> {
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         self.plan.look();
-        self.store.read(at)
+        self.store.read(at, most)
     }
 
     fn size(&self, at: &Location) -> Result<u64> {

@@ -17,6 +17,9 @@ use crate::error::{Error, Result};
 /// Folders deeper than this are not listed: only a loop can be so deep.
 const MAX_DEPTH: usize = 256;
 
+/// Bytes from which it is asked first whether memory has room for them.
+const LARGE: usize = 1 << 28;
+
 /// The store of local files.
 #[derive(Debug)]
 pub(super) struct Local;
@@ -61,10 +64,90 @@ fn read_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()
     Ok(())
 }
 
+/// Opens a regular file, or what a link to one leads to, and says how long it is. A pipe without a writer would block for
+/// ever, and a device has no end.
+fn open(path: &Path) -> Result<(File, u64)> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = match options.open(path) {
+        Ok(file) => file,
+        // Some kinds, such as sockets, cannot even be opened: say what it is, and not what the system makes of it.
+        Err(error) => {
+            if let Ok(about) = fs::metadata(path) {
+                regular(path, &about)?;
+            }
+            return Err(failed(path, "read")(error));
+        }
+    };
+    let about = file.metadata().map_err(failed(path, "read"))?;
+    let size = regular(path, &about)?;
+    Ok((file, size))
+}
+
+/// The size of a regular file; anything else is refused.
+fn regular(path: &Path, about: &fs::Metadata) -> Result<u64> {
+    if about.is_file() {
+        return Ok(about.len());
+    }
+    let message = format!("not a regular file but {}; only regular files are read", kind(about));
+    Err(Error::Storage { path: path.display().to_string(), operation: "read", message })
+}
+
+fn kind(about: &fs::Metadata) -> &'static str {
+    if about.is_dir() {
+        return "a directory";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = about.file_type();
+        if kind.is_fifo() {
+            return "a named pipe";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    "a special file"
+}
+
+/// Bytes of a file from an offset. A file that ends before was cut after its size was asked.
+fn read_range(file: &File, path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let too_large =
+        || Error::corrupt_file(path.display().to_string(), format!("{length} bytes do not fit into memory"));
+    let length = usize::try_from(length).map_err(|_| too_large())?;
+    // A file may be as long as its file system lets it be, with nothing in it.
+    if length > LARGE {
+        Vec::<u8>::new().try_reserve_exact(length).map_err(|_| too_large())?;
+    }
+    let mut buffer = vec![0; length];
+    read_at(file, &mut buffer, offset).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => {
+            Error::corrupt_file(path.display().to_string(), "became shorter while it was being read")
+        }
+        _ => failed(path, "read")(error),
+    })?;
+    Ok(buffer)
+}
+
 impl Store for Local {
-    fn read(&self, at: &Location) -> Result<Bytes> {
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         let path = Path::new(&at.key);
-        fs::read(path).map(Bytes::from).map_err(failed(path, "read"))
+        let (file, size) = open(path)?;
+        if size > most {
+            return Err(super::too_long(&at.key, size, most));
+        }
+        let bytes = read_range(&file, path, 0, size)?;
+        if matches!(read_at(&file, &mut [0], size), Ok(())) {
+            let message = format!("became longer than its {size} bytes while it was being read");
+            return Err(Error::corrupt_file(&at.key, message));
+        }
+        Ok(bytes.into())
     }
 
     fn size(&self, at: &Location) -> Result<u64> {
@@ -73,23 +156,18 @@ impl Store for Local {
         if found.is_dir() {
             return Err(Error::NotFound { path: at.key.clone() });
         }
-        Ok(found.len())
+        regular(path, &found)
     }
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let path = Path::new(&at.key);
-        let file = File::open(path).map_err(failed(path, "read"))?;
-        let size = file.metadata().map_err(failed(path, "read"))?.len();
+        let (file, size) = open(path)?;
         let cut = |range: &Range<u64>| {
             if range.start > range.end || range.end > size {
                 let wanted = format!("bytes {} to {} of a file of {size}", range.start, range.end);
                 return Err(Error::corrupt_file(&at.key, wanted));
             }
-            let length = usize::try_from(range.end - range.start)
-                .map_err(|_| Error::corrupt_file(&at.key, "a range larger than the address space"))?;
-            let mut buffer = vec![0; length];
-            read_at(&file, &mut buffer, range.start).map_err(failed(path, "read"))?;
-            Ok(Bytes::from(buffer))
+            read_range(&file, path, range.start, range.end - range.start).map(Bytes::from)
         };
         ranges.iter().map(cut).collect()
     }

@@ -19,21 +19,28 @@ fn key(at: &Location) -> (String, String) {
     (at.authority.clone(), at.key.clone())
 }
 
+fn object(at: &Location) -> Result<Bytes> {
+    objects().get(&key(at)).cloned().ok_or_else(|| Error::NotFound { path: at.to_string() })
+}
+
 /// The store of `memory:`.
 #[derive(Debug)]
 pub(super) struct Memory;
 
 impl Store for Memory {
-    fn read(&self, at: &Location) -> Result<Bytes> {
-        objects().get(&key(at)).cloned().ok_or_else(|| Error::NotFound { path: at.to_string() })
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
+        match object(at)? {
+            bytes if bytes.len() as u64 > most => Err(super::too_long(&at.to_string(), bytes.len() as u64, most)),
+            bytes => Ok(bytes),
+        }
     }
 
     fn size(&self, at: &Location) -> Result<u64> {
-        self.read(at).map(|bytes| bytes.len() as u64)
+        object(at).map(|bytes| bytes.len() as u64)
     }
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let whole = self.read(at)?;
+        let whole = object(at)?;
         let cut = |range: &Range<u64>| {
             let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
             (start <= end && end <= whole.len()).then(|| whole.slice(start..end))

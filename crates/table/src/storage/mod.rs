@@ -61,8 +61,8 @@ pub trait Output: Send {
 
 /// What a kind of store can do. Keys are absolute within the store.
 pub trait Store: fmt::Debug + Send + Sync {
-    /// The whole object.
-    fn read(&self, at: &Location) -> Result<Bytes>;
+    /// The whole object, which is refused before it is read where it is longer than `most`.
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes>;
     /// Size in bytes.
     fn size(&self, at: &Location) -> Result<u64>;
     /// Some ranges of the object, in the order asked for; a range past the end is an error.
@@ -172,8 +172,27 @@ impl Storage {
 
     /// The whole object.
     pub fn read(&self, path: &str) -> Result<Bytes> {
+        self.read_at_most(path, usize::MAX)
+    }
+
+    /// The whole object, which is refused before it is read where it is longer than `most`.
+    pub fn read_at_most(&self, path: &str, most: usize) -> Result<Bytes> {
         let at = self.resolve(path)?;
-        named(path, self.store(&at)?.read(&at))
+        named(path, self.store(&at)?.read(&at, u64::try_from(most).unwrap_or(u64::MAX)))
+    }
+
+    /// The whole object, which has the length that the table's metadata name.
+    pub fn read_listed(&self, path: &str, length: i64) -> Result<Bytes> {
+        let wrong =
+            |found: u64| Error::corrupt_file(path, format!("has {found} bytes where its manifest list says {length}"));
+        let most = usize::try_from(length)
+            .map_err(|_| Error::corrupt_file(path, format!("its manifest list says that it has {length} bytes")))?;
+        match self.read_at_most(path, most) {
+            Ok(bytes) if bytes.len() == most => Ok(bytes),
+            Ok(bytes) => Err(wrong(bytes.len() as u64)),
+            Err(Error::TooLong { length, .. }) => Err(wrong(length)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The identity of an object that nobody changes in place; none where that cannot be told (`memory:`), or where every
@@ -337,8 +356,14 @@ fn named<T>(path: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| renamed(path, error))
 }
 
+/// The error of an object that is longer than whoever reads it takes.
+fn too_long(path: &str, length: u64, most: u64) -> Error {
+    Error::TooLong { path: path.to_owned(), length, most }
+}
+
 fn renamed(path: &str, error: Error) -> Error {
     match error {
+        Error::TooLong { length, most, .. } => Error::TooLong { path: path.to_owned(), length, most },
         Error::NotFound { .. } => Error::NotFound { path: path.to_owned() },
         Error::AlreadyExists { .. } => Error::AlreadyExists { path: path.to_owned() },
         Error::Storage { operation, message, .. } => Error::Storage { path: path.to_owned(), operation, message },

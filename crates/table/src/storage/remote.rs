@@ -144,9 +144,30 @@ impl Remote {
 }
 
 impl Store for Remote {
-    fn read(&self, at: &Location) -> Result<Bytes> {
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         let key = key(at)?;
-        runtime::wait(async { self.store.get(&key).await?.bytes().await })?.map_err(failed(at, "read"))
+        let failed = failed(at, "read");
+        let too_long = |size| super::too_long(&at.to_string(), size, most);
+        runtime::wait(async {
+            let found = self.store.get(&key).await.map_err(&failed)?;
+            if found.meta.size > most {
+                return Err(too_long(found.meta.size));
+            }
+            // A server may send more than it said.
+            let mut stream = found.into_stream();
+            let (mut pieces, mut length) = (Vec::new(), 0u64);
+            while let Some(piece) = stream.try_next().await.map_err(&failed)? {
+                length = length.saturating_add(piece.len() as u64);
+                if length > most {
+                    return Err(too_long(length));
+                }
+                pieces.push(piece);
+            }
+            Ok(match pieces.len() {
+                1 => pieces.swap_remove(0),
+                _ => Bytes::from(pieces.concat()),
+            })
+        })?
     }
 
     fn size(&self, at: &Location) -> Result<u64> {

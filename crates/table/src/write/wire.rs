@@ -2,7 +2,6 @@
 //!
 //! The bytes are a manifest ("Manifests"): its codec exists, is exact for every type, and bounds what it reads.
 
-use icefield_format::Limits;
 use icefield_format::avro::{Codec, Compression};
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
@@ -11,6 +10,7 @@ use icefield_format::spec::PartitionSpec;
 use icefield_format::types::Schema;
 
 use crate::error::{Error, Result};
+use crate::limits::limits;
 
 /// The newest form, which has a place for every fact about a file.
 const VERSION: u8 = 3;
@@ -44,7 +44,7 @@ pub fn from_bytes(bytes: &[u8], schema: &Schema, spec: &PartitionSpec) -> Result
     let partition_type = spec.partition_type(schema);
     let options =
         ReadOptions { partition_type: Some(&partition_type), metrics: Metrics::all(), ..ReadOptions::default() };
-    let entries = entries::read(bytes, &options, &Limits::default())?;
+    let entries = entries::read(bytes, &options, &limits()?)?;
     let files = (0..entries.len()).map(|row| entries.file(row, spec.spec_id));
     Ok(files.collect::<std::result::Result<_, _>>()?)
 }

@@ -8,6 +8,7 @@ mod counts;
 mod damage;
 mod links;
 mod purge;
+mod sizes;
 mod streams;
 mod tasks;
 mod tolerant;

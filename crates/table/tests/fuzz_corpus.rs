@@ -1,0 +1,15 @@
+//! The fuzz targets of this crate over their stored corpus and over seeded mutations of it.
+//!
+//! `make fuzz` goes on from the same corpus with coverage; this runs wherever the tests run.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
+
+#[path = "../../../fuzz/mutation.rs"]
+mod mutation;
+#[path = "../../../fuzz/plan_targets.rs"]
+mod targets;
+
+#[test]
+fn no_sizes_are_lost_in_a_plan() {
+    mutation::run(targets::ALL);
+}
