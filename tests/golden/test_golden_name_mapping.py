@@ -24,7 +24,7 @@ def sets(fields):
         {
             "field-id": field.get("field-id"),
             "names": sorted(field.get("names", [])),
-            "fields": sets(field["fields"]) if "fields" in field else None,
+            "fields": None if field.get("fields") is None else sets(field["fields"]),
         }
         for field in fields
     ]
@@ -35,6 +35,16 @@ def nameless(fields):
     listed = fields if isinstance(fields, list) else []
     return any(
         isinstance(field, dict) and (field.get("field-id") is None or nameless(field.get("fields"))) for field in listed
+    )
+
+
+def without_nested(fields):
+    """Whether an entry has `"fields": null`: PyIceberg writes it, the Java library refuses it (docs/differences.md)."""
+    listed = fields if isinstance(fields, list) else []
+    return any(
+        isinstance(field, dict)
+        and (("fields" in field and field["fields"] is None) or without_nested(field.get("fields")))
+        for field in listed
     )
 
 
@@ -51,7 +61,7 @@ def below(fields):
 @pytest.mark.parametrize("case", of_kind("parse"))
 def test_parse(case):
     text = case["json"] if isinstance(case["json"], str) else json.dumps(case["json"])
-    if "error" in case and not nameless(json.loads(text)):
+    if "error" in case and not nameless(json.loads(text)) and not without_nested(json.loads(text)):
         with pytest.raises(ice.IcefieldError):
             ice.NameMapping.from_json(text)
         return

@@ -88,7 +88,8 @@ def test_one_name_for_each_option(uri):
     assert "--rows" not in run("table", "head", "--help")
 
 
-def test_partitions_are_printed_as_folders_are_named(uri):
+def test_partitions_are_printed_as_folders_are_named(uri, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")  # paths of temporary folders are long
     for command in (["files", "a.t"], ["plan", "a.t"], ["inspect", "a.t", "partitions"], ["inspect", "a.t", "files"]):
         printed = run("--uri", uri, "table", *command)
         assert "time_month=2013-01, id_bucket=" in printed

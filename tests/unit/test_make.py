@@ -33,7 +33,18 @@ def test_the_summary_of_the_golden_runners(tmp_path: Path, rust: str, python: st
         runner.write_text(f"#!/bin/sh\ncat {tmp_path}/{answer}; ! grep -q FAILED {tmp_path}/{answer}\n")
         runner.chmod(0o755)
     stamps = f"STAMPS={tmp_path}"
-    command = ["make", "test-golden", stamps, "-o", f"{tmp_path}/extension", f"PYTEST={tmp_path}/pytest"]
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [
+        "make",
+        "--no-print-directory",
+        "test-golden",
+        stamps,
+        "-o",
+        f"{tmp_path}/extension",
+        f"PYTEST={tmp_path}/pytest",
+    ]
+    # The suite may be run by make itself, whose flags are not for this one.
+    outer = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+    environment = {name: value for name, value in os.environ.items() if name not in outer}
+    environment["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (code, summary), done.stderr

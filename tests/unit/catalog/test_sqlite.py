@@ -129,8 +129,17 @@ class Locked:
         self._raw.close()
 
 
+@pytest.fixture
+def ctrl_c():
+    """A process that was started in the background ignores Ctrl-C, and tests may have their own handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
 @pytest.mark.parametrize("write", ["append", "properties", "namespace"])
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_wait_for_a_lock(theirs, tmp_path, whose, write):
     path = theirs if whose == "theirs" else tmp_path / "ours.db"
     with opened(path) as catalog:

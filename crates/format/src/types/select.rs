@@ -48,8 +48,7 @@ impl Schema {
                 order.all = order.all.min(place);
                 continue;
             }
-            let field = self.find_by_name(name, case_sensitive)?;
-            let id = field.ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))?.id;
+            let id = self.named(name, case_sensitive)?.id;
             order.named.entry(id).or_insert(place);
             ids.insert(id);
         }
