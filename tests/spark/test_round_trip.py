@@ -125,7 +125,7 @@ def test_columns_by_name_in_any_order_and_fewer(spark: SparkSession, catalog: ic
     table = catalog.create_table("db.t", pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.int32())]))
     ice_spark.append(spark.createDataFrame([("x", 1)], "b STRING, a BIGINT"), table)
     assert table.scan().to_arrow().to_pylist() == [{"a": 1, "b": "x", "c": None}]
-    assert ice_spark.read(spark, table, columns=["c", "a"]).columns == ["a", "c"]
+    assert ice_spark.read(spark, table, columns=["c", "a"]).columns == ["c", "a"]
 
 
 def test_the_source_reads_the_columns_it_is_asked_for(
