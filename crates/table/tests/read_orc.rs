@@ -14,6 +14,7 @@ use arrow_schema::{DataType, Field as ArrowField};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
 use icefield_format::expr::Expr;
+use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_orc::{Projection, ReadOptions, Reader, Source, Writer, WriterOptions};
 use icefield_table::read::orc::{OrcFile, OrcRequest};
@@ -223,7 +224,7 @@ fn leaves_of(ty: &DataType) -> usize {
 fn positions_are_a_metadata_column() {
     let (storage, path, size) = stored("positions");
     let id = Field::optional(1, "id", PrimitiveType::Long);
-    let position = Field::required(i32::MAX - 2, "_pos", PrimitiveType::Long);
+    let position = POS.to_field();
     let schema = Arc::new(Schema::new(0, vec![id.clone(), position.clone()]).unwrap());
     let wanted = |fields: Vec<Field>| {
         Arc::new(Wanted {

@@ -11,15 +11,13 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, FieldRef};
 
 use crate::error::{Error, Result};
+use crate::types::arrow::FIELD_ID_KEY;
 use crate::value::Value;
 
 use super::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep};
 use super::datum::Datum;
 use super::predicate::{Comparison, Test};
 use super::{BoundExpr, Expression, compare, mask};
-
-/// Key of a field's id in the metadata of Arrow fields.
-const FIELD_ID: &str = "PARQUET:field_id";
 
 /// Where the columns of an expression come from.
 pub trait ColumnSource {
@@ -101,7 +99,7 @@ fn find(
 }
 
 fn step<'a>(fields: &[FieldRef], columns: &'a [ArrayRef], step: &PathStep) -> Option<&'a ArrayRef> {
-    let id = |field: &FieldRef| field.metadata().get(FIELD_ID).and_then(|id| id.parse::<i32>().ok());
+    let id = |field: &FieldRef| field.metadata().get(FIELD_ID_KEY).and_then(|id| id.parse::<i32>().ok());
     let by_id = fields.iter().position(|field| id(field) == Some(step.id));
     let place = by_id.or_else(|| fields.iter().position(|field| id(field).is_none() && *field.name() == step.name));
     columns.get(place?)

@@ -16,6 +16,7 @@ use arrow_schema::{DataType, Field as ArrowField, Fields, TimeUnit};
 use arrow_select::take::take;
 
 use crate::avro::{Cursor, Fault, Logical, Schema, Skip};
+use crate::types::arrow::FIELD_ID_KEY;
 use crate::types::{Field, PrimitiveType, StructType, Type};
 use crate::value::Value;
 use crate::{Error, Result};
@@ -508,7 +509,7 @@ pub fn arrow_fields(ty: &StructType) -> Fields {
 }
 
 fn arrow_field(field: &Field, data_type: DataType) -> ArrowField {
-    let id = [("PARQUET:field_id".to_owned(), field.id.to_string())];
+    let id = [(FIELD_ID_KEY.to_owned(), field.id.to_string())];
     ArrowField::new(&field.name, data_type, true).with_metadata(std::collections::HashMap::from(id))
 }
 

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::{BlobCodec, BlobMetadata, Footer, MAGIC};
+use crate::types::reserved;
 use crate::{Error, Result};
 
 /// A blob to be written.
@@ -64,11 +65,9 @@ impl PuffinWriter {
 
     /// Adds a deletion vector of a data file, as the table specification asks for it.
     pub fn add_deletion_vector(&mut self, data_file: &str, vector: &super::DeletionVector) -> Result<&BlobMetadata> {
-        /// Field id of the metadata column `_pos`.
-        const ROW_POSITION: i32 = 2_147_483_645;
         self.add(&Blob {
             ty: super::DELETION_VECTOR,
-            fields: &[ROW_POSITION],
+            fields: &[reserved::POS.id],
             snapshot_id: -1,
             sequence_number: -1,
             data: &vector.to_bytes()?,

@@ -11,6 +11,7 @@ mod name_mapping;
 mod nested;
 mod primitive;
 mod promotion;
+pub mod reserved;
 mod schema;
 mod select;
 

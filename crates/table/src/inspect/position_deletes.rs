@@ -10,6 +10,10 @@ use icefield_format::manifest::{Entries, FileContent, ManifestContent, ManifestF
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::puffin::DeletionVector;
 use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::reserved::{
+    CONTENT_OFFSET_ID, CONTENT_SIZE_IN_BYTES_ID, DELETE_FILE_PATH, DELETE_FILE_POS, DELETE_FILE_ROW, FILE, PARTITION,
+    SPEC_ID,
+};
 use icefield_format::types::{Field, PrimitiveType as P, Schema, StructType, Type};
 
 use super::batch::{build, internal, missing};
@@ -21,44 +25,31 @@ use crate::read::parquet::{ParquetFile, Request, projected};
 use crate::read::reshape::Reshape;
 use crate::read::stream::{OpenTask, TaskBatches};
 
-/// Ids of the columns of position delete files ("Position Delete Files").
-const FILE_PATH: i32 = 2_147_483_546;
-const POS: i32 = 2_147_483_545;
-const ROW: i32 = 2_147_483_544;
-/// Ids of metadata columns ("Reserved Field IDs") and of those that Java puts beside them.
-const PARTITION: i32 = 2_147_483_642;
-const SPEC_ID: i32 = 2_147_483_643;
-const DELETE_FILE_PATH: i32 = 2_147_483_646;
-const CONTENT_OFFSET: i32 = 2_147_483_641;
-const CONTENT_SIZE: i32 = 2_147_483_640;
-
 /// Rows of a batch, at the most.
 const BATCH_ROWS: usize = 64 << 10;
 
 pub(super) fn schema(metadata: &TableMetadata, partition: &StructType) -> Result<Schema> {
     let mut fields = vec![
-        Field::required(FILE_PATH, "file_path", P::String).with_doc("Path of a file in which a deleted row is stored"),
-        Field::required(POS, "pos", P::Long).with_doc("Ordinal position of a deleted row in the data file"),
-        Field::optional(ROW, "row", Type::Struct(metadata.current_schema().as_struct().clone()))
-            .with_doc("Deleted row values"),
+        DELETE_FILE_PATH.to_field(),
+        DELETE_FILE_POS.to_field(),
+        DELETE_FILE_ROW.to_field(Type::Struct(metadata.current_schema().as_struct().clone())),
     ];
     if !partition.fields.is_empty() {
-        let partition = Type::Struct(Arc::new(apart(partition, metadata)));
+        let partition = apart(partition, metadata);
         fields.push(
-            Field::required(PARTITION, "partition", partition)
+            Field::required(PARTITION.id, "partition", partition)
                 .with_doc("Partition that position delete row belongs to"),
         );
     }
     fields.extend([
-        Field::required(SPEC_ID, "spec_id", P::Int).with_doc("Spec ID used to track the file containing a row"),
-        Field::required(DELETE_FILE_PATH, "delete_file_path", P::String)
-            .with_doc("Path of the file in which a row is stored"),
+        Field::required(SPEC_ID.id, "spec_id", P::Int).with_doc(SPEC_ID.doc),
+        Field::required(FILE.id, "delete_file_path", P::String).with_doc(FILE.doc),
     ]);
     if metadata.format_version() >= FormatVersion::V3 {
         fields.extend([
-            Field::optional(CONTENT_OFFSET, "content_offset", P::Long)
+            Field::optional(CONTENT_OFFSET_ID, "content_offset", P::Long)
                 .with_doc("The offset in the DV where the content starts"),
-            Field::optional(CONTENT_SIZE, "content_size_in_bytes", P::Long)
+            Field::optional(CONTENT_SIZE_IN_BYTES_ID, "content_size_in_bytes", P::Long)
                 .with_doc("The length in bytes of the DV blob"),
         ]);
     }
@@ -169,7 +160,8 @@ impl DeleteFile {
 
     /// The rows of a position delete file.
     fn rows(self, read: &Arc<Read>) -> Result<TaskBatches> {
-        let wanted = read.made.fields().iter().filter(|field| [FILE_PATH, POS, ROW].contains(&field.id));
+        let stored = [DELETE_FILE_PATH.id, DELETE_FILE_POS.id, DELETE_FILE_ROW.id];
+        let wanted = read.made.fields().iter().filter(|field| stored.contains(&field.id));
         let wanted = Schema::new(0, wanted.cloned().collect())?;
         let output = Arc::new(wanted.to_arrow(&ToArrow::default())?);
         let storage = &read.inspect.storage;

@@ -19,14 +19,12 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use icefield_format::expr::Datum;
 use icefield_format::manifest::{DataFile, Entries, FileContent, MetricMap};
 use icefield_format::spec::PartitionSpec;
+use icefield_format::types::reserved::DELETE_FILE_PATH;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_format::value::Value;
 
 use super::overlap::{Bound, Columns, Of, column_may_meet};
 use crate::error::{Error, Result};
-
-/// Id of the column `file_path` of position delete files ("Reserved Field IDs").
-const PATH_ID: i32 = 2_147_483_546;
 
 /// A delete file and the sequence number that decides what it reaches.
 #[derive(Debug, Clone, PartialEq)]
@@ -245,7 +243,7 @@ impl DeleteIndex {
     pub fn add(&mut self, spec: &PartitionSpec, entries: Arc<Entries>) -> Result<()> {
         let start = self.files.push(Source { spec_id: spec.spec_id, entries: entries.clone() })?;
         let mut keys = Keys::new(spec, &entries);
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(PATH_ID));
+        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(DELETE_FILE_PATH.id));
         let (lower, upper) = (bounds(&entries.lower_bounds), bounds(&entries.upper_bounds));
         let mut columns: HashMap<i32, Columns> = HashMap::new();
         for (row, place) in (0..entries.len()).zip(start..) {

@@ -1,6 +1,6 @@
 //! Rows of a changelog: those of the files that were added and removed, and beside them what became of them.
 //!
-//! The columns that are added, and their ids, are Java's: `_change_type` (`INSERT` or `DELETE`), `_change_ordinal` (the
+//! The columns that are added ("Reserved Field IDs") are `_change_type` (`INSERT` or `DELETE`), `_change_ordinal` (the
 //! place of the snapshot in the changelog, from 0) and `_commit_snapshot_id`.
 
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use icefield_format::types::arrow::ToArrow;
-use icefield_format::types::{Field, PrimitiveType as P, Schema};
+use icefield_format::types::reserved::{self, ReservedField};
+use icefield_format::types::{Field, PrimitiveType, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -42,24 +43,22 @@ impl ChangeColumn {
     /// All of them, in their order.
     pub const ALL: [Self; 3] = [Self::Type, Self::Ordinal, Self::SnapshotId];
 
+    fn reserved(self) -> ReservedField<PrimitiveType> {
+        match self {
+            Self::Type => reserved::CHANGE_TYPE,
+            Self::Ordinal => reserved::CHANGE_ORDINAL,
+            Self::SnapshotId => reserved::COMMIT_SNAPSHOT_ID,
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Type => "_change_type",
-            Self::Ordinal => "_change_ordinal",
-            Self::SnapshotId => "_commit_snapshot_id",
-        }
+        self.reserved().name
     }
 
     /// The column as a field of a schema.
     pub fn field(self) -> Field {
-        match self {
-            Self::Type => Field::required(i32::MAX - 104, self.name(), P::String).with_doc("Record type in changelog"),
-            Self::Ordinal => {
-                Field::optional(i32::MAX - 105, self.name(), P::Int).with_doc("Change ordinal in changelog")
-            }
-            Self::SnapshotId => Field::optional(i32::MAX - 106, self.name(), P::Long).with_doc("Commit snapshot ID"),
-        }
+        self.reserved().to_field()
     }
 
     fn array(self, change: &Change, rows: usize) -> ArrayRef {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use bytes::Bytes;
-use icefield_format::types::arrow::field_id;
+use icefield_format::types::arrow::{FIELD_ID_KEY, field_id};
+use icefield_format::types::reserved::POS;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_orc::read::StripeReader;
 use icefield_orc::{
     ArrowOptions, Kind, OutOfRange, Predicate, Projection, ReadOptions, Reader, RowFilter, Source, TimeUnit,
     TypeDescription,
 };
-use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use super::orc_ahead::ReadAhead;
 use super::parquet::RowTest;
@@ -28,9 +28,6 @@ const FEW_ROWS: u64 = 1 << 16;
 
 /// Attribute of a column's field id.
 const ID: &str = "iceberg.id";
-
-/// The metadata column of row positions ("Reserved Field IDs").
-const POSITION: (&str, i32) = ("_pos", i32::MAX - 2);
 
 /// An ORC file whose tail was read.
 pub struct OrcFile {
@@ -150,7 +147,7 @@ impl OrcFile {
         let options = ReadOptions {
             projection: Projection::Columns(ids(&request.leaves)),
             rows: request.rows,
-            row_numbers: positions.then(|| POSITION.0.to_owned()),
+            row_numbers: positions.then(|| POS.name.to_owned()),
             batch_size: request.batch_rows,
             predicate: request.predicate,
             filter,
@@ -219,9 +216,8 @@ fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
 
 /// The column of row positions, as the columns of a file are given: with its field id.
 pub fn position_field() -> FieldRef {
-    let (name, id) = POSITION;
-    let mut field = Field::new(name, DataType::Int64, false);
-    field.metadata_mut().insert(PARQUET_FIELD_ID_META_KEY, id.to_string());
+    let mut field = Field::new(POS.name, DataType::Int64, false);
+    field.metadata_mut().insert(FIELD_ID_KEY, POS.id.to_string());
     Arc::new(field)
 }
 
@@ -234,7 +230,7 @@ fn with_field_ids(field: &FieldRef) -> FieldRef {
     };
     let mut named = field.as_ref().clone().with_data_type(ty);
     if let Some(id) = field.metadata().get(ID) {
-        named.metadata_mut().insert(PARQUET_FIELD_ID_META_KEY, id.as_str());
+        named.metadata_mut().insert(FIELD_ID_KEY, id.as_str());
     }
     Arc::new(named)
 }
