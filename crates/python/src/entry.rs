@@ -6,14 +6,18 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use icefield_table::interrupt;
 use pyo3::prelude::*;
 
+use crate::callback::signalled;
 use crate::errors::{InternalError, Result};
 
 /// Runs `work`, which neither needs Python nor ends in a moment. A panic raises [`InternalError`] with its message;
-/// where it happened is on standard error, where Rust says it.
+/// where it happened is on standard error, where Rust says it. A signal ends the work where that asks
+/// ([`interrupt`]), with the exception that its handler raised.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| InternalError::new_err(message(&*panic)).into())
+    py.detach(|| interrupt::interruptible(signalled, || catch_unwind(AssertUnwindSafe(work))))
+        .map_err(|panic| InternalError::new_err(message(&*panic)).into())
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -100,7 +100,7 @@ impl From<icefield_table::Error> for BorderError {
                 CorruptDataError::new_err((message, redacted(&path)))
             }
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
-            Error::CommitStateUnknown { .. } => CommitStateUnknownException::new_err(message),
+            Error::CommitStateUnknown { cause, .. } => state_unknown(message, cause),
             Error::TableReplaced { .. } => TableReplacedError::new_err(message),
             Error::Validation(_) => ValidationException::new_err(message),
             Error::Internal(_) => InternalError::new_err(message),
@@ -108,6 +108,18 @@ impl From<icefield_table::Error> for BorderError {
             _ => IcefieldError::new_err(message),
         })
     }
+}
+
+/// [`CommitStateUnknownException`] from the exception that led to it; or Ctrl-C, with the unknown state as its cause.
+fn state_unknown(message: String, cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> PyErr {
+    let unknown = CommitStateUnknownException::new_err(message);
+    let Some(Ok(cause)) = cause.map(|cause| cause.downcast::<PyErr>()) else { return unknown };
+    Python::attach(|py| {
+        let (raised, cause) =
+            if cause.is_instance_of::<PyException>(py) { (unknown, *cause) } else { (*cause, unknown) };
+        raised.set_cause(py, Some(cause));
+        raised
+    })
 }
 
 /// An exception raised by a catalog that the Rust side called: what it means for the commit, or the exception itself.
@@ -120,9 +132,23 @@ pub fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
         }
         Error::CommitFailed(error.value(py).to_string())
     } else if error.is_instance_of::<CommitStateUnknownException>(py) {
-        Error::CommitStateUnknown { snapshot_id: None, message: error.value(py).to_string() }
+        Error::CommitStateUnknown { snapshot_id: None, message: error.value(py).to_string(), cause: None }
     } else {
         Error::Callback(Box::new(error))
+    }
+}
+
+/// An error of the rows that a caller handed over. Ctrl-C and the end of the program stay what they are.
+pub fn from_rows(error: arrow_schema::ArrowError) -> icefield_table::Error {
+    use arrow_schema::ArrowError;
+    let ended = |error: &PyErr| Python::try_attach(|py| !error.is_instance_of::<PyException>(py)).unwrap_or(false);
+    match error {
+        ArrowError::ExternalError(inner) => match inner.downcast::<PyErr>() {
+            Ok(raised) if ended(&raised) => icefield_table::Error::Callback(raised),
+            Ok(raised) => icefield_table::Error::invalid(format!("the rows given: {raised}")),
+            Err(other) => icefield_table::Error::invalid(format!("the rows given: {other}")),
+        },
+        other => icefield_table::Error::invalid(format!("the rows given: {other}")),
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`ROOMS`]. The rules of a room: classes are `frozen`; what takes longer than microseconds runs inside [`entry::detached`];
 //! columns cross as the classes of [`capsule`], never as lists; errors cross by `?` ([`errors`]).
 
+mod callback;
 mod capsule;
 mod entry;
 mod errors;
@@ -44,7 +45,8 @@ type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
 /// Every room of the border.
 const ROOMS: &[Room] = &[
-    capsule::register, // one a line
+    callback::register, // one a line
+    capsule::register,
     types::register,
     schema::register,
     name_mapping::register,

@@ -16,10 +16,12 @@ use icefield_table::orc_limits;
 use icefield_table::read::orc_ahead::{self, ReadAhead};
 use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
@@ -78,14 +80,15 @@ struct PyKeys {
 
 impl PyKeys {
     fn ask(&self, key: &KeyName, wrapped: &[u8]) -> PyResult<Option<Vec<u8>>> {
-        Python::attach(|py| {
+        let asked = call_python(|py| {
             let keys = self.keys.bind(py);
             let found = match keys.is_callable() {
                 true => keys.call1((&key.name, key.version, key.algorithm.name(), PyBytes::new(py, wrapped)))?,
                 false => keys.call_method1("get", (&key.name,))?,
             };
             found.extract()
-        })
+        });
+        asked.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDED)))
     }
 }
 
@@ -97,7 +100,7 @@ impl KeyProvider for PyKeys {
             icefield_orc::Error::Invalid(message)
         })?;
         let Some(material) = found else { return Ok(None) };
-        if Python::attach(|py| self.keys.bind(py).is_callable()) {
+        if call_python(|py| self.keys.bind(py).is_callable()).unwrap_or_default() {
             return Ok(Some(material));
         }
         let mut master = MemoryKeys::default();

@@ -12,11 +12,14 @@ use icefield_orc::{
     BloomVersion, CallbackMaker, EncryptionOptions, FileVersion, KeyMaker, KeyName, LastSecond, Mask, MemoryKeys,
     Merger, NewKey, Reader, Writer, WriterOptions,
 };
+use icefield_table::interrupt;
 use icefield_table::storage::{Output, Storage};
 use icefield_table::write::orc::Pool;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::callback::{ENDED, call_python};
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
@@ -90,11 +93,12 @@ impl Write for Target {
             },
             Place::Stored(None) => Err(io::Error::other("the file is closed")),
             Place::File(file) => {
-                let written = Python::attach(|py| {
+                let written = call_python(|py| {
                     let written = file.bind(py).call_method1("write", (PyBytes::new(py, bytes),))?;
                     // Raw files may take less than they are given; others answer nothing, or all.
                     if written.is_none() { Ok(bytes.len()) } else { written.extract::<usize>() }
                 });
+                let written = written.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDED)));
                 written.map_err(|error| self.failed(error.into()))
             }
         }
@@ -158,7 +162,8 @@ impl KeysInput {
             Self::Asked(function) => {
                 let raised = Arc::clone(raised);
                 let ask = move |name: &str| {
-                    let made = Python::attach(|py| function.call1(py, (name,))?.extract::<(u32, Vec<u8>, Vec<u8>)>(py));
+                    let made = call_python(|py| function.call1(py, (name,))?.extract::<(u32, Vec<u8>, Vec<u8>)>(py));
+                    let made = made.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDED)));
                     let (version, plain, wrapped) = made.map_err(|error| {
                         let message = error.to_string();
                         *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
@@ -381,6 +386,7 @@ impl PyOrcWriter {
                 self.share(&mut writer, batch.num_rows() >= MANY_ROWS);
                 let mut at = 0;
                 while at < batch.num_rows() {
+                    interrupt::check()?;
                     let count = self.batch_size.min(batch.num_rows() - at);
                     writer.write(&batch.slice(at, count)).map_err(|error| self.cause(error))?;
                     at += count;
@@ -457,6 +463,7 @@ fn orc_merge(
         let raised = Raised::default();
         let mut merger = Merger::try_new(place.open(&storage, &raised)?)?;
         for (number, input) in inputs.into_iter().enumerate() {
+            interrupt::check()?;
             let (source, name) = input.open(&storage)?;
             let name = name.unwrap_or_else(|| format!("file {number}"));
             let reader = Reader::open(source).map_err(|error| error.in_file(&name))?;

@@ -17,9 +17,10 @@ use icefield_table::write::{TableWriter, WriterConfig, check_writable};
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 
+use crate::callback::{ENDED, call_python};
 use crate::capsule::StreamInput;
 use crate::entry::detached;
-use crate::errors::{InvalidArgumentError, Result, from_callback};
+use crate::errors::{InvalidArgumentError, Result, from_callback, from_rows};
 use crate::evolution;
 use crate::integer::Int;
 use crate::json::JsonInput;
@@ -61,17 +62,20 @@ impl Pointer for CatalogPointer {
     }
 
     fn load(&self) -> icefield_table::Result<String> {
-        Python::attach(|py| {
+        let location = call_python(|py| {
             let location = self.catalog.bind(py).call_method1("_pointer", (&self.identifier,));
             location.and_then(|location| location.extract()).map_err(|error| from_callback(py, error))
-        })
+        });
+        location.unwrap_or_else(|| Err(icefield_table::Error::invalid(ENDED)))
     }
 
     fn swap(&self, base: &str, new: &str) -> icefield_table::Result<()> {
-        Python::attach(|py| {
+        let swapped = call_python(|py| {
             let swapped = self.catalog.bind(py).call_method1("_swap", (&self.identifier, base, new));
             swapped.map(drop).map_err(|error| from_callback(py, error))
-        })
+        });
+        // Nothing was sent: the state is known.
+        swapped.unwrap_or_else(|| Err(icefield_table::Error::Interrupted(ENDED.into())))
     }
 }
 
@@ -101,9 +105,7 @@ impl PyTableState {
         config.matching = matching;
         let mut writer = TableWriter::new(config, &rows.0.schema())?;
         for batch in rows.0 {
-            let written = batch
-                .map_err(|error| icefield_table::Error::invalid(format!("the rows given: {error}")))
-                .and_then(|batch| writer.write(&batch));
+            let written = batch.map_err(from_rows).and_then(|batch| writer.write(&batch));
             if let Err(error) = written {
                 writer.abort();
                 return Err(error);

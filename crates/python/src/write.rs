@@ -7,6 +7,7 @@ use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::properties::check_set;
 use icefield_table::commit::{self, SnapshotOptions};
+use icefield_table::interrupt;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
 use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WritePlan, check_writable};
@@ -16,7 +17,7 @@ use pyo3::types::PyBytes;
 
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
-use crate::errors::Result;
+use crate::errors::{Result, from_rows};
 use crate::storage::PyStorage;
 use crate::table::{CatalogPointer, PyTableState};
 
@@ -163,9 +164,8 @@ impl PyTaskWriter {
             let guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let writer = guard.as_ref().ok_or_else(closed)?;
             for batch in rows.0 {
-                writer.write(
-                    batch.map_err(|error| icefield_table::Error::invalid(format!("the rows given: {error}")))?,
-                )?;
+                interrupt::check()?;
+                writer.write(batch.map_err(from_rows)?)?;
             }
             Ok::<_, icefield_table::Error>(())
         })??)

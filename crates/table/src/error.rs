@@ -76,13 +76,15 @@ pub enum Error {
     /// The commit lost to another one and will not land; files it wrote are gone.
     #[error("commit failed: {0}")]
     CommitFailed(String),
-    /// Nobody knows whether the commit landed; nothing was deleted.
+    /// Whether the commit landed is unknown; nothing was deleted.
     #[error("commit state unknown: {message}")]
     CommitStateUnknown {
         /// Snapshot to look for in the table's history, if the commit makes one.
         snapshot_id: Option<i64>,
         /// What happened.
         message: String,
+        /// The exception of the catalog, or what the caller ended the checks with.
+        cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// Another table has taken the place of the one that was opened; nothing was changed.
     #[error(
@@ -103,7 +105,7 @@ pub enum Error {
     /// An exception of a caller's callback, passed through as it is.
     #[error("{0}")]
     Callback(Box<dyn std::error::Error + Send + Sync>),
-    /// A caller's callback was stopped before it did anything: it certainly has no effect.
+    /// The caller ended the call (Ctrl-C), or a callback was stopped before it had any effect.
     #[error("{0}")]
     Interrupted(Box<dyn std::error::Error + Send + Sync>),
     /// A defect of this library.

@@ -6,6 +6,7 @@
 pub mod commit;
 pub mod error;
 pub mod inspect;
+pub mod interrupt;
 mod limits;
 mod memory;
 pub mod plan;

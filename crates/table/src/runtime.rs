@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 
 /// Environment variable that sets the number of processor threads.
 pub const THREADS_VARIABLE: &str = "ICEFIELD_THREADS";
@@ -63,9 +64,21 @@ pub fn pool() -> Result<&'static rayon::ThreadPool> {
     })
 }
 
-/// Waits for a future on the network runtime of this process.
+/// Waits for a future on the network runtime of this process, as long as the caller wants.
 pub fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
-    Ok(network()?.block_on(future))
+    let network = network()?;
+    if !interrupt::is_asked() {
+        return Ok(network.block_on(future));
+    }
+    network.block_on(async {
+        let mut future = std::pin::pin!(future);
+        loop {
+            match tokio::time::timeout(interrupt::EVERY, &mut future).await {
+                Ok(done) => return Ok(done),
+                Err(_) => interrupt::check()?,
+            }
+        }
+    })
 }
 
 /// Runs something that waits for the network, beside everything else.

@@ -9,6 +9,8 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
+use crate::callback::{ENDED, call_python};
+
 use super::input::{batch_of, import_array, import_field, schema_of};
 
 /// The batches of a `pyarrow.RecordBatchReader`.
@@ -70,9 +72,8 @@ impl Iterator for PyarrowBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let reader = self.reader.as_ref()?;
-        // An interpreter that is ending takes no calls: a thread that waited for it would abort the process.
-        let next = Python::try_attach(|py| self.read(py, reader).transpose());
-        let gone = || Some(Err(ArrowError::ComputeError("the interpreter is shutting down".to_owned())));
+        let next = call_python(|py| self.read(py, reader).transpose());
+        let gone = || Some(Err(ArrowError::ExternalError(ENDED.into())));
         let next = next.map_or_else(gone, |next| {
             next.map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
         });

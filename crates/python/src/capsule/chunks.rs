@@ -10,6 +10,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, FieldRef};
 
 use super::check;
+use crate::callback::{ENDED, call};
 
 /// Levels of nested types that are read; tables have fewer.
 const DEPTH: usize = 128;
@@ -43,7 +44,8 @@ impl Iterator for Chunks {
         let Some(get_next) = self.stream.get_next() else { return Some(Err(broken("has no get_next callback"))) };
         let mut array = FFI_ArrowArray::empty();
         // SAFETY: the stream is not released, and `array` is room for one that releases itself.
-        let code = unsafe { get_next(&raw mut self.stream, &raw mut array) };
+        let called = call(|| unsafe { get_next(&raw mut self.stream, &raw mut array) });
+        let Some(code) = called else { return Some(Err(ArrowError::ExternalError(ENDED.into()))) };
         if code != 0 {
             return Some(Err(failed(&mut self.stream, code)));
         }

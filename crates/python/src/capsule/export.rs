@@ -16,6 +16,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
+use icefield_table::interrupt::interruptible;
+
+use crate::callback::signalled;
 
 const IO_ERROR: c_int = 5; // EIO
 const INVALID: c_int = 22; // EINVAL
@@ -160,7 +163,8 @@ impl Shared {
 unsafe extern "C" fn next_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowArray) -> c_int {
     // SAFETY: as above.
     let Some(shared) = (unsafe { shared(stream) }) else { return INVALID };
-    let array = match shared.next() {
+    // pyarrow reads a whole stream without returning to Python, which would have seen to signals.
+    let array = match interruptible(signalled, || shared.next()) {
         Ok(Some(batch)) => FFI_ArrowArray::new(&StructArray::from(batch).to_data()),
         Ok(None) => FFI_ArrowArray::empty(),
         Err(message) => {

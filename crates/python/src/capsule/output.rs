@@ -1,5 +1,6 @@
 //! Arrow data handed to Python.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi::FFI_ArrowArray;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput, export};
+use crate::callback::keep_interrupt;
 use crate::entry::detached;
 use crate::errors::{BorderError, Result};
 
@@ -44,16 +46,21 @@ pub struct ArrowTable {
 pub struct ArrowStream {
     schema: SchemaRef,
     reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
-    failure: Failure,
+    failure: Arc<Failure>,
 }
 
-/// What a reader failed with: C's interface has room for a message alone.
-type Failure = Arc<Mutex<Option<ArrowError>>>;
+/// What a reader failed with: the C interface carries a message alone.
+#[derive(Default)]
+struct Failure {
+    error: Mutex<Option<ArrowError>>,
+    /// Whether the consumer asks for the error, and raises it.
+    is_asked_for: AtomicBool,
+}
 
 /// A reader that keeps its error for whoever can raise it.
 struct Remembering {
     reader: Box<dyn RecordBatchReader + Send>,
-    failure: Failure,
+    failure: Arc<Failure>,
 }
 
 impl Iterator for Remembering {
@@ -65,7 +72,10 @@ impl Iterator for Remembering {
             other => return Some(other),
         };
         let message = error.to_string();
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(ArrowError::ExternalError(error));
+        if !self.failure.is_asked_for.load(Ordering::Acquire) {
+            keep_interrupt(&*error);
+        }
+        *self.failure.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(ArrowError::ExternalError(error));
         Some(Err(ArrowError::ExternalError(message.into())))
     }
 }
@@ -92,7 +102,7 @@ impl From<RecordBatch> for ArrowTable {
 impl ArrowStream {
     /// A stream over a reader.
     pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
-        let (schema, failure) = (reader.schema(), Failure::default());
+        let (schema, failure) = (reader.schema(), Arc::<Failure>::default());
         let reader = Box::new(Remembering { reader, failure: failure.clone() });
         Self { schema, reader: Mutex::new(Some(reader)), failure }
     }
@@ -250,12 +260,13 @@ impl ArrowStream {
     /// This as a ``pyarrow.RecordBatchReader``, which raises our exceptions.
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?;
+        slf.get().failure.is_asked_for.store(true, Ordering::Release);
         slf.py().import("icefield._streams")?.call_method1("reader_of", (slf,))
     }
 
     /// Raise what the reader failed with, if it did.
     fn raise_failure(&self) -> Result<()> {
-        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match self.failure.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }

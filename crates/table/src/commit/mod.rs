@@ -23,6 +23,7 @@ use icefield_format::metadata::{
 };
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::storage::Storage;
 
 pub use append::{Append, SnapshotOptions, append};
@@ -138,9 +139,16 @@ pub fn commit_change(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn 
                 return Ok(committed);
             }
             Ok(Attempt::Lost(reason, properties)) => {
-                if !retries.get_or_insert_with(|| Retries::new(&properties)).wait() {
-                    change.failed();
-                    return Err(Error::CommitFailed(reason));
+                match retries.get_or_insert_with(|| Retries::new(&properties)).wait() {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        change.failed();
+                        return Err(Error::CommitFailed(reason));
+                    }
+                    Err(interrupted) => {
+                        change.failed();
+                        return Err(interrupted);
+                    }
                 }
             }
             Err(unknown @ Error::CommitStateUnknown { .. }) => return Err(unknown),
@@ -193,10 +201,19 @@ fn attempt(storage: &Storage, pointer: &dyn Pointer, change: &mut dyn Change) ->
             Err(error)
         }
         Err(error) => match has_landed(storage, pointer, &location, change.snapshot_id(), &metadata) {
-            true => Ok(Attempt::Landed(Committed { location, metadata: Arc::new(metadata) })),
-            false => Err(Error::CommitStateUnknown { snapshot_id: change.snapshot_id(), message: error.to_string() }),
+            Ok(true) => Ok(Attempt::Landed(Committed { location, metadata: Arc::new(metadata) })),
+            Ok(false) => Err(unknown(change.snapshot_id(), error.to_string(), error)),
+            Err(interrupted) => Err(unknown(change.snapshot_id(), error.to_string(), interrupted)),
         },
     }
+}
+
+fn unknown(snapshot_id: Option<i64>, message: String, cause: Error) -> Error {
+    let cause = match cause {
+        Error::Callback(raised) | Error::Interrupted(raised) => Some(raised),
+        _ => None,
+    };
+    Error::CommitStateUnknown { snapshot_id, message, cause }
 }
 
 /// Refuses a table that has taken the place of the one with the uuid `expected`: the name was dropped and created anew,
@@ -215,29 +232,36 @@ pub fn require_same_table(expected: Option<&str>, found: &TableMetadata, locatio
 
 /// Whether a commit whose answer was lost is in the table's history (`commit.status-check.*`). `false` means that it was
 /// not found there: it may still be on its way.
+///
+/// # Errors
+/// [`Error::Interrupted`] if the caller ends the checks.
 fn has_landed(
     storage: &Storage,
     pointer: &dyn Pointer,
     location: &str,
     snapshot_id: Option<i64>,
     metadata: &TableMetadata,
-) -> bool {
+) -> Result<bool> {
     let number = |property: &Property<i64>| property.read(metadata.properties()).unwrap_or(property.default).max(0);
     let mut wait_ms = number(&COMMIT_STATUS_CHECKS_MIN_WAIT_MS).cast_unsigned();
     for check in 0..=number(&COMMIT_NUM_STATUS_CHECKS) {
         if check > 0 {
-            std::thread::sleep(Duration::from_millis(wait_ms));
+            interrupt::sleep(Duration::from_millis(wait_ms))?;
             wait_ms = (wait_ms * 2).min(number(&COMMIT_STATUS_CHECKS_MAX_WAIT_MS).cast_unsigned());
         }
         let Ok(now) = pointer.load() else { continue };
         if now == location {
-            return true;
+            return Ok(true);
         }
-        let Ok(found) = read_metadata(storage, &now) else { continue };
+        let found = match read_metadata(storage, &now) {
+            Ok(found) => found,
+            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+            Err(_) => continue,
+        };
         let in_log = found.metadata_log().iter().any(|entry| entry.metadata_file == location);
-        return in_log || snapshot_id.is_some_and(|id| found.snapshot(id).is_some());
+        return Ok(in_log || snapshot_id.is_some_and(|id| found.snapshot(id).is_some()));
     }
-    false
+    Ok(false)
 }
 
 /// Deletes the metadata files that have left the log, where the table wants that.
@@ -274,16 +298,16 @@ impl Retries {
     }
 
     /// Waits for the next attempt; `false` if there is none.
-    fn wait(&mut self) -> bool {
+    fn wait(&mut self) -> Result<bool> {
         if self.left == 0 || SystemTime::now() >= self.end {
-            return false;
+            return Ok(false);
         }
         self.left -= 1;
         // Losers of one race must not meet again at the next: each waits a length of its own.
         let share = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
-        std::thread::sleep(Duration::from_millis(self.wait_ms / 2 + self.wait_ms * share / 512));
+        interrupt::sleep(Duration::from_millis(self.wait_ms / 2 + self.wait_ms * share / 512))?;
         self.wait_ms = (self.wait_ms * 2).min(self.longest_ms);
-        true
+        Ok(true)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use icefield_format::manifest::ManifestFile;
 
 use crate::error::{Error, Result};
-use crate::runtime;
+use crate::{interrupt, runtime};
 
 /// Files that are fetched at a time.
 const FETCHES: usize = 32;
@@ -112,6 +112,7 @@ impl<W: Work> Ordered<W> {
 
     fn take_next(&mut self) -> Result<W::Done> {
         let place = self.next;
+        interrupt::check()?;
         if self.is_alone()? {
             self.next += 1;
             return both(&*self.work, found(&self.manifests, place)?);
@@ -124,7 +125,8 @@ impl<W: Work> Ordered<W> {
                 self.start_some()?;
                 return done;
             }
-            let (place, done) = self.receiver.recv().map_err(|_| Error::Internal("no thread works".to_owned()))?;
+            let (place, done) =
+                interrupt::receive(&self.receiver)?.ok_or_else(|| Error::Internal("no thread works".to_owned()))?;
             self.waiting.insert(place, done);
         }
     }

@@ -11,6 +11,7 @@ use icefield_orc::{Piece, ReadOptions, Reader, Source};
 use super::orc_columns::ByColumns;
 use super::stream::{BatchStream, OpenTask, TaskBatches};
 use crate::error::{Error, Result};
+use crate::interrupt;
 
 /// Rows of a piece, at the most where the file has row groups: as many as `threads` threads may hold decoded.
 const PIECE_ROWS: u64 = 1 << 18;
@@ -63,6 +64,9 @@ impl<S: Source + Send + Sync + 'static> Iterator for ReadAhead<S> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Err(error) = interrupt::check() {
+            return Some(Err(error));
+        }
         match &mut self.way {
             Way::Columns(columns) => Some(columns.next()?.map_err(|error| Error::of_orc(&self.name, error))),
             Way::Pieces(pieces) => pieces.next(),

@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 
 use super::engine::Engine;
 use crate::error::{Error, Result};
-use crate::runtime;
+use crate::{interrupt, runtime};
 
 /// Batches that wait in the queue of a task.
 const WAITING: usize = 2;
@@ -89,8 +89,9 @@ impl BatchStream {
         loop {
             self.start_tasks()?;
             let Some(first) = self.under_way.front() else { return Ok(None) };
-            match first.recv() {
-                Ok(batch) => {
+            interrupt::check()?;
+            match interrupt::receive(first)? {
+                Some(batch) => {
                     let batch = batch?;
                     if batch.num_rows() > 0 {
                         let batch = self.limited(batch);
@@ -98,7 +99,7 @@ impl BatchStream {
                     }
                 }
                 // The thread is done: on to the next task.
-                Err(_) => {
+                None => {
                     self.under_way.pop_front();
                 }
             }

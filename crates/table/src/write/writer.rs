@@ -22,9 +22,9 @@ use super::roll::{self, bytes_of};
 use super::route::{Router, Share, Tuple};
 use super::sort::Sorter;
 use crate::error::{Error, Result};
-use crate::runtime;
 use crate::settings::Settings;
 use crate::storage::Storage;
+use crate::{interrupt, runtime};
 
 /// Rows that are routed or encoded in one go.
 const CHUNK_ROWS: usize = 1 << 17;
@@ -162,6 +162,7 @@ impl TableWriter {
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut start = 0;
         while start < batch.num_rows() {
+            interrupt::check()?;
             let length = CHUNK_ROWS.min(batch.num_rows() - start);
             let chunk = batch.slice(start, length);
             let ready = match self.held.take() {

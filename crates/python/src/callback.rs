@@ -1,0 +1,122 @@
+//! Calls from Rust back into Python: signals, and the end of the interpreter.
+//!
+//! An interpreter that ends takes the thread of every call that is still in Python, and Rust's frames beneath it cannot be
+//! unwound: the process would abort. So no call begins once the program is ending, and the ones under way are awaited for a
+//! moment, before the interpreter ends.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::entry::detached;
+use crate::errors::Result;
+
+/// How long the end of a program waits for calls. One that takes longer would hardly return before the process is gone.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
+/// Calls under way in the process [`OWNER`]; what a fork copied of them does not count.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+static OWNER: AtomicU32 = AtomicU32::new(0);
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Has [`end_calls`] run before the interpreter ends.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let at_exit = module.py().import("atexit")?;
+    at_exit.call_method1("register", (wrap_pyfunction!(end_calls, module)?,))?;
+    Ok(())
+}
+
+/// Lets no further call into Python begin, and waits a moment for the ones under way.
+#[pyfunction]
+fn end_calls(py: Python<'_>) -> Result<()> {
+    ENDING.store(true, Ordering::SeqCst);
+    let end = Instant::now() + LAST_CALLS;
+    detached(py, || {
+        while OWNER.load(Ordering::SeqCst) == std::process::id()
+            && UNDER_WAY.load(Ordering::SeqCst) > 0
+            && Instant::now() < end
+        {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    })
+}
+
+/// A call under way.
+struct Call(u32);
+
+impl Call {
+    fn begin() -> Option<Self> {
+        let process = std::process::id();
+        if OWNER.swap(process, Ordering::SeqCst) != process {
+            UNDER_WAY.store(0, Ordering::SeqCst);
+        }
+        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        let call = Self(process);
+        // Asked after the call is counted: `end_calls` sees it, or it sees that the program is ending.
+        (!ENDING.load(Ordering::SeqCst)).then_some(call)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if self.0 == std::process::id() {
+            let _ = UNDER_WAY.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |calls| calls.checked_sub(1));
+        }
+    }
+}
+
+/// Runs what may call Python, such as a stream of another library; `None` if the program is ending.
+pub fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let _call = Call::begin()?;
+    Some(work())
+}
+
+/// Calls Python from a thread that does not hold its lock; `None` if the program is ending.
+pub fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    call(|| Python::try_attach(work)).flatten()
+}
+
+/// Why a call was not made.
+pub const ENDED: &str = "the interpreter is shutting down";
+
+thread_local! {
+    /// The process in which this thread was found to be Python's main thread, or not: only that one handles signals.
+    static MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
+}
+
+/// The exception that a signal handler raised since the last call, if any ([`icefield_table::interrupt`]).
+pub fn signalled() -> Option<icefield_table::Error> {
+    let process = std::process::id();
+    let known = MAIN.get().filter(|(of, _)| *of == process).map(|(_, main)| main);
+    if known == Some(false) {
+        return None;
+    }
+    let raised = Python::try_attach(|py| {
+        if known.is_none() {
+            MAIN.set(Some((process, is_main(py).unwrap_or(false))));
+        }
+        py.check_signals().err()
+    });
+    raised.flatten().map(|error| icefield_table::Error::Interrupted(Box::new(error)))
+}
+
+fn is_main(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    threading.call_method0("main_thread")?.getattr("ident")?.eq(threading.call_method0("get_ident")?)
+}
+
+/// Sets Ctrl-C as pending again where `error` is its exception and is about to become a message in C, so that Python
+/// still raises it as soon as the caller in C has returned.
+pub fn keep_interrupt(error: &(dyn std::error::Error + 'static)) {
+    let Some(icefield_table::Error::Interrupted(raised)) = error.downcast_ref() else { return };
+    let Some(raised) = raised.downcast_ref::<PyErr>() else { return };
+    Python::try_attach(|py| {
+        if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+            // SAFETY: it sets a flag, and may be called at any time.
+            unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+        }
+    });
+}
