@@ -244,6 +244,16 @@ def test_time_travel(spark: SparkSession, catalog: ice.Catalog, options: dict[st
 
     for as_of in (first.snapshot_id, between, "old"):
         assert ice_spark.read(spark, table, as_of=as_of).count() == 10
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for name, offset in (("+05:30", 5.5), ("UTC", 0), ("-08", -8), ("Asia/Tokyo", 9), ("GMT-3", -3)):
+            spark.conf.set("spark.sql.session.timeZone", name)
+            naive = (between + dt.timedelta(hours=offset)).replace(tzinfo=None)
+            assert ice_spark.read(spark, table, as_of=naive).count() == 10, name
+            files = ice_spark.read_inspect(spark, table, "files", as_of=naive)
+            assert files.groupBy().sum("record_count").first()[0] == 10, name
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
     assert ice_spark.read(spark, table, as_of="main").count() == 11
     for name, value in (
         ("snapshot-id", str(first.snapshot_id)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +180,7 @@ def test_range_brings_neighbouring_partitions_together(spark: SparkSession, cata
         tasks.setdefault(task, []).append(file["partition"]["id_trunc"])
     for own in tasks.values():
         assert max(own) - min(own) == 100 * (len(own) - 1), tasks
-    with pytest.raises(ice.errors.InvalidArgumentError, match="'hash', 'range' or 'none', not 'random'"):
+    with pytest.raises(ice.errors.InvalidArgumentError, match="'hash', 'range' or 'none', got 'random'"):
         ice_spark.append(df, table, distribution="random")
 
 
@@ -287,3 +289,130 @@ def test_a_sorted_table_stays_sorted(spark: SparkSession, catalog: ice.Catalog) 
     found = table.scan().to_arrow()["s"].to_pylist()
     assert found == sorted(found, reverse=True)
     assert json.loads(table.metadata_json())["default-sort-order-id"] == 1
+
+
+@pytest.mark.parametrize("way", ["append", "source"])
+def test_a_table_that_is_replaced_while_tasks_write_is_left_alone(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], tmp_path: Path, way: str
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+
+    def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begun.touch()
+        yield from batches
+        while not go_on.exists():
+            time.sleep(0.01)
+
+    df = spark.range(0, 10, 1, 1).selectExpr("id", "'y' AS s").mapInArrow(slowly, "id BIGINT, s STRING")
+
+    def write() -> None:
+        if way == "append":
+            ice_spark.append(df, table)
+        else:
+            df.write.format("icefield").options(**options).mode("append").save("db.t")
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not begun.exists():
+            time.sleep(0.01)
+        catalog.drop_table("db.t")
+        other = catalog.create_table("db.t", SCHEMA)
+        go_on.touch()
+        with pytest.raises(Exception, match=f"the table was replaced: .*{table.table_uuid}.*{other.table_uuid}"):
+            writing.result()
+    assert data_files(table) == []
+    assert catalog.load_table("db.t").metadata_location == other.metadata_location
+
+
+def test_files_that_a_failed_write_leaves_are_told(catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    from icefield.spark.writing import Write, write_task
+
+    table = catalog.create_table("db.t", SCHEMA)
+    write = Write.of_schema(table, SCHEMA)
+    batch = pa.record_batch({"id": [1], "s": ["a"]}, schema=SCHEMA)
+    files = write_task(write.plan, write.storage, iter([batch]), clustered=False)
+    assert files is not None
+    (path,) = data_files(table)
+    file = Path(table.location().removeprefix("file://"), "data", Path(path).name)
+    file.unlink()
+    file.mkdir()
+    (file / "in-the-way").touch()
+    with pytest.warns(RuntimeWarning, match=f"files of the failed write {write.write_id} may be left: .*cannot delete"):
+        write.clean_up([files[0]])
+    # Another write's files have another id.
+    (file / "in-the-way").unlink()
+    file.rmdir()
+    table.append(pa.table({"id": [1], "s": ["x"]}, schema=SCHEMA))
+    write.clean_up(search=True)
+    assert data_files(table) == planned(table) != []
+
+
+@pytest.mark.parametrize(
+    ("given", "sort_by", "partition_by"),
+    [(None, ["s desc nulls last", "id"], None), ("range", [], ["truncate(10, id)"]), (None, ["bucket(4, id)"], "s")],
+)
+def test_range_distribution(
+    spark: SparkSession, catalog: ice.Catalog, given: Any, sort_by: Any, partition_by: Any
+) -> None:
+    properties = {} if given else {"write.distribution-mode": "range"}
+    table = catalog.create_table("db.t", SCHEMA, sort_by=sort_by, partition_by=partition_by, properties=properties)
+    df = spark.range(0, 1000, 1, 4).selectExpr("id", "cast(id % 7 AS STRING) AS s")
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    try:
+        ice_spark.append(df, table, distribution=given)
+    finally:
+        spark.conf.unset("spark.sql.adaptive.coalescePartitions.enabled")
+        spark.conf.unset("spark.sql.shuffle.partitions")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(1000))
+    files = table.inspect.files().to_pylist()
+    if partition_by is None:
+        # Tasks have ranges of the order: only at a border can two files have the same text.
+        texts = [file["readable_metrics"]["s"] for file in files]
+        bounds = sorted((text["lower_bound"], text["upper_bound"]) for text in texts)
+        assert len(bounds) == 3
+        assert all(upper <= lower for (_, upper), (lower, _) in pairwise(bounds))
+    else:
+        partitions = [json.dumps(file["partition"]) for file in files]
+        assert len(partitions) <= len(set(partitions)) + 2  # a partition is in two tasks only at a border
+    with pytest.raises(ice.errors.InvalidArgumentError, match="'hash', 'range' or 'none', got 'rnge'"):
+        ice_spark.append(df, table, distribution="rnge")  # type: ignore[arg-type]
+
+
+def test_a_write_waits_for_its_own_jobs_only(spark: SparkSession, catalog: ice.Catalog, tmp_path: Path) -> None:
+    """A longer job of the same group goes on beside a write that fails."""
+    table = catalog.create_table("db.t", SCHEMA)
+    done = tmp_path / "done"
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in range(3000):
+            if done.exists():
+                break
+            time.sleep(0.01)
+        yield from batches
+
+    def fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        list(batches)
+        raise RuntimeError("this task fails")
+
+    context = spark.sparkContext
+    other = spark.range(0, 1, 1, 1).mapInArrow(wait, "id BIGINT")
+    failing = spark.range(0, 1, 1, 1).selectExpr("id", "'y' AS s").mapInArrow(fail, "id BIGINT, s STRING")
+
+    def grouped(call: Any) -> Any:
+        context.setJobGroup("shared", "both jobs")
+        return call()
+
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(grouped, other.collect)
+        while not context.statusTracker().getJobIdsForGroup("shared"):
+            time.sleep(0.01)
+        started = time.monotonic()
+        with pytest.raises(Exception, match="this task fails"):
+            pool.submit(grouped, lambda: ice_spark.append(failing, table)).result()
+        took = time.monotonic() - started
+        assert not waiting.done()
+        done.touch()
+        assert len(waiting.result()) == 1
+    assert took < 9  # it waited ten seconds for the other job

@@ -116,8 +116,8 @@ def read_inspect(
     columns
         Columns to read, all by default; metrics are decoded only for those that need them.
     as_of
-        Id of a snapshot, a moment (UTC without a zone), or the name of a branch or tag; for the metadata tables that
-        are about one snapshot.
+        Id of a snapshot, a moment (without a zone: in ``spark.sql.session.timeZone``), or the name of a branch or
+        tag; for the metadata tables that are about one snapshot.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
@@ -136,7 +136,7 @@ def read_inspect(
     if filter is not None:
         expression = parse(filter) if isinstance(filter, str) else filter
         row_filter = expression.bind(whole).to_json()
-    tasks = inspect_tasks(open_table, name, row_filter, moment_of(as_of))
+    tasks = inspect_tasks(open_table, name, row_filter, moment_of(spark, as_of))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

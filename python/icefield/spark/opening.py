@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from typing import Any
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from icefield.catalog import load_catalog
 from icefield.catalog.known import is_catalog_property
@@ -18,7 +20,10 @@ from icefield.spark.options import check, find, write_properties
 from icefield.spark.times import snapshots_between
 from icefield.table import Table
 
-__all__ = ["Moment", "SourceOptions", "moment_of", "opened"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Moment", "SourceOptions", "moment_of", "opened", "session_zone"]
 
 #: Arguments of ``Table.scan`` that choose a snapshot.
 Moment = dict[str, Any]
@@ -46,13 +51,35 @@ def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str
     return load_catalog(catalog, **properties).load_table(table)
 
 
-def moment_of(as_of: int | str | datetime | None) -> Moment:
-    """Give the snapshot that is meant: an id, a moment (without a zone: UTC), or the name of a branch or tag."""
+def moment_of(spark: SparkSession, as_of: int | str | datetime | None) -> Moment:
+    """Give the snapshot that is meant: an id, a moment (without a zone: in the session's), or a branch or tag."""
     if as_of is None:
         return {}
     if isinstance(as_of, datetime):
-        return {"as_of": as_of}
+        return {"as_of": as_of if as_of.tzinfo else as_of.replace(tzinfo=session_zone(spark))}
     return {"ref": as_of} if isinstance(as_of, str) else {"snapshot_id": as_of}
+
+
+def session_zone(spark: SparkSession) -> tzinfo:
+    """Give the time zone in which the session reads times without one (``spark.sql.session.timeZone``).
+
+    Raises
+    ------
+    InvalidArgumentError
+        If Python does not know the zone.
+
+    """
+    name = str(spark.conf.get("spark.sql.session.timeZone"))
+    offset = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", name)
+    if offset is not None:
+        sign, hours, minutes, seconds = offset.groups(default="0")
+        length = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+        return timezone(-length if sign == "-" else length)
+    try:
+        return timezone.utc if name in {"Z", "UTC"} else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        msg = f"the session's time zone {name!r} is unknown here: give as_of a time with its zone"
+        raise InvalidArgumentError(msg) from None
 
 
 #: What begins the name of an option that is an entry of the summary of the snapshot that is written, as in Java.
@@ -76,8 +103,9 @@ class SourceOptions:
     """The options of ``format("icefield")``.
 
     ``path`` (what ``load`` and ``save`` are given) names the table and ``catalog`` the catalog. ``snapshot-id`` or
-    ``versionAsOf``, ``as-of-timestamp`` (milliseconds) or ``timestampAsOf``, ``branch``, ``tag`` choose a snapshot,
-    ``split-size`` the bytes of a task. ``start-snapshot-id`` reads what was appended after a snapshot, up to
+    ``versionAsOf``, ``as-of-timestamp`` (milliseconds) or ``timestampAsOf`` (seconds, or text with a time
+    zone: Spark does not say which one the session has), ``branch``, ``tag`` choose a snapshot, ``split-size`` the bytes
+    of a task. ``start-snapshot-id`` reads what was appended after a snapshot, up to
     ``end-snapshot-id`` or the current one; of a changelog ``start-timestamp`` and ``end-timestamp`` (milliseconds) can
     stand in their place. ``push-filters=true`` skips files by the filters of a query, where
     ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. ``snapshot-property.NAME`` is an entry

@@ -71,8 +71,9 @@ def read(
     columns
         Columns to read, all by default.
     as_of
-        Id of a snapshot, a moment (UTC without a zone), or the name of a branch or tag. Without it ``spark.wap.branch``
-        of the session is read where the table has ``write.wap.enabled=true`` and that branch.
+        Id of a snapshot, a moment (without a zone: in ``spark.sql.session.timeZone``), or the name of a branch or tag.
+        Without it ``spark.wap.branch`` of the session is read where the table has ``write.wap.enabled=true`` and that
+        branch.
     limit
         Rows to give at the most.
     native
@@ -83,7 +84,7 @@ def read(
     """
     chosen = ("*",) if columns is None else fields_of(columns)
     source = opened(table, catalog, properties)
-    moment = moment_of(as_of)
+    moment = moment_of(spark, as_of)
     if not moment and (branch := read_branch(source, session_audit(spark))) is not None:
         moment = {"ref": branch}
     scan = source.scan(filter, chosen, limit=limit, **moment)

@@ -209,11 +209,14 @@ class Writer(DataSourceArrowWriter):
         """Commit what all tasks wrote, in one snapshot."""
         from icefield.spark.audit import write_target
 
-        ours = [message for message in messages if isinstance(message, Written)]
-        written = [message.files for message in ours if message.files is not None]
-        table = self._source.open()
-        audit = next((message.audit for message in ours if message.audit), {})
-        branch, staged = write_target(table, self._source.branch, audit)
+        written = _files_of(messages)
+        audit = next((message.audit for message in messages if isinstance(message, Written) and message.audit), {})
+        try:
+            table = self._source.open()
+            branch, staged = write_target(table, self._source.branch, audit)
+        except Exception:
+            self._write().clean_up(written)
+            raise
         self._write().commit(table, written, branch, {**self._source.summary, **staged})
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -223,9 +226,13 @@ class Writer(DataSourceArrowWriter):
         deleted here: a commit that certainly failed has deleted its files itself.
         """
         if not messages or None in messages:
-            self._write().clean_up(self._source.open())
+            self._write().clean_up(_files_of(messages), search=True)
 
     def _write(self) -> Any:
         from icefield.spark.writing import Write
 
         return Write(self._plan, self._write_id, self._storage)
+
+
+def _files_of(messages: Iterable[WriterCommitMessage | None]) -> list[bytes]:
+    return [message.files for message in messages if isinstance(message, Written) and message.files is not None]

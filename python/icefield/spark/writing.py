@@ -9,24 +9,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyspark.sql.functions as F  # noqa: N812
+
 from icefield._core import Storage, TaskWriter, WritePlan
-from icefield.errors import CommitStateUnknownException, InvalidArgumentError
+from icefield.errors import CommitStateUnknownException, IcefieldError, InvalidArgumentError
 from icefield.spark.audit import session_audit, write_target
 from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import opened
+from icefield.spark.session import is_classic
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark import StatusTracker
+    from pyspark.sql import Column, DataFrame
 
     from icefield.table import Table
+    from icefield.transforms import Transform
 
 __all__ = ["WRITE_ID", "Write", "append", "write_task"]
 
@@ -64,9 +71,9 @@ def append(
     snapshot_properties
         Entries of the snapshot's summary.
     distribution
-        ``"hash"`` brings the rows of a partition together in one task, ``"range"`` does so with neighbouring partitions
-        in the same task, ``"none"`` leaves rows where they are, and each task writes a file a partition. By default
-        the table property ``write.distribution-mode`` says, else ``hash``.
+        ``"hash"`` brings the rows of a partition together in one task, ``"range"`` gives each task a range of the
+        partitions and of the table's sort order, ``"none"`` leaves rows where they are, and each task writes a file a
+        partition. By default the table property ``write.distribution-mode`` says, else ``hash``.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
@@ -78,6 +85,8 @@ def append(
         If other commits won every race; the files written are gone.
     CommitStateUnknownException
         If nobody knows whether it was committed; nothing was deleted.
+    TableReplacedError
+        If another table has taken the place of this one; the files written are gone.
 
     """
     target = opened(table, catalog, properties).refresh()
@@ -89,12 +98,14 @@ def append(
     sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
     with drivers_python():
         payload = sent.mapInArrow(_tasks_of(write.plan, write.storage, names, clustered=clustered), _RESULT)
+    tag = f"icefield-write-{write.write_id}"
     try:
-        # Collected once: a second action would write everything again.
-        written = [row["files"] for row in payload.collect()]
+        with _tagged(df, tag):
+            # Collected once: a second action would write everything again.
+            written = [row["files"] for row in payload.collect()]
     except BaseException:
-        _await_tasks(df)
-        write.clean_up(target)
+        _await_tasks(df, tag)
+        write.clean_up(search=True)
         raise
     write.commit(target, written, where, {**(snapshot_properties or {}), **staged})
     return target
@@ -125,21 +136,36 @@ class Write:
     ) -> None:
         """Commit what the tasks wrote; if that certainly failed, their files are deleted."""
         properties = {**(snapshot_properties or {}), WRITE_ID: self.write_id}
+        files = list(written)
         try:
-            table._commit_files(WritePlan.from_bytes(self.plan), list(written), properties, branch)  # noqa: SLF001
+            table._commit_files(WritePlan.from_bytes(self.plan), files, properties, branch)  # noqa: SLF001
         except CommitStateUnknownException:
             raise
         except Exception:
-            self.clean_up(table)
+            self.clean_up(files)
             raise
 
-    def clean_up(self, table: Table) -> None:
-        """Delete the files of this write, which was certainly not committed; as far as the store lets us."""
-        root = table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
-        with suppress(Exception):
-            for path, _ in self.storage.list(root):
-                if self.write_id in path.rpartition("/")[2]:
-                    self.storage.delete(path)
+    def clean_up(self, written: Iterable[bytes] = (), *, search: bool = False) -> None:
+        """Delete the files of this write, which was certainly not committed; warn of those that stay.
+
+        Parameters
+        ----------
+        written
+            What tasks have reported.
+        search
+            Also look for files that no task reported, by the id of the write in their names: it lists the folder of
+            the table's data.
+
+        """
+        try:
+            failures, first = WritePlan.from_bytes(self.plan).discard(self.storage, list(written), search=search)
+        except IcefieldError as error:
+            # The error of the write itself is on its way to the caller.
+            failures, first = 1, [str(error)]
+        if failures:
+            more = [f"and {failures - len(first)} more"] if failures > len(first) else []
+            msg = f"files of the failed write {self.write_id} may be left: {'; '.join([*first, *more])}"
+            warnings.warn(msg, RuntimeWarning, stacklevel=2)
 
 
 def _tasks_of(plan: bytes, storage: Storage, names: list[str], *, clustered: bool) -> Any:
@@ -186,44 +212,71 @@ def write_task(
     return None if writer is None else writer.close()
 
 
-def _await_tasks(df: DataFrame) -> None:
-    """Wait until the last job of this thread's group has ended with all its tasks.
+@contextmanager
+def _tagged(df: DataFrame, tag: str) -> Iterator[None]:
+    """Tag the jobs that this thread starts meanwhile; the user's own groups and tags stay."""
+    if not is_classic(df.sparkSession):  # Spark Connect tells nothing of jobs
+        yield
+        return
+    context = df.sparkSession.sparkContext
+    context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+
+
+def _await_tasks(df: DataFrame, tag: str) -> None:
+    """Wait until the jobs with a tag have ended with all their tasks.
 
     A job fails with the first task that fails for good; the others write on until Spark has stopped them.
     """
-    with suppress(Exception):  # Spark Connect tells nothing of tasks
+    if not is_classic(df.sparkSession):
+        return
+    with suppress(Exception):  # the error of the job itself is on its way to the caller
         context = df.sparkSession.sparkContext
         tracker = context.statusTracker()
-        last = max(tracker.getJobIdsForGroup(context.getLocalProperty("spark.jobGroup.id")))
         until = time.monotonic() + _LAST_TASKS
         while time.monotonic() < until:
-            job = tracker.getJobInfo(last)
-            stages = () if job is None else map(tracker.getStageInfo, job.stageIds)
-            active = any(stage is not None and stage.numActiveTasks for stage in stages)
-            if not active and (job is None or job.status != "RUNNING"):
+            jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # noqa: SLF001
+            if not any(_is_active(tracker, job) for job in jobs):
                 return
             time.sleep(0.05)
+
+
+def _is_active(tracker: StatusTracker, job_id: int) -> bool:
+    job = tracker.getJobInfo(job_id)
+    if job is None:
+        return False
+    stages = map(tracker.getStageInfo, job.stageIds)
+    return job.status == "RUNNING" or any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
 
 
 def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:
     """Bring the rows of each partition together; say whether they come partition after partition."""
     mode = distribution or table.properties.get("write.distribution-mode", "hash")
     if mode not in {"hash", "range", "none"}:
-        raise InvalidArgumentError(f"distribution is 'hash', 'range' or 'none', not {mode!r}")
+        raise InvalidArgumentError(f"expected the distribution 'hash', 'range' or 'none', got {mode!r}")
     keys = _keys(df, table) if mode != "none" else []
-    if not keys:
+    order = _order(df, table) if mode == "range" else []
+    if not keys and not order:
         return df, False
     prefix = _KEY
     while any(column.lower().startswith(prefix) for column in df.columns):
         prefix = f"_{prefix}"
-    names = [f"{prefix}{place}" for place in range(len(keys))]
+    names = [f"{prefix}{place}" for place in range(len(keys) + len(order))]
+    keyed = with_keys(df, [*keys, *(key for key, _ in order)], names)
+    partitions, sorted_by = names[: len(keys)], names[len(keys) :]
     # No number of partitions: Spark then joins small ones to what is worth a task.
-    keyed = with_keys(df, keys, names)
-    shuffled = keyed.repartitionByRange(*names) if mode == "range" else keyed.repartition(*names)
-    if _is_small(table):
+    if mode == "range":
+        directions = [_directed(name, direction) for name, (_, direction) in zip(sorted_by, order, strict=True)]
+        shuffled = keyed.repartitionByRange(*partitions, *directions)
+    else:
+        shuffled = keyed.repartition(*names)
+    if not keys or _is_small(table):
         # A task can keep a file open for each of so few partitions, and that costs less than to sort its rows.
         return shuffled.drop(*names), False
-    return shuffled.sortWithinPartitions(*names).drop(*names), True
+    return shuffled.sortWithinPartitions(*partitions).drop(*names), True
 
 
 def _is_small(table: Table) -> bool:
@@ -240,15 +293,41 @@ def _is_small(table: Table) -> bool:
 
 def _keys(df: DataFrame, table: Table) -> list[PartitionKey]:
     """Give the partition values to be added; none where a source column is nested, missing or of another type."""
+    key_of = _key_maker(df, table)
+    keys = (key_of(field.transform, field.source_id) for field in table.spec().fields)
+    return [key for key in keys if key is not None]
+
+
+def _order(df: DataFrame, table: Table) -> list[tuple[PartitionKey, str]]:
+    """Give the values that the table is sorted by and their directions, up to the first that Spark cannot find."""
+    key_of = _key_maker(df, table)
+    keys = ((key_of(field.transform, field.source_id), field) for field in table.sort_order().fields)
+    found = takewhile(lambda pair: pair[0] is not None, keys)
+    return [(key, f"{field.direction} {field.null_order}") for key, field in found if key is not None]
+
+
+def _directed(name: str, direction: str) -> Column:
+    column = F.col(name)
+    directed = {
+        "asc nulls-first": column.asc_nulls_first,
+        "asc nulls-last": column.asc_nulls_last,
+        "desc nulls-first": column.desc_nulls_first,
+        "desc nulls-last": column.desc_nulls_last,
+    }
+    return directed[direction]()
+
+
+def _key_maker(df: DataFrame, table: Table) -> Callable[[Transform, int | None], PartitionKey | None]:
+    """Give what makes a key of a transform of a column; none where that is nested, missing or of another type."""
     schema = table.schema()
     types = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
     given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
-    keys = []
-    for field in table.spec().fields:
-        transform = str(field.transform)
-        name = None if field.source_id is None else schema.find_column_name(field.source_id)
-        if transform == "void" or name is None or name not in given:
-            continue
-        if transform == "identity" or given[name] == types.get(name):
-            keys.append(PartitionKey(transform, name, given[name]))
-    return keys
+
+    def key_of(transform: Transform, source_id: int | None) -> PartitionKey | None:
+        kind = str(transform)
+        name = None if source_id is None else schema.find_column_name(source_id)
+        if kind == "void" or name is None or name not in given:
+            return None
+        return PartitionKey(kind, name, given[name]) if kind == "identity" or given[name] == types.get(name) else None
+
+    return key_of
