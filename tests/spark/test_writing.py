@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -306,21 +307,27 @@ def test_a_table_that_is_replaced_while_tasks_write_is_left_alone(
 
     df = spark.range(0, 10, 1, 1).selectExpr("id", "'y' AS s").mapInArrow(slowly, "id BIGINT, s STRING")
 
-    def write() -> None:
-        if way == "append":
-            ice_spark.append(df, table)
-        else:
-            df.write.format("icefield").options(**options).mode("append").save("db.t")
-
-    with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(write)
-        while not begun.exists():
+    def replace() -> ice.Table:
+        for _ in range(3000):
+            if begun.exists():
+                break
             time.sleep(0.01)
         catalog.drop_table("db.t")
         other = catalog.create_table("db.t", SCHEMA)
         go_on.touch()
-        with pytest.raises(Exception, match=f"the table was replaced: .*{table.table_uuid}.*{other.table_uuid}"):
-            writing.result()
+        return other
+
+    # Spark finds Python sources in the session's own thread only, so the table is replaced in the other one.
+    with ThreadPoolExecutor(1) as pool:
+        replacing = pool.submit(replace)
+        with pytest.raises(Exception, match="the table was replaced") as raised:
+            if way == "append":
+                ice_spark.append(df, table)
+            else:
+                df.write.format("icefield").options(**options).mode("append").save("db.t")
+        other = replacing.result()
+    found = re.search(f"the table was replaced: .*{table.table_uuid}.*{other.table_uuid}", str(raised.value))
+    assert found, raised.value
     assert data_files(table) == []
     assert catalog.load_table("db.t").metadata_location == other.metadata_location
 
@@ -406,7 +413,7 @@ def test_a_write_waits_for_its_own_jobs_only(spark: SparkSession, catalog: ice.C
 
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(grouped, other.collect)
-        while not context.statusTracker().getJobIdsForGroup("shared"):
+        while not context.statusTracker().getJobIdsForGroup("shared") and not waiting.done():
             time.sleep(0.01)
         started = time.monotonic()
         with pytest.raises(Exception, match="this task fails"):
