@@ -45,7 +45,9 @@ def test_names_of_columns_and_values(spark: SparkSession, catalog: ice.Catalog, 
 def test_streams_are_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
     catalog.create_table("db.t", ice.Schema(ice.NestedField(1, "id", "long", required=False)))
     stream = spark.readStream.format("icefield").options(**options).load("db.t")
-    with pytest.raises(Exception, match="as a stream is not supported"):
+    with pytest.raises(
+        Exception, match=r"UnsupportedFeatureError: reading an Iceberg table as a stream is not supported"
+    ):
         stream.writeStream.format("noop").start().processAllAvailable()
 
 

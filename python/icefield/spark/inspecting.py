@@ -12,6 +12,7 @@ from icefield._core import Inspect, Storage, TableState
 from icefield.expressions import from_json, parse
 from icefield.moments import milliseconds_of
 from icefield.scan import fields_of
+from icefield.spark.failures import sentence
 from icefield.spark.opening import Moment, moment_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
@@ -138,6 +139,7 @@ def read_inspect(
         row_filter = expression.bind(whole).to_json()
     tasks = inspect_tasks(open_table, name, row_filter, moment_of(spark, as_of))
 
+    @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():

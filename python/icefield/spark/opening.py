@@ -84,6 +84,8 @@ def session_zone(spark: SparkSession) -> tzinfo:
 
 #: What begins the name of an option that is an entry of the summary of the snapshot that is written, as in Java.
 _SUMMARY = "snapshot-property."
+#: What Spark adds to the options of a CREATE TABLE of its own catalog.
+_IN_SPARK = "option."
 #: The snapshots after which and up to which changes are read.
 _RANGE = ("start-snapshot-id", "end-snapshot-id")
 #: The same by moments, in the place of snapshots.
@@ -130,8 +132,12 @@ class SourceOptions:
         """Read the options that Spark hands over."""
         lowered = {name.lower(): value for name, value in options.items()}
         table = lowered.get("path")
-        if not table:
-            raise InvalidArgumentError('format("icefield") needs the name of a table: load("namespace.name")')
+        if not table or any(name.startswith(_IN_SPARK) for name in lowered):
+            raise InvalidArgumentError(
+                'format("icefield") needs the name of a table: load("namespace.name"), or CREATE TEMPORARY VIEW v '
+                "USING icefield OPTIONS (path 'namespace.name'); CREATE TABLE ... USING icefield and saveAsTable are not "
+                "supported, as Spark keeps their options to itself: make tables by create_table of a catalog"
+            )
         catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}
         summary = {name.removeprefix(_SUMMARY): lowered[name] for name in lowered if name.startswith(_SUMMARY)}

@@ -22,6 +22,7 @@ from icefield.incremental import IncrementalChangelogScan
 from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
 from icefield.spark.audit import read_branch, session_audit
+from icefield.spark.failures import sentence
 from icefield.spark.history import History
 from icefield.spark.names import quoted
 from icefield.spark.opening import moment_of, opened
@@ -122,6 +123,7 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
         return spark.createDataFrame([], schema)
     sent = [task.to_bytes() for task in tasks]
 
+    @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():

@@ -24,8 +24,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from icefield.errors import UnsupportedFeatureError
+from icefield.errors import TableReplacedError, UnsupportedFeatureError, ValidationError
+from icefield.spark.failures import sentence
 from icefield.spark.opening import CHANGES, SourceOptions
+from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,18 +48,23 @@ _FILTER_PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
 class Source(DataSource):
     """Iceberg tables for Spark; a class for Spark, not for people."""
 
+    #: The table whose columns Spark has; it keeps this object with them, for every query on a DataFrame or a view.
+    table_uuid: str | None = None
+
     @classmethod
     def name(cls) -> str:
         """Give the name of the format."""
         return "icefield"
 
+    @sentence
     def schema(self) -> st.StructType:
         """Give the columns of the table, field ids in their metadata."""
-        from icefield.spark.types import spark_schema
-
         options = SourceOptions.of(self.options)
-        return spark_schema(readable_schema(options, *options.target()))
+        table, what = options.target()
+        self.table_uuid = str(table.table_uuid)
+        return spark_schema(readable_schema(options, table, what))
 
+    @sentence
     def reader(self, schema: st.StructType) -> Reader:
         """Give a reader of some columns."""
         # A reader that could take filters is refused by Spark where pushing down is disabled, and the setting itself
@@ -65,8 +72,10 @@ class Source(DataSource):
         spec = getattr(sys.modules["__main__"], "__spec__", None)
         pushing = _FILTER_PLANNER in sys.modules or (spec is not None and spec.name == _FILTER_PLANNER)
         options = SourceOptions.of(self.options).reading()
-        return (FilteringReader if pushing and options.pushes_filters else Reader)(options, schema)
+        kind = FilteringReader if pushing and options.pushes_filters else Reader
+        return kind(options, schema, self.table_uuid)
 
+    @sentence
     def streamReader(self, schema: st.StructType) -> Any:  # noqa: ARG002, N802
         """Refuse to stream: there is no such reader yet."""
         raise UnsupportedFeatureError(
@@ -74,17 +83,18 @@ class Source(DataSource):
             "option start-snapshot-id, or by Table.incremental_append_scan"
         )
 
+    @sentence
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> Any:  # noqa: ARG002, N802
         """Refuse to stream: ``foreachBatch`` does it."""
         raise UnsupportedFeatureError(
             "writing a stream is not supported as a format: append each batch in foreachBatch, by icefield.spark.append"
         )
 
+    @sentence
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
         """Give a writer of rows with these columns."""
         if overwrite:
             raise UnsupportedFeatureError('overwriting a table is not supported: use mode("append")')
-        from icefield.spark.types import arrow_schema
         from icefield.spark.writing import Write
 
         options = SourceOptions.of(self.options).writing()
@@ -98,6 +108,35 @@ def readable_schema(options: SourceOptions, table: Table, what: str | None) -> S
     if what in (None, CHANGES):
         return options.scan(table, what, None).projection()
     return table.inspect.schema(what)
+
+
+def require_same(table: Table, table_uuid: str | None) -> None:
+    """Refuse a table that has taken the place of the one that Spark has the columns of."""
+    if table_uuid is not None and str(table.table_uuid) != table_uuid:
+        raise TableReplacedError(
+            f"the table was replaced: it was loaded with uuid {table_uuid}, but the catalog now has a table with uuid "
+            f"{table.table_uuid} in its place; load it again"
+        )
+
+
+def require_columns(asked: st.StructType, current: st.StructType) -> None:
+    """Refuse columns that are no longer what they were when Spark was given them; a user's own have no ids."""
+    for column in asked.fields:
+        field_id = column.metadata.get(FIELD_ID)
+        if field_id is None:
+            continue
+        now = next((other for other in current.fields if other.name == column.name), None)
+        if now is None:
+            change = "is gone"
+        elif now.metadata[FIELD_ID] != field_id:
+            change = "became another column"
+        elif now.dataType.simpleString() != column.dataType.simpleString():
+            change = f"became {now.dataType.simpleString()}, from {column.dataType.simpleString()},"
+        elif now.nullable and not column.nullable:
+            change = "became optional"
+        else:
+            continue
+        raise ValidationError(f"column {column.name} {change} after the table was loaded: load it again")
 
 
 @dataclass(frozen=True)
@@ -128,24 +167,30 @@ class InspectPart(InputPartition):
 class Reader(DataSourceReader):
     """Reads some columns of a table, of its changelog or of a metadata table."""
 
-    def __init__(self, options: SourceOptions, schema: st.StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: st.StructType, table_uuid: str | None = None) -> None:
         self._options = options
         self._schema = schema
+        self._table_uuid = table_uuid
         self._filter: Any = None
 
+    @sentence
     def partitions(self) -> list[InputPartition]:
         """Plan the scan: a partition a group of files, or of manifests."""
         options = self._options
         table, what = options.target()
+        require_same(table, self._table_uuid)
         if what not in (None, CHANGES):
             from icefield.spark.inspecting import inspect_tasks
 
+            require_columns(self._schema, spark_schema(table.inspect.schema(what)))
             row_filter = None if self._filter is None else self._filter.to_json()
             return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.metadata_moment())]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
+        require_columns(self._schema, spark_schema(scan.projection()))
         tasks = scan._scan.tasks(scan.plan_files()._plan, places=None, **options.split)  # noqa: SLF001
         return [Part(task.to_bytes(), table.storage) for task in tasks]
 
+    @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task."""
         # For a table without rows Spark calls this all the same, with no partition of ours.
@@ -156,6 +201,7 @@ class Reader(DataSourceReader):
 class FilteringReader(Reader):
     """Reads some columns of a table and skips files by the filters of the query."""
 
+    @sentence
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what Iceberg knows for skipping files; Spark still applies every filter itself."""
         from icefield.errors import CorruptDataError, InvalidArgumentError
@@ -197,6 +243,7 @@ class Writer(DataSourceArrowWriter):
         self._write_id = write_id
         self._storage = storage
 
+    @sentence
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
         from icefield.spark.audit import task_audit
@@ -205,6 +252,7 @@ class Writer(DataSourceArrowWriter):
         files = write_task(self._plan, self._storage, iterator, clustered=False)
         return Written(None if files is None else files[0], task_audit())
 
+    @sentence
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote, in one snapshot."""
         from icefield.spark.audit import write_target
@@ -219,6 +267,7 @@ class Writer(DataSourceArrowWriter):
             raise
         self._write().commit(table, written, branch, {**self._source.summary, **staged})
 
+    @sentence
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files of a job that failed before its commit was tried.
 

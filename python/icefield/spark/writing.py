@@ -21,6 +21,7 @@ import pyspark.sql.functions as F  # noqa: N812
 from icefield._core import Storage, TaskWriter, WritePlan
 from icefield.errors import CommitStateUnknownException, IcefieldError, InvalidArgumentError
 from icefield.spark.audit import session_audit, write_target
+from icefield.spark.failures import raised_in_task, sentence
 from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import opened
 from icefield.spark.session import is_classic
@@ -80,7 +81,7 @@ def append(
     Raises
     ------
     ValidationError
-        If a column does not fit; it names the column. No job was started.
+        If a column does not fit, before any job, or a row in a task; it names the column.
     CommitFailedException
         If other commits won every race; the files written are gone.
     CommitStateUnknownException
@@ -103,10 +104,13 @@ def append(
         with _tagged(df, tag):
             # Collected once: a second action would write everything again.
             written = [row["files"] for row in payload.collect()]
-    except BaseException:
+    except BaseException as error:
         _await_tasks(df, tag)
         write.clean_up(search=True)
-        raise
+        own = raised_in_task(error) if isinstance(error, Exception) else None
+        if own is None:
+            raise
+        raise own from None
     write.commit(target, written, where, {**(snapshot_properties or {}), **staged})
     return target
 
@@ -169,6 +173,7 @@ class Write:
 
 
 def _tasks_of(plan: bytes, storage: Storage, names: list[str], *, clustered: bool) -> Any:
+    @sentence
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 

@@ -1,0 +1,82 @@
+"""Errors of workers: sent as one sentence, and raised in the driver as what they were.
+
+Only text comes back from a worker: the frames that an error went through, then its class and message. The frames of
+errors that icefield raises on purpose tell a reader nothing, so they stay behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import isgeneratorfunction
+from typing import Any, TypeVar
+
+from icefield import errors
+from icefield.errors import IcefieldError, InternalError
+
+__all__ = ["raised_in_task", "sentence"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def sentence(function: _Function) -> _Function:
+    """Send errors of this function, which Spark calls in a worker, as their class and message alone."""
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def stream(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            try:
+                yield from function(*args, **kwargs)
+            except InternalError:
+                raise
+            except IcefieldError as error:
+                raise _sent(error) from None
+
+        return stream  # type: ignore[return-value]
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except InternalError:
+            raise
+        except IcefieldError as error:
+            raise _sent(error) from None
+
+    return call  # type: ignore[return-value]
+
+
+class _Unsupported(IcefieldError):
+    """An `UnsupportedFeatureError` for Spark, which takes a ``NotImplementedError`` of a plan for an empty table."""
+
+    __module__ = "icefield.errors"
+
+
+_Unsupported.__qualname__ = errors.UnsupportedFeatureError.__name__
+
+
+def _sent(error: IcefieldError) -> IcefieldError:
+    if isinstance(error, NotImplementedError):
+        return _Unsupported(str(error))
+    return error.with_traceback(None)
+
+
+#: The last line of a worker's traceback, where the error is ours, up to what Spark puts after it.
+_RAISED = re.compile(
+    r"^icefield\.errors\.(?P<name>\w+): (?P<message>.*?)(?=\s*(?:^\s+at \S+\(|^Driver stacktrace|^JVM stacktrace|\Z))",
+    re.MULTILINE | re.DOTALL,
+)
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+
+
+def raised_in_task(error: Exception) -> IcefieldError | None:
+    """Return the error of ours with which a task failed, where Spark's error carries one."""
+    found = _RAISED.search(str(error))
+    # An error that went on to cause another one is not what the task failed with.
+    if found is None or any(text in found["message"] for text in _CHAINED):
+        return None
+    kind = getattr(errors, found["name"], None)
+    if not (isinstance(kind, type) and issubclass(kind, IcefieldError)):
+        return None
+    return kind(found["message"])
