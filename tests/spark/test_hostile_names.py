@@ -45,10 +45,11 @@ def test_names_of_columns_and_values(spark: SparkSession, catalog: ice.Catalog, 
 def test_streams_are_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
     catalog.create_table("db.t", ice.Schema(ice.NestedField(1, "id", "long", required=False)))
     stream = spark.readStream.format("icefield").options(**options).load("db.t")
-    with pytest.raises(
-        Exception, match=r"UnsupportedFeatureError: reading an Iceberg table as a stream is not supported"
-    ):
+    refused = "UnsupportedFeatureError: reading an Iceberg table as a stream is not supported"
+    with pytest.raises(Exception, match=refused) as raised:
         stream.writeStream.format("noop").start().processAllAvailable()
+    # Spark's own fault, where a source makes no reader.
+    assert "UnboundLocalError" not in str(raised.value)
 
 
 def test_truncation_of_another_type_is_refused(spark: SparkSession) -> None:

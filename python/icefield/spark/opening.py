@@ -135,8 +135,8 @@ class SourceOptions:
         if not table or any(name.startswith(_IN_SPARK) for name in lowered):
             raise InvalidArgumentError(
                 'format("icefield") needs the name of a table: load("namespace.name"), or CREATE TEMPORARY VIEW v '
-                "USING icefield OPTIONS (path 'namespace.name'); CREATE TABLE ... USING icefield and saveAsTable are not "
-                "supported, as Spark keeps their options to itself: make tables by create_table of a catalog"
+                "USING icefield OPTIONS (path 'namespace.name'); CREATE TABLE ... USING icefield and saveAsTable are "
+                "not supported, as Spark keeps their options to itself: make tables by create_table of a catalog"
             )
         catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
@@ -75,13 +76,9 @@ class Source(DataSource):
         kind = FilteringReader if pushing and options.pushes_filters else Reader
         return kind(options, schema, self.table_uuid)
 
-    @sentence
-    def streamReader(self, schema: st.StructType) -> Any:  # noqa: ARG002, N802
-        """Refuse to stream: there is no such reader yet."""
-        raise UnsupportedFeatureError(
-            "reading an Iceberg table as a stream is not supported: read what was appended since a snapshot by the "
-            "option start-snapshot-id, or by Table.incremental_append_scan"
-        )
+    def streamReader(self, schema: st.StructType) -> NoStream:  # noqa: ARG002, N802
+        """Give what refuses to stream: there is no such reader yet."""
+        return NoStream()
 
     @sentence
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> Any:  # noqa: ARG002, N802
@@ -196,6 +193,33 @@ class Reader(DataSourceReader):
         # For a table without rows Spark calls this all the same, with no partition of ours.
         if isinstance(partition, Part | InspectPart):
             yield from partition.rows(self._schema)
+
+
+class NoStream(DataSourceStreamReader):
+    """Refuses to stream when it is asked: an error before that makes Spark fail on the reader that it lacks."""
+
+    @sentence
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Refuse."""
+        raise UnsupportedFeatureError(
+            "reading an Iceberg table as a stream is not supported: read what was appended since a snapshot by the "
+            "option start-snapshot-id, or by Table.incremental_append_scan"
+        )
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Refuse."""
+        return self.initialOffset()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Refuse."""
+        del start, end
+        self.initialOffset()
+        return []
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read nothing; no partition is given out."""
+        del partition
+        return iter(())
 
 
 class FilteringReader(Reader):
