@@ -206,7 +206,7 @@ class NoStream(DataSourceStreamReader):
             "option start-snapshot-id, or by Table.incremental_append_scan"
         )
 
-    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, *_: Any) -> dict[str, Any]:  # noqa: N802
         """Refuse."""
         return self.initialOffset()
 
