@@ -4,6 +4,10 @@ use crate::{Error, Result};
 
 /// The variable that sets [`Limits::with_memory`] where icefield is used from Python.
 pub const MEMORY_VARIABLE: &str = "ICEFIELD_DOCUMENT_MEMORY";
+/// The variable that sets [`Limits::operation_memory`] where icefield is used from Python.
+pub const OPERATION_VARIABLE: &str = "ICEFIELD_OPERATION_MEMORY";
+/// Memory that an operation may hold for each byte of its files, where that is more than [`Limits::operation_memory`].
+const OPERATION_RATIO: usize = 16;
 
 /// Bounds that every decoder of this crate checks before it allocates, recurses or loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,9 @@ pub struct Limits {
     pub memory_ratio: usize,
     /// Memory that a document may become at the most; a file that alone takes more may become four times as much as itself.
     pub most_memory: usize,
+    /// Memory of all documents that one operation holds at the same time; those of large files may take sixteen times as
+    /// much as the files.
+    pub operation_memory: usize,
 }
 
 impl Default for Limits {
@@ -50,6 +57,7 @@ impl Default for Limits {
             least_memory: 1 << 26,
             memory_ratio: 128,
             most_memory: 1 << 31,
+            operation_memory: 1 << 31,
         }
     }
 }
@@ -66,8 +74,14 @@ impl Limits {
             blob_bytes: bytes,
             least_memory: bytes,
             most_memory: bytes,
+            operation_memory: self.operation_memory.max(bytes),
             ..self
         }
+    }
+
+    /// What one operation holds of many documents: nothing yet.
+    pub fn held(&self) -> Held {
+        Held { most: self.operation_memory, stored: 0, bytes: 0 }
     }
 
     /// The memory of one document whose file has `stored` bytes: a short file that becomes large is a bomb, and a
@@ -76,6 +90,38 @@ impl Limits {
         let most = self.most_memory.max(stored.saturating_mul(4));
         let total = stored.saturating_mul(self.memory_ratio).saturating_add(self.least_memory).min(most);
         Budget { total, left: total, stored, is_spent: false }
+    }
+}
+
+/// Memory of the documents that one operation holds at the same time: each may be within its own budget, and all together
+/// more than the machine has.
+#[derive(Debug, Clone)]
+pub struct Held {
+    most: usize,
+    stored: usize,
+    bytes: usize,
+}
+
+impl Held {
+    /// Counts the bytes of a file that was read, once however often it is named.
+    pub fn read(&mut self, stored: usize) {
+        self.stored = self.stored.saturating_add(stored);
+    }
+
+    /// Counts what is kept of what was read.
+    pub fn keep(&mut self, bytes: usize) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let most = self.most.max(self.stored.saturating_mul(OPERATION_RATIO));
+        if self.bytes <= most {
+            return Ok(());
+        }
+        Err(Error::corrupt(
+            "",
+            format!(
+                "this operation needs more than the {most} bytes of memory that all its metadata may take at the same \
+                 time; if you trust the files, raise this limit with {OPERATION_VARIABLE}=BYTES"
+            ),
+        ))
     }
 }
 
@@ -172,6 +218,20 @@ mod tests {
         assert_eq!(limits.budget(100 << 20).left(), 1 << 31);
         assert_eq!(limits.budget(1 << 30).left(), 4 << 30);
         assert_eq!(limits.with_memory(1 << 20).budget(9).left(), 1 << 20);
+    }
+
+    #[test]
+    fn many_documents_are_bounded_together() {
+        let limits = Limits { operation_memory: 100, ..Limits::default() };
+        let mut held = limits.held();
+        held.keep(60).unwrap();
+        let error = held.clone().keep(41).unwrap_err().to_string();
+        assert!(error.contains("100 bytes") && error.contains("ICEFIELD_OPERATION_MEMORY=BYTES"), "{error}");
+        held.read(10);
+        held.keep(100).unwrap();
+        assert!(held.keep(1).unwrap_err().to_string().contains("160 bytes"));
+        assert_eq!(limits.with_memory(1 << 20).operation_memory, 1 << 20);
+        assert_eq!(Limits::default().with_memory(1 << 20).operation_memory, 1 << 31);
     }
 
     #[test]

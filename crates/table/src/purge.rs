@@ -22,6 +22,8 @@ use crate::storage::{Location, Scheme, Storage};
 
 /// Manifests that are fetched at once from a store across the network.
 const REMOTE_READERS: usize = 16;
+/// Files that are remembered; one that is met again later is deleted again, which is no error.
+const MET: usize = 1 << 24;
 /// Failures whose messages are kept.
 const MESSAGES: usize = 5;
 
@@ -99,11 +101,20 @@ struct Purge<'a> {
 impl Purge<'_> {
     /// The manifests of all snapshots, each once, and what a manifest list says of them.
     fn manifests(&self) -> Vec<(String, Option<ManifestFile>)> {
-        let found = Mutex::new((HashSet::new(), Vec::new()));
-        self.side_by_side(self.metadata.snapshots(), |snapshot| {
+        let found = Mutex::new((HashSet::new(), Vec::new(), self.limits.held()));
+        self.side_by_side(&manifests::with_own_lists(self.metadata), |snapshot| {
             let manifests = self.of_snapshot(snapshot);
-            let (known, all) = &mut *locked(&found);
-            all.extend(manifests.into_iter().filter(|(path, _)| known.insert(path.clone())));
+            let (known, all, held) = &mut *locked(&found);
+            for (path, listed) in manifests {
+                if known.contains(&path) {
+                    continue;
+                }
+                if let Err(error) = held.keep(2 * path.len() + listed.as_ref().map_or(0, ManifestFile::memory)) {
+                    return self.failed(&error.in_file(&path).into());
+                }
+                known.insert(path.clone());
+                all.push((path, listed));
+            }
         });
         found.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
@@ -288,7 +299,11 @@ struct Seen {
 impl Seen {
     fn add(&self, path: &str) -> bool {
         let key = (self.keys.0.hash_one(path), self.keys.1.hash_one(path));
-        locked(&self.met).insert(key)
+        let mut met = locked(&self.met);
+        if met.len() >= MET {
+            met.clear();
+        }
+        met.insert(key)
     }
 }
 

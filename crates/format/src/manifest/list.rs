@@ -106,6 +106,21 @@ impl ManifestFile {
     pub fn has_live_files(&self) -> bool {
         self.has_added_files() || self.has_existing_files()
     }
+
+    /// What it takes in a list that grows by doubling, with its texts and bounds.
+    pub fn memory(&self) -> usize {
+        const ALLOCATION: usize = 16;
+        let bound = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, |bytes| bytes.len() + ALLOCATION);
+        let summary = |summary: &FieldSummary| {
+            2 * size_of::<FieldSummary>() + bound(&summary.lower_bound) + bound(&summary.upper_bound)
+        };
+        let summaries = self.partitions.iter().flatten().map(summary).sum::<usize>();
+        2 * size_of::<Self>()
+            + self.manifest_path.len()
+            + 2 * ALLOCATION
+            + bound(&self.key_metadata)
+            + summaries
+    }
 }
 
 /// Reads a manifest list of any version. Its memory is bounded by `limits`.
@@ -132,7 +147,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
             let manifest = steps.manifest(&mut cursor, &mut at);
             let offset = (data.len() - cursor.rest().len()) as u64;
             let manifest = manifest.map_err(|fault| fault.at(place(entry, at), offset))?;
-            budget.charge(memory_of(&manifest)).map_err(|error| error.within(&place(entry, at)))?;
+            budget.charge(manifest.memory()).map_err(|error| error.within(&place(entry, at)))?;
             manifests.push(manifest);
         }
         // The next block takes the place of this one.
@@ -143,21 +158,6 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
         }
     }
     Ok(ManifestList { header: ListHeader::of(&container), manifests })
-}
-
-/// What a manifest takes in a list that grows by doubling, with its texts and bounds.
-fn memory_of(manifest: &ManifestFile) -> usize {
-    const ALLOCATION: usize = 16;
-    let bound = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, |bytes| bytes.len() + ALLOCATION);
-    let summary = |summary: &FieldSummary| {
-        2 * size_of::<FieldSummary>() + bound(&summary.lower_bound) + bound(&summary.upper_bound)
-    };
-    let summaries = manifest.partitions.iter().flatten().map(summary).sum::<usize>();
-    2 * size_of::<ManifestFile>()
-        + manifest.manifest_path.len()
-        + 2 * ALLOCATION
-        + bound(&manifest.key_metadata)
-        + summaries
 }
 
 impl ListHeader {

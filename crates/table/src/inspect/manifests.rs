@@ -19,9 +19,12 @@ use super::Read;
 use super::batch::{build, internal, missing};
 use super::partition::OfSpec;
 use crate::error::{Error, Result};
-use crate::plan::manifests::of_snapshot;
+use crate::plan::manifests::{of_snapshot, with_own_lists};
 use crate::read::stream::OpenTask;
 use crate::runtime;
+
+/// Lists of all snapshots that are in memory together, for each thread.
+const LISTS_A_THREAD: usize = 4;
 
 pub(super) fn fields() -> Vec<Field> {
     vec![
@@ -69,13 +72,20 @@ pub(super) fn of(read: &Read, snapshot: Option<&Snapshot>) -> Result<Vec<Manifes
     of_snapshot(&inspect.storage, &inspect.metadata, snapshot, &inspect.limits)
 }
 
-/// The manifests of all snapshots, each once.
+/// The manifests of all snapshots, each once, and a list that several snapshots name is read once.
 pub(super) fn of_all_snapshots(read: &Read) -> Result<Vec<ManifestFile>> {
-    let snapshots = read.inspect.metadata.snapshots();
-    let of_one = |snapshot: &Arc<Snapshot>| of(read, Some(snapshot));
-    let lists: Result<Vec<_>> = runtime::pool()?.install(|| snapshots.par_iter().map(of_one).collect());
-    let mut seen = HashSet::new();
-    Ok(lists?.into_iter().flatten().filter(|manifest| seen.insert(manifest.manifest_path.clone())).collect())
+    let of_one = |snapshot: &&Arc<Snapshot>| of(read, Some(snapshot));
+    let (mut seen, mut all, mut held) = (HashSet::new(), Vec::new(), read.inspect.limits.held());
+    for some in with_own_lists(&read.inspect.metadata).chunks(LISTS_A_THREAD * runtime::threads()) {
+        let lists: Result<Vec<_>> = runtime::pool()?.install(|| some.par_iter().map(of_one).collect());
+        for manifest in lists?.into_iter().flatten() {
+            if seen.insert(manifest.manifest_path.clone()) {
+                held.keep(manifest.memory())?;
+                all.push(manifest);
+            }
+        }
+    }
+    Ok(all)
 }
 
 pub(super) fn task(read: &Arc<Read>, snapshot: &Snapshot) -> OpenTask {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, Int32Array, Int64Array, RecordBatch, StructArray, TimestampMicrosecondArray};
 use arrow_row::{OwnedRow, RowConverter, SortField};
+use icefield_format::limits::Held;
 use icefield_format::manifest::{Entries, FileContent, ManifestFile, Metrics};
 use icefield_format::metadata::Snapshot;
 use icefield_format::types::{Field, PrimitiveType as P, StructType, Type};
@@ -80,6 +81,7 @@ struct Partitions<'a> {
     places: HashMap<Box<[u8]>, usize>,
     tuples: Vec<OwnedRow>,
     counts: Vec<Counts>,
+    held: Held,
 }
 
 impl<'a> Partitions<'a> {
@@ -90,10 +92,11 @@ impl<'a> Partitions<'a> {
             empty.columns().iter().map(|column| SortField::new(column.data_type().clone())).collect();
         fields.push(SortField::new(arrow_schema::DataType::Int32));
         let converter = RowConverter::new(fields).map_err(internal)?;
-        Ok(Self { read, converter, places: HashMap::new(), tuples: Vec::new(), counts: Vec::new() })
+        Ok(Self { read, converter, places: HashMap::new(), tuples: Vec::new(), counts: Vec::new(), held: read.inspect.limits.held() })
     }
 
     fn add(&mut self, manifest: &ManifestFile, entries: &Entries) -> Result<()> {
+        self.held.read(usize::try_from(manifest.manifest_length).unwrap_or_default());
         let of_spec = self.read.partition.of_spec(manifest.partition_spec_id, &manifest.manifest_path)?;
         let present = i32::try_from(of_spec.read.fields.len()).unwrap_or(i32::MAX);
         let mut columns = self.read.partition.coerce(&entries.partition)?.columns().to_vec();
@@ -103,6 +106,7 @@ impl<'a> Partitions<'a> {
             let place = match self.places.get(tuple.as_ref()) {
                 Some(place) => *place,
                 None => {
+                    self.held.keep(2 * (tuple.as_ref().len() + size_of::<Counts>()))?;
                     self.places.insert(tuple.as_ref().into(), self.counts.len());
                     self.tuples.push(tuple.owned());
                     self.counts.push(Counts::default());

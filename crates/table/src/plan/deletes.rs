@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, BinaryArray};
 use hashbrown::{DefaultHashBuilder, HashTable};
+use icefield_format::Limits;
 use icefield_format::expr::Datum;
 use icefield_format::manifest::{DataFile, Entries, FileContent, MetricMap};
 use icefield_format::spec::PartitionSpec;
@@ -177,6 +178,11 @@ impl DeleteLinks {
     pub fn places(&self) -> &[u32] {
         &self.places
     }
+
+    /// Bytes that they take.
+    pub(super) fn memory(&self) -> usize {
+        size_of_val(self.offsets.as_slice()) + size_of_val(self.places.as_slice())
+    }
 }
 
 /// Delete files by what they are looked up with. Lists are sorted by sequence number.
@@ -194,6 +200,7 @@ pub struct DeleteIndex {
     equality: Vec<Vec<(usize, Of<Bound>)>>,
     /// Columns of equality deletes, with their types where they are known and primitive.
     tested: Vec<(i32, Option<PrimitiveType>)>,
+    limits: Limits,
 }
 
 /// Places by the path of the data file that they are about.
@@ -224,9 +231,10 @@ impl ByPath {
 
 impl DeleteIndex {
     /// An index without files; `schema` tells the types of the columns of equality deletes.
-    pub fn new(schema: Arc<Schema>) -> Self {
+    pub fn new(schema: Arc<Schema>, limits: &Limits) -> Self {
         Self {
             schema,
+            limits: *limits,
             files: Deletes::default(),
             sequence_numbers: Vec::new(),
             vectors: ByPath::default(),
@@ -354,6 +362,8 @@ impl DeleteIndex {
             data.clear();
             self.link(entries, row, of_partition, &columns, &mut data, &mut links.places)?;
             let end = u32::try_from(links.places.len()).map_err(|_| Error::unsupported("more than 2^32 links"))?;
+            // Many deletes of many files: few bytes of metadata make very many links.
+            self.limits.held().keep(links.memory())?;
             links.offsets.push(end);
         }
         Ok(if links.places.is_empty() { None } else { Some(links) })

@@ -151,19 +151,27 @@ fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
 }
 
 /// The data manifests that the snapshots wrote, each once, those of older snapshots first.
-pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, storage: &Storage) -> Result<Vec<ManifestFile>> {
+pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, scan: &Scan) -> Result<Vec<ManifestFile>> {
     // A list goes through the pipeline of manifests in the name of its snapshot.
     let list = |snapshot: &Arc<Snapshot>| ManifestFile {
         manifest_path: snapshot.manifest_list().unwrap_or_default().to_owned(),
         added_snapshot_id: snapshot.snapshot_id,
         ..ManifestFile::default()
     };
-    let lists: Vec<ManifestFile> = changes.snapshots.iter().map(list).collect();
-    let remote = lists.first().is_some_and(|list| storage.is_remote(&list.manifest_path));
+    let mut named = HashSet::new();
+    // Only snapshots of v1 may be without a list.
+    let is_new = |list: &ManifestFile| list.manifest_path.is_empty() || named.insert(list.manifest_path.clone());
+    let lists: Vec<ManifestFile> = changes.snapshots.iter().map(list).filter(is_new).collect();
+    let remote = lists.first().is_some_and(|list| scan.storage.is_remote(&list.manifest_path));
     let work = ListWork { pruner: pruner.clone(), changes: changes.clone() };
-    let (mut known, mut all) = (HashSet::new(), Vec::new());
+    let (mut known, mut all, mut held) = (HashSet::new(), Vec::new(), scan.limits.held());
     for read in Ordered::new(Arc::new(work), lists, remote) {
-        all.extend(read?.into_iter().filter(|manifest| known.insert(manifest.manifest_path.clone())));
+        for manifest in read? {
+            if known.insert(manifest.manifest_path.clone()) {
+                held.keep(manifest.memory())?;
+                all.push(manifest);
+            }
+        }
     }
     Ok(all)
 }
@@ -197,6 +205,10 @@ impl Work for ListWork {
             manifest.content == ManifestContent::Data && self.changes.ordinals.contains_key(&manifest.added_snapshot_id)
         };
         Ok(manifests.iter().filter(wrote).cloned().collect())
+    }
+
+    fn memory(manifests: &Self::Done) -> usize {
+        manifests.iter().map(ManifestFile::memory).sum()
     }
 }
 

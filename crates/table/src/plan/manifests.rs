@@ -1,5 +1,8 @@
 //! The manifests of a snapshot ("Manifest Lists"; v1 snapshots may name their manifests themselves).
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use icefield_format::Limits;
 use icefield_format::manifest::entries::ManifestHeader;
 use icefield_format::manifest::list::{self, ManifestFile};
@@ -34,6 +37,18 @@ pub fn of_snapshot(
     }
 }
 
+/// The snapshots of a table, of those with the same manifest list the first.
+pub fn with_own_lists(metadata: &TableMetadata) -> Vec<&Arc<Snapshot>> {
+    let mut known = HashSet::new();
+    let mut found: Vec<&Arc<Snapshot>> = Vec::new();
+    for snapshot in metadata.snapshots() {
+        if snapshot.manifest_list().is_none_or(|path| known.insert(path)) {
+            found.push(snapshot);
+        }
+    }
+    found
+}
+
 /// A manifest that no list describes: what a list would say is in its header, or is not known.
 fn inline(
     storage: &Storage,
@@ -65,7 +80,7 @@ fn inline(
 }
 
 /// The partition spec of a manifest.
-pub fn spec_of<'a>(metadata: &'a TableMetadata, manifest: &ManifestFile) -> Result<&'a std::sync::Arc<PartitionSpec>> {
+pub fn spec_of<'a>(metadata: &'a TableMetadata, manifest: &ManifestFile) -> Result<&'a Arc<PartitionSpec>> {
     metadata.partition_spec(manifest.partition_spec_id).ok_or_else(|| {
         Error::corrupt_file(
             &manifest.manifest_path,

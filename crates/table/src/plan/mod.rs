@@ -7,7 +7,8 @@
 //! of the manifests, and [`split`] and [`columns`] turn them into tasks or into Arrow tables.
 //!
 //! Memory: a plan takes what its files take; a stream takes the delete files, and of the data files what is under way, which
-//! is bounded by [`pipeline`]; both, beside the cache.
+//! is bounded by [`pipeline`]; both, beside the cache. What a plan and the delete files take is bounded by
+//! [`Limits::operation_memory`].
 
 mod apart;
 pub mod bounds;
@@ -111,6 +112,16 @@ pub struct PlannedManifest {
     pub deletes: Option<DeleteLinks>,
 }
 
+impl PlannedManifest {
+    /// Bytes that it takes.
+    fn memory(&self) -> usize {
+        self.entries.memory()
+            + size_of_val(self.residual_places.as_slice())
+            + size_of_val(self.residuals.as_slice())
+            + self.deletes.as_ref().map_or(0, DeleteLinks::memory)
+    }
+}
+
 impl Scan {
     /// A scan of all rows of a snapshot.
     ///
@@ -144,9 +155,7 @@ impl Scan {
 
     /// Plans the scan.
     pub fn plan(&self) -> Result<Plan> {
-        let mut stream = self.plan_stream()?;
-        let manifests = stream.by_ref().collect::<Result<Vec<_>>>()?;
-        Ok(stream.into_plan(manifests))
+        self.plan_stream()?.into_plan()
     }
 
     /// Plans the scan: the delete files now, the data files as they are asked for.

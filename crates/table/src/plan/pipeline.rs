@@ -17,6 +17,8 @@ use crate::{interrupt, runtime};
 const FETCHES: usize = 32;
 /// Bytes of files on their way, at the most, unless one alone is larger.
 const AHEAD_BYTES: i64 = 64 << 20;
+/// Bytes of results that wait for their turn, from which on nothing more is begun.
+const WAITING_BYTES: usize = 256 << 20;
 
 /// What is done to a manifest: fetch what it needs, then work it up.
 pub trait Work: Send + Sync + 'static {
@@ -29,6 +31,8 @@ pub trait Work: Send + Sync + 'static {
     fn fetch(&self, manifest: &ManifestFile) -> Result<Self::Fetched>;
     /// Needs a processor.
     fn run(&self, manifest: &ManifestFile, fetched: Self::Fetched) -> Result<Self::Done>;
+    /// Bytes that the result takes.
+    fn memory(done: &Self::Done) -> usize;
 }
 
 /// The results, in the order of the manifests; made while they are asked for, and a little ahead.
@@ -42,6 +46,7 @@ pub struct Ordered<W: Work> {
     started: usize,
     next: usize,
     ahead_bytes: i64,
+    waiting_bytes: usize,
 }
 
 impl<W: Work> std::fmt::Debug for Ordered<W> {
@@ -64,6 +69,7 @@ impl<W: Work> Ordered<W> {
             started: 0,
             next: 0,
             ahead_bytes: 0,
+            waiting_bytes: 0,
         }
     }
 
@@ -80,7 +86,8 @@ impl<W: Work> Ordered<W> {
         let most = if self.remote { FETCHES } else { 2 * runtime::threads() };
         while self.started < self.manifests.len() && self.started - self.next < most {
             let length = self.length(self.started);
-            if self.started > self.next && self.ahead_bytes.saturating_add(length) > AHEAD_BYTES {
+            let full = self.waiting_bytes > WAITING_BYTES || self.ahead_bytes.saturating_add(length) > AHEAD_BYTES;
+            if self.started > self.next && full {
                 break;
             }
             self.ahead_bytes = self.ahead_bytes.saturating_add(length);
@@ -110,6 +117,11 @@ impl<W: Work> Ordered<W> {
         Ok(())
     }
 
+    fn wait(&mut self, place: usize, done: Result<W::Done>) {
+        self.waiting_bytes = self.waiting_bytes.saturating_add(memory::<W>(&done));
+        self.waiting.insert(place, done);
+    }
+
     fn take_next(&mut self) -> Result<W::Done> {
         let place = self.next;
         interrupt::check()?;
@@ -121,13 +133,17 @@ impl<W: Work> Ordered<W> {
             self.start_some()?;
             if let Some(done) = self.waiting.remove(&place) {
                 self.next += 1;
+                self.waiting_bytes = self.waiting_bytes.saturating_sub(memory::<W>(&done));
                 self.ahead_bytes = self.ahead_bytes.saturating_sub(self.length(place));
                 self.start_some()?;
                 return done;
             }
             let (place, done) =
                 interrupt::receive(&self.receiver)?.ok_or_else(|| Error::Internal("no thread works".to_owned()))?;
-            self.waiting.insert(place, done);
+            self.wait(place, done);
+            while let Ok((place, done)) = self.receiver.try_recv() {
+                self.wait(place, done);
+            }
         }
     }
 }
@@ -156,6 +172,10 @@ fn both<W: Work>(work: &W, manifest: &ManifestFile) -> Result<W::Done> {
     work.run(manifest, work.fetch(manifest)?)
 }
 
+fn memory<W: Work>(done: &Result<W::Done>) -> usize {
+    done.as_ref().map_or(0, W::memory)
+}
+
 /// A defect in a thread of the pool ends the plan, not the process.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
@@ -176,6 +196,8 @@ mod tests {
         most: AtomicUsize,
         bad: Option<(i64, bool)>,
         begun: AtomicUsize,
+        /// The first result comes last.
+        late: bool,
     }
 
     impl Work for Sleepy {
@@ -186,7 +208,9 @@ mod tests {
             self.begun.fetch_add(1, Ordering::SeqCst);
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(now, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(20 - manifest.sequence_number.unsigned_abs() % 20));
+            let late = self.late && manifest.sequence_number == 0;
+            let pause = if late { 300 } else { 20 - manifest.sequence_number.unsigned_abs() % 20 };
+            std::thread::sleep(Duration::from_millis(pause));
             self.now.fetch_sub(1, Ordering::SeqCst);
             Ok(manifest.sequence_number)
         }
@@ -197,6 +221,11 @@ mod tests {
                 Some((bad, false)) if bad == number => Err(Error::invalid("meant")),
                 _ => Ok(number),
             }
+        }
+
+        /// From the thousandth manifest on they are large.
+        fn memory(number: &i64) -> usize {
+            if *number < 1000 { 8 } else { WAITING_BYTES }
         }
     }
 
@@ -230,6 +259,20 @@ mod tests {
         assert_eq!(all.next().unwrap().unwrap(), 0);
         std::thread::sleep(Duration::from_millis(100));
         assert!(work.begun.load(Ordering::SeqCst) <= 1 + FETCHES);
+    }
+
+    #[test]
+    fn nothing_is_begun_while_large_results_wait() {
+        let begun = |from: i64| {
+            let work = Arc::new(Sleepy { late: true, ..Sleepy::default() });
+            let mut all = manifests(1, 1);
+            all.extend(manifests(from + 200, 1).split_off(from as usize));
+            assert!(Ordered::new(work.clone(), all, true).next().is_some());
+            std::thread::sleep(Duration::from_millis(100));
+            work.begun.load(Ordering::SeqCst)
+        };
+        assert_eq!(begun(1), 1 + FETCHES);
+        assert_eq!(begun(1000), FETCHES);
     }
 
     #[test]

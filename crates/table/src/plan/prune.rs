@@ -352,6 +352,10 @@ impl Work for DataWork {
         counts.size = sizes.iter().fold(0, |sum: i64, size| sum.saturating_add(*size));
         Ok((PlannedManifest { spec_id: prepared.spec.spec_id, entries, residual_places, residuals, deletes }, counts))
     }
+
+    fn memory((manifest, _): &Self::Done) -> usize {
+        manifest.memory()
+    }
 }
 
 /// Files with rows have bytes: a task would have nothing to read of such a file, and its rows would be lost.
@@ -389,6 +393,10 @@ impl Work for DeleteWork {
         let (entries, mut counts) = self.0.entries(manifest, fetched)?;
         counts.kept = entries.len();
         Ok((prepared.spec.clone(), entries, counts))
+    }
+
+    fn memory((_, entries, _): &Self::Done) -> usize {
+        entries.memory()
     }
 }
 

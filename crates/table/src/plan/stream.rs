@@ -1,9 +1,10 @@
 //! A plan in the making: data files, manifest by manifest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::Fields;
+use icefield_format::limits::Held;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{FieldIds, ManifestContent, Metrics};
 use icefield_format::types::PrimitiveType;
@@ -23,6 +24,9 @@ pub struct PlanStream {
     partition: Fields,
     metrics: Metrics,
     report: ScanReport,
+    /// Bytes of the manifests that are still to come.
+    stored: std::vec::IntoIter<usize>,
+    held: Held,
 }
 
 impl PlanStream {
@@ -31,7 +35,7 @@ impl PlanStream {
         let pruner = Arc::new(Pruner::new(scan, filter)?);
         let mut report = ScanReport::default();
         let manifests = match &scan.changes {
-            Some(changes) => Arc::new(incremental::manifests(changes, &pruner, &scan.storage)?),
+            Some(changes) => Arc::new(incremental::manifests(changes, &pruner, scan)?),
             None => pruner.list(scan)?.0,
         };
         let of = |content| manifests.iter().filter(move |manifest| manifest.content == content);
@@ -40,13 +44,15 @@ impl PlanStream {
         let data = pruner.manifests(of(ManifestContent::Data))?;
         report.data_manifests(of(ManifestContent::Data).count(), data.len());
 
-        let index = Arc::new(index(scan, &pruner, deletes, &mut report)?);
+        let mut held = scan.limits.held();
+        let index = Arc::new(index(scan, &pruner, deletes, &mut report, &mut held)?);
         report.count_kinds(index.files())?;
         // Filtered fields and fields of equality deletes, beside what the caller asked for.
         let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(index.equality_ids()).collect();
         let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&needed(scan, ids)) };
         let partition = pruner.partition_fields(data.iter());
         let remote = is_remote(scan, &data);
+        let stored = stored(&data).into_iter();
         let work = DataWork { pruner, index: index.clone(), metrics, changes: scan.changes.clone() };
         Ok(Self {
             found: Ordered::new(Arc::new(work), data, remote),
@@ -54,6 +60,8 @@ impl PlanStream {
             partition,
             metrics: scan.metrics.clone(),
             report,
+            stored,
+            held,
         })
     }
 
@@ -72,14 +80,19 @@ impl PlanStream {
         PlanColumns::new(&self.partition, self.index.files(), &self.metrics)
     }
 
-    pub(super) fn into_plan(self, manifests: Vec<PlannedManifest>) -> Plan {
+    pub(super) fn into_plan(mut self) -> Result<Plan> {
+        let mut manifests = Vec::new();
+        while let Some(manifest) = self.next().transpose()? {
+            self.held.keep(manifest.memory())?;
+            manifests.push(manifest);
+        }
         // Nobody else has the index once the last manifest is done.
         drop(self.found);
         let deletes = match Arc::try_unwrap(self.index) {
             Ok(index) => Arc::new(index.into_files()),
             Err(shared) => Arc::new(shared.files().clone()),
         };
-        Plan { manifests, deletes, partition: self.partition, metrics: self.metrics, report: self.report }
+        Ok(Plan { manifests, deletes, partition: self.partition, metrics: self.metrics, report: self.report })
     }
 }
 
@@ -91,6 +104,7 @@ impl Iterator for PlanStream {
             match self.found.next()? {
                 Err(error) => return Some(Err(error)),
                 Ok((manifest, counts)) => {
+                    self.held.read(self.stored.next().unwrap_or_default());
                     self.report.add_data(&counts);
                     if !manifest.entries.is_empty() {
                         return Some(Ok(manifest));
@@ -117,16 +131,27 @@ fn index(
     pruner: &Arc<Pruner>,
     manifests: Vec<ManifestFile>,
     report: &mut ScanReport,
+    held: &mut Held,
 ) -> Result<DeleteIndex> {
-    let mut index = DeleteIndex::new(scan.schema.clone());
+    let mut index = DeleteIndex::new(scan.schema.clone(), &scan.limits);
     let remote = is_remote(scan, &manifests);
-    for read in Ordered::new(Arc::new(DeleteWork(pruner.clone())), manifests, remote) {
+    let stored = stored(&manifests);
+    for (read, stored) in Ordered::new(Arc::new(DeleteWork(pruner.clone())), manifests, remote).zip(stored) {
         let (spec, entries, counts) = read?;
+        held.read(stored);
         report.add_deletes(&counts);
+        held.keep(entries.memory())?;
         index.add(&spec, entries)?;
     }
     index.finish();
     Ok(index)
+}
+
+/// Bytes of each manifest; those of one that is named again do not count again.
+fn stored(manifests: &[ManifestFile]) -> Vec<usize> {
+    let mut known = HashSet::new();
+    let length = |manifest: &ManifestFile| usize::try_from(manifest.manifest_length).unwrap_or_default();
+    manifests.iter().map(|one| if known.insert(one.manifest_path.as_str()) { length(one) } else { 0 }).collect()
 }
 
 /// Manifests of one table lie in one storage: the first speaks for all.

@@ -6,6 +6,7 @@ mod apart;
 mod cache;
 mod counts;
 mod damage;
+mod held;
 mod links;
 mod purge;
 mod sizes;

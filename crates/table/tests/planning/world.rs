@@ -172,6 +172,24 @@ impl World {
         Self { storage: storage.clone(), metadata: Arc::new(builder.unwrap().build().unwrap()), listed }
     }
 
+    /// The same table, with other manifests in its list.
+    pub fn with_list(&self, listed: &[ManifestFile]) -> Self {
+        let path = self.metadata.current_snapshot().unwrap().manifest_list().unwrap();
+        let mut list = ListWriter::new(ListOptions {
+            format_version: 2,
+            snapshot_id: SNAPSHOT,
+            parent_snapshot_id: None,
+            sequence_number: 99,
+            first_row_id: None,
+            compression: Compression::default(),
+            sync: [1; 16],
+        })
+        .unwrap();
+        listed.iter().for_each(|manifest| list.add(manifest).unwrap());
+        self.storage.put(path, list.finish().unwrap().bytes, Existing::Replace).unwrap();
+        Self { listed: listed.to_vec(), ..self.clone() }
+    }
+
     pub fn scan(&self, filter: &str) -> Scan {
         let mut scan = Scan::new(self.storage.clone(), self.metadata.clone(), &At::default()).unwrap();
         scan.filter = Expr::parse(filter).unwrap();
