@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use super::fields::{skip_byte_order_mark, syntax_error};
-use super::tree::{Tree, members};
+use super::tree::{Tree, members, scalars};
 use crate::Result;
 use crate::limits::Budget;
 
@@ -104,25 +104,7 @@ impl<'de> Visitor<'de> for Elements<'_> {
         Tree { budget: self.budget }.visit_map(access)
     }
 
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(value.into())
-    }
+    scalars!();
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json, E> {
         Tree { budget: self.budget }.visit_str(value)

@@ -31,6 +31,23 @@ pub fn parse_within(text: &[u8], budget: &mut Budget) -> Result<Json> {
     parsed.map_err(|error| if budget.is_spent() { budget.error() } else { syntax_error(error) })
 }
 
+/// The methods of a visitor for values that take no memory beside their place.
+macro_rules! scalars {
+    () => {
+        scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
+
+        fn visit_unit<E>(self) -> Result<Json, E> {
+            Ok(Json::Null)
+        }
+    };
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E>(self, value: $type) -> Result<Json, E> {
+            Ok(value.into())
+        })*
+    };
+}
+pub(super) use scalars;
+
 /// A value within a budget.
 pub(super) struct Tree<'b> {
     pub(super) budget: &'b mut Budget,
@@ -70,25 +87,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
         members(access, self.budget, |_, access, budget| access.next_value_seed(Tree { budget })).map(Json::Object)
     }
 
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(value.into())
-    }
+    scalars!();
 
     fn visit_str<E: serde::de::Error>(mut self, value: &str) -> Result<Json, E> {
         self.charge(value.len() + ALLOCATION)?;
