@@ -9,9 +9,8 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
+use super::import::{batch_of, import_array, import_field, schema_of};
 use crate::callback::{ENDED, call_python};
-
-use super::input::{batch_of, import_array, import_field, schema_of};
 
 /// The batches of a `pyarrow.RecordBatchReader`.
 pub struct PyarrowBatches {

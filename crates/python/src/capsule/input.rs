@@ -1,24 +1,15 @@
 //! Arrow data that Python hands over.
 
-use std::ffi::CStr;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::ffi::FFI_ArrowArray;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::new_empty_array;
-use arrow_array::{
-    Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
-};
-use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
 
 use super::batches::PyarrowBatches;
-use super::chunks::{Chunks, field_of, imported};
-use super::{ARRAY, SCHEMA, STREAM};
+use super::chunks::Chunks;
+use super::import::{batch_of, import_array, import_field, import_stream, schema_of};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, InvalidArgumentError};
 
@@ -136,70 +127,6 @@ pub fn mend(object: Borrowed<'_, '_, PyAny>, of: &str) -> String {
     asked().ok().filter(|hint| !hint.is_empty()).map(|hint| format!(": {hint}")).unwrap_or_default()
 }
 
-/// The address in a capsule, once its name has been checked.
-fn pointer<T>(object: &Bound<'_, PyAny>, name: &'static CStr) -> PyResult<NonNull<T>> {
-    let capsule = object.cast::<PyCapsule>().map_err(|_| {
-        PyTypeError::new_err(format!("expected a PyCapsule named {}, not {object}", name.to_string_lossy()))
-    })?;
-    Ok(capsule.pointer_checked(Some(name))?.cast())
-}
-
-fn used_up(what: &str) -> PyErr {
-    PyValueError::new_err(format!("the Arrow {what} in this capsule was consumed already"))
-}
-
-pub(super) fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
-    let pointer = pointer::<FFI_ArrowSchema>(capsule, SCHEMA)?;
-    // SAFETY: a capsule of this name holds an ArrowSchema that lives as long as the capsule, which `capsule` keeps; it is
-    // only borrowed here, and only until this function returns.
-    let schema = unsafe { pointer.as_ref() };
-    if schema.release().is_none() {
-        return Err(used_up("schema"));
-    }
-    let field = field_of(schema).map_err(|error| PyTypeError::new_err(error.to_string()))?;
-    Ok(Arc::new(field))
-}
-
-pub(super) fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
-    let pair =
-        pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
-    let field = import_field(&pair.get_item(0)?)?;
-    let pointer = pointer::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY)?;
-    // SAFETY: a capsule of this name holds an ArrowArray; `from_raw` moves it out and leaves a released one behind, so
-    // that neither the capsule's destructor nor a second consumer frees it again. No other thread sees the capsule: it
-    // was made for this call.
-    let array = unsafe { FFI_ArrowArray::from_raw(pointer.as_ptr()) };
-    if array.is_released() {
-        return Err(used_up("array"));
-    }
-    // SAFETY: it was just taken out of its capsule.
-    let array = unsafe { imported(array, &field) }.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
-    Ok((field, array))
-}
-
-fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Chunks> {
-    let pointer = pointer::<FFI_ArrowArrayStream>(capsule, STREAM)?;
-    // SAFETY: a capsule of this name holds an ArrowArrayStream; `from_raw` moves it out and leaves a released one behind,
-    // as above.
-    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
-    if stream.release().is_none() {
-        return Err(used_up("stream"));
-    }
-    if stream.get_next().is_none() {
-        return Err(PyValueError::new_err("the Arrow stream has no get_next callback"));
-    }
-    // Asking a stream for its schema may run the producer's code: not under our lock.
-    let reader = detached(capsule.py(), || Chunks::new(stream))?;
-    reader.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
-}
-
-pub(super) fn schema_of(field: &Field) -> PyResult<SchemaRef> {
-    match field.data_type() {
-        DataType::Struct(fields) => Ok(Arc::new(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))),
-        other => Err(PyTypeError::new_err(format!("expected rows (a struct of columns), found one column of {other}"))),
-    }
-}
-
 fn join_chunks(reader: Chunks) -> Result<ArrayInput, ArrowError> {
     let field = Arc::clone(&reader.field);
     let chunks = reader.collect::<Result<Vec<_>, _>>()?;
@@ -209,18 +136,6 @@ fn join_chunks(reader: Chunks) -> Result<ArrayInput, ArrowError> {
         many => arrow_select::concat::concat(&many.iter().map(AsRef::as_ref).collect::<Vec<_>>())?,
     };
     Ok(ArrayInput { field, array })
-}
-
-/// A struct array as a batch; a row that is null as a whole has no meaning in a table.
-pub(super) fn batch_of(schema: &SchemaRef, array: ArrayRef) -> Result<RecordBatch, ArrowError> {
-    let Some(rows) = array.as_any().downcast_ref::<StructArray>() else {
-        return Err(ArrowError::CDataInterface(format!("expected a struct array, found {}", array.data_type())));
-    };
-    if rows.null_count() > 0 {
-        return Err(ArrowError::InvalidArgumentError(format!("{} rows are null as a whole", rows.null_count())));
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), rows.columns().to_vec(), &options)
 }
 
 /// A stream of struct arrays as batches.

@@ -8,6 +8,7 @@ mod batches;
 mod check;
 mod chunks;
 mod export;
+mod import;
 mod input;
 mod output;
 
