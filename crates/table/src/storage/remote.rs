@@ -11,7 +11,7 @@ use object_store::{
     GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
 };
 
-use super::{Entry, Existing, Location, Output, Scheme, Store, properties};
+use super::{Entry, Existing, Location, Output, Scheme, Store, credentials, properties};
 use crate::error::{Error, Result};
 use crate::runtime;
 
@@ -33,9 +33,9 @@ pub(super) struct Remote {
 impl Remote {
     pub(super) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
         let built: object_store::Result<Arc<dyn ObjectStore>> = match at.scheme {
-            Scheme::S3 => properties::s3(&at.authority, options)?.build().map(|store| Arc::new(store) as _),
-            Scheme::Gcs => properties::gcs(&at.authority, options)?.build().map(|store| Arc::new(store) as _),
-            Scheme::Azure => properties::azure(&at.authority, options)?.build().map(|store| Arc::new(store) as _),
+            Scheme::S3 => credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT),
+            Scheme::Gcs => credentials::gcs(properties::gcs(&at.authority, options)?, credentials::LIMIT),
+            Scheme::Azure => credentials::azure(properties::azure(&at.authority, options)?, credentials::LIMIT),
             Scheme::Http => object_store::http::HttpBuilder::new()
                 .with_url(at.authority.as_str())
                 .with_client_options(properties::http(&at.authority, options)?)
@@ -83,7 +83,8 @@ fn without_credentials(scheme: Scheme, message: &str) -> Option<String> {
         "metadata/computeMetadata",
         "metadata/identity",
     ];
-    if !SERVICES.iter().any(|service| message.contains(service)) {
+    let late = message.contains(credentials::TOO_LATE);
+    if !late && !SERVICES.iter().any(|service| message.contains(service)) {
         return None;
     }
     let properties = match scheme {
@@ -95,7 +96,10 @@ fn without_credentials(scheme: Scheme, message: &str) -> Option<String> {
         Scheme::Azure => "adls.account-key, adls.sas-token or adls.connection-string (or AZURE_STORAGE_ACCOUNT_KEY)",
         Scheme::File | Scheme::Memory | Scheme::Http => return None,
     };
-    Some(format!("no credentials: set {properties}; this machine has none of its own"))
+    Some(match late {
+        true => format!("{message}; set {properties}, or see whether this machine reaches the service that has them"),
+        false => format!("no credentials: set {properties}; this machine has none of its own"),
+    })
 }
 
 /// A message without the query parts of the URLs in it, where signatures and tokens are.
@@ -309,6 +313,9 @@ mod tests {
         assert!(message.contains("gcs.oauth2.token"), "{message}");
         let message = without_credentials(Scheme::Azure, "http://169.254.169.254/metadata/identity").unwrap();
         assert!(message.contains("adls.account-key"), "{message}");
+        let late = format!("Generic S3 error: {}: waited for 10 s", super::credentials::TOO_LATE);
+        let message = without_credentials(Scheme::S3, &late).unwrap();
+        assert!(message.contains("waited for 10 s; set s3.access-key-id"), "{message}");
         assert_eq!(without_credentials(Scheme::S3, "Error performing GET https://bucket.s3.amazonaws.com/key"), None);
     }
 }
