@@ -103,3 +103,14 @@ def test_gone(
     with table.catalog._read() as connection:
         pointers = connection.exec_driver_sql("SELECT metadata_location FROM iceberg_tables").scalars().all()
     assert pointers == [before]
+
+
+def test_no_metadata_is_written_that_could_not_be_loaded(table: ice.Table) -> None:
+    """40 MB of one letter are few bytes of gzip, which may not become so many again."""
+    table.update_properties({"write.metadata.compression-codec": "gzip"})
+    table = table.catalog.load_table("a.t")
+    before = sorted(metadata_file(table).parent.iterdir())
+    with pytest.raises(ice.errors.InvalidArgumentError, match=r"could not be loaded again: .*ICEFIELD_DOCUMENT_MEMORY"):
+        table.update_properties({"comment": "x" * 40_000_000})
+    assert sorted(metadata_file(table).parent.iterdir()) == before
+    assert table.catalog.load_table("a.t").scan().count() == 400

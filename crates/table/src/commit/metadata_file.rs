@@ -21,10 +21,11 @@ pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64)
     let codec: MetadataCodec = METADATA_COMPRESSION.read(properties).parse()?;
     let name = metadata_file_name(version, &uuid::Uuid::new_v4().to_string(), codec);
     let location = format!("{}/{name}", metadata_folder(metadata)?);
-    let text = metadata.to_json();
-    TableMetadata::from_json(text.as_bytes(), &limits()?)
+    let bytes = compress(&metadata.to_json(), codec)?;
+    // As they are stored: what a document may become in memory depends on the length of its file.
+    TableMetadata::from_json(&bytes, &limits()?)
         .map_err(|error| Error::invalid(format!("the table's new metadata could not be loaded again: {error}")))?;
-    storage.put(&location, compress(&text, codec)?, Existing::Refuse)?;
+    storage.put(&location, bytes, Existing::Refuse)?;
     Ok(location)
 }
 
