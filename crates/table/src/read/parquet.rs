@@ -3,6 +3,7 @@
 //! The decoder does no I/O: it says which ranges it needs and storage brings them, so local files and object stores run the
 //! same code. The Arrow schema embedded by writers is ignored: types come from Parquet alone, as other readers see them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ const TAIL: u64 = 64 << 10;
 pub struct ParquetFile {
     storage: Storage,
     path: Arc<str>,
+    /// Bytes of the file.
+    size: u64,
     metadata: ArrowReaderMetadata,
 }
 
@@ -67,7 +70,7 @@ impl ParquetFile {
         };
         let metadata = Arc::new(footer(storage, path, size)?);
         let metadata = guarded(path, || arrow_metadata(metadata))?;
-        Ok(Self { storage: storage.clone(), path: path.into(), metadata })
+        Ok(Self { storage: storage.clone(), path: path.into(), size, metadata })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -82,6 +85,7 @@ impl ParquetFile {
 
     /// The batches of a request, in order.
     pub fn batches(&self, request: Request) -> Result<Batches> {
+        self.check_places(&request)?;
         let schema = self.metadata.parquet_schema();
         let mask = ProjectionMask::leaves(schema, request.leaves);
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(self.metadata.clone())
@@ -100,6 +104,30 @@ impl ParquetFile {
         }
         let decoder = guarded(&self.path, || builder.build())?;
         Ok(Batches { storage: self.storage.clone(), path: self.path.clone(), decoder: Some(decoder) })
+    }
+
+    /// Whether the column chunks that are read lie in the file.
+    fn check_places(&self, request: &Request) -> Result<()> {
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
+        for number in &request.row_groups {
+            let Some(group) = self.metadata().row_groups().get(*number) else { continue };
+            for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
+                let (start, length) = (chunk.dictionary_page_offset(), chunk.compressed_size());
+                let start = start.unwrap_or(i64::MAX).min(chunk.data_page_offset());
+                let end = start.checked_add(length).and_then(|end| u64::try_from(end).ok());
+                if start < 0 || length < 0 || end.is_none_or(|end| end > self.size) {
+                    let column = chunk.column_path().string();
+                    let message = format!(
+                        "row group {number}, column {column}: its {length} bytes from byte {start} on are not in the \
+                         file, which has {} bytes",
+                        self.size
+                    );
+                    return Err(Error::corrupt_file(&*self.path, message));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -149,8 +177,10 @@ fn footer(storage: &Storage, path: &str, size: u64) -> Result<ParquetMetaData> {
         match guarded(path, || decoder.try_decode())? {
             DecodeResult::Data(metadata) => return Ok(metadata),
             DecodeResult::NeedsData(ranges) => {
-                if ranges.iter().any(|range| range.end > size || range.start > range.end) {
-                    return Err(Error::corrupt_file(path, "its footer points outside of the file"));
+                if let Some(Range { start, end }) = ranges.iter().find(|one| one.end > size || one.start > one.end) {
+                    let message =
+                        format!("its footer names bytes {start} to {end} of the file, which has {size} bytes");
+                    return Err(Error::corrupt_file(path, message));
                 }
                 wanted = ranges;
             }
