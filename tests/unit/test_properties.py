@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -278,3 +279,24 @@ def test_lists_name_nothing_twice() -> None:
 
     names = [known.name for known in PROPERTIES]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_storage_properties_are_those_that_the_storage_reads() -> None:
+    """Names in the code of the storage, beside those that the page calls honoured."""
+    root = Path(__file__).parents[2]
+    code = (root / "crates/table/src/storage/properties.rs").read_text().split("#[cfg(test)]")[0]
+    prefixes = "s3|gcs|adls|http|client|tls"
+    # `adls.sas-token.{account}` stands for every name that begins so.
+    read = {
+        name + (".*" if more else "")
+        for name, more in re.findall(rf'"((?:{prefixes})\.[a-z0-9.-]*[a-z0-9])(\.\{{)?', code)
+    }
+    of_every_store = set(re.findall(r'"\{prefix\}(\.[a-z-]+)"', code))
+    assert len(of_every_store) == 3
+    read |= {
+        f"{prefix}{name}" for prefix in re.findall(r'client\(properties, "(\w+)"\)', code) for name in of_every_store
+    }
+    page = (root / "docs/properties.md").read_text()
+    listed = set(re.findall(rf"^\| `((?:{prefixes})\.[^`]+)` \| honoured \|", page, re.MULTILINE))
+    assert len(listed) > 40
+    assert read == listed

@@ -115,11 +115,7 @@ impl ManifestFile {
             2 * size_of::<FieldSummary>() + bound(&summary.lower_bound) + bound(&summary.upper_bound)
         };
         let summaries = self.partitions.iter().flatten().map(summary).sum::<usize>();
-        2 * size_of::<Self>()
-            + self.manifest_path.len()
-            + 2 * ALLOCATION
-            + bound(&self.key_metadata)
-            + summaries
+        2 * size_of::<Self>() + self.manifest_path.len() + 2 * ALLOCATION + bound(&self.key_metadata) + summaries
     }
 }
 

@@ -92,7 +92,14 @@ impl<'a> Partitions<'a> {
             empty.columns().iter().map(|column| SortField::new(column.data_type().clone())).collect();
         fields.push(SortField::new(arrow_schema::DataType::Int32));
         let converter = RowConverter::new(fields).map_err(internal)?;
-        Ok(Self { read, converter, places: HashMap::new(), tuples: Vec::new(), counts: Vec::new(), held: read.inspect.limits.held() })
+        Ok(Self {
+            read,
+            converter,
+            places: HashMap::new(),
+            tuples: Vec::new(),
+            counts: Vec::new(),
+            held: read.inspect.limits.held(),
+        })
     }
 
     fn add(&mut self, manifest: &ManifestFile, entries: &Entries) -> Result<()> {
