@@ -73,6 +73,7 @@ const LIMITS: Limits = Limits {
     least_memory: 1 << 26,
     memory_ratio: 128,
     most_memory: 1 << 31,
+    operation_memory: 1 << 31,
 };
 /// What [`LIMITS`] come to: decompressed, decoded and, while a column grows, twice.
 const MOST: usize = 48 << 20;
