@@ -23,6 +23,7 @@ import pyspark.sql.functions as F  # noqa: N812
 
 from icefield._core import Transform
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.spark.failures import sentence
 from icefield.spark.workers import drivers_python
 from icefield.transforms import parse
 
@@ -177,7 +178,7 @@ def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> An
     # PySpark takes the kind of the function from its hints, which must be objects and not text.
     names = ("numbers", "values")[-arguments:]
     function.__annotations__ = {**dict.fromkeys(names, kind), "return": kind}
-    return getattr(F, "arrow_udf" if ON_ARROW else "pandas_udf")(function, result)
+    return getattr(F, "arrow_udf" if ON_ARROW else "pandas_udf")(sentence(function), result)
 
 
 def _of_series(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
