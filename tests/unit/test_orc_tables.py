@@ -1,13 +1,14 @@
 """Tables with ORC data files: what is written is read, pruned and described as with Parquet."""
 
 import json
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationError
+from icefield.errors import InvalidArgumentError, MissingFileError, UnsupportedFeatureError, ValidationError
 from worlds.predicates import random_predicate
 from worlds.tables import TRANSFORMS, primitives, random_partition, random_rows, random_schema
 from worlds.truth import rows_of_table
@@ -51,6 +52,34 @@ def test_random_tables_are_read_and_filtered(catalog, seed):
         expected = sorted(row[id_] for row in truth if predicate.matches(row))
         assert sorted(scan.to_arrow()["id"].to_pylist()) == expected, text
         assert scan.count() == len(expected), text
+
+
+@pytest.mark.parametrize("form", ["orc", "parquet"])
+def test_a_missing_data_file_is_named_as_missing(catalog, form):
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64())]), properties={"write.format.default": form})
+    table.append(pa.table({"id": range(10)}))
+    (path,) = table.inspect.files()["file_path"].to_pylist()
+    assert path.endswith(form)
+    Path(path.removeprefix("file://")).unlink()
+    for scan in (table.scan(), table.scan("id > 3"), table.scan(limit=1)):
+        with pytest.raises(MissingFileError, match=Path(path).name):
+            scan.to_arrow()
+
+
+def test_a_file_that_goes_missing_is_named_as_missing(tmp_path):
+    path = tmp_path / "file.orc"
+    ice.orc.write_table(pa.table({"id": range(10)}), path)
+    file = ice.orc.ORCFile(path)
+    path.unlink()
+    reads = [
+        file.read,
+        lambda: file.read(use_threads=False),
+        lambda: file.read_stripe(0),
+        lambda: list(file.iter_batches()),
+    ]
+    for read in reads:
+        with pytest.raises(MissingFileError, match="file.orc"):
+            read()
 
 
 def _text(column, transform):

@@ -186,7 +186,7 @@ impl KeyMaker for MemoryKeys {
     /// The wrapped key is random, and the plain one what it unwraps to.
     fn new_local_key(&self, key: &KeyName) -> Result<NewKey> {
         let mut wrapped = vec![0; key_length(key.algorithm)?];
-        getrandom::fill(&mut wrapped).map_err(|error| Error::Io(format!("no random bytes: {error}")))?;
+        getrandom::fill(&mut wrapped).map_err(|error| Error::io(format!("no random bytes: {error}")))?;
         let plain = self.local_key(key, &wrapped)?;
         let plain =
             plain.ok_or_else(|| Error::invalid(format!("no master key {} of version {}", key.name, key.version)))?;

@@ -1,12 +1,14 @@
 //! The one error type of this crate: what is wrong, and where.
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong. Callers that know the file add it with [`Error::in_file`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Bytes that do not mean what the specification says they should.
@@ -24,9 +26,13 @@ pub enum Error {
     /// A value that the wanted Arrow type cannot hold.
     #[error("{0}")]
     Value(String),
-    /// The source of the bytes failed.
+    /// Bytes could not be read or written.
     #[error("{0}")]
-    Io(String),
+    Io(#[source] io::Error),
+    /// An error of the caller's own code: a [`Source`](crate::Source), a [`Sink`](crate::Sink), a
+    /// [`RowFilter`](crate::RowFilter) or a provider of keys. It passes through unchanged; [`Error::downcast`] returns it.
+    #[error("{0}")]
+    External(#[source] Box<dyn StdError + Send + Sync>),
 }
 
 /// The place and the cause of corrupt input.
@@ -90,6 +96,29 @@ impl Error {
         Self::Value(message.into())
     }
 
+    /// Bytes that could not be read or written.
+    pub fn io(message: impl Into<String>) -> Self {
+        Self::Io(io::Error::other(message.into()))
+    }
+
+    /// An error of the caller's own code, to be passed through.
+    pub fn external(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::External(error.into())
+    }
+
+    /// The caller's own error, if this is one of type `E`; a [`Write`](io::Write) may have carried it in an [`io::Error`].
+    ///
+    /// # Errors
+    ///
+    /// Any other error, unchanged.
+    pub fn downcast<E: StdError + Send + Sync + 'static>(self) -> Result<E, Self> {
+        match self {
+            Self::External(cause) => cause.downcast().map(|own| *own).map_err(Self::External),
+            Self::Io(cause) => cause.downcast().map_err(Self::Io),
+            other => Err(other),
+        }
+    }
+
     /// The same error, with the file it was met in; an inner file name is kept.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
@@ -114,20 +143,47 @@ impl Error {
             Self::Unsupported(text) | Self::Limit(text) | Self::Value(text) => {
                 text.insert_str(0, &format!("{outer}: "))
             }
-            Self::Invalid(_) | Self::Io(_) => {}
+            Self::Invalid(_) | Self::Io(_) | Self::External(_) => {}
         }
         self
     }
 }
 
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error.to_string())
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
 }
 
 impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
-        Self::Value(error.to_string())
+        match error {
+            arrow_schema::ArrowError::ExternalError(cause) => Self::External(cause),
+            other => Self::Value(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, thiserror::Error)]
+    #[error("row {0} is bad")]
+    struct Own(u64);
+
+    #[test]
+    fn errors_of_the_caller_pass_through() {
+        let arrow = arrow_schema::ArrowError::ExternalError(Box::new(Own(3)));
+        let errors = [Error::external(Own(3)), Error::from(io::Error::other(Own(3))), Error::from(arrow)];
+        for error in errors {
+            assert_eq!(error.to_string(), "row 3 is bad");
+            let error = error.within("stripe 0").in_file("a.orc").downcast::<fmt::Error>().unwrap_err();
+            assert_eq!(error.downcast::<Own>().unwrap(), Own(3));
+        }
+        assert!(matches!(Error::invalid("x").downcast::<Own>(), Err(Error::Invalid(_))));
+        let missing = Error::from(io::Error::from(io::ErrorKind::NotFound));
+        let Err(Error::Io(cause)) = missing.downcast::<Own>() else { panic!("another error") };
+        assert_eq!(cause.kind(), io::ErrorKind::NotFound);
     }
 }

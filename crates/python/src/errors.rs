@@ -65,6 +65,15 @@ impl From<icefield_format::Error> for BorderError {
 impl From<icefield_orc::Error> for BorderError {
     fn from(error: icefield_orc::Error) -> Self {
         use icefield_orc::Error;
+        // An error of the storage or of a filter, or an exception of Python code that the reader or writer called.
+        let error = match error.downcast::<icefield_table::Error>() {
+            Ok(own) => return own.into(),
+            Err(error) => error,
+        };
+        let error = match error.downcast::<PyErr>() {
+            Ok(raised) => return Self(raised),
+            Err(error) => error,
+        };
         let message = redacted(&error.to_string());
         Self(match error {
             Error::Corrupt(corrupt) => {

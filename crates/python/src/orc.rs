@@ -63,25 +63,19 @@ impl Source for OrcSource {
     fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
         match self {
             Self::Memory(bytes) => bytes.read_range(range),
-            Self::Stored { storage, path, .. } => {
-                storage.range(path, range).map_err(|error| icefield_orc::Error::Io(error.to_string()))
-            }
+            Self::Stored { storage, path, .. } => storage.range(path, range).map_err(icefield_orc::Error::external),
         }
     }
 }
 
 /// What Python gives to unwrap local keys: master keys by name, or a function.
 #[derive(Debug)]
-struct PyKeys {
-    keys: Py<PyAny>,
-    /// What the function raised: the caller shall see that very exception.
-    raised: Mutex<Option<PyErr>>,
-}
+struct PyKeys(Py<PyAny>);
 
 impl PyKeys {
     fn ask(&self, key: &KeyName, wrapped: &[u8]) -> PyResult<Option<Vec<u8>>> {
         let asked = call_python(|py| {
-            let keys = self.keys.bind(py);
+            let keys = self.0.bind(py);
             let found = match keys.is_callable() {
                 true => keys.call1((&key.name, key.version, key.algorithm.name(), PyBytes::new(py, wrapped)))?,
                 false => keys.call_method1("get", (&key.name,))?,
@@ -94,13 +88,8 @@ impl PyKeys {
 
 impl KeyProvider for PyKeys {
     fn local_key(&self, key: &KeyName, wrapped: &[u8]) -> icefield_orc::Result<Option<Vec<u8>>> {
-        let found = self.ask(key, wrapped).map_err(|error| {
-            let message = error.to_string();
-            *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            icefield_orc::Error::Invalid(message)
-        })?;
-        let Some(material) = found else { return Ok(None) };
-        if call_python(|py| self.keys.bind(py).is_callable()).unwrap_or_default() {
+        let Some(material) = self.ask(key, wrapped).map_err(icefield_orc::Error::external)? else { return Ok(None) };
+        if call_python(|py| self.0.bind(py).is_callable()).unwrap_or_default() {
             return Ok(Some(material));
         }
         let mut master = MemoryKeys::default();
@@ -114,7 +103,7 @@ impl KeyProvider for PyKeys {
 struct Opened {
     reader: Arc<OrcReader<OrcSource>>,
     name: Option<String>,
-    keys: Option<Arc<PyKeys>>,
+    with_keys: bool,
     arrow: ArrowOptions,
 }
 
@@ -123,9 +112,9 @@ impl Opened {
         self.reader.metadata()
     }
 
-    /// An error with the name of the file, or what a key function raised in its place.
+    /// An error with the name of the file.
     fn named(&self, error: icefield_orc::Error) -> BorderError {
-        named(error, self.name.as_deref(), self.keys.as_deref())
+        named(error, self.name.as_deref(), self.with_keys)
     }
 
     /// What to read: some columns, of the rows that a filter lets through.
@@ -200,7 +189,7 @@ impl Opened {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut done = work();
             for other in others {
-                let theirs = other.join().map_err(|_| icefield_orc::Error::Io("a reading thread failed".to_owned()));
+                let theirs = other.join().map_err(|_| icefield_orc::Error::io("a reading thread failed"));
                 match theirs {
                     Ok(theirs) => done.extend(theirs),
                     Err(error) => done.push((0, Err(error))),
@@ -214,19 +203,17 @@ impl Opened {
     }
 }
 
-fn named(error: icefield_orc::Error, name: Option<&str>, keys: Option<&PyKeys>) -> BorderError {
-    let raised = keys.and_then(|keys| keys.raised.lock().unwrap_or_else(PoisonError::into_inner).take());
+fn named(error: icefield_orc::Error, name: Option<&str>, with_keys: bool) -> BorderError {
     let error = match error {
-        icefield_orc::Error::Corrupt(mut corrupt) if keys.is_some() => {
+        icefield_orc::Error::Corrupt(mut corrupt) if with_keys => {
             corrupt.message.push_str("; if it is encrypted, perhaps its key is wrong");
             icefield_orc::Error::Corrupt(corrupt)
         }
         other => other,
     };
-    match (raised, name) {
-        (Some(raised), _) => raised.into(),
-        (None, Some(name)) => error.in_file(name).into(),
-        (None, None) => error.into(),
+    match name {
+        Some(name) => error.in_file(name).into(),
+        None => error.into(),
     }
 }
 
@@ -376,15 +363,14 @@ impl PyOrcFile {
         trim_char: bool,
     ) -> Result<Self> {
         let arrow = arrow_options(timestamp_unit, out_of_range, strings, trim_char)?;
-        let keys = keys.map(|keys| Arc::new(PyKeys { keys, raised: Mutex::default() }));
+        let (with_keys, keys) = (keys.is_some(), keys.map(|keys| Arc::new(PyKeys(keys)) as Arc<dyn KeyProvider>));
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         detached(py, || {
             let limits = orc_limits()?;
             let (source, name) = source.open(&storage)?;
-            let provider = keys.clone().map(|keys| keys as Arc<dyn KeyProvider>);
-            let reader = OrcReader::open_with(source, limits, provider)
-                .map_err(|error| named(error, name.as_deref(), keys.as_deref()))?;
-            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), name, keys, arrow })))
+            let reader =
+                OrcReader::open_with(source, limits, keys).map_err(|error| named(error, name.as_deref(), with_keys))?;
+            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), name, with_keys, arrow })))
         })?
     }
 

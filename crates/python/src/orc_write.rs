@@ -51,22 +51,12 @@ enum Place {
     File(Py<PyAny>),
 }
 
-/// The exception that a place raised: the caller shall see that very one.
-type Raised = Arc<Mutex<Option<BorderError>>>;
-
-struct Target {
-    place: Place,
-    raised: Raised,
-}
+/// What a file is written to. Its errors, be they Python's exceptions, pass through the writer.
+struct Target(Place);
 
 impl Target {
-    fn failed(&self, error: BorderError) -> io::Error {
-        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        io::Error::other("the place of the file failed")
-    }
-
     fn finish(mut self) -> Result<()> {
-        match &mut self.place {
+        match &mut self.0 {
             Place::Stored(output) => match output.take() {
                 Some(output) => Ok(output.finish()?),
                 None => Ok(()),
@@ -78,7 +68,7 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if let Place::Stored(Some(output)) = std::mem::replace(&mut self.place, Place::Stored(None)) {
+        if let Place::Stored(Some(output)) = std::mem::replace(&mut self.0, Place::Stored(None)) {
             output.abort();
         }
     }
@@ -86,10 +76,10 @@ impl Drop for Target {
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.place {
+        match &mut self.0 {
             Place::Stored(Some(output)) => match output.write(Bytes::copy_from_slice(bytes)) {
                 Ok(()) => Ok(bytes.len()),
-                Err(error) => Err(self.failed(error.into())),
+                Err(error) => Err(io::Error::other(error)),
             },
             Place::Stored(None) => Err(io::Error::other("the file is closed")),
             Place::File(file) => {
@@ -99,7 +89,7 @@ impl Write for Target {
                     if written.is_none() { Ok(bytes.len()) } else { written.extract::<usize>() }
                 });
                 let written = written.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDED)));
-                written.map_err(|error| self.failed(error.into()))
+                written.map_err(io::Error::other)
             }
         }
     }
@@ -146,7 +136,7 @@ enum KeysInput {
 }
 
 impl KeysInput {
-    fn maker(self, raised: &Raised) -> Result<Arc<dyn KeyMaker>> {
+    fn maker(self) -> Result<Arc<dyn KeyMaker>> {
         match self {
             Self::Known(known) => {
                 let mut keys = MemoryKeys::default();
@@ -160,15 +150,10 @@ impl KeysInput {
                 Ok(Arc::new(keys))
             }
             Self::Asked(function) => {
-                let raised = Arc::clone(raised);
                 let ask = move |name: &str| {
                     let made = call_python(|py| function.call1(py, (name,))?.extract::<(u32, Vec<u8>, Vec<u8>)>(py));
                     let made = made.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDED)));
-                    let (version, plain, wrapped) = made.map_err(|error| {
-                        let message = error.to_string();
-                        *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
-                        icefield_orc::Error::Invalid(message)
-                    })?;
+                    let (version, plain, wrapped) = made.map_err(icefield_orc::Error::external)?;
                     Ok((version, NewKey { plain, wrapped }))
                 };
                 Ok(Arc::new(CallbackMaker::new(ask)))
@@ -190,7 +175,7 @@ fn refused(what: &str, value: &str, known: &str) -> BorderError {
 
 impl OptionsInput {
     /// The options, but for the columns with filters: those may be numbers, which the schema makes names of.
-    fn options(self, raised: &Raised) -> Result<(WriterOptions, Vec<ColumnInput>)> {
+    fn options(self) -> Result<(WriterOptions, Vec<ColumnInput>)> {
         let version = match self.file_version.as_str() {
             "0.11" => FileVersion::V0_11,
             "0.12" => FileVersion::V0_12,
@@ -225,7 +210,7 @@ impl OptionsInput {
             "round" => LastSecond::Round,
             other => return Err(refused("last_second", other, "refuse, round")),
         };
-        let keys = self.keys.maker(raised)?;
+        let keys = self.keys.maker()?;
         let mask = |(text, columns): (String, Vec<String>)| {
             let mut parts = text.split(',').map(str::to_owned);
             let name = parts.next().unwrap_or_default();
@@ -281,17 +266,17 @@ struct Beginning {
 }
 
 impl WhereInput {
-    fn open(self, storage: &Storage, raised: &Raised) -> Result<BufWriter<Target>> {
+    fn open(self, storage: &Storage) -> Result<BufWriter<Target>> {
         let place = match self {
             Self::Path(path) => Place::Stored(Some(storage.output(&path)?)),
             Self::File(file) => Place::File(file),
         };
-        Ok(BufWriter::with_capacity(BUFFER, Target { place, raised: Arc::clone(raised) }))
+        Ok(BufWriter::with_capacity(BUFFER, Target(place)))
     }
 }
 
 impl Beginning {
-    fn begin(self, schema: &Schema, raised: &Raised) -> Result<Box<FileWriter>> {
+    fn begin(self, schema: &Schema) -> Result<Box<FileWriter>> {
         let column = |column: ColumnInput| match column {
             ColumnInput::Name(name) => Ok(name),
             ColumnInput::Index(index) => match usize::try_from(index).ok().and_then(|index| schema.fields().get(index))
@@ -305,8 +290,8 @@ impl Beginning {
         };
         let bloom_filter_columns = self.blooms.into_iter().map(column).collect::<Result<_>>()?;
         let options = WriterOptions { bloom_filter_columns, ..self.options };
-        let target = self.place.open(&self.storage, raised)?;
-        Ok(Box::new(Writer::try_new(target, schema, options).map_err(|error| cause(raised, error))?))
+        let target = self.place.open(&self.storage)?;
+        Ok(Box::new(Writer::try_new(target, schema, options)?))
     }
 }
 
@@ -314,21 +299,16 @@ impl Beginning {
 #[pyclass(frozen, name = "OrcWriter", module = "icefield._core")]
 pub struct PyOrcWriter {
     state: Mutex<State>,
-    raised: Raised,
     batch_size: usize,
     use_threads: bool,
 }
 
-/// What a place raised instead of what that made the writer say.
-fn cause(raised: &Raised, error: icefield_orc::Error) -> BorderError {
-    raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| error.into())
+/// The file itself, once what is buffered has been written to it.
+fn unbuffered(target: BufWriter<Target>) -> icefield_orc::Result<Target> {
+    target.into_inner().map_err(|error| error.into_error().into())
 }
 
 impl PyOrcWriter {
-    fn cause(&self, error: icefield_orc::Error) -> BorderError {
-        cause(&self.raised, error)
-    }
-
     fn replace(&self, state: State) -> State {
         std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
     }
@@ -341,7 +321,7 @@ impl PyOrcWriter {
     /// The writer, begun with these columns where it is not yet; nobody else has it meanwhile.
     fn take(&self, schema: &Schema) -> Result<Box<FileWriter>> {
         match self.replace(State::Gone) {
-            State::New(beginning) => beginning.begin(schema, &self.raised),
+            State::New(beginning) => beginning.begin(schema),
             State::Open(writer) => Ok(writer),
             State::Gone => Err(InvalidArgumentError::new_err("the writer is closed, has failed, or is at work").into()),
         }
@@ -366,15 +346,14 @@ impl PyOrcWriter {
         if batch_size == 0 {
             return Err(InvalidArgumentError::new_err("batches of no rows").into());
         }
-        let raised = Raised::default();
-        let (options, blooms) = options.options(&raised)?;
+        let (options, blooms) = options.options()?;
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         let beginning = Box::new(Beginning { place, storage, options, blooms });
         let state = match schema {
-            Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0, &raised))??),
+            Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0))??),
             None => State::New(beginning),
         };
-        Ok(Self { state: Mutex::new(state), raised, batch_size, use_threads })
+        Ok(Self { state: Mutex::new(state), batch_size, use_threads })
     }
 
     /// Appends rows; on an error the file is given up.
@@ -388,7 +367,7 @@ impl PyOrcWriter {
                 while at < batch.num_rows() {
                     interrupt::check()?;
                     let count = self.batch_size.min(batch.num_rows() - at);
-                    writer.write(&batch.slice(at, count)).map_err(|error| self.cause(error))?;
+                    writer.write(&batch.slice(at, count))?;
                     at += count;
                 }
             }
@@ -405,7 +384,7 @@ impl PyOrcWriter {
             }
             let mut writer = self.take(&Schema::empty())?;
             self.share(&mut writer, true);
-            writer.flush().map_err(|error| self.cause(error))?;
+            writer.flush()?;
             self.replace(State::Open(writer));
             Ok(())
         })?
@@ -425,9 +404,8 @@ impl PyOrcWriter {
         detached(py, || {
             let mut writer = self.take(&Schema::empty())?;
             self.share(&mut writer, true);
-            let (target, file) = writer.finish().map_err(|error| self.cause(error))?;
-            let target = target.into_inner().map_err(|error| self.cause(error.into_error().into()))?;
-            target.finish()?;
+            let (target, file) = writer.finish()?;
+            unbuffered(target)?.finish()?;
             Ok((file.length, file.rows))
         })?
     }
@@ -460,17 +438,16 @@ fn orc_merge(
 ) -> Result<(u64, u64)> {
     let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
     detached(py, || {
-        let raised = Raised::default();
-        let mut merger = Merger::try_new(place.open(&storage, &raised)?)?;
+        let mut merger = Merger::try_new(place.open(&storage)?)?;
         for (number, input) in inputs.into_iter().enumerate() {
             interrupt::check()?;
             let (source, name) = input.open(&storage)?;
             let name = name.unwrap_or_else(|| format!("file {number}"));
             let reader = Reader::open(source).map_err(|error| error.in_file(&name))?;
-            merger.add(&name, &reader).map_err(|error| cause(&raised, error))?;
+            merger.add(&name, &reader)?;
         }
-        let (target, file) = merger.finish().map_err(|error| cause(&raised, error))?;
-        target.into_inner().map_err(|error| cause(&raised, error.into_error().into()))?.finish()?;
+        let (target, file) = merger.finish()?;
+        unbuffered(target)?.finish()?;
         Ok((file.length, file.rows))
     })?
 }

@@ -134,13 +134,17 @@ impl Error {
         Self::CorruptFile { path: path.into(), message: message.to_string() }
     }
 
-    /// What the reader or writer of an ORC file said, with the file.
+    /// What the reader of an ORC file said, with the file; an error of the storage, or of a filter, is returned as itself.
     pub fn of_orc(path: &str, error: icefield_orc::Error) -> Self {
         use icefield_orc::Error as Orc;
-        match error {
-            Orc::Unsupported(message) => Self::unsupported(format!("{path}: {message}")),
-            Orc::Io(message) => Self::Storage { path: path.to_owned(), operation: "read", message },
-            other => Self::corrupt_file(path, other),
+        match error.downcast::<Self>() {
+            Ok(own) => own,
+            Err(Orc::External(cause)) => Self::Callback(cause),
+            Err(Orc::Io(cause)) => {
+                Self::Storage { path: path.to_owned(), operation: "read", message: cause.to_string() }
+            }
+            Err(Orc::Unsupported(message)) => Self::unsupported(format!("{path}: {message}")),
+            Err(other) => Self::corrupt_file(path, other),
         }
     }
 

@@ -17,7 +17,8 @@ use icefield_format::expr::Expr;
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_orc::{Projection, ReadOptions, Reader, Source, Writer, WriterOptions};
-use icefield_table::read::orc::{OrcFile, OrcRequest};
+use icefield_table::error::Error;
+use icefield_table::read::orc::{OrcFile, OrcFilter, OrcRequest};
 use icefield_table::read::orc_ahead::ReadAhead;
 use icefield_table::read::task::{FilePart, ReadTask, Wanted};
 use icefield_table::storage::{Existing, Storage};
@@ -88,6 +89,10 @@ fn threads_give_the_rows_in_order() {
     }
 }
 
+fn gone() -> Error {
+    Error::NotFound { path: "the store".to_owned() }
+}
+
 /// A file of which some ranges cannot be read.
 #[derive(Debug)]
 struct Broken {
@@ -104,7 +109,7 @@ impl Source for Broken {
     fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
         if range.start < self.bad.end && self.bad.start < range.end {
             assert!(!self.panics, "a store that panics");
-            return Err(icefield_orc::Error::Io("the store is gone".to_owned()));
+            return Err(icefield_orc::Error::external(gone()));
         }
         self.bytes.read_range(range)
     }
@@ -122,14 +127,46 @@ fn what_fails_ends_the_stream_after_the_rows_before_it() {
         let error = loop {
             match read.next() {
                 Some(Ok(batch)) => rows += batch.num_rows(),
-                Some(Err(error)) => break error.to_string(),
+                Some(Err(error)) => break error,
                 None => panic!("no error"),
             }
         };
-        let said = if panics { "a reading thread failed" } else { "the store is gone" };
-        assert!(error.contains(said) && error.contains("file"), "{error}");
+        match error {
+            Error::NotFound { path } => assert!(!panics && path == "the store"),
+            Error::Storage { path, message, .. } => assert!(panics && path == "file" && message.contains("thread")),
+            other => panic!("{other}"),
+        }
         assert_eq!(rows, 40_000);
         assert!(read.next().is_none());
+    }
+}
+
+fn request(size: u64, threads: usize, filter: Option<OrcFilter>) -> OrcRequest {
+    OrcRequest { leaves: vec![0], rows: None, range: (0, size), batch_rows: 1024, predicate: None, filter, threads }
+}
+
+#[test]
+fn a_missing_file_is_named_as_missing() {
+    let (storage, path, size) = stored("missing");
+    for threads in [1, 4] {
+        storage.put(&path, file(30_000).to_vec(), Existing::Replace).unwrap();
+        let file = OrcFile::open(&storage, &path, size).unwrap();
+        storage.delete(&path).unwrap();
+        let error = file.batches(request(size, threads, None)).and_then(|mut batches| batches.next().unwrap());
+        assert!(matches!(error, Err(Error::NotFound { path: named }) if named == path));
+    }
+    assert!(matches!(OrcFile::open(&storage, &path, size), Err(Error::NotFound { path: named }) if named == path));
+}
+
+#[test]
+fn an_error_of_a_filter_passes_through() {
+    let (storage, path, size) = stored("filter");
+    for threads in [1, 4] {
+        let test = Box::new(|_: &RecordBatch| Err(Error::Callback("the filter's own".into())));
+        let filter = OrcFilter { leaves: vec![0], test };
+        let file = OrcFile::open(&storage, &path, size).unwrap();
+        let error = file.batches(request(size, threads, Some(filter))).and_then(|mut batches| batches.next().unwrap());
+        assert!(matches!(error, Err(Error::Callback(cause)) if cause.to_string() == "the filter's own"));
     }
 }
 

@@ -292,7 +292,7 @@ impl StripeLoader {
 
     /// The bytes of a part of a stream, decrypted where it is encrypted.
     fn plain_bytes(&self, place: &StreamPlace, range: Range<u64>, keys: &[Option<(LocalKey, u64)>]) -> Result<Bytes> {
-        let bytes = self.fetched.get(&range).ok_or_else(|| Error::Io(format!("bytes {range:?} were not given")))?;
+        let bytes = self.fetched.get(&range).ok_or_else(|| Error::io(format!("bytes {range:?} were not given")))?;
         let Some(Some((key, stripe))) = place.variant.and_then(|variant| keys.get(variant)) else { return Ok(bytes) };
         let mut plain = bytes.to_vec();
         key.apply(place.column, place.kind, *stripe, range.start - place.range.start, &mut plain)?;

@@ -131,7 +131,8 @@ fn files_that_do_not_fit_are_refused_by_name_and_reason() {
         ),
     ] {
         let refused = merge(&[first.clone(), other]).err();
-        assert_eq!(refused, Some(Error::invalid(format!("f1.orc cannot be merged: {reason}"))));
+        let message = format!("f1.orc cannot be merged: {reason}");
+        assert!(matches!(refused, Some(Error::Invalid(text)) if text == message));
     }
     assert!(matches!(merge(&[]), Err(Error::Invalid(message)) if message.contains("nothing was merged")));
 }

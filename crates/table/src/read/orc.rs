@@ -81,7 +81,7 @@ impl RowFilter for Late {
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> icefield_orc::Result<BooleanArray> {
-        (self.test)(batch).map_err(|error| icefield_orc::Error::Invalid(error.to_string()))
+        (self.test)(batch).map_err(icefield_orc::Error::external)
     }
 }
 
@@ -98,7 +98,7 @@ impl Source for Stored {
     }
 
     fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
-        self.storage.range(&self.path, range).map_err(|error| icefield_orc::Error::Io(error.to_string()))
+        self.storage.range(&self.path, range).map_err(icefield_orc::Error::external)
     }
 }
 

@@ -398,5 +398,5 @@ impl Column {
 /// A panic of one thread is an error of the stream: the one that asks must not wait for ever.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let caught = std::panic::catch_unwind(AssertUnwindSafe(work));
-    caught.unwrap_or_else(|_| Err(Error::Io("a reading thread failed".to_owned())))
+    caught.unwrap_or_else(|_| Err(Error::io("a reading thread failed")))
 }

@@ -32,7 +32,7 @@ impl RowFilter for ByName {
 
     fn evaluate(&self, batch: &RecordBatch) -> icefield_orc::Result<BooleanArray> {
         let found = self.reshape.apply(batch).and_then(|batch| Ok(self.filter.evaluate(&batch)?));
-        found.map_err(|error| icefield_orc::Error::Invalid(error.to_string()))
+        found.map_err(icefield_orc::Error::external)
     }
 }
 
