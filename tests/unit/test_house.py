@@ -75,6 +75,23 @@ def test_files_are_no_larger_than_one_sees_into() -> None:
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_orc_pitfalls_that_are_cited_exist() -> None:
+    page = ROOT / "docs" / "orc-pitfalls.md"
+    text = page.read_text()
+    sections = set(re.findall(r"^## (.+)$", text, re.MULTILINE))
+    cited = set()
+    for path in tracked(".rs", ".py", "orc/README.md"):
+        source = re.sub(r"\n\s*//[/!]?\s*", " ", path.read_text())
+        assert "PITFALLS" not in source or path == Path(__file__), path
+        found = re.findall(r"orc-pitfalls\.md, ((?:\"[^\"]+\"(?:, | and )?)+)", source)
+        names = {name for names in found for name in re.findall(r"\"([^\"]+)\"", names)}
+        assert names <= sections, f"{path}: {names - sections}"
+        cited |= names
+    assert cited == sections
+    for place in re.findall(r"`(crates/\S+)`", text):
+        assert (ROOT / place).is_file(), place
+
+
 def test_names_say_what_is_inside() -> None:
     empty = {"utils", "util", "helpers", "misc", "common"}
     assert [path for path in tracked(".rs", ".py") if path.stem in empty] == []

@@ -1,5 +1,5 @@
-//! Who wrote a file, and which mistakes of old are mended in it ("File Tail": `writer` of the footer, `writerVersion` of
-//! the postscript; PITFALLS 13).
+//! Who wrote a file, and which old bugs are fixed in it ("File Tail": `writer` of the footer, `writerVersion` of the
+//! postscript; docs/orc-pitfalls.md, "Writer ids and versions").
 
 use std::fmt;
 

@@ -390,7 +390,8 @@ impl FileMetadata {
         self.footer.encryption.as_ref()?.variants.get(index)
     }
 
-    /// The stripe id of the vectors in the tail: one more than the number of stripes (PITFALLS 102).
+    /// The stripe id of the vectors in the tail: one more than the number of stripes (docs/orc-pitfalls.md, "Encrypted
+    /// tails").
     fn tail_stripe(&self) -> u64 {
         self.footer.stripes.len() as u64 + 1
     }

@@ -1,7 +1,7 @@
 //! Zones as the writers of the files knew them: java.util.TimeZone's rules over the tz database.
 //!
 //! Before 1900 a zone has its present standard offset (no local mean time); after 1900 the table holds; after the last
-//! entry the last rule goes on for ever (PITFALLS, "Zone rules long ago differ").
+//! entry the last rule goes on for ever (docs/orc-pitfalls.md, "Time zone rules").
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -1,4 +1,4 @@
-//! Both kinds of timestamps ("Timestamp Columns"; PITFALLS, "Timestamps").
+//! Both kinds of timestamps ("Timestamp Columns"; docs/orc-pitfalls.md, "Timestamps").
 //!
 //! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), SECONDARY holds nanoseconds with
 //! their trailing zeros counted. Writers cut seconds toward zero, so before 1970 a second is taken back.

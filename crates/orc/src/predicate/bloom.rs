@@ -1,4 +1,4 @@
-//! Bloom filters ("Bloom Filter Index"; PITFALLS, "Bloom filters").
+//! Bloom filters ("Bloom Filter Index"; docs/orc-pitfalls.md, "Bloom filters").
 
 use super::{Literal, Test};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! What statistics say about a test ("Column Statistics"; PITFALLS, "Statistics").
+//! What statistics say about a test ("Column Statistics"; docs/orc-pitfalls.md, "Statistics").
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! How messages are declared: one line a field, from which reading, writing and showing follow.
 //!
-//! Fields of an unknown number are skipped. Lists of numbers are accepted packed and one by one, whatever the
-//! definition says (PITFALLS: "accept both packed and unpacked forms everywhere").
+//! Fields with an unknown number are skipped. Repeated numbers are accepted packed and unpacked, whatever the
+//! definition says (docs/orc-pitfalls.md, "Repeated fields").
 
 use std::borrow::Cow;
 use std::fmt::Debug;

@@ -48,7 +48,7 @@ pub fn surviving(
             let statistics = entry.and_then(|entry| entry.statistics.as_deref());
             let (Some(node), Some(own)) = (file.schema.find(column), statistics) else { return Truth::ANY };
             let truth = evaluate(test, node, own, trust, is_nested(&file.schema, column));
-            // A count of filters that differs from the groups' is orc-core's leak of encrypted columns (PITFALLS 109).
+            // More filters than groups: docs/orc-pitfalls.md, "Bloom filters of encrypted columns".
             let filters = indexes.blooms.get(&column).filter(|index| blooms && index.bloom_filter.len() == groups);
             match filters.and_then(|index| index.bloom_filter.get(group)) {
                 Some(filter) if truth.may_be_true() && !bloom_may_match(filter, test, &node.kind, file.version) => {

@@ -13,13 +13,13 @@ use crate::types::ArrowOptions;
 /// What happens to days before 1582-10-15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CalendarRule {
-    /// They are turned into proleptic ones where the footer says that they are Julian, unless Iceberg wrote the file:
-    /// it says so of proleptic days too (PITFALLS 17).
+    /// They are converted to proleptic days if the footer declares them Julian, unless Iceberg wrote the file, which
+    /// declares proleptic days as Julian too (docs/orc-pitfalls.md, "Calendars").
     #[default]
     Footer,
-    /// They are given as they are stored.
+    /// They are read as they are stored.
     Stored,
-    /// They are turned, whatever the footer says.
+    /// They are converted, whatever the footer says.
     Julian,
 }
 

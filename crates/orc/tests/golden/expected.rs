@@ -13,7 +13,7 @@ type Check = Result<(), String>;
 
 thread_local! {
     /// The instant from which the writer's tz data may differ from ours in the zone of the file that is compared: after
-    /// the zone's last change a government may have spoken (tz releases differ; PITFALLS 12).
+    /// the zone's last change a government may have spoken (docs/orc-pitfalls.md, "Time zone rules").
     pub static TZ_DATA_UNTIL: std::cell::Cell<Option<i64>> = const { std::cell::Cell::new(None) };
     /// Floats are expected with seven digits only, the last of them rounded (old Java's text).
     pub static SEVEN_DIGITS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };

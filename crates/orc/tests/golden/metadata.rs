@@ -190,7 +190,7 @@ fn same_groups(key: &str, listed: &Json, found: BTreeMap<String, Vec<String>>) -
     if wanted == found { Ok(()) } else { Err(format!("{key}: {wanted:?} expected, {found:?}").into()) }
 }
 
-/// What orc-core calls the writer's version (PITFALLS 13).
+/// What orc-core calls the writer's version (docs/orc-pitfalls.md, "Writer ids and versions").
 fn writer_version(file: &FileMetadata) -> String {
     let (writer, version) = (file.writer(), file.writer_version());
     match writer {

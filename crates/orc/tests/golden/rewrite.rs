@@ -206,7 +206,7 @@ fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> 
             && text.upper_bound.as_ref().is_some_and(|bound| bound.ends_with("\u{FFFD}".as_bytes()))
             && let Some(own) = &mut own.string_statistics
         {
-            // An increment that went wrong (PITFALLS 83).
+            // An increment that went wrong (docs/orc-pitfalls.md, "Long strings in statistics").
             check_upper(own.upper_bound.as_deref(), text.upper_bound.as_deref())?;
             (text.upper_bound, own.upper_bound) = (None, None);
         }
@@ -241,16 +241,16 @@ fn comparable(statistics: &ColumnStatistics, kind: &Kind) -> ColumnStatistics {
     let mut statistics = statistics.clone();
     // Another codec, other sizes.
     statistics.bytes_on_disk = None;
-    // Those of orc-core are not of the lists (PITFALLS 88).
+    // Those of orc-core are not of the lists (docs/orc-pitfalls.md, "Collection statistics").
     statistics.collection_statistics = None;
     if let Some(own) = &mut statistics.decimal_statistics
         && matches!(kind, Kind::Decimal { precision, .. } if *precision <= 18)
     {
-        // A sum of 64 bits that wraps (PITFALLS 86).
+        // A sum of 64 bits that wraps (docs/orc-pitfalls.md, "Decimal sums").
         own.sum = None;
     }
     if let Some(own) = &mut statistics.double_statistics {
-        // Zeros have no order (PITFALLS 82); a sum takes the order of its parts; NaN equals nothing.
+        // Zeros have no order (docs/orc-pitfalls.md, "Zeros and NaN in statistics"); a sum takes the order of its parts; NaN equals nothing.
         let plain = |value: f64| match value {
             0.0 => 0.0,
             value if value.is_nan() => NAN,

@@ -219,7 +219,7 @@ fn bloom_bits(case: &Json) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Bits and probes of a filter for so many values (PITFALLS 93).
+/// Bits and probes of a filter for so many values (docs/orc-pitfalls.md, "Bloom filters").
 fn sizes(case: &Json) -> (usize, u32) {
     let expected = case["expected"].as_f64().unwrap_or(1.0);
     let probability = case["fpp"].as_f64().unwrap_or(0.05);

@@ -1,4 +1,4 @@
-//! Both kinds of timestamps ("Timestamp Columns"; PITFALLS, "Timestamps").
+//! Both kinds of timestamps ("Timestamp Columns"; docs/orc-pitfalls.md, "Timestamps").
 //!
 //! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), cut toward zero before 1970 where
 //! there is a millisecond or more; SECONDARY holds the nanoseconds, their trailing zeros counted.

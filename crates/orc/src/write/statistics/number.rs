@@ -93,8 +93,8 @@ impl Summary for Doubles {
         self.sum += later.sum;
     }
 
-    /// A zero bound is written so that both zeros lie inside: orc-core compares bounds with -0.0 below 0.0, and would
-    /// drop a group of -0.0 and 0.0 whose bounds are both -0.0 (PITFALLS 82).
+    /// A zero bound is written so that both zeros lie inside: orc-core orders -0.0 before 0.0, and would skip a group of
+    /// -0.0 and 0.0 whose bounds are both -0.0 (docs/orc-pitfalls.md, "Zeros and NaN in statistics").
     fn put(&self, message: &mut Message) {
         message.double_statistics = Some(Box::new(DoubleStatistics {
             minimum: self.range.map(|range| if range.0 == 0.0 { -0.0 } else { range.0 }),
