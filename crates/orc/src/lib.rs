@@ -12,6 +12,7 @@ pub mod inspect;
 pub mod limits;
 pub mod mask;
 mod origin;
+mod pool;
 pub mod predicate;
 pub mod proto;
 pub mod read;
@@ -30,15 +31,15 @@ pub use error::{Corrupt, Error, Result};
 pub use limits::Limits;
 pub use mask::Mask;
 pub use origin::{WriterId, WriterVersion};
+pub use pool::Pool;
 pub use predicate::{Literal, Predicate, Test};
 pub use read::{
-    AsyncReader, AsyncSource, CalendarRule, Piece, Projection, ReadOptions, Reader, RowFilter, StripeLoader,
-    StripeReader,
+    AsyncReader, AsyncSource, Batches, ByColumns, CalendarRule, Piece, Projection, ReadOptions, Reader, RowFilter,
+    StripeLoader, StripeReader,
 };
 pub use source::{Source, Step};
 pub use tail::{FileMetadata, FileVersion, TailDecoder};
 pub use types::{ArrowOptions, Kind, OutOfRange, StringForm, TimeUnit, TypeDescription};
 pub use write::{
-    BloomVersion, EncryptionOptions, LastSecond, Merger, SideBySide, Sink, Writer, WriterOptions, WrittenFile,
-    WrittenStripe,
+    BloomVersion, EncryptionOptions, LastSecond, Merger, Sink, Writer, WriterOptions, WrittenFile, WrittenStripe,
 };

@@ -1,7 +1,6 @@
 //! ORC files: opened from any storage and read as Arrow.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
@@ -9,11 +8,13 @@ use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
 use icefield_orc::proto::Message;
 use icefield_orc::{
-    ArrowOptions, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Piece, Projection, ReadOptions,
-    Reader as OrcReader, Source, StringForm, StripeReader, TimeUnit,
+    ArrowOptions, Batches, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Pool, Projection, ReadOptions,
+    Reader as OrcReader, Source, StringForm, TimeUnit,
 };
+use icefield_table::interrupt;
 use icefield_table::orc_limits;
-use icefield_table::read::orc_ahead::{self, ReadAhead};
+use icefield_table::orc_pool::ProcessPool;
+use icefield_table::read::orc_ahead::ReadAhead;
 use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
 use pyo3::exceptions::PyRuntimeError;
@@ -98,10 +99,12 @@ impl KeyProvider for PyKeys {
     }
 }
 
+type SharedReader = Arc<OrcReader<OrcSource>>;
+
 /// An open file and how it is read.
 #[derive(Debug)]
 struct Opened {
-    reader: Arc<OrcReader<OrcSource>>,
+    reader: SharedReader,
     name: Option<String>,
     with_keys: bool,
     arrow: ArrowOptions,
@@ -147,59 +150,16 @@ impl Opened {
         Ok(Projection::Columns(columns.into_iter().map(find).collect::<icefield_orc::Result<_>>()?))
     }
 
-    fn read_piece(&self, piece: &Piece, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {
-        let mut reader = self.reader.piece(piece, options)?;
-        let mut batches = Vec::new();
-        while let Some(batch) = reader.next_batch()? {
-            batches.push(batch);
-        }
-        Ok(batches)
+    /// All rows, read by several threads.
+    fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
+        let pool: Arc<dyn Pool> = Arc::new(ProcessPool);
+        let check = || interrupt::check().map_err(icefield_orc::Error::external);
+        Ok((self.reader.schema(&options)?, self.reader.read_all(options, threads, &pool, check)?))
     }
 
-    /// All rows. Threads share the columns where there are enough; else each takes the next stripe, or part of one
-    /// where there are few, that nobody has.
-    fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
-        let schema = self.reader.schema(&options)?;
-        if threads > 1 {
-            let stripes = self.reader.stripes(&options)?;
-            if let Some(columns) = orc_ahead::by_columns(&self.reader, &options, stripes, threads)? {
-                return Ok((schema, columns.collect::<icefield_orc::Result<_>>()?));
-            }
-        }
-        let pieces = self.reader.pieces(&options, threads)?;
-        let options = Arc::new(options);
-        let threads = threads.clamp(1, pieces.len().max(1));
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(piece) = pieces.get(number) else { break };
-                let batches = self.read_piece(piece, &options);
-                let failed = batches.is_err();
-                done.push((number, batches));
-                if failed {
-                    // The others stop at their next piece.
-                    next.store(pieces.len(), Ordering::Relaxed);
-                }
-            }
-            done
-        };
-        let mut done = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut done = work();
-            for other in others {
-                let theirs = other.join().map_err(|_| icefield_orc::Error::io("a reading thread failed"));
-                match theirs {
-                    Ok(theirs) => done.extend(theirs),
-                    Err(error) => done.push((0, Err(error))),
-                }
-            }
-            done
-        });
-        done.sort_by_key(|(number, _)| *number);
-        let batches = done.into_iter().map(|(_, batches)| batches).collect::<icefield_orc::Result<Vec<_>>>()?;
-        Ok((schema, batches.into_iter().flatten().collect()))
+    /// The batches of some stripes.
+    fn batches(&self, options: ReadOptions, stripes: Vec<usize>) -> icefield_orc::Result<Batches<SharedReader>> {
+        Batches::new(Arc::clone(&self.reader), options, stripes)
     }
 }
 
@@ -231,46 +191,25 @@ pub struct PyOrcFile(Arc<Opened>);
 
 /// The batches of a file, one after the other.
 #[pyclass(frozen, name = "OrcBatches", module = "icefield._core")]
-pub struct PyOrcBatches(Mutex<Batches>);
+pub struct PyOrcBatches(Mutex<NamedBatches>);
 
-struct Batches {
+struct NamedBatches {
     file: Arc<Opened>,
-    options: Arc<ReadOptions>,
-    schema: SchemaRef,
-    stripes: std::vec::IntoIter<usize>,
-    current: Option<StripeReader>,
+    batches: Batches<SharedReader>,
 }
 
-impl Batches {
-    fn open(file: &Arc<Opened>, options: ReadOptions) -> icefield_orc::Result<Self> {
-        let schema = file.reader.schema(&options)?;
-        let stripes = file.reader.stripes(&options)?.into_iter();
-        Ok(Self { file: Arc::clone(file), options: Arc::new(options), schema, stripes, current: None })
+impl NamedBatches {
+    fn open(file: &Arc<Opened>, options: ReadOptions) -> Result<Self> {
+        let open = || file.batches(options.clone(), file.reader.stripes(&options)?);
+        Ok(Self { file: Arc::clone(file), batches: open().map_err(|error| file.named(error))? })
     }
 
-    fn advance(&mut self) -> icefield_orc::Result<Option<RecordBatch>> {
-        loop {
-            if let Some(stripe) = &mut self.current
-                && let Some(batch) = stripe.next_batch()?
-            {
-                return Ok(Some(batch));
-            }
-            let Some(next) = self.stripes.next() else { return Ok(None) };
-            self.current = Some(self.file.reader.stripe(next, &self.options)?);
-        }
-    }
-
-    /// The next batch; after an error there is none.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let batch = self.advance();
-        if batch.is_err() {
-            (self.stripes, self.current) = (Vec::new().into_iter(), None);
-        }
-        batch.map_err(|error| self.file.named(error))
+        self.batches.next().transpose().map_err(|error| self.file.named(error))
     }
 }
 
-impl Iterator for Batches {
+impl Iterator for NamedBatches {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -278,9 +217,9 @@ impl Iterator for Batches {
     }
 }
 
-impl RecordBatchReader for Batches {
+impl RecordBatchReader for NamedBatches {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Arc::clone(self.batches.schema())
     }
 }
 
@@ -491,11 +430,11 @@ impl PyOrcFile {
         let found = usize::try_from(stripe.0).ok().filter(|stripe| *stripe < count);
         let stripe = found.ok_or_else(|| InvalidArgumentError::new_err(format!("stripe {} of {count}", stripe.0)))?;
         detached(py, || {
-            let options = Arc::new(self.0.options(columns, predicate)?);
+            let options = self.0.options(columns, predicate)?;
             let read = || {
-                let batches = self.0.read_piece(&Piece::of_stripe(stripe), &options)?;
-                let schema = self.0.reader.schema(&options)?;
-                match <[RecordBatch; 1]>::try_from(batches) {
+                let batches = self.0.batches(options, vec![stripe])?;
+                let schema = Arc::clone(batches.schema());
+                match <[RecordBatch; 1]>::try_from(batches.collect::<icefield_orc::Result<Vec<_>>>()?) {
                     Ok([only]) => Ok(only),
                     Err(batches) => Ok(arrow_select::concat::concat_batches(&schema, &batches)?),
                 }
@@ -515,7 +454,7 @@ impl PyOrcFile {
     ) -> Result<PyOrcBatches> {
         let batches = detached(py, || {
             let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
-            Batches::open(&self.0, options).map_err(|error| self.0.named(error))
+            NamedBatches::open(&self.0, options)
         })?;
         Ok(PyOrcBatches(Mutex::new(batches?)))
     }
@@ -537,8 +476,7 @@ impl PyOrcFile {
                 let stream = ReadAhead::new(&self.0.reader, &name, options, |_| true, threads.0)?;
                 return Ok(ArrowStream::new(Box::new(ManyThreads(stream))));
             }
-            let batches = Batches::open(&self.0, options).map_err(|error| self.0.named(error))?;
-            Ok(ArrowStream::new(Box::new(batches)))
+            Ok(ArrowStream::new(Box::new(NamedBatches::open(&self.0, options)?)))
         })?
     }
 

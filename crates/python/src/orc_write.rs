@@ -13,8 +13,8 @@ use icefield_orc::{
     Merger, NewKey, Reader, Writer, WriterOptions,
 };
 use icefield_table::interrupt;
+use icefield_table::orc_pool::ProcessPool;
 use icefield_table::storage::{Output, Storage};
-use icefield_table::write::orc::Pool;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -315,7 +315,7 @@ impl PyOrcWriter {
 
     /// Lets columns be encoded side by side where they are worth it.
     fn share(&self, writer: &mut FileWriter, many: bool) {
-        writer.set_side_by_side((many && self.use_threads).then(|| Arc::new(Pool) as _));
+        writer.set_pool((many && self.use_threads).then(|| Arc::new(ProcessPool) as _));
     }
 
     /// The writer, begun with these columns where it is not yet; nobody else has it meanwhile.

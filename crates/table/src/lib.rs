@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod interrupt;
 mod limits;
 mod memory;
+pub mod orc_pool;
 pub mod plan;
 pub mod purge;
 pub mod read;

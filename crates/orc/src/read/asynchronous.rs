@@ -67,7 +67,7 @@ impl<S: AsyncSource> AsyncReader<S> {
 
     /// The stripes that may hold rows wanted, as [`Reader::stripes`](super::Reader::stripes).
     pub fn stripes(&self, options: &ReadOptions) -> Result<Vec<usize>> {
-        super::reader::stripes(&self.file, options)
+        super::stripes::stripes(&self.file, options)
     }
 
     /// A reader of one stripe, once its bytes are there.

@@ -1,25 +1,27 @@
-//! Columns of an ORC file, decoded beside each other by several threads: whole batches come out, in the order of the file.
+//! Columns of a file, decoded in parallel by several threads into whole batches, in the order of the file.
 //!
-//! Whoever asks for a batch decodes with the others until it is there. All threads work at the same few batches, so what
-//! they hold stays small: decoding whole row groups ahead would write every value to memory and fetch it again.
+//! The thread that asks for a batch decodes along with the others until the batch is complete. All threads work on the same
+//! few batches, so what they hold stays small: decoding whole row groups ahead would write every value to memory and
+//! fetch it again.
 //!
-//! The others are tasks of the processor pool, whose threads stay: threads of its own would take fresh memory for every
-//! file, and the system was busy with it for a tenth of the time. A task never waits for anything: it ends where there is
-//! nothing to do, and another one begins where there is again. So a consumer that uses the pool itself, or is a task of
-//! it, finds it free, and no batch waits for a task that has not begun.
+//! The others are tasks of the caller's [`Pool`], whose threads persist: new threads would take fresh memory for every
+//! file, which kept the system busy for a tenth of the time. A task waits for nothing but bytes: it ends when there is
+//! nothing to do, and another one starts when there is work again. So a consumer that uses the pool itself, or runs in it,
+//! finds it free, and no batch waits for a task that has not started.
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use icefield_orc::stream::Context;
-use icefield_orc::{Error, ReadOptions, Reader, Result, Source, Step, StripeLoader, StripeReader};
 
-use crate::runtime;
+use super::{ReadOptions, Reader, StripeLoader, StripeReader};
+use crate::error::{Error, Result};
+use crate::pool::{Pool, guarded};
+use crate::source::{Source, Step};
+use crate::stream::Context;
 
 /// Batches of a column that are decoded before the first of them is taken.
 const AHEAD: usize = 4;
@@ -30,7 +32,7 @@ const STRIPES: usize = 2;
 /// Bytes that one request fetches, so that the threads share the reading of a stripe.
 const REQUEST: u64 = 4 << 20;
 
-/// The batches of some stripes of a file.
+/// The batches of some stripes of a file, decoded by several threads; see [`Reader::by_columns`]. Nothing follows an error.
 #[derive(Debug)]
 pub struct ByColumns<S: Source + Send + Sync + 'static> {
     team: Arc<Team<S>>,
@@ -44,7 +46,8 @@ pub struct ByColumns<S: Source + Send + Sync + 'static> {
 struct Team<S> {
     reader: Arc<Reader<S>>,
     options: Arc<ReadOptions>,
-    /// Tasks of the pool, at the most.
+    pool: Arc<dyn Pool>,
+    /// Tasks in the pool, at most.
     others: usize,
     state: Mutex<State>,
     /// For the one that asks.
@@ -110,8 +113,14 @@ enum Planned {
 }
 
 impl<S: Source + Send + Sync + 'static> ByColumns<S> {
-    /// The batches of stripes, read by `threads` threads: that which asks, and others.
-    pub fn new(reader: &Arc<Reader<S>>, options: ReadOptions, stripes: Vec<usize>, threads: usize) -> Result<Self> {
+    /// The batches of stripes, read by `threads` threads: the one that asks, and others of `pool`.
+    pub(super) fn new(
+        reader: &Arc<Reader<S>>,
+        options: ReadOptions,
+        stripes: Vec<usize>,
+        threads: usize,
+        pool: &Arc<dyn Pool>,
+    ) -> Result<Self> {
         let schema = reader.schema(&options)?;
         let options = Arc::new(ReadOptions { longest: REQUEST, ..options });
         let state = State {
@@ -122,8 +131,8 @@ impl<S: Source + Send + Sync + 'static> ByColumns<S> {
             contexts: Vec::new(),
             awaited: false,
         };
-        let (reader, others) = (Arc::clone(reader), threads.saturating_sub(1));
-        let team = Team { reader, options, others, state: Mutex::new(state), wake: Condvar::new() };
+        let (reader, pool, others) = (Arc::clone(reader), Arc::clone(pool), threads.saturating_sub(1));
+        let team = Team { reader, options, pool, others, state: Mutex::new(state), wake: Condvar::new() };
         Ok(Self { team: Arc::new(team), schema, context: None, ended: false })
     }
 
@@ -150,7 +159,6 @@ impl<S: Source + Send + Sync + 'static> ByColumns<S> {
 impl<S: Source + Send + Sync + 'static> Iterator for ByColumns<S> {
     type Item = Result<RecordBatch>;
 
-    /// The next batch; after an error there is none.
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
             return None;
@@ -182,16 +190,18 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
         state.stripes.clear();
     }
 
-    /// Lets one more task begin, where there is something for it: it will do the same for the next.
+    /// Starts one more task if there is work for it; it does the same for the next one.
     fn call(self: &Arc<Self>, state: &mut State) {
-        if state.tasks < self.others
-            && state.next().is_some()
-            && let Ok(pool) = runtime::pool()
-        {
-            state.tasks += 1;
+        if state.tasks < self.others && state.next().is_some() {
             let team = Arc::clone(self);
-            // A panic would end the process here; those of readers are errors already.
-            pool.spawn(move || drop(std::panic::catch_unwind(AssertUnwindSafe(|| team.work()))));
+            // A panic in a task could end the process; those of readers are errors already.
+            let task = move || {
+                let _ = guarded(|| {
+                    team.work();
+                    Ok(())
+                });
+            };
+            state.tasks += usize::from(self.pool.spawn(Box::new(task)));
         }
     }
 
@@ -211,7 +221,7 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
         state.tasks -= 1;
     }
 
-    /// The columns of the next batch, for whose lack this thread works as well.
+    /// The columns of the next batch. Until they are complete, this thread works along with the others.
     fn next_columns(self: &Arc<Self>, context: &mut Context) -> Result<Option<Vec<RecordBatch>>> {
         let mut state = self.lock();
         loop {
@@ -224,7 +234,7 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
             }
             state = match self.job(&mut state) {
                 Some(job) => self.run(job, state, context),
-                // All that is left to do is being done.
+                // Other threads do everything that is left.
                 None => {
                     state.awaited = true;
                     let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -393,10 +403,4 @@ impl Column {
     fn is_finished(&self) -> bool {
         self.ended && self.ready.is_empty()
     }
-}
-
-/// A panic of one thread is an error of the stream: the one that asks must not wait for ever.
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let caught = std::panic::catch_unwind(AssertUnwindSafe(work));
-    caught.unwrap_or_else(|_| Err(Error::io("a reading thread failed")))
 }

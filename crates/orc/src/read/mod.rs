@@ -4,18 +4,23 @@
 //! [`StripeReader`] stands alone, so stripes can be read by as many threads as the caller has.
 
 mod asynchronous;
+mod columns;
 mod filter;
 mod groups;
 mod loader;
 mod options;
+mod parallel;
 mod projection;
 mod reader;
 mod stripe;
+mod stripes;
 
 pub use asynchronous::{AsyncReader, AsyncSource};
+pub use columns::ByColumns;
 pub use filter::RowFilter;
 pub use loader::StripeLoader;
 pub use options::{CalendarRule, ReadOptions};
 pub use projection::Projection;
-pub use reader::{Batches, Piece, Reader};
+pub use reader::{Piece, Reader};
 pub use stripe::StripeReader;
+pub use stripes::Batches;

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
-use super::groups::may_match;
 use super::loader::{StripeIndex, bytes_of};
-use super::{ReadOptions, StripeLoader, StripeReader};
+use super::stripes::stripes;
+use super::{Batches, ReadOptions, StripeLoader, StripeReader};
 use crate::encrypt::KeyProvider;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -180,33 +179,10 @@ impl<S: Source> Reader<S> {
     }
 
     /// All batches, stripe after stripe.
-    pub fn batches(&self, options: ReadOptions) -> Result<Batches<'_, S>> {
-        let stripes = self.stripes(&options)?.into_iter();
-        Ok(Batches { reader: self, options: Arc::new(options), stripes, current: None })
+    pub fn batches(&self, options: ReadOptions) -> Result<Batches<&Self>> {
+        let stripes = self.stripes(&options)?;
+        Batches::new(self, options, stripes)
     }
-}
-
-/// The stripes that may hold rows wanted.
-pub(super) fn stripes(file: &FileMetadata, options: &ReadOptions) -> Result<Vec<usize>> {
-    options.check(file)?;
-    let mut first = 0u64;
-    let mut stripes = Vec::new();
-    for (index, stripe) in file.footer.stripes.iter().enumerate() {
-        let end = first.saturating_add(stripe.number_of_rows.unwrap_or(0));
-        let wanted = |rows: &Vec<Range<u64>>| rows.iter().any(|range| range.start < end && range.end > first);
-        if end > first && options.rows.as_ref().is_none_or(wanted) {
-            stripes.push(index);
-        }
-        first = end;
-    }
-    let Some(predicate) = &options.predicate else { return Ok(stripes) };
-    if !may_match(file, predicate, &file.file_statistics()?) {
-        return Ok(Vec::new());
-    }
-    let mut statistics = file.stripe_statistics()?;
-    file.decrypt_stripe_statistics(&mut statistics)?;
-    stripes.retain(|index| statistics.get(*index).is_none_or(|own| may_match(file, predicate, &own.col_stats)));
-    Ok(stripes)
 }
 
 /// A stripe, or some row groups of one.
@@ -227,41 +203,5 @@ impl Piece {
     /// A whole stripe.
     pub fn of_stripe(stripe: usize) -> Self {
         Self { stripe, rows: None, index: SharedIndex::default() }
-    }
-}
-
-/// The batches of a file.
-#[derive(Debug)]
-pub struct Batches<'a, S> {
-    reader: &'a Reader<S>,
-    options: Arc<ReadOptions>,
-    stripes: std::vec::IntoIter<usize>,
-    current: Option<StripeReader>,
-}
-
-impl<S: Source> Batches<'_, S> {
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(stripe) = &mut self.current
-                && let Some(batch) = stripe.next_batch()?
-            {
-                return Ok(Some(batch));
-            }
-            let Some(next) = self.stripes.next() else { return Ok(None) };
-            self.current = Some(self.reader.stripe(next, &self.options)?);
-        }
-    }
-}
-
-impl<S: Source> Iterator for Batches<'_, S> {
-    type Item = Result<RecordBatch>;
-
-    /// The next batch; after an error there is none.
-    fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.advance();
-        if batch.is_err() {
-            (self.stripes, self.current) = (Vec::new().into_iter(), None);
-        }
-        batch.transpose()
     }
 }

@@ -10,13 +10,14 @@ use super::column::{ColumnWriter, Plan, can_bloom};
 use super::encryption::{EncryptedStripe, Encryptor};
 use super::options::WriterOptions;
 use super::sink::Sink;
-use super::stream::{Context, SideBySide, compress_all};
+use super::stream::{Context, compress_all};
 use super::stripe::{StreamBytes, StripeContent, StripeWriter};
 use super::tail::{MAGIC, Tail};
 use super::texts;
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 use crate::origin::Origin;
+use crate::pool::Pool;
 use crate::predicate::BloomBuilder;
 use crate::proto::{ColumnStatistics, Message, Stream, StreamKind, StripeFooter, StripeInformation, StripeStatistics};
 use crate::types::{Kind, TypeDescription};
@@ -167,9 +168,9 @@ impl<S: Sink> Writer<S> {
         self.user_metadata.push((name.to_owned(), value.into()));
     }
 
-    /// Encodes columns side by side from now on, or one after the other. The file is the same.
-    pub fn set_side_by_side(&mut self, pool: Option<Arc<dyn SideBySide>>) {
-        self.context.side_by_side = pool;
+    /// Encodes columns in parallel on this pool from now on, or one after the other without one. The file is the same.
+    pub fn set_pool(&mut self, pool: Option<Arc<dyn Pool>>) {
+        self.context.pool = pool;
     }
 
     /// Takes the rows of a batch.

@@ -20,4 +20,3 @@ pub use file::{Writer, WrittenFile, WrittenStripe};
 pub use merge::Merger;
 pub use options::{BloomVersion, EncryptionOptions, LastSecond, WriterOptions};
 pub use sink::Sink;
-pub use stream::SideBySide;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
+use crate::pool::Pool;
 use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 
 /// What the columns of a file share while they are written.
@@ -15,28 +16,22 @@ use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 pub struct Context {
     /// The codec's context.
     pub compressor: Compressor,
-    /// Runs the work of several columns; without it they come one after the other.
-    pub side_by_side: Option<Arc<dyn SideBySide>>,
+    /// Runs the work of several columns; without it they are encoded one after the other.
+    pub pool: Option<Arc<dyn Pool>>,
     /// Contexts of columns that were written apart.
     spare: Vec<Context>,
-}
-
-/// Runs pieces of work that have nothing to do with each other: a pool of threads. The crate has none of its own.
-pub trait SideBySide: Debug + Send + Sync {
-    /// Runs them all, and returns when all are done.
-    fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>);
 }
 
 impl Context {
     /// With a compressor of its own.
     pub fn new(compressor: Compressor) -> Self {
-        Self { compressor, side_by_side: None, spare: Vec::new() }
+        Self { compressor, pool: None, spare: Vec::new() }
     }
 
     /// Does the same for each of some things, side by side where that is wanted, each with a context that it has to
     /// itself. Of several errors it gives the first thing's.
     pub fn for_each<T: Send>(&mut self, things: Vec<T>, act: impl Fn(T, &mut Self) -> Result<()> + Sync) -> Result<()> {
-        let pool = self.side_by_side.clone().filter(|_| things.len() > 1);
+        let pool = self.pool.clone().filter(|_| things.len() > 1);
         let Some(pool) = pool else { return things.into_iter().try_for_each(|thing| act(thing, self)) };
         let spare = Mutex::new(std::mem::take(&mut self.spare));
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);

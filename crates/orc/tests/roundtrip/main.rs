@@ -12,7 +12,7 @@ use arbitrary::{Draw, assert_same, column};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 use bytes::Bytes;
-use icefield_orc::{ArrowOptions, ReadOptions, Reader, SideBySide, Writer, WriterOptions, WrittenFile};
+use icefield_orc::{ArrowOptions, Pool, ReadOptions, Reader, Writer, WriterOptions, WrittenFile};
 use proptest::prelude::*;
 
 /// Writes batches, each cut into parts of so many rows.
@@ -36,9 +36,14 @@ fn write(
 #[derive(Debug)]
 struct Threads;
 
-impl SideBySide for Threads {
+impl Pool for Threads {
     fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>) {
         std::thread::scope(|scope| work.into_iter().for_each(|one| drop(scope.spawn(one))));
+    }
+
+    fn spawn(&self, task: Box<dyn FnOnce() + Send>) -> bool {
+        drop(std::thread::spawn(task));
+        true
     }
 }
 
@@ -64,7 +69,7 @@ proptest! {
 
         // Columns that are encoded side by side make the same file.
         let mut writer = Writer::try_new(Vec::new(), &schema, options.clone()).unwrap();
-        writer.set_side_by_side(Some(Arc::new(Threads)));
+        writer.set_pool(Some(Arc::new(Threads)));
         for batch in &batches {
             for start in (0..batch.num_rows()).step_by(part) {
                 writer.write(&batch.slice(start, part.min(batch.num_rows() - start))).unwrap();

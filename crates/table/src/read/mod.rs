@@ -10,7 +10,6 @@ pub mod constant;
 pub mod engine;
 pub mod orc;
 pub mod orc_ahead;
-pub mod orc_columns;
 pub mod orc_filter;
 pub mod orc_predicate;
 pub mod parquet;

@@ -10,9 +10,8 @@ use bytes::Bytes;
 use icefield_format::types::arrow::{FIELD_ID_KEY, field_id};
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{PrimitiveType, Schema, Type};
-use icefield_orc::read::StripeReader;
 use icefield_orc::{
-    ArrowOptions, Kind, OutOfRange, Predicate, Projection, ReadOptions, Reader, RowFilter, Source, TimeUnit,
+    ArrowOptions, Batches, Kind, OutOfRange, Predicate, Projection, ReadOptions, Reader, RowFilter, Source, TimeUnit,
     TypeDescription,
 };
 
@@ -163,45 +162,12 @@ impl OrcFile {
         if request.threads > 1 && self.reader.metadata().rows() >= FEW_ROWS {
             return Ok(Box::new(ReadAhead::new(&self.reader, &self.path, options, starts_inside, request.threads)?));
         }
-        let all = self.reader.stripes(&options).map_err(|error| Error::of_orc(&self.path, error))?;
+        let (reader, path) = (Arc::clone(&self.reader), Arc::clone(&self.path));
+        let wrong = move |error| Error::of_orc(&path, error);
+        let all = reader.stripes(&options).map_err(&wrong)?;
         let stripes: Vec<usize> = all.into_iter().filter(|index| starts_inside(*index)).collect();
-        let (options, stripes) = (Arc::new(options), stripes.into_iter());
-        Ok(Box::new(OneByOne { reader: self.reader, path: self.path, options, stripes, current: None }))
-    }
-}
-
-/// The batches of a file, read by one thread.
-struct OneByOne {
-    reader: Arc<Reader<Stored>>,
-    path: Arc<str>,
-    options: Arc<ReadOptions>,
-    stripes: std::vec::IntoIter<usize>,
-    current: Option<StripeReader>,
-}
-
-impl OneByOne {
-    fn step(&mut self) -> icefield_orc::Result<Option<RecordBatch>> {
-        loop {
-            if let Some(stripe) = &mut self.current
-                && let Some(batch) = stripe.next_batch()?
-            {
-                return Ok(Some(batch));
-            }
-            let Some(next) = self.stripes.next() else { return Ok(None) };
-            self.current = Some(self.reader.stripe(next, &self.options)?);
-        }
-    }
-}
-
-impl Iterator for OneByOne {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step().transpose()?;
-        if next.is_err() {
-            (self.stripes, self.current) = (Vec::new().into_iter(), None);
-        }
-        Some(next.map_err(|error| Error::of_orc(&self.path, error)))
+        let batches = Batches::new(reader, options, stripes).map_err(&wrong)?;
+        Ok(Box::new(batches.map(move |batch| batch.map_err(&wrong))))
     }
 }
 

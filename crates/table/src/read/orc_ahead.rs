@@ -6,18 +6,15 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use icefield_orc::{Piece, ReadOptions, Reader, Source};
+use icefield_orc::{ByColumns, Piece, Pool, ReadOptions, Reader, Source};
 
-use super::orc_columns::ByColumns;
 use super::stream::{BatchStream, OpenTask, TaskBatches};
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::orc_pool::ProcessPool;
 
 /// Rows of a piece, at the most where the file has row groups: as many as `threads` threads may hold decoded.
 const PIECE_ROWS: u64 = 1 << 18;
-
-/// Columns for each thread, at the least, so that none waits for the last.
-const COLUMNS: usize = 2;
 
 /// The batches of a file.
 #[derive(Debug)]
@@ -44,7 +41,8 @@ impl<S: Source + Send + Sync + 'static> ReadAhead<S> {
         let wrong = |error| Error::of_orc(name, error);
         let stripes = reader.stripes(&options).map_err(wrong)?;
         let stripes: Vec<usize> = stripes.into_iter().filter(|stripe| wanted(*stripe)).collect();
-        let way = match by_columns(reader, &options, stripes.clone(), threads).map_err(wrong)? {
+        let pool: Arc<dyn Pool> = Arc::new(ProcessPool);
+        let way = match reader.by_columns(&options, stripes.clone(), threads, &pool).map_err(wrong)? {
             Some(columns) => Way::Columns(columns),
             None => Way::Pieces(by_pieces(reader, name, options, &stripes, threads)?),
         };
@@ -72,45 +70,6 @@ impl<S: Source + Send + Sync + 'static> Iterator for ReadAhead<S> {
             Way::Pieces(pieces) => pieces.next(),
         }
     }
-}
-
-/// The batches of stripes whose columns several threads decode, where these can be shared out evenly.
-pub fn by_columns<S: Source + Send + Sync + 'static>(
-    reader: &Arc<Reader<S>>,
-    options: &ReadOptions,
-    stripes: Vec<usize>,
-    threads: usize,
-) -> icefield_orc::Result<Option<ByColumns<S>>> {
-    if !has_columns_for(reader, options, &stripes, threads)? {
-        return Ok(None);
-    }
-    ByColumns::new(reader, options.clone(), stripes, threads).map(Some)
-}
-
-/// Whether columns can be shared out evenly. A filter makes them hang together; one column that has most of the bytes
-/// would be one thread's work.
-fn has_columns_for<S: Source>(
-    reader: &Reader<S>,
-    options: &ReadOptions,
-    stripes: &[usize],
-    threads: usize,
-) -> icefield_orc::Result<bool> {
-    let schema = options.projection.apply(&reader.metadata().schema)?;
-    let Some(first) = stripes.first().filter(|_| options.filter.is_none()) else { return Ok(false) };
-    if schema.children.len() < COLUMNS.saturating_mul(threads) {
-        return Ok(false);
-    }
-    let mut bytes = vec![0_u64; schema.children.len()];
-    let columns = schema.walk();
-    for stream in reader.directory(*first)?.streams {
-        let top = schema.children.iter().position(|child| (child.column..child.end).contains(&stream.column));
-        let read = stream.kind.is_data() && columns.iter().any(|node| node.column == stream.column);
-        if let Some(bytes) = top.filter(|_| read).and_then(|top| bytes.get_mut(top)) {
-            *bytes = bytes.saturating_add(stream.range.end - stream.range.start);
-        }
-    }
-    let all = bytes.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
-    Ok(bytes.iter().all(|bytes| bytes.saturating_mul(threads as u64) <= all))
 }
 
 /// A piece is decoded whole before its first batch is asked for.

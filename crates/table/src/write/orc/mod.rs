@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use icefield_format::types::Schema;
-use icefield_orc::{SideBySide, TypeDescription, Writer, WriterOptions};
+use icefield_orc::{TypeDescription, Writer, WriterOptions};
 
 pub use options::OrcOptions;
 
@@ -19,7 +19,7 @@ use super::file::{FileWriter, WrittenFile};
 use super::modes::Modes;
 use super::sink::Sink;
 use crate::error::{Error, Result};
-use crate::runtime;
+use crate::orc_pool::ProcessPool;
 use crate::storage::Storage;
 
 /// What all ORC files of one writer have in common.
@@ -72,7 +72,7 @@ impl OrcWriter {
 
 impl FileWriter for OrcWriter {
     fn write(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
-        self.writer.set_side_by_side(side_by_side.then(|| Arc::new(Pool) as _));
+        self.writer.set_pool(side_by_side.then(|| Arc::new(ProcessPool) as _));
         for batch in batches {
             self.floats.add(batch)?;
             self.writer.write(batch).map_err(|error| failed(&self.path, &self.sink, error))?;
@@ -102,19 +102,6 @@ impl FileWriter for OrcWriter {
 
     fn abort(self: Box<Self>) {
         self.sink.abort();
-    }
-}
-
-/// The processor pool of this process.
-#[derive(Debug, Clone, Copy)]
-pub struct Pool;
-
-impl SideBySide for Pool {
-    fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>) {
-        match runtime::pool() {
-            Ok(pool) => pool.scope(|scope| work.into_iter().for_each(|one| scope.spawn(move |_| one()))),
-            Err(_) => work.into_iter().for_each(|one| one()),
-        }
     }
 }
 

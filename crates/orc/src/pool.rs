@@ -1,0 +1,25 @@
+//! The caller's threads.
+
+use std::fmt::Debug;
+use std::panic::AssertUnwindSafe;
+
+use crate::error::{Error, Result};
+
+/// Threads that the caller lends to a [`Writer`](crate::Writer) or a [`Reader`](crate::Reader).
+///
+/// This crate starts no threads of its own: only the caller knows how many its process may use, and whether the process has
+/// forked since they were started.
+pub trait Pool: Debug + Send + Sync {
+    /// Runs all pieces of work, in any order, and returns when they are done. They do not wait for each other.
+    fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>);
+
+    /// Starts a task on another thread, and returns whether it will run. The task does not panic, and it waits for nothing
+    /// but a [`Source`](crate::Source).
+    fn spawn(&self, task: Box<dyn FnOnce() + Send>) -> bool;
+}
+
+/// Turns a panic into an error, so that nobody waits forever for what a thread was about to deliver.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let caught = std::panic::catch_unwind(AssertUnwindSafe(work));
+    caught.unwrap_or_else(|_| Err(Error::io("a reading thread failed")))
+}
