@@ -333,9 +333,12 @@ impl FileMetadata {
         section(&mut decompressor, bytes, self.block, self.limits.metadata_bytes, budget, place)
     }
 
-    /// Statistics of each stripe, those of encrypted columns masked; empty where the file has none.
+    /// Statistics of each stripe by column id, empty if the file has none. Those of encrypted columns are the true ones if
+    /// their key is available, else those of the masked values.
     pub fn stripe_statistics(&self) -> Result<Vec<StripeStatistics>> {
-        Ok(self.section::<Metadata>(&self.metadata, "metadata")?.stripe_stats)
+        let mut stripes = self.section::<Metadata>(&self.metadata, "metadata")?.stripe_stats;
+        self.decrypt_stripe_statistics(&mut stripes)?;
+        Ok(stripes)
     }
 
     /// Statistics of the file, by column id; those of encrypted columns true where their key is there, else masked.
@@ -359,7 +362,7 @@ impl FileMetadata {
     }
 
     /// True statistics of the stripes for encrypted columns whose key is there, put into `stripes`.
-    pub fn decrypt_stripe_statistics(&self, stripes: &mut [StripeStatistics]) -> Result<()> {
+    fn decrypt_stripe_statistics(&self, stripes: &mut [StripeStatistics]) -> Result<()> {
         let place = "encrypted stripe statistics";
         let mut start = 0usize;
         for index in 0..self.variants.len() {

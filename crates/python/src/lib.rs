@@ -18,7 +18,6 @@ mod manifests;
 mod metadata;
 mod name_mapping;
 mod orc;
-mod orc_inspect;
 mod orc_write;
 mod partitioning;
 mod puffin;

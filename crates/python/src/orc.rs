@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
+use icefield_orc::inspect::{describe, messages};
 use icefield_orc::proto::Message;
 use icefield_orc::{
     ArrowOptions, Batches, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Pool, Projection, ReadOptions,
@@ -28,7 +29,6 @@ use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::expressions::ExpressionInput;
 use crate::integer::Int;
-use crate::orc_inspect::{describe, messages, stripe_statistics};
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
@@ -494,7 +494,7 @@ impl PyOrcFile {
 
     /// The statistics of each stripe by column, as JSON.
     fn stripe_statistics(&self, py: Python<'_>) -> Result<String> {
-        let statistics = detached(py, || stripe_statistics(self.0.file()))?.map_err(|error| self.0.named(error))?;
+        let statistics = detached(py, || self.0.file().stripe_statistics())?.map_err(|error| self.0.named(error))?;
         Ok(messages(&statistics).to_string())
     }
 

@@ -29,8 +29,7 @@ pub(super) fn stripes(file: &FileMetadata, options: &ReadOptions) -> Result<Vec<
     if !may_match(file, predicate, &file.file_statistics()?) {
         return Ok(Vec::new());
     }
-    let mut statistics = file.stripe_statistics()?;
-    file.decrypt_stripe_statistics(&mut statistics)?;
+    let statistics = file.stripe_statistics()?;
     stripes.retain(|index| statistics.get(*index).is_none_or(|own| may_match(file, predicate, &own.col_stats)));
     Ok(stripes)
 }

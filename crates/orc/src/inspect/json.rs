@@ -1,18 +1,25 @@
-//! What an ORC file says of itself, message by message, as JSON.
+//! The metadata of a file, message by message, as JSON.
 
-use icefield_orc::proto::{ColumnEncoding, CompressionKind, Message, Shown};
-use icefield_orc::stripe::{StreamPlace, StripeDirectory};
-use icefield_orc::{FileMetadata, Reader, Source, inspect};
 use serde_json::{Map, Value as Json, json};
 
-/// The largest number that every reader of JSON holds exactly; larger ones are written as text.
+use super::report;
+use crate::error::Result;
+use crate::proto::{ColumnEncoding, CompressionKind, Message, Shown};
+use crate::stripe::{StreamPlace, StripeDirectory};
+use crate::{FileMetadata, Reader, Source};
+
+/// The largest integer that every JSON reader holds exactly; larger ones are written as strings.
 const EXACT: u64 = 1 << 53;
 
-fn message(message: &dyn Message) -> Json {
+/// A protobuf message as a JSON object of the fields that are set, by their names in the ORC definition.
+///
+/// Bytes are written as lower-case hex, enumerations as the names of their values, and what JSON numbers cannot hold exactly
+/// (integers beyond 2^53, NaN, infinities) as strings.
+pub fn message(message: &dyn Message) -> Json {
     Json::Object(message.fields().into_iter().map(|(name, value)| (name.to_owned(), shown(value))).collect())
 }
 
-/// Messages as JSON.
+/// A JSON array of messages; see [`message`].
 pub fn messages<M: Message>(list: &[M]) -> Json {
     list.iter().map(|one| message(one)).collect()
 }
@@ -35,15 +42,15 @@ fn shown(value: Shown<'_>) -> Json {
     }
 }
 
-/// The statistics of each stripe, those of encrypted columns included where their keys are there.
-pub fn stripe_statistics(file: &FileMetadata) -> icefield_orc::Result<Vec<icefield_orc::proto::StripeStatistics>> {
-    let mut statistics = file.stripe_statistics()?;
-    file.decrypt_stripe_statistics(&mut statistics)?;
-    Ok(statistics)
-}
-
-/// Everything that a file says of itself; with `runs` also what each stream is made of.
-pub fn describe(reader: &Reader<impl Source>, runs: bool) -> icefield_orc::Result<Json> {
+/// All metadata of a file as one JSON object: schema, postscript, footer, statistics, and of each stripe the footer, the places
+/// of its streams and its row indexes. With `runs`, streams are decompressed to count their chunks and runs too.
+///
+/// Columns that are encrypted are described as a reader with the file's keys sees them.
+///
+/// # Errors
+///
+/// Metadata or, with `runs`, streams that cannot be decoded; errors of the source.
+pub fn describe(reader: &Reader<impl Source>, runs: bool) -> Result<Json> {
     let file = reader.metadata();
     let stripes = (0..file.footer.stripes.len()).map(|stripe| describe_stripe(reader, stripe, runs));
     let mut attributes = Map::new();
@@ -61,19 +68,19 @@ pub fn describe(reader: &Reader<impl Source>, runs: bool) -> icefield_orc::Resul
         "postscript": message(&file.postscript),
         "footer": message(&file.footer),
         "statistics": messages(&file.file_statistics()?),
-        "stripeStatistics": messages(&stripe_statistics(file)?),
-        "stripes": stripes.collect::<icefield_orc::Result<Vec<_>>>()?,
+        "stripeStatistics": messages(&file.stripe_statistics()?),
+        "stripes": stripes.collect::<Result<Vec<_>>>()?,
     }))
 }
 
-fn describe_stripe(reader: &Reader<impl Source>, stripe: usize, runs: bool) -> icefield_orc::Result<Json> {
+fn describe_stripe(reader: &Reader<impl Source>, stripe: usize, runs: bool) -> Result<Json> {
     let directory = reader.directory(stripe)?;
     let streams = directory.streams.iter().map(|place| describe_stream(reader, stripe, &directory, place, runs));
     let indexes = reader.row_indexes(stripe)?.into_iter();
     let indexes: Map<_, _> = indexes.map(|(column, own)| (column.to_string(), messages(&own.entry))).collect();
     Ok(json!({
         "footer": message(&directory.footer),
-        "streams": streams.collect::<icefield_orc::Result<Vec<_>>>()?,
+        "streams": streams.collect::<Result<Vec<_>>>()?,
         "rowIndex": indexes,
     }))
 }
@@ -84,7 +91,7 @@ fn describe_stream(
     directory: &StripeDirectory,
     place: &StreamPlace,
     runs: bool,
-) -> icefield_orc::Result<Json> {
+) -> Result<Json> {
     let file = reader.metadata();
     let mut described = json!({
         "column": place.column,
@@ -105,7 +112,7 @@ fn describe_stream(
         None => directory.footer.columns.get(place.column as usize),
     };
     let encoding = encodings.cloned().unwrap_or_else(ColumnEncoding::default);
-    let report = inspect::report(file, node, &encoding, place.kind, &bytes)?;
+    let report = report(file, node, &encoding, place.kind, &bytes)?;
     fields.insert("plainLength".to_owned(), json!(report.plain_length));
     if file.compression != CompressionKind::None {
         fields.insert("chunks".to_owned(), json!(report.chunks));

@@ -1,4 +1,4 @@
-//! A look inside: chunks and runs of each stream.
+//! Chunks and runs of a stream.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn coding(file: &FileMetadata, node: &TypeDescription, encoding: &ColumnEncoding
     }
 }
 
-/// Counts the chunks and runs of a stream, given as it stands in the file (decrypted, where it was encrypted).
+/// Counts the chunks and runs of a stream, given as it is in the file, but decrypted.
 pub fn report(
     file: &FileMetadata,
     node: &TypeDescription,

@@ -1,0 +1,7 @@
+//! What a file consists of, for people and tools: its metadata as JSON, the chunks and runs of its streams.
+
+mod json;
+mod streams;
+
+pub use json::{describe, message, messages};
+pub(crate) use streams::report;
