@@ -42,9 +42,9 @@ def foreign(catalog: ice.Catalog, name: str, change: dict[str, Any]) -> ice.Tabl
     ("name", "value", "kind", "says"),
     [
         ("encryption.key-id", "k1", UnsupportedFeatureError, "in the clear"),
-        ("write.parquet.page-version", "v9", InvalidArgumentError, "expected v1, v2"),
-        ("write.target-file-size-bytes", "big", InvalidArgumentError, "an integer from 1"),
-        ("write.format.default", "csv", InvalidArgumentError, "expected parquet, orc"),
+        ("write.parquet.page-version", "v9", InvalidArgumentError, "expected v1 or v2"),
+        ("write.target-file-size-bytes", "big", InvalidArgumentError, "an integer of at least 1"),
+        ("write.format.default", "csv", InvalidArgumentError, "expected parquet or orc"),
         ("write.location-provider.impl", "com.Me", UnsupportedFeatureError, "Java class"),
         ("write.wap.enabled", "ja", InvalidArgumentError, "true or false"),
         ("format_version", "2", InvalidArgumentError, "did you mean format-version"),
@@ -86,6 +86,29 @@ def test_tables_of_others_are_read_and_written_where_that_is_safe(catalog: ice.C
     assert table.scan().count() == 3
     with pytest.raises(InvalidArgumentError, match="page-version"):
         table.append(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("read.split.target-size", "many", "'read.split.target-size': expected an integer of at least 1, got 'many'"),
+        (
+            "read.split.planning-lookback",
+            "",
+            "'read.split.planning-lookback': expected an integer of at least 1, got ''",
+        ),
+        ("read.split.open-file-cost", "-1", "cannot split"),
+    ],
+)
+def test_split_properties_that_java_refuses_fail_tasks_and_not_plans(
+    catalog: ice.Catalog, name: str, value: str, message: str
+) -> None:
+    table = foreign(catalog, "db.t", {"properties": {name: value}})
+    scan = table.scan()
+    assert len(scan.plan_files()) == 1
+    assert scan.count() == len(ROWS)
+    with pytest.raises(InvalidArgumentError, match=message):
+        scan.plan_tasks()
 
 
 @pytest.mark.parametrize(

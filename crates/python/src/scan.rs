@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
+use icefield_format::metadata::TableMetadata;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
 use icefield_table::plan::changes::Changes;
 use icefield_table::plan::columns::PlanColumns;
@@ -52,7 +53,7 @@ pub struct PyScan {
 #[derive(Debug)]
 pub struct PyPlan {
     plan: Plan,
-    split: SplitOptions,
+    metadata: Arc<TableMetadata>,
     /// Of a changelog.
     changes: Option<Arc<Changes>>,
 }
@@ -282,7 +283,7 @@ impl PyScan {
             None => Metrics::none(),
         };
         let plan = detached(py, || scan.plan())??;
-        Ok(PyPlan { plan, split: SplitOptions::of_table(&self.scan.metadata), changes: self.changelog() })
+        Ok(PyPlan { plan, metadata: self.scan.metadata.clone(), changes: self.changelog() })
     }
 
     /// Which files are read, as batches with the columns of `Plan.files`, while they are found.
@@ -316,7 +317,7 @@ impl PyScan {
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<Vec<PyReadTask>> {
-        let options = plan.get().split_by(split_size, lookback, open_file_cost);
+        let options = plan.get().split_by(split_size, lookback, open_file_cost)?;
         let plan = &plan.get().plan;
         if let Some(wanted) = &self.changes {
             let tasks = detached(py, || self.scan.change_tasks(plan, wanted, &options))??;
@@ -342,12 +343,13 @@ impl PyPlan {
         split_size: Option<Int<i64>>,
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
-    ) -> SplitOptions {
-        SplitOptions {
-            split_size: split_size.map_or(self.split.split_size, |Int(bytes)| bytes),
-            lookback: lookback.map_or(self.split.lookback, |Int(tasks)| tasks),
-            open_file_cost: open_file_cost.map_or(self.split.open_file_cost, |Int(bytes)| bytes),
-        }
+    ) -> Result<SplitOptions> {
+        let table = SplitOptions::of_table(&self.metadata)?;
+        Ok(SplitOptions {
+            split_size: split_size.map_or(table.split_size, |Int(bytes)| bytes),
+            lookback: lookback.map_or(table.lookback, |Int(tasks)| tasks),
+            open_file_cost: open_file_cost.map_or(table.open_file_cost, |Int(bytes)| bytes),
+        })
     }
 }
 
@@ -371,7 +373,7 @@ impl PyPlan {
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<ArrowTable> {
-        let options = self.split_by(split_size, lookback, open_file_cost);
+        let options = self.split_by(split_size, lookback, open_file_cost)?;
         Ok(detached(py, || self.pieces(&options))??.into())
     }
 

@@ -10,7 +10,6 @@ use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::commit::{self, Append, Change as _, Committed, Pointer, Prepared, SnapshotOptions};
 use icefield_table::limits;
 use icefield_table::purge::purge;
-use icefield_table::settings::Settings;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
 use icefield_table::write::{TableWriter, WriterConfig, check_writable};
@@ -99,8 +98,7 @@ impl PyTableState {
         let schema = metadata.current_schema().clone();
         let spec = metadata.default_spec().clone();
         let mut config = WriterConfig::new(self.storage.0.clone(), metadata.location(), schema, spec);
-        config.settings =
-            Settings::new(metadata.properties().iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        config.properties = metadata.properties().clone();
         config.order = Some(metadata.default_sort_order().clone());
         config.matching = matching;
         let mut writer = TableWriter::new(config, &rows.0.schema())?;

@@ -14,7 +14,6 @@ pub mod plan;
 pub mod purge;
 pub mod read;
 pub mod runtime;
-pub mod settings;
 pub mod storage;
 pub mod transform;
 pub mod write;

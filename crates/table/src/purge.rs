@@ -17,7 +17,6 @@ use crate::commit::Committed;
 use crate::error::Error;
 use crate::plan::manifests;
 use crate::runtime;
-use crate::settings::Settings;
 use crate::storage::{Location, Scheme, Storage};
 
 /// Manifests that are fetched at once from a store across the network.
@@ -61,19 +60,17 @@ impl Leftover {
 /// deleted, nor anything that only a link below the table's folders leads to; each is a failure with its reason.
 pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limits: &Limits) -> Leftover {
     let metadata = &table.metadata;
-    let properties = metadata.properties().iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let settings = Settings::new(properties);
     let purge = Purge {
         storage,
         limits,
         metadata,
-        folders: Folders::of(storage, metadata, &settings, warehouse),
+        folders: Folders::of(storage, metadata, warehouse),
         seen: Seen::default(),
         leftover: Mutex::default(),
     };
     purge.folders.refused.iter().for_each(|refused| purge.failed(refused));
     let manifests = purge.manifests();
-    if settings.flag(&GC_ENABLED) {
+    if GC_ENABLED.read(metadata.properties()) {
         purge.side_by_side(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
     }
     purge.delete(manifests.iter().map(|(path, _)| path.as_str()));
@@ -211,11 +208,11 @@ struct Folders {
 }
 
 impl Folders {
-    fn of(storage: &Storage, metadata: &TableMetadata, settings: &Settings, warehouse: Option<&str>) -> Self {
+    fn of(storage: &Storage, metadata: &TableMetadata, warehouse: Option<&str>) -> Self {
         let location = storage.resolve(metadata.location()).ok();
         let warehouse = warehouse.and_then(|folder| storage.resolve(folder).ok());
         let mut folders = Self { location, own: Vec::new(), refused: Vec::new() };
-        let given = [WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION].map(|name| settings.text(name));
+        let given = [WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION].map(|property| property.read(metadata.properties()));
         for folder in given.into_iter().flatten().chain([metadata.location()]).filter(|folder| !folder.is_empty()) {
             let Ok(at) = storage.resolve(folder) else { continue };
             match folders.shared(&at, warehouse.as_ref()) {

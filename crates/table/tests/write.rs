@@ -13,12 +13,12 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field as ArrowField, Fields};
 use icefield_format::manifest::DataFile;
+use icefield_format::metadata::StringMap;
 use icefield_format::spec::{NullOrder, PartitionField, PartitionSpec, SortDirection, SortField, SortOrder};
 use icefield_format::transform::Transform;
 use icefield_format::types::{Field, PrimitiveType, Schema, StructType};
 use icefield_format::value::Value;
 use icefield_table::Error;
-use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
 use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WriterConfig, wire};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -203,14 +203,18 @@ fn sorted_files_are_sorted_whole_and_say_so() {
     assert_eq!(ids(&files[0]), expected);
 }
 
+fn strings<const N: usize>(properties: [(&str, &str); N]) -> StringMap {
+    properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 #[test]
 fn files_roll_over_at_the_target_size() {
-    let settings = Settings::new([
+    let properties = strings([
         ("write.target-file-size-bytes", "60000"),
         ("write.parquet.row-group-limit", "1000"),
         ("write.parquet.compression-codec", "uncompressed"),
     ]);
-    let rolled = WriterConfig { settings, ..config("rolled", spec(&[(3, Transform::Void)])) };
+    let rolled = WriterConfig { properties, ..config("rolled", spec(&[(3, Transform::Void)])) };
     let batches: Vec<RecordBatch> = (0..40).map(|number| batch(number * 1000, 1000)).collect();
     let files = write(WriterConfig { memory_bytes: 1 << 16, ..rolled }, &batches);
     assert!(files.len() > 3, "{}", files.len());
@@ -240,7 +244,7 @@ fn files_are_as_large_as_the_target_says() {
         let settings = [("write.target-file-size-bytes", "100000"), ("write.format.default", format)];
         let root = format!("{ROOT}/sized-{format}-{}", partition.fields.len());
         let config = WriterConfig {
-            settings: Settings::new(settings),
+            properties: strings(settings),
             distribution,
             ..WriterConfig::new(Storage::default(), root, schema.clone(), partition)
         };

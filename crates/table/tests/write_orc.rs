@@ -12,7 +12,6 @@ use icefield_format::spec::{PartitionField, PartitionSpec};
 use icefield_format::transform::Transform;
 use icefield_format::types::{Field, PrimitiveType, Schema, StructType};
 use icefield_orc::Reader;
-use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
 use icefield_table::write::{TableWriter, WriterConfig};
 
@@ -44,9 +43,10 @@ fn batch(from: i64, count: i64) -> RecordBatch {
 }
 
 fn config(name: &str, spec: PartitionSpec, settings: &[(&str, &str)]) -> WriterConfig {
-    let settings = Settings::new([("write.format.default", "orc")].iter().chain(settings).copied());
+    let settings = [("write.format.default", "orc")].iter().chain(settings);
+    let properties = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = WriterConfig::new(Storage::default(), format!("{ROOT}/{name}"), schema(), Arc::new(spec));
-    WriterConfig { settings, ..config }
+    WriterConfig { properties, ..config }
 }
 
 fn unpartitioned() -> PartitionSpec {

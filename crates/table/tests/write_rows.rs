@@ -15,7 +15,6 @@ use arrow_schema::{DataType, Field as ArrowField, Fields};
 use icefield_format::spec::{NullOrder, PartitionField, PartitionSpec, SortDirection, SortField, SortOrder};
 use icefield_format::transform::Transform;
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, StructType, Type};
-use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
 use icefield_table::write::{TableWriter, WriterConfig};
 
@@ -233,7 +232,7 @@ fn unpartitioned() -> Arc<PartitionSpec> {
 
 fn config(format: &str, schema: Arc<Schema>, spec: Arc<PartitionSpec>) -> WriterConfig {
     let mut config = WriterConfig::new(Storage::default(), "memory://write-rows", schema, spec);
-    config.settings = Settings::new([("write.format.default", format)]);
+    config.properties.insert("write.format.default".to_owned(), format.to_owned());
     config
 }
 

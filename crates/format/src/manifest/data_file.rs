@@ -7,7 +7,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use crate::value::Value;
 use crate::{Error, Result};
 
-use super::{Entries, FileContent, MetricMap, Status};
+use super::{Entries, FileContent, FileFormat, MetricMap, Status};
 
 /// A data or delete file ("Data File Fields").
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,7 +16,7 @@ pub struct DataFile {
     pub content: FileContent,
     /// Location.
     pub file_path: String,
-    /// Format: `parquet`, `avro`, `orc` or `puffin`, in any case.
+    /// Name of the format, as it was read: see [`DataFile::format`].
     pub file_format: String,
     /// The partition spec of the tuple. Not written into the entry: it is the manifest's.
     pub partition_spec_id: i32,
@@ -54,6 +54,13 @@ pub struct DataFile {
     pub content_offset: Option<i64>,
     /// v3: how long a deletion vector is.
     pub content_size_in_bytes: Option<i64>,
+}
+
+impl DataFile {
+    /// The format; `None` where the name is not one of this specification.
+    pub fn format(&self) -> Option<FileFormat> {
+        FileFormat::from_name(&self.file_format)
+    }
 }
 
 /// A file and what became of it.

@@ -11,6 +11,7 @@ mod decode;
 pub mod entries;
 mod entry_columns;
 pub mod fields;
+mod file_format;
 pub mod list;
 mod metrics;
 mod options;
@@ -22,6 +23,7 @@ pub mod write;
 
 pub use data_file::{DataFile, ManifestEntry};
 pub use entries::{Entries, ReadOptions, Reader, Tally};
+pub use file_format::FileFormat;
 pub use list::{FieldSummary, ManifestFile};
 pub use metrics::MetricMap;
 pub use partition::arrow_fields as partition_fields;

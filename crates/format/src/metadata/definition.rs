@@ -68,11 +68,8 @@ impl TableDefinition {
     }
 
     fn format_version(&self) -> Result<Option<FormatVersion>> {
-        let Some(text) = self.properties.get(FORMAT_VERSION) else { return Ok(None) };
-        let number: i32 = text
-            .trim()
-            .parse()
-            .map_err(|error| Error::invalid(format!("property {FORMAT_VERSION}: {text:?}: {error}")))?;
+        let Some(number) = FORMAT_VERSION.read(&self.properties)? else { return Ok(None) };
+        let number = i32::try_from(number).map_err(|_| FORMAT_VERSION.unexpected(&number.to_string()))?;
         FormatVersion::try_from(number).map(Some)
     }
 

@@ -223,7 +223,7 @@ pub fn property_names(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
 fn reserved(others: &Json) -> Result<(), Failed> {
     let ours = format!("[{}]", properties::RESERVED.join(", "));
     let names = [
-        (properties::DELETE_DEFAULT_FILE_FORMAT, "DELETE_DEFAULT_FILE_FORMAT"),
+        (properties::DELETE_DEFAULT_FILE_FORMAT.name, "DELETE_DEFAULT_FILE_FORMAT"),
         (properties::METRICS_MAX_INFERRED_COLUMN_DEFAULTS.name, "METRICS_MAX_INFERRED_COLUMN_DEFAULTS"),
         (
             &properties::METRICS_MAX_INFERRED_COLUMN_DEFAULTS.default.to_string(),

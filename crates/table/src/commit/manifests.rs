@@ -224,8 +224,8 @@ fn target_bytes(base: &TableMetadata) -> Result<usize> {
 /// How manifests and manifest lists are compressed.
 pub(super) fn compression(base: &TableMetadata) -> Result<Compression> {
     let codec = Codec::from_property(MANIFEST_COMPRESSION.read(base.properties()))?;
-    let level = base.properties().get(MANIFEST_COMPRESSION_LEVEL).and_then(|text| text.trim().parse().ok());
-    Ok(Compression { codec, level })
+    let level = MANIFEST_COMPRESSION_LEVEL.read(base.properties())?;
+    Ok(Compression { codec, level: level.and_then(|level| i32::try_from(level).ok()) })
 }
 
 #[cfg(test)]

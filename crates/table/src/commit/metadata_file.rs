@@ -31,10 +31,7 @@ pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64)
 
 /// The folder of metadata files, manifest lists and manifests (`write.metadata.path`).
 pub fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
-    match metadata.properties().get(WRITE_METADATA_LOCATION) {
-        Some(folder) if folder.is_empty() => {
-            Err(Error::invalid(format!("table property {WRITE_METADATA_LOCATION}: must not be empty")))
-        }
+    match WRITE_METADATA_LOCATION.read_valid(metadata.properties())? {
         Some(folder) => Ok(folder.trim_end_matches('/').to_owned()),
         None => Ok(format!("{}/metadata", metadata.location().trim_end_matches('/'))),
     }

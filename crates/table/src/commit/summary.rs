@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use icefield_format::manifest::{DataFile, FileContent};
+use icefield_format::manifest::{DataFile, FileContent, FileFormat};
 use icefield_format::metadata::{Operation, StringMap, Summary};
 
 /// Total, and what adds to it and takes from it.
@@ -55,7 +55,7 @@ impl Counts {
                 self.add("added-records", file.record_count);
             }
             FileContent::PositionDeletes => {
-                let vector = file.file_format.eq_ignore_ascii_case("puffin");
+                let vector = file.format() == Some(FileFormat::Puffin);
                 self.add(if vector { "added-dvs" } else { "added-position-delete-files" }, 1);
                 self.add("added-delete-files", 1);
                 self.add("added-position-deletes", file.record_count);

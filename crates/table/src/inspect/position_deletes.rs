@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UI
 use arrow_schema::{Fields, SchemaRef};
 use arrow_select::take::take;
 use icefield_format::FormatVersion;
-use icefield_format::manifest::{Entries, FileContent, ManifestContent, ManifestFile, Metrics};
+use icefield_format::manifest::{Entries, FileContent, FileFormat, ManifestContent, ManifestFile, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::puffin::DeletionVector;
 use icefield_format::types::arrow::ToArrow;
@@ -109,7 +109,7 @@ impl DeleteFile {
         let size = u64::try_from(file.file_size_in_bytes);
         Ok(Self {
             size: size.map_err(|_| Error::corrupt_file(&file.file_path, "negative size"))?,
-            format: file.file_format.to_lowercase(),
+            format: file.file_format,
             record_count: file.record_count,
             spec_id,
             partition: Arc::new(read.partition.coerce(&one.partition)?),
@@ -120,10 +120,14 @@ impl DeleteFile {
     }
 
     fn batches(self, read: &Arc<Read>) -> Result<TaskBatches> {
-        match self.format.as_str() {
-            "puffin" => self.vector(read),
-            "parquet" | "orc" => self.rows(read),
-            other => Err(Error::unsupported(format!("{}: reading {other} delete files is not built yet", self.path))),
+        match FileFormat::from_name(&self.format) {
+            Some(FileFormat::Puffin) => self.vector(read),
+            Some(FileFormat::Parquet) => self.parquet(read),
+            Some(FileFormat::Orc) => self.orc(read),
+            _ => {
+                let (path, format) = (&self.path, self.format.to_lowercase());
+                Err(Error::unsupported(format!("{path}: reading {format} delete files is not built yet")))
+            }
         }
     }
 
@@ -158,42 +162,42 @@ impl DeleteFile {
         })))
     }
 
-    /// The rows of a position delete file.
-    fn rows(self, read: &Arc<Read>) -> Result<TaskBatches> {
-        let stored = [DELETE_FILE_PATH.id, DELETE_FILE_POS.id, DELETE_FILE_ROW.id];
-        let wanted = read.made.fields().iter().filter(|field| stored.contains(&field.id));
-        let wanted = Schema::new(0, wanted.cloned().collect())?;
-        let output = Arc::new(wanted.to_arrow(&ToArrow::default())?);
-        let storage = &read.inspect.storage;
-        let batches: TaskBatches = if self.format == "parquet" {
-            let file = ParquetFile::open(storage, &self.path, Some(self.size))?;
-            let (leaves, planned) = self.plan(&wanted, &output, file.fields())?;
-            let row_groups = (0..file.metadata().num_row_groups()).collect();
-            let request = Request { leaves, row_groups, batch_rows: BATCH_ROWS, ..Request::default() };
-            let reshape = Reshape::new(&self.path, output, planned);
-            Box::new(file.batches(request)?.map(move |batch| reshape.apply(&batch?)))
-        } else {
-            let mut file = OrcFile::open(storage, &self.path, self.size)?;
-            file.take_units(&file.fields(), &wanted);
-            let (leaves, planned) = self.plan(&wanted, &output, &file.fields())?;
-            let reshape = Reshape::new(&self.path, output, planned);
-            let range = (0, self.size);
-            let request = OrcRequest {
-                leaves,
-                rows: None,
-                range,
-                batch_rows: BATCH_ROWS,
-                predicate: None,
-                filter: None,
-                threads: 1,
-            };
-            Box::new(file.batches(request)?.map(move |batch| reshape.apply(&batch?)))
-        };
+    /// The rows of a position delete file in Parquet.
+    fn parquet(self, read: &Arc<Read>) -> Result<TaskBatches> {
+        let (wanted, output) = stored(read)?;
+        let file = ParquetFile::open(&read.inspect.storage, &self.path, Some(self.size))?;
+        let (leaves, planned) = self.plan(&wanted, &output, file.fields())?;
+        let row_groups = (0..file.metadata().num_row_groups()).collect();
+        let request = Request { leaves, row_groups, batch_rows: BATCH_ROWS, ..Request::default() };
+        let reshape = Reshape::new(&self.path, output, planned);
+        let batches = file.batches(request)?.map(move |batch| reshape.apply(&batch?));
+        Ok(self.rows(read, batches))
+    }
+
+    /// The rows of a position delete file in ORC.
+    fn orc(self, read: &Arc<Read>) -> Result<TaskBatches> {
+        let (wanted, output) = stored(read)?;
+        let mut file = OrcFile::open(&read.inspect.storage, &self.path, self.size)?;
+        file.take_units(&file.fields(), &wanted);
+        let (leaves, planned) = self.plan(&wanted, &output, &file.fields())?;
+        let reshape = Reshape::new(&self.path, output, planned);
+        let range = (0, self.size);
+        let request =
+            OrcRequest { leaves, rows: None, range, batch_rows: BATCH_ROWS, predicate: None, filter: None, threads: 1 };
+        let batches = file.batches(request)?.map(move |batch| reshape.apply(&batch?));
+        Ok(self.rows(read, batches))
+    }
+
+    fn rows(
+        self,
+        read: &Arc<Read>,
+        batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+    ) -> TaskBatches {
         let read = Arc::clone(read);
-        Ok(Box::new(batches.map(move |batch| {
+        Box::new(batches.map(move |batch| {
             let batch = batch?;
             self.batch(&read, batch.num_rows(), |name| batch.column_by_name(name).cloned())
-        })))
+        }))
     }
 
     fn plan(&self, wanted: &Schema, output: &SchemaRef, file: &Fields) -> Result<(Vec<usize>, Vec<Planned>)> {
@@ -223,6 +227,15 @@ impl DeleteFile {
         })?;
         read.finish(&batch)
     }
+}
+
+/// The columns of the table that files of position deletes have.
+fn stored(read: &Read) -> Result<(Schema, SchemaRef)> {
+    let ids = [DELETE_FILE_PATH.id, DELETE_FILE_POS.id, DELETE_FILE_ROW.id];
+    let wanted = read.made.fields().iter().filter(|field| ids.contains(&field.id));
+    let wanted = Schema::new(0, wanted.cloned().collect())?;
+    let output = Arc::new(wanted.to_arrow(&ToArrow::default())?);
+    Ok((wanted, output))
 }
 
 fn text(value: &str, rows: usize) -> ArrayRef {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array};
 use arrow_schema::FieldRef;
 use icefield_format::expr::{Datum, Expression};
-use icefield_format::manifest::{MetricMap, Metrics};
+use icefield_format::manifest::{FileFormat, MetricMap, Metrics};
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary};
@@ -151,9 +151,9 @@ impl<'a> OfManifest<'a> {
         if matches!(self.ty, P::Float | P::Double) && count(&self.nans) != Some(0) {
             return Err("it may hold NaN".to_owned());
         }
-        let format = manifest.entries.file_format.value(row);
+        let format = FileFormat::from_name(manifest.entries.file_format.value(row));
         let timestamp = matches!(self.ty, P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs);
-        if timestamp && format.eq_ignore_ascii_case("orc") {
+        if timestamp && format == Some(FileFormat::Orc) {
             return Err("bounds of timestamps in ORC files have milliseconds".to_owned());
         }
         let bound = |bounds: &Option<BinaryArray>, which: &str| {

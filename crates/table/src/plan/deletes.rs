@@ -18,7 +18,7 @@ use arrow_array::{Array, BinaryArray};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use icefield_format::Limits;
 use icefield_format::expr::Datum;
-use icefield_format::manifest::{DataFile, Entries, FileContent, MetricMap};
+use icefield_format::manifest::{DataFile, Entries, FileContent, FileFormat, MetricMap};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::reserved::DELETE_FILE_PATH;
 use icefield_format::types::{PrimitiveType, Schema};
@@ -39,12 +39,8 @@ pub struct DeleteFile {
 impl DeleteFile {
     /// Whether it is a deletion vector.
     pub fn is_vector(&self) -> bool {
-        is_vector(&self.file.file_format)
+        self.file.format() == Some(FileFormat::Puffin)
     }
-}
-
-fn is_vector(format: &str) -> bool {
-    format.eq_ignore_ascii_case("puffin")
 }
 
 /// What kind of delete file.
@@ -152,8 +148,10 @@ fn sequence_number(entries: &Entries, row: usize) -> i64 {
 fn kind(entries: &Entries, row: usize) -> Result<DeleteKind> {
     match entries.content_of(row)? {
         FileContent::EqualityDeletes => Ok(DeleteKind::Equality),
-        FileContent::PositionDeletes if is_vector(entries.file_format.value(row)) => Ok(DeleteKind::Vector),
-        FileContent::PositionDeletes => Ok(DeleteKind::Positions),
+        FileContent::PositionDeletes => match FileFormat::from_name(entries.file_format.value(row)) {
+            Some(FileFormat::Puffin) => Ok(DeleteKind::Vector),
+            _ => Ok(DeleteKind::Positions),
+        },
         FileContent::Data => {
             Err(Error::corrupt_file(entries.file_path.value(row), "a data file in a manifest of deletes"))
         }

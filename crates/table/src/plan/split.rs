@@ -5,7 +5,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use icefield_format::manifest::Entries;
 use icefield_format::metadata::TableMetadata;
-use icefield_format::metadata::properties::{Property, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
+use icefield_format::metadata::properties::{SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
 
 use super::cut::{MOST_PIECES, Packer, Sizes};
 use super::{Plan, PlannedManifest};
@@ -24,23 +24,27 @@ pub struct SplitOptions {
 
 impl Default for SplitOptions {
     fn default() -> Self {
-        Self { split_size: 128 << 20, lookback: 10, open_file_cost: 4 << 20 }
+        Self {
+            split_size: SPLIT_SIZE.default,
+            lookback: SPLIT_LOOKBACK.default as usize,
+            open_file_cost: SPLIT_OPEN_FILE_COST.default,
+        }
     }
 }
 
 impl SplitOptions {
     /// The options that the table's properties set.
-    pub fn of_table(metadata: &TableMetadata) -> Self {
-        let number = |property: Property<i64>| property.read(metadata.properties()).ok();
-        let default = Self::default();
-        Self {
-            split_size: number(SPLIT_SIZE).filter(|size| *size > 0).unwrap_or(default.split_size),
-            lookback: number(SPLIT_LOOKBACK)
-                .and_then(|count| usize::try_from(count).ok())
-                .filter(|count| *count > 0)
-                .unwrap_or(default.lookback),
-            open_file_cost: number(SPLIT_OPEN_FILE_COST).filter(|cost| *cost >= 0).unwrap_or(default.open_file_cost),
-        }
+    ///
+    /// # Errors
+    /// A property that is not an integer. Sizes that cannot be used are refused by [`Plan::tasks`], as in Java: others may
+    /// take their place until then.
+    pub fn of_table(metadata: &TableMetadata) -> Result<Self> {
+        let properties = metadata.properties();
+        Ok(Self {
+            split_size: SPLIT_SIZE.read(properties)?,
+            lookback: usize::try_from(SPLIT_LOOKBACK.read(properties)?).unwrap_or_default(),
+            open_file_cost: SPLIT_OPEN_FILE_COST.read(properties)?,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
+use icefield_format::manifest::FileFormat;
 use icefield_format::types::arrow::{ToArrow, field_id, has_ids, with_mapped_ids, with_positional_ids};
 use icefield_format::types::{Field, NameMapping, Schema, Type};
 use icefield_format::value::Value;
@@ -83,10 +84,13 @@ impl FilePart {
                 self.path, self.deletes
             )));
         }
-        match self.format.as_str() {
-            "parquet" => self.open_parquet(storage, wanted, output),
-            "orc" => self.open_orc(storage, wanted, output, threads),
-            other => Err(Error::unsupported(format!("{}: reading {other} data files is not built yet", self.path))),
+        match FileFormat::from_name(&self.format) {
+            Some(FileFormat::Parquet) => self.open_parquet(storage, wanted, output),
+            Some(FileFormat::Orc) => self.open_orc(storage, wanted, output, threads),
+            _ => {
+                let (path, format) = (&self.path, &self.format);
+                Err(Error::unsupported(format!("{path}: reading {format} data files is not built yet")))
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use icefield_format::manifest::FileFormat;
 use icefield_format::types::Schema;
 
 use super::file::FileWriter;
@@ -34,19 +35,11 @@ impl FileLayout {
         })
     }
 
-    /// The name of the format in manifests.
-    pub fn format(&self) -> &'static str {
+    /// The format.
+    pub fn format(&self) -> FileFormat {
         match self {
-            Self::Parquet(_) => "PARQUET",
-            Self::Orc(_) => "ORC",
-        }
-    }
-
-    /// The end of the names of files.
-    pub fn extension(&self) -> &'static str {
-        match self {
-            Self::Parquet(_) => "parquet",
-            Self::Orc(_) => "orc",
+            Self::Parquet(_) => FileFormat::Parquet,
+            Self::Orc(_) => FileFormat::Orc,
         }
     }
 

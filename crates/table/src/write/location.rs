@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use icefield_format::metadata::StringMap;
 use icefield_format::metadata::properties::{
     LOCATION_PROVIDER_IMPL, OBJECT_STORE_ENABLED, OBJECT_STORE_PATH, PY_LOCATION_PROVIDER_IMPL, WRITE_DATA_LOCATION,
     WRITE_FOLDER_STORAGE_LOCATION, WRITE_OBJECT_STORE_PARTITIONED_PATHS,
@@ -12,7 +13,6 @@ use icefield_format::transform::murmur3::murmur3_32;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 
 /// Bits of the hash that spread the files of an object store over folders.
 const HASH_BITS: usize = 20;
@@ -34,30 +34,29 @@ pub struct DataLocations {
 
 impl DataLocations {
     /// The locations of a table.
-    pub fn new(table_location: &str, settings: &Settings) -> Result<Self> {
+    pub fn new(table_location: &str, properties: &StringMap) -> Result<Self> {
         let table = table_location.trim_end_matches('/');
         for provider in [LOCATION_PROVIDER_IMPL, PY_LOCATION_PROVIDER_IMPL] {
-            if let Some(name) = settings.text(provider) {
-                return Err(Error::unsupported(format!("the location provider {name} (table property {provider})")));
+            if let Some(class) = provider.read(properties) {
+                let property = provider.name;
+                return Err(Error::unsupported(format!("the location provider {class} (table property '{property}')")));
             }
         }
-        let hashed = settings.flag(&OBJECT_STORE_ENABLED);
+        let hashed = OBJECT_STORE_ENABLED.read(properties);
+        let folder = WRITE_DATA_LOCATION.read_valid(properties)?;
         for old in [OBJECT_STORE_PATH, WRITE_FOLDER_STORAGE_LOCATION] {
-            if settings.text(old).is_some() && settings.text(WRITE_DATA_LOCATION).is_none() {
-                return Err(Error::invalid(format!("table property {old} is no longer used: set write.data.path")));
+            if folder.is_none() && old.read(properties).is_some() {
+                let (old, new) = (old.name, WRITE_DATA_LOCATION.name);
+                return Err(Error::invalid(format!("table property '{old}': it is no longer used, set '{new}'")));
             }
         }
-        let root = match settings.text(WRITE_DATA_LOCATION) {
-            Some("") => return Err(Error::invalid("table property write.data.path: must not be empty")),
-            Some(folder) => folder.to_owned(),
-            None => format!("{table}/data"),
-        };
+        let root = folder.map_or_else(|| format!("{table}/data"), str::to_owned);
         let root = root.trim_end_matches('/').to_owned();
         let context = (hashed && !root.starts_with(table)).then(|| {
             let parts: Vec<&str> = table.rsplit('/').filter(|part| !part.is_empty()).take(2).collect();
             parts.into_iter().rev().collect::<Vec<_>>().join("/")
         });
-        let partition_folders = !hashed || settings.flag(&WRITE_OBJECT_STORE_PARTITIONED_PATHS);
+        let partition_folders = !hashed || WRITE_OBJECT_STORE_PARTITIONED_PATHS.read(properties);
         Ok(Self { root, hashed, context, partition_folders })
     }
 
@@ -140,10 +139,14 @@ impl FileNames {
 mod tests {
     use super::*;
 
+    fn strings(properties: &[(&str, &str)]) -> StringMap {
+        properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
     #[test]
     fn layouts() {
         let at = |settings: &[(&str, &str)], partition: &str| {
-            let settings = Settings::new(settings.iter().copied());
+            let settings = strings(settings);
             DataLocations::new("s3://b/db/t/", &settings).unwrap().file(partition, "a.parquet")
         };
         let hashed = ("write.object-storage.enabled", "true");
@@ -155,13 +158,13 @@ mod tests {
         assert!(elsewhere.starts_with("s3://c/d/") && elsewhere.ends_with("/db/t/x=1/a.parquet"), "{elsewhere}");
         let flat = at(&[hashed, ("write.object-storage.partitioned-paths", "false")], "x=1");
         assert!(flat.ends_with("-a.parquet") && !flat.contains("x=1"), "{flat}");
-        let empty = DataLocations::new("s3://b/t", &Settings::new([("write.data.path", "")])).unwrap_err();
-        assert_eq!(empty.to_string(), "table property write.data.path: must not be empty");
+        let empty = DataLocations::new("s3://b/t", &strings(&[("write.data.path", "")])).unwrap_err();
+        assert_eq!(empty.to_string(), "table property 'write.data.path': expected a text that is not empty, got ''");
     }
 
     #[test]
     fn names_that_file_systems_do_not_take_are_cut() {
-        let locations = DataLocations::new("/t", &Settings::default()).unwrap();
+        let locations = DataLocations::new("/t", &StringMap::new()).unwrap();
         let folder_of = |partition: &str| {
             let path = locations.file(partition, "a.parquet");
             path.strip_prefix("/t/data/").unwrap().strip_suffix("/a.parquet").unwrap().to_owned()

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use icefield_format::metadata::properties::MetricsMode;
 use icefield_format::types::PrimitiveType;
 use icefield_format::value::{Value, binary, bounds, uuid};
 
-use super::modes::Mode;
 use crate::error::Result;
 
 /// Metrics of a data file, by field id.
@@ -38,7 +38,7 @@ impl FileMetrics {
         id: i32,
         ty: &PrimitiveType,
         (lower, upper): (Value, Value),
-        mode: Mode,
+        mode: MetricsMode,
     ) -> Result<()> {
         let Some(length) = mode.bound_length() else { return Ok(()) };
         if let (Value::Uuid(lower), Value::Uuid(upper)) = (&lower, &upper) {

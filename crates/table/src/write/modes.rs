@@ -2,93 +2,54 @@
 
 use std::collections::HashMap;
 
+use icefield_format::metadata::StringMap;
 use icefield_format::metadata::properties::{
-    DEFAULT_WRITE_METRICS_MODE, METRICS_MAX_INFERRED_COLUMN_DEFAULTS, METRICS_MODE_COLUMN_CONF_PREFIX,
+    DEFAULT_WRITE_METRICS_MODE, METRICS_MAX_INFERRED_COLUMN_DEFAULTS, METRICS_MODE_COLUMN_CONF_PREFIX, MetricsMode,
 };
 use icefield_format::spec::SortOrder;
 use icefield_format::types::{Field, Schema, Type};
 
 use crate::error::Result;
-use crate::settings::Settings;
 
-const DEFAULT: Mode = Mode::Truncate(16);
-
-/// What is kept of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Nothing.
-    None,
-    /// Counts of values, nulls and NaNs.
-    Counts,
-    /// Counts, and bounds cut to this length.
-    Truncate(usize),
-    /// Counts and whole bounds.
-    Full,
-}
-
-impl Mode {
-    /// Length to which bounds are cut; none where there are no bounds.
-    pub fn bound_length(self) -> Option<usize> {
-        match self {
-            Self::None | Self::Counts => None,
-            Self::Truncate(length) => Some(length),
-            Self::Full => Some(usize::MAX),
-        }
-    }
-
-    /// Reads `none`, `counts`, `truncate(16)` or `full`, in any case; none for anything else.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = text.trim().to_ascii_lowercase();
-        match text.as_str() {
-            "none" => Some(Self::None),
-            "counts" => Some(Self::Counts),
-            "full" => Some(Self::Full),
-            _ => {
-                let length = text.strip_prefix("truncate(")?.strip_suffix(')')?.trim().parse::<usize>().ok()?;
-                (length > 0).then_some(Self::Truncate(length))
-            }
-        }
-    }
-}
+const DEFAULT: MetricsMode = DEFAULT_WRITE_METRICS_MODE.default;
+const INFERRED_COLUMNS: usize = METRICS_MAX_INFERRED_COLUMN_DEFAULTS.default as usize;
 
 /// The mode of every column of a schema.
 #[derive(Debug, Clone)]
 pub struct Modes {
-    by_id: HashMap<i32, Mode>,
-    default: Mode,
+    by_id: HashMap<i32, MetricsMode>,
+    default: MetricsMode,
 }
 
 impl Modes {
-    /// Modes by the properties of a table. A mode that is none is passed over, as in Java: metrics never stop a write.
-    pub fn new(settings: &Settings, schema: &Schema, order: Option<&SortOrder>) -> Result<Self> {
+    /// Modes by the properties of a table. An invalid mode is passed over, as in Java: metrics never stop a write.
+    pub fn new(properties: &StringMap, schema: &Schema, order: Option<&SortOrder>) -> Result<Self> {
         let mut by_id = HashMap::new();
-        let limit =
-            settings.number(METRICS_MAX_INFERRED_COLUMN_DEFAULTS.name, METRICS_MAX_INFERRED_COLUMN_DEFAULTS.default)?;
-        let limit = usize::try_from(limit).unwrap_or(100);
-        let default = match settings.text(DEFAULT_WRITE_METRICS_MODE.name) {
-            Some(text) => Mode::parse(text).unwrap_or(DEFAULT),
+        let limit = usize::try_from(METRICS_MAX_INFERRED_COLUMN_DEFAULTS.read(properties)?).unwrap_or(INFERRED_COLUMNS);
+        let default = match DEFAULT_WRITE_METRICS_MODE.read(properties) {
+            Some(mode) => mode,
             None if schema.ids().len() <= limit => DEFAULT,
             None => {
                 let mut room = limit;
                 first_columns(schema.fields().iter().collect(), &mut room, &mut |id| {
                     by_id.insert(id, DEFAULT);
                 });
-                Mode::None
+                MetricsMode::None
             }
         };
         for id in order.into_iter().flat_map(order_preserving) {
             by_id.insert(id, if default.bound_length().is_some() { default } else { DEFAULT });
         }
-        for (column, text) in settings.below(METRICS_MODE_COLUMN_CONF_PREFIX) {
+        for (column, text) in METRICS_MODE_COLUMN_CONF_PREFIX.columns(properties) {
             if let Ok(Some(field)) = schema.find_by_name(column, true) {
-                by_id.insert(field.id, Mode::parse(text).unwrap_or(default));
+                by_id.insert(field.id, MetricsMode::parse(text).unwrap_or(default));
             }
         }
         Ok(Self { by_id, default })
     }
 
     /// The mode of a column.
-    pub fn of(&self, field_id: i32) -> Mode {
+    pub fn of(&self, field_id: i32) -> MetricsMode {
         self.by_id.get(&field_id).copied().unwrap_or(self.default)
     }
 }
@@ -126,29 +87,17 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn names() {
-        for (text, mode) in [
-            ("none", Some(Mode::None)),
-            ("Counts", Some(Mode::Counts)),
-            ("TRUNCATE(7)", Some(Mode::Truncate(7))),
-            ("full", Some(Mode::Full)),
-            ("truncate(0)", None),
-            ("truncate(x)", None),
-            ("", None),
-        ] {
-            assert_eq!(Mode::parse(text), mode, "{text}");
-        }
+    fn strings<const N: usize>(properties: [(&str, &str); N]) -> StringMap {
+        properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
     }
 
     #[test]
     fn wide_tables_keep_the_first_hundred() {
         let fields = (1..=150).map(|id| Field::optional(id, format!("c{id}"), PrimitiveType::Int)).collect();
         let schema = Schema::new(0, fields).unwrap();
-        let modes =
-            Modes::new(&Settings::new([("write.metadata.metrics.column.c120", "full")]), &schema, None).unwrap();
-        assert_eq!([100, 101, 120].map(|id| modes.of(id)), [DEFAULT, Mode::None, Mode::Full]);
-        let all = Modes::new(&Settings::new([("write.metadata.metrics.default", "counts")]), &schema, None).unwrap();
-        assert_eq!(all.of(150), Mode::Counts);
+        let modes = Modes::new(&strings([("write.metadata.metrics.column.c120", "full")]), &schema, None).unwrap();
+        assert_eq!([100, 101, 120].map(|id| modes.of(id)), [DEFAULT, MetricsMode::None, MetricsMode::Full]);
+        let all = Modes::new(&strings([("write.metadata.metrics.default", "counts")]), &schema, None).unwrap();
+        assert_eq!(all.of(150), MetricsMode::Counts);
     }
 }

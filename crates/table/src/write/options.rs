@@ -1,12 +1,12 @@
 //! How data files are written: the `write.*` properties of a table.
 
-use icefield_format::metadata::TableMetadata;
+use icefield_format::manifest::FileFormat;
 use icefield_format::metadata::properties::{DEFAULT_FILE_FORMAT, ENCRYPTION_TABLE_KEY, WRITE_TARGET_FILE_SIZE_BYTES};
+use icefield_format::metadata::{StringMap, TableMetadata};
 
 use super::orc::OrcOptions;
 use super::parquet::ParquetOptions;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 
 /// How data files are written.
 #[derive(Debug, Clone)]
@@ -28,32 +28,28 @@ pub enum FormatOptions {
 
 impl WriteOptions {
     /// Reads the properties; those of other formats are passed over.
-    pub fn new(settings: &Settings) -> Result<Self> {
-        if let Some(key) = settings.text(ENCRYPTION_TABLE_KEY).filter(|key| !key.is_empty()) {
-            return Err(encrypted(&format!("{ENCRYPTION_TABLE_KEY}={key}")));
+    pub fn new(properties: &StringMap) -> Result<Self> {
+        if let Some(key) = ENCRYPTION_TABLE_KEY.read(properties).filter(|key| !key.is_empty()) {
+            return Err(encrypted(&format!("{}={key}", ENCRYPTION_TABLE_KEY.name)));
         }
-        let format = settings.word(&DEFAULT_FILE_FORMAT);
-        let format = match format.to_ascii_lowercase().as_str() {
-            "parquet" => FormatOptions::Parquet(ParquetOptions::new(settings)?),
-            "orc" => FormatOptions::Orc(OrcOptions::new(settings)?),
-            _ => {
-                return Err(Error::unsupported(format!(
-                    "writing data files in the format {format} (write.format.default)"
-                )));
-            }
+        let name = DEFAULT_FILE_FORMAT.read(properties);
+        let format = match FileFormat::from_name(name) {
+            Some(FileFormat::Parquet) => FormatOptions::Parquet(ParquetOptions::new(properties)?),
+            Some(FileFormat::Orc) => FormatOptions::Orc(OrcOptions::new(properties)?),
+            _ => return Err(Error::unsupported(DEFAULT_FILE_FORMAT.unexpected(name).to_string())),
         };
-        let target_file_bytes = settings.positive(&WRITE_TARGET_FILE_SIZE_BYTES)? as u64;
+        let target_file_bytes = WRITE_TARGET_FILE_SIZE_BYTES.read_size(properties)? as u64;
         Ok(Self { target_file_bytes, format })
     }
 }
 
 /// Refuses to write into a table whose files are to be encrypted: they would lie in the clear.
 pub fn check_writable(metadata: &TableMetadata) -> Result<()> {
-    let key = metadata.property(ENCRYPTION_TABLE_KEY).filter(|key| !key.is_empty());
+    let key = ENCRYPTION_TABLE_KEY.read(metadata.properties()).filter(|key| !key.is_empty());
     let snapshot = metadata.snapshots().iter().find_map(|snapshot| snapshot.key_id.as_deref());
     let stored = metadata.encryption_keys().first().map(|key| key.key_id.as_str());
     match (key, snapshot, stored) {
-        (Some(key), ..) => Err(encrypted(&format!("{ENCRYPTION_TABLE_KEY}={key}"))),
+        (Some(key), ..) => Err(encrypted(&format!("{}={key}", ENCRYPTION_TABLE_KEY.name))),
         (_, Some(key), _) => Err(encrypted(&format!("the key {key} of a snapshot"))),
         (_, _, Some(key)) => Err(encrypted(&format!("the encryption key {key} in its metadata"))),
         (None, None, None) => Ok(()),
@@ -70,14 +66,18 @@ fn encrypted(by: &str) -> Error {
 mod tests {
     use super::*;
 
+    fn strings<const N: usize>(properties: [(&str, &str); N]) -> StringMap {
+        properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
     #[test]
     fn defaults_are_javas_and_properties_of_other_formats_mean_nothing() {
         let options =
-            WriteOptions::new(&Settings::new([("write.strange", "x"), ("write.orc.stripe-size-bytes", "0")])).unwrap();
+            WriteOptions::new(&strings([("write.strange", "x"), ("write.orc.stripe-size-bytes", "0")])).unwrap();
         assert_eq!(options.target_file_bytes, 512 << 20);
         assert!(matches!(options.format, FormatOptions::Parquet(_)));
         let settings = [("write.format.default", "ORC"), ("write.parquet.row-group-size-bytes", "0")];
-        let options = WriteOptions::new(&Settings::new(settings)).unwrap();
+        let options = WriteOptions::new(&strings(settings)).unwrap();
         assert!(matches!(options.format, FormatOptions::Orc(_)));
     }
 
@@ -98,7 +98,7 @@ mod tests {
             ("orc", "write.orc.compression-strategy", "best", "write.orc.compression-strategy"),
             ("orc", "write.orc.bloom.filter.fpp", "1.0", "write.orc.bloom.filter.fpp"),
         ] {
-            let settings = Settings::new([("write.format.default", format), (name, value)]);
+            let settings = strings([("write.format.default", format), (name, value)]);
             let error = WriteOptions::new(&settings).unwrap_err().to_string();
             assert!(error.contains(part), "{name}: {error}");
         }

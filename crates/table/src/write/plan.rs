@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use icefield_format::manifest::DataFile;
-use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::{StringMap, TableMetadata};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,6 @@ use super::wire;
 use super::writer::WriterConfig;
 use crate::error::{Error, Result};
 use crate::purge::Leftover;
-use crate::settings::Settings;
 use crate::storage::Storage;
 
 /// Version of the form; a reader refuses others.
@@ -28,7 +27,7 @@ pub struct WritePlan {
     /// The table that was opened: what is written is committed to no other.
     pub table_uuid: Option<String>,
     location: String,
-    settings: Settings,
+    properties: StringMap,
     schema: Arc<Schema>,
     spec: Arc<PartitionSpec>,
     order: Arc<SortOrder>,
@@ -54,7 +53,7 @@ impl WritePlan {
         Self {
             table_uuid: metadata.table_uuid().map(str::to_owned),
             location: metadata.location().to_owned(),
-            settings: Settings::new(metadata.properties().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
+            properties: metadata.properties().clone(),
             schema: metadata.current_schema().clone(),
             spec: metadata.default_spec().clone(),
             order: metadata.default_sort_order().clone(),
@@ -65,14 +64,14 @@ impl WritePlan {
     /// The plan with some of the table's properties set otherwise, for this write alone.
     #[must_use]
     pub fn with_properties(mut self, properties: impl IntoIterator<Item = (String, String)>) -> Self {
-        self.settings = self.settings.with(properties);
+        self.properties.extend(properties);
         self
     }
 
     /// How a task writes.
     pub fn config(&self, storage: Storage, task: u32, attempt: u64) -> WriterConfig {
         let mut config = WriterConfig::new(storage, self.location.as_str(), self.schema.clone(), self.spec.clone());
-        config.settings = self.settings.clone();
+        config.properties = self.properties.clone();
         config.order = Some(self.order.clone());
         config.operation = self.operation;
         (config.task, config.attempt, config.distributed) = (task, attempt, true);
@@ -97,7 +96,7 @@ impl WritePlan {
         let mut paths: BTreeSet<String> = reported.iter().map(|file| file.file_path.clone()).collect();
         if search {
             let id = self.operation.to_string();
-            let locations = DataLocations::new(&self.location, &self.settings)?;
+            let locations = DataLocations::new(&self.location, &self.properties)?;
             let found = storage.list(locations.root())?.into_iter().map(|entry| entry.path);
             paths.extend(found.filter(|path| path.rsplit('/').next().is_some_and(|name| name.contains(&id))));
         }
@@ -109,12 +108,11 @@ impl WritePlan {
 
     /// The plan as bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let form = PlanForm {
             form: FORM,
             table_uuid: self.table_uuid.clone(),
             location: self.location.clone(),
-            properties: self.settings.below("").map(own).collect(),
+            properties: self.properties.clone().into_iter().collect(),
             schema: self.schema.to_json(),
             spec: self.spec.to_json(),
             order: self.order.to_json(),
@@ -133,7 +131,7 @@ impl WritePlan {
         Ok(Self {
             table_uuid: form.table_uuid,
             location: form.location,
-            settings: Settings::new(form.properties),
+            properties: form.properties.into_iter().collect(),
             schema: Arc::new(Schema::from_json(&form.schema)?),
             spec: Arc::new(PartitionSpec::from_json(&form.spec)?),
             order: Arc::new(SortOrder::from_json(&form.order)?),

@@ -6,6 +6,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::take::take_record_batch;
 use icefield_format::manifest::DataFile;
+use icefield_format::metadata::StringMap;
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
 use rayon::prelude::*;
@@ -22,7 +23,6 @@ use super::roll::{self, bytes_of};
 use super::route::{Router, Share, Tuple};
 use super::sort::Sorter;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
 
@@ -51,7 +51,7 @@ pub struct WriterConfig {
     /// Location of the table.
     pub location: String,
     /// Properties of the table.
-    pub settings: Settings,
+    pub properties: StringMap,
     /// The schema that files are written with.
     pub schema: Arc<Schema>,
     /// The spec that files are written with.
@@ -82,7 +82,7 @@ impl WriterConfig {
         Self {
             storage,
             location: location.into(),
-            settings: Settings::default(),
+            properties: StringMap::new(),
             schema,
             spec,
             order: None,
@@ -143,12 +143,12 @@ struct Lane {
 impl TableWriter {
     /// A writer for a stream of batches of the schema `data`.
     pub fn new(config: WriterConfig, data: &ArrowSchema) -> Result<Self> {
-        let options = WriteOptions::new(&config.settings)?;
+        let options = WriteOptions::new(&config.properties)?;
         let conform = Conform::new(&config.schema, data, config.matching)?;
-        let modes = Modes::new(&config.settings, &config.schema, config.order.as_deref())?;
+        let modes = Modes::new(&config.properties, &config.schema, config.order.as_deref())?;
         let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options, modes)?;
-        let locations = DataLocations::new(&config.location, &config.settings)?;
-        let names = FileNames::new(config.task, config.attempt, config.operation, layout.extension());
+        let locations = DataLocations::new(&config.location, &config.properties)?;
+        let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension());
         let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
         let partitioned = !config.spec.fields.is_empty();
         let router = partitioned.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
@@ -387,7 +387,7 @@ impl Shared {
         let sorted = self.sorter.as_ref().and(self.config.order.as_ref());
         DataFile {
             file_path: written.path,
-            file_format: self.layout.format().to_owned(),
+            file_format: self.layout.format().name().to_owned(),
             partition_spec_id: self.config.spec.spec_id,
             partition,
             record_count: found.record_count,

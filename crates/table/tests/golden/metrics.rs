@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use icefield_format::manifest::{DataFile, Metrics};
+use icefield_format::metadata::StringMap;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::uuid::in_both_orders;
 use icefield_table::plan::{At, Scan};
-use icefield_table::settings::Settings;
 use icefield_table::storage::Storage;
 use icefield_table::write::{TableWriter, WriterConfig};
 use libtest_mimic::{Failed, Trial};
@@ -37,9 +37,8 @@ pub fn trials(table: &Table) -> Vec<Trial> {
                 // Metrics of Parquet files are compared, whatever the table writes by now.
                 let mut properties = metadata.properties().clone();
                 properties.insert("write.format.default".to_owned(), "parquet".to_owned());
-                let settings = Settings::new(properties);
                 let order = metadata.default_sort_order().clone();
-                check(&storage, metadata.current_schema().clone(), settings, order, &file)
+                check(&storage, metadata.current_schema().clone(), properties, order, &file)
             };
             trials.push(Trial::test(format!("metrics::{}::{name}", table.name), check));
         }
@@ -50,14 +49,14 @@ pub fn trials(table: &Table) -> Vec<Trial> {
 fn check(
     storage: &Storage,
     schema: Arc<Schema>,
-    settings: Settings,
+    properties: StringMap,
     order: Arc<icefield_format::spec::SortOrder>,
     file: &DataFile,
 ) -> Result<(), Failed> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(storage.read(&file.file_path)?)?;
     let spec = Arc::new(icefield_format::spec::PartitionSpec::unpartitioned());
     let location = format!("memory://golden-metrics/{}", uuid::Uuid::new_v4());
-    let config = WriterConfig { settings, ..WriterConfig::new(Storage::default(), location, schema.clone(), spec) };
+    let config = WriterConfig { properties, ..WriterConfig::new(Storage::default(), location, schema.clone(), spec) };
     // The order sets the modes only: rows stay as they are.
     let config = WriterConfig { order: Some(order), ..config };
     let columns = leaves(reader.parquet_schema());

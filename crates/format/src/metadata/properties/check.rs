@@ -1,7 +1,7 @@
 //! What is set counts, or is refused: properties are checked when they are set. Names that nobody knows are the user's own
 //! and pass, unless they are close to one that is known. What a table has already is not checked: others may have set it.
 
-use super::{DEFAULT_FILE_FORMAT, Effect, KNOWN, Known, StringMap, Values};
+use super::{DEFAULT_FILE_FORMAT, Effect, KNOWN, Known, MetricsMode, StringMap, Values, unexpected};
 use crate::types::NameMapping;
 use crate::{Error, Result};
 
@@ -35,21 +35,18 @@ impl Known {
                 "the table property {name}={value}: data files are parquet or orc"
             )));
         }
-        match self.values.expected(value) {
-            None => Ok(()),
-            Some(_) if self.values == Values::Filled => {
-                Err(Error::invalid(format!("table property {name}: must not be empty")))
-            }
-            Some(expected) => Err(Error::invalid(format!("table property {name}: expected {expected}, got {value:?}"))),
+        match self.values.allow(value) {
+            true => Ok(()),
+            false => Err(unexpected(name, self.values, value)),
         }
     }
 }
 
 impl Values {
-    /// What was expected, where a text is not of these values.
-    fn expected(&self, text: &str) -> Option<String> {
+    /// Whether a text is one of these values.
+    pub(super) fn allow(&self, text: &str) -> bool {
         let text = text.trim();
-        let fits = match self {
+        match self {
             Self::Text => true,
             Self::Filled => !text.is_empty(),
             Self::Flag => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
@@ -57,10 +54,9 @@ impl Values {
             Self::Level => matches!(text, "" | "null") || text.parse::<i32>().is_ok(),
             Self::Fraction => text.parse::<f64>().is_ok_and(|number| number > 0.0 && number < 1.0),
             Self::NameMapping => NameMapping::parse(text).is_ok(),
-            Self::MetricsMode => is_metrics_mode(&text.to_ascii_lowercase()),
+            Self::MetricsMode => MetricsMode::parse(text).is_some(),
             Self::OneOf(allowed) => allowed.iter().any(|one| one.eq_ignore_ascii_case(text)),
-        };
-        (!fits).then(|| self.to_string())
+        }
     }
 }
 
@@ -70,20 +66,17 @@ impl std::fmt::Display for Values {
             Self::Text => f.write_str("a text"),
             Self::Filled => f.write_str("a text that is not empty"),
             Self::Flag => f.write_str("true or false"),
-            Self::AtLeast(least) => write!(f, "an integer from {least} on"),
-            Self::Level => f.write_str("an integer, or nothing for the codec's own"),
+            Self::AtLeast(least) => write!(f, "an integer of at least {least}"),
+            Self::Level => f.write_str("an integer, or empty for the codec's default"),
             Self::Fraction => f.write_str("a number between 0 and 1"),
             Self::NameMapping => f.write_str("a name mapping as JSON"),
             Self::MetricsMode => f.write_str("none, counts, truncate(LENGTH) or full"),
-            Self::OneOf(allowed) => f.write_str(&allowed.join(", ")),
+            Self::OneOf(allowed) => match allowed.split_last() {
+                Some((last, others)) if !others.is_empty() => write!(f, "{} or {last}", others.join(", ")),
+                _ => f.write_str(&allowed.concat()),
+            },
         }
     }
-}
-
-fn is_metrics_mode(text: &str) -> bool {
-    let length = text.strip_prefix("truncate(").and_then(|rest| rest.strip_suffix(')'));
-    matches!(text, "none" | "counts" | "full")
-        || length.is_some_and(|length| length.trim().parse::<usize>().is_ok_and(|length| length > 0))
 }
 
 /// The known name that another was probably meant to be: the same letters with other separators or in another case, or

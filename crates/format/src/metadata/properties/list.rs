@@ -2,21 +2,38 @@
 //!
 //! Names and defaults are those of the Java library. `docs/properties.md` is made from this list.
 
-use super::{Effect, Known, Property, Values};
+use super::{ColumnProperty, Effect, Known, MetricsMode, Property, Values};
+use crate::types::NAME_MAPPING_PROPERTY;
 
-/// Declares properties: constants for the code that reads them, and the list of all.
+/// Declares properties: constants for the code that reads them, and the list of all. First those of columns, then those
+/// without a default.
 macro_rules! properties {
     (
-        $($(#[doc = $own:literal])+ $plain:ident = $label:literal, $allowed:expr, $done:expr;)+
+        $($(#[doc = $of_column:literal])+ $column:ident: $kind:ty = $prefix:literal, $without:expr, $may_be:expr, $does:expr;)+
+        ---
+        $($(#[doc = $own:literal])+ $plain:ident: $plain_type:ty = $label:expr, $allowed:expr, $done:expr;)+
         ---
         $($(#[doc = $doc:literal])+ $name:ident: $type:ty = $property:literal, $default:expr, $values:expr, $effect:expr;)+
     ) => {
-        $($(#[doc = $own])+ pub const $plain: &str = $label;)+
-        $($(#[doc = $doc])+ pub const $name: Property<$type> = Property { name: $property, default: $default };)+
+        $(
+            $(#[doc = $of_column])+
+            pub const $column: ColumnProperty<$kind> =
+                ColumnProperty { prefix: $prefix, default: $without, values: $may_be };
+        )+
+        $(
+            $(#[doc = $own])+
+            pub const $plain: Property<Option<$plain_type>> =
+                Property { name: $label, default: None, values: $allowed };
+        )+
+        $(
+            $(#[doc = $doc])+
+            pub const $name: Property<$type> = Property { name: $property, default: $default, values: $values };
+        )+
 
         /// Every property that is known. Where a name ends with a dot, that of a column follows.
         pub const KNOWN: &[Known] = &[
-            $(Known { name: $plain, default: None, values: $allowed, effect: $done, about: concat!($($own),+) },)+
+            $(Known { name: $prefix, default: None, values: $may_be, effect: $does, about: concat!($($of_column),+) },)+
+            $(Known { name: $label, default: None, values: $allowed, effect: $done, about: concat!($($own),+) },)+
             $(Known {
                 name: $property,
                 default: Some(|| $name.default.to_string()),
@@ -29,129 +46,130 @@ macro_rules! properties {
 }
 
 properties! {
-    /// Given when a table is created or replaced: its format version.
-    FORMAT_VERSION = "format-version", Values::AtLeast(1), Effect::Honoured;
-    /// The name mapping of files without field ids, as JSON.
-    DEFAULT_NAME_MAPPING = "schema.name-mapping.default", Values::NameMapping, Effect::Honoured;
     /// Followed by a column's name: how much of its metrics is kept.
-    METRICS_MODE_COLUMN_CONF_PREFIX = "write.metadata.metrics.column.", Values::MetricsMode, Effect::Honoured;
+    METRICS_MODE_COLUMN_CONF_PREFIX: () = "write.metadata.metrics.column.", (), Values::MetricsMode, Effect::Honoured;
     /// Followed by a column's name: whether it gets a bloom filter.
-    PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX = "write.parquet.bloom-filter-enabled.column.",
+    PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX: bool = "write.parquet.bloom-filter-enabled.column.", false,
         Values::Flag, Effect::Honoured;
     /// Followed by a column's name: false positives of its bloom filter.
-    PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX = "write.parquet.bloom-filter-fpp.column.",
+    PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX: f64 = "write.parquet.bloom-filter-fpp.column.", 0.01,
         Values::Fraction, Effect::Honoured;
     /// Followed by a column's name: distinct values that its bloom filter is made for.
-    PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX = "write.parquet.bloom-filter-ndv.column.",
+    PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX: Option<i64> = "write.parquet.bloom-filter-ndv.column.", None,
         Values::AtLeast(1), Effect::Honoured;
     /// Followed by a column's name: whether Parquet writes statistics of it.
-    PARQUET_COLUMN_STATS_ENABLED_PREFIX = "write.parquet.stats-enabled.column.", Values::Flag, Effect::Honoured;
+    PARQUET_COLUMN_STATS_ENABLED_PREFIX: bool = "write.parquet.stats-enabled.column.", true, Values::Flag, Effect::Honoured;
     /// Followed by a column's name: whether Parquet may encode it with a dictionary.
-    PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX = "write.parquet.dict-encoding-enabled.column.",
+    PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX: bool = "write.parquet.dict-encoding-enabled.column.", true,
         Values::Flag, Effect::Honoured;
-    /// Compression level of Parquet files; none: the codec's own.
-    PARQUET_COMPRESSION_LEVEL = "write.parquet.compression-level", Values::Level, Effect::Honoured;
-    /// Compression level of Avro data files; none: the codec's own.
-    AVRO_COMPRESSION_LEVEL = "write.avro.compression-level",
+    ---
+    /// Given when a table is created or replaced: its format version.
+    FORMAT_VERSION: i64 = "format-version", Values::AtLeast(1), Effect::Honoured;
+    /// The name mapping of files without field ids, as JSON.
+    DEFAULT_NAME_MAPPING: &'static str = NAME_MAPPING_PROPERTY, Values::NameMapping, Effect::Honoured;
+    /// Compression level of Parquet files; without it the codec's default.
+    PARQUET_COMPRESSION_LEVEL: i64 = "write.parquet.compression-level", Values::Level, Effect::Honoured;
+    /// Compression level of Avro data files; without it the codec's default.
+    AVRO_COMPRESSION_LEVEL: i64 = "write.avro.compression-level",
         Values::Level, Effect::Harmless("Data files are not written as Avro.");
-    /// Compression level of manifests; none: the codec's own.
-    MANIFEST_COMPRESSION_LEVEL = "write.manifest.compression-level", Values::Level, Effect::Honoured;
-    /// Format of delete files; none: that of data files.
-    DELETE_DEFAULT_FILE_FORMAT = "write.delete.format.default",
+    /// Compression level of manifests; without it the codec's default.
+    MANIFEST_COMPRESSION_LEVEL: i64 = "write.manifest.compression-level", Values::Level, Effect::Honoured;
+    /// Format of delete files; without it that of data files.
+    DELETE_DEFAULT_FILE_FORMAT: &'static str = "write.delete.format.default",
         Values::OneOf(&["parquet", "orc", "avro", "puffin"]), Effect::Harmless("No delete files are written.");
-    /// Where data files are written; none: `data` below the table's location.
-    WRITE_DATA_LOCATION = "write.data.path", Values::Filled, Effect::Honoured;
+    /// Where data files are written; without it `data` below the table's location.
+    WRITE_DATA_LOCATION: &'static str = "write.data.path", Values::Filled, Effect::Honoured;
     /// Older name of `write.data.path`.
-    WRITE_FOLDER_STORAGE_LOCATION = "write.folder-storage.path",
+    WRITE_FOLDER_STORAGE_LOCATION: &'static str = "write.folder-storage.path",
         Values::Text, Effect::Refused("it is no longer used: set write.data.path");
     /// Older name of `write.data.path` with object-store paths.
-    OBJECT_STORE_PATH = "write.object-storage.path",
+    OBJECT_STORE_PATH: &'static str = "write.object-storage.path",
         Values::Text, Effect::Refused("it is no longer used: set write.data.path");
-    /// Where metadata files are written; none: `metadata` below the table's location.
-    WRITE_METADATA_LOCATION = "write.metadata.path", Values::Filled, Effect::Honoured;
+    /// Where metadata files are written; without it `metadata` below the table's location.
+    WRITE_METADATA_LOCATION: &'static str = "write.metadata.path", Values::Filled, Effect::Honoured;
     /// How rows are distributed before they are written: none, hash, range.
-    WRITE_DISTRIBUTION_MODE = "write.distribution-mode", Values::OneOf(&["none", "hash", "range"]), Effect::Honoured;
+    WRITE_DISTRIBUTION_MODE: &'static str = "write.distribution-mode", Values::OneOf(&["none", "hash", "range"]), Effect::Honoured;
     /// Id of the table's encryption key.
-    ENCRYPTION_TABLE_KEY = "encryption.key-id",
+    ENCRYPTION_TABLE_KEY: &'static str = "encryption.key-id",
         Values::Text, Effect::Refused("icefield cannot encrypt: what it writes would lie in the clear");
     /// How rows of DELETE are distributed before they are written.
-    DELETE_DISTRIBUTION_MODE = "write.delete.distribution-mode",
+    DELETE_DISTRIBUTION_MODE: &'static str = "write.delete.distribution-mode",
         Values::OneOf(&["none", "hash", "range"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// How rows of UPDATE are distributed before they are written.
-    UPDATE_DISTRIBUTION_MODE = "write.update.distribution-mode",
+    UPDATE_DISTRIBUTION_MODE: &'static str = "write.update.distribution-mode",
         Values::OneOf(&["none", "hash", "range"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// How rows of MERGE are distributed before they are written.
-    MERGE_DISTRIBUTION_MODE = "write.merge.distribution-mode",
+    MERGE_DISTRIBUTION_MODE: &'static str = "write.merge.distribution-mode",
         Values::OneOf(&["none", "hash", "range"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// A comment on the table.
-    COMMENT = "comment", Values::Text, Effect::Harmless("Kept for people and other engines.");
+    COMMENT: &'static str = "comment", Values::Text, Effect::Harmless("Kept for people and other engines.");
     /// A Java class that says where data files lie.
-    LOCATION_PROVIDER_IMPL = "write.location-provider.impl",
+    LOCATION_PROVIDER_IMPL: &'static str = "write.location-provider.impl",
         Values::Text,
         Effect::Refused("it names a Java class: icefield lays out files by write.data.path and write.object-storage.*");
     /// A Python class of PyIceberg's that says where data files lie.
-    PY_LOCATION_PROVIDER_IMPL = "write.py-location-provider.impl",
+    PY_LOCATION_PROVIDER_IMPL: &'static str = "write.py-location-provider.impl",
         Values::Text,
         Effect::Refused("it names a class of PyIceberg's: icefield lays out files by write.data.path and write.object-storage.*");
     /// Size of the partitions that Spark shuffles rows into.
-    SPARK_ADVISORY_PARTITION_SIZE = "write.spark.advisory-partition-size-bytes",
+    SPARK_ADVISORY_PARTITION_SIZE: i64 = "write.spark.advisory-partition-size-bytes",
         Values::AtLeast(1), Effect::Harmless("Read by the Java connector of Spark only.");
     /// As write.parquet.row-group-size-bytes, for delete files.
-    DELETE_PARQUET_ROW_GROUP_SIZE_BYTES = "write.delete.parquet.row-group-size-bytes",
+    DELETE_PARQUET_ROW_GROUP_SIZE_BYTES: &'static str = "write.delete.parquet.row-group-size-bytes",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.page-size-bytes, for delete files.
-    DELETE_PARQUET_PAGE_SIZE_BYTES = "write.delete.parquet.page-size-bytes",
+    DELETE_PARQUET_PAGE_SIZE_BYTES: &'static str = "write.delete.parquet.page-size-bytes",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.page-version, for delete files.
-    DELETE_PARQUET_PAGE_VERSION = "write.delete.parquet.page-version",
+    DELETE_PARQUET_PAGE_VERSION: &'static str = "write.delete.parquet.page-version",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.page-row-limit, for delete files.
-    DELETE_PARQUET_PAGE_ROW_LIMIT = "write.delete.parquet.page-row-limit",
+    DELETE_PARQUET_PAGE_ROW_LIMIT: &'static str = "write.delete.parquet.page-row-limit",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.dict-size-bytes, for delete files.
-    DELETE_PARQUET_DICT_SIZE_BYTES = "write.delete.parquet.dict-size-bytes",
+    DELETE_PARQUET_DICT_SIZE_BYTES: &'static str = "write.delete.parquet.dict-size-bytes",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.compression-codec, for delete files.
-    DELETE_PARQUET_COMPRESSION_CODEC = "write.delete.parquet.compression-codec",
+    DELETE_PARQUET_COMPRESSION_CODEC: &'static str = "write.delete.parquet.compression-codec",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.compression-level, for delete files.
-    DELETE_PARQUET_COMPRESSION_LEVEL = "write.delete.parquet.compression-level",
+    DELETE_PARQUET_COMPRESSION_LEVEL: &'static str = "write.delete.parquet.compression-level",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.row-group-check-min-record-count, for delete files.
-    DELETE_PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT = "write.delete.parquet.row-group-check-min-record-count",
+    DELETE_PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT: &'static str = "write.delete.parquet.row-group-check-min-record-count",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.row-group-check-max-record-count, for delete files.
-    DELETE_PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT = "write.delete.parquet.row-group-check-max-record-count",
+    DELETE_PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT: &'static str = "write.delete.parquet.row-group-check-max-record-count",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.avro.compression-codec, for delete files.
-    DELETE_AVRO_COMPRESSION_CODEC = "write.delete.avro.compression-codec",
+    DELETE_AVRO_COMPRESSION_CODEC: &'static str = "write.delete.avro.compression-codec",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.avro.compression-level, for delete files.
-    DELETE_AVRO_COMPRESSION_LEVEL = "write.delete.avro.compression-level",
+    DELETE_AVRO_COMPRESSION_LEVEL: &'static str = "write.delete.avro.compression-level",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.stripe-size-bytes, for delete files.
-    DELETE_ORC_STRIPE_SIZE_BYTES = "write.delete.orc.stripe-size-bytes",
+    DELETE_ORC_STRIPE_SIZE_BYTES: &'static str = "write.delete.orc.stripe-size-bytes",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.block-size-bytes, for delete files.
-    DELETE_ORC_BLOCK_SIZE_BYTES = "write.delete.orc.block-size-bytes",
+    DELETE_ORC_BLOCK_SIZE_BYTES: &'static str = "write.delete.orc.block-size-bytes",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.vectorized.batch-size, for delete files.
-    DELETE_ORC_VECTORIZED_BATCH_SIZE = "write.delete.orc.vectorized.batch-size",
+    DELETE_ORC_VECTORIZED_BATCH_SIZE: &'static str = "write.delete.orc.vectorized.batch-size",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.compression-codec, for delete files.
-    DELETE_ORC_COMPRESSION_CODEC = "write.delete.orc.compression-codec",
+    DELETE_ORC_COMPRESSION_CODEC: &'static str = "write.delete.orc.compression-codec",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.compression-strategy, for delete files.
-    DELETE_ORC_COMPRESSION_STRATEGY = "write.delete.orc.compression-strategy",
+    DELETE_ORC_COMPRESSION_STRATEGY: &'static str = "write.delete.orc.compression-strategy",
         Values::Text, Effect::Harmless("No delete files are written.");
     /// Whether data files are planned locally or by Spark's executors.
-    DATA_PLANNING_MODE = "read.data-planning-mode",
+    DATA_PLANNING_MODE: &'static str = "read.data-planning-mode",
         Values::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
     /// Whether delete files are planned locally or by Spark's executors.
-    DELETE_PLANNING_MODE = "read.delete-planning-mode",
+    DELETE_PLANNING_MODE: &'static str = "read.delete-planning-mode",
         Values::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
     ---
     /// Tries of a commit after the first.
@@ -272,7 +290,7 @@ properties! {
     METADATA_DELETE_AFTER_COMMIT_ENABLED: bool = "write.metadata.delete-after-commit.enabled", false,
         Values::Flag, Effect::Honoured;
     /// How much of the columns' metrics is kept.
-    DEFAULT_WRITE_METRICS_MODE: &'static str = "write.metadata.metrics.default", "truncate(16)",
+    DEFAULT_WRITE_METRICS_MODE: MetricsMode = "write.metadata.metrics.default", MetricsMode::Truncate(16),
         Values::MetricsMode, Effect::Honoured;
     /// Partitions up to which a snapshot's summary names each.
     WRITE_PARTITION_SUMMARY_LIMIT: i64 = "write.summary.partition-limit", 0, Values::AtLeast(0), Effect::Honoured;

@@ -1,15 +1,16 @@
-//! Table properties ("Table Metadata", `properties`): the names that mean something here, and what holds without them.
+//! Table properties ("Table Metadata", `properties`): names, types and defaults, and how their values are read.
 //!
-//! Names and defaults are those of the Java library. Unknown properties are never an error; a known one whose value
-//! cannot be read is, where it is used.
+//! This is the only place that knows them. Names and defaults are those of the Java library. Unknown properties are never
+//! an error; a known one whose value cannot be read is, where it is used, always as "table property 'x': expected …, got
+//! 'y'".
 
 mod check;
 mod list;
-
-use std::fmt::Display;
+mod metrics_mode;
 
 pub use check::{check_set, nearest};
 pub use list::*;
+pub use metrics_mode::MetricsMode;
 
 use super::StringMap;
 use crate::{Error, Result};
@@ -63,53 +64,175 @@ pub enum Values {
     OneOf(&'static [&'static str]),
 }
 
-/// A property and its default.
+/// A property: its name, what it may be set to and what holds without it. `T` is the type that it is read as, `Option` of
+/// a type where it has no default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Property<T> {
     /// Its name.
     pub name: &'static str,
     /// What holds without it.
     pub default: T,
+    /// What it may be set to.
+    pub values: Values,
+}
+
+/// A property of a column: `prefix` is followed by the column's name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColumnProperty<T> {
+    /// What the name begins with; it ends with a dot.
+    pub prefix: &'static str,
+    /// What holds without it.
+    pub default: T,
+    /// What it may be set to.
+    pub values: Values,
 }
 
 impl Property<i64> {
-    /// The number.
+    /// The number, as Java reads it: any integer.
     pub fn read(&self, properties: &StringMap) -> Result<i64> {
-        match properties.get(self.name) {
-            None => Ok(self.default),
-            Some(text) => text.trim().parse().map_err(|error| self.unreadable(text, error)),
-        }
+        properties.get(self.name).map_or(Ok(self.default), |text| integer(self.name, self.values, text))
+    }
+
+    /// The number, which must be one that the property may be set to.
+    pub fn read_valid(&self, properties: &StringMap) -> Result<i64> {
+        properties.get(self.name).map_or(Ok(self.default), |text| valid(self.name, self.values, text, integer))
+    }
+
+    /// As [`Property::read_valid`], for sizes and counts.
+    pub fn read_size(&self, properties: &StringMap) -> Result<usize> {
+        let number = self.read_valid(properties)?;
+        usize::try_from(number).map_err(|_| unexpected(self.name, self.values, &number.to_string()))
+    }
+}
+
+impl Property<Option<i64>> {
+    /// The number, if there is one; an empty text and `null` are none.
+    pub fn read(&self, properties: &StringMap) -> Result<Option<i64>> {
+        let text = properties.get(self.name).filter(|text| !matches!(text.trim(), "" | "null"));
+        text.map(|text| integer(self.name, self.values, text)).transpose()
     }
 }
 
 impl Property<f64> {
-    /// The number.
+    /// The number, which must be one that the property may be set to.
     pub fn read(&self, properties: &StringMap) -> Result<f64> {
-        match properties.get(self.name) {
-            None => Ok(self.default),
-            Some(text) => text.trim().parse().map_err(|error| self.unreadable(text, error)),
-        }
+        properties.get(self.name).map_or(Ok(self.default), |text| valid(self.name, self.values, text, number))
     }
 }
 
 impl Property<bool> {
-    /// Whether it is `true`, in any case; all else is false.
+    /// Whether it is `true`, in any case; every other text is false, as in Java.
     pub fn read(&self, properties: &StringMap) -> bool {
-        properties.get(self.name).map_or(self.default, |text| text.trim().eq_ignore_ascii_case("true"))
+        properties.get(self.name).map_or(self.default, |text| is_true(text))
     }
 }
 
 impl Property<&'static str> {
-    /// The text.
+    /// The text, whatever it is.
     pub fn read<'a>(&self, properties: &'a StringMap) -> &'a str {
         properties.get(self.name).map_or(self.default, String::as_str)
+    }
+
+    /// The one of the texts that the property may be set to, as it is spelled there.
+    pub fn read_choice(&self, properties: &StringMap) -> Result<&'static str> {
+        properties.get(self.name).map_or(Ok(self.default), |text| self.choose(text))
+    }
+
+    /// As [`Property::read_choice`], of a text.
+    pub fn choose(&self, text: &str) -> Result<&'static str> {
+        let Values::OneOf(allowed) = self.values else { return Err(self.unexpected(text)) };
+        let chosen = allowed.iter().find(|one| one.eq_ignore_ascii_case(text.trim()));
+        chosen.copied().ok_or_else(|| self.unexpected(text))
+    }
+}
+
+impl Property<Option<&'static str>> {
+    /// The text, if there is one.
+    pub fn read<'a>(&self, properties: &'a StringMap) -> Option<&'a str> {
+        properties.get(self.name).map(String::as_str)
+    }
+
+    /// The text, if there is one, which must be one that the property may be set to.
+    pub fn read_valid<'a>(&self, properties: &'a StringMap) -> Result<Option<&'a str>> {
+        match self.read(properties) {
+            Some(text) if !self.values.allow(text) => Err(self.unexpected(text)),
+            text => Ok(text),
+        }
+    }
+}
+
+impl Property<MetricsMode> {
+    /// The mode, if the property is set. One that cannot be read is the default, as in Java: metrics never stop a write.
+    pub fn read(&self, properties: &StringMap) -> Option<MetricsMode> {
+        properties.get(self.name).map(|text| MetricsMode::parse(text).unwrap_or(self.default))
     }
 }
 
 impl<T> Property<T> {
-    fn unreadable(&self, text: &str, error: impl Display) -> Error {
-        Error::invalid(format!("property {}: {text:?}: {error}", self.name))
+    /// The error of a value that cannot be used.
+    pub fn unexpected(&self, text: &str) -> Error {
+        unexpected(self.name, self.values, text)
     }
+}
+
+impl<T> ColumnProperty<T> {
+    /// The columns that it is set for: their names, and the text.
+    pub fn columns<'a>(&self, properties: &'a StringMap) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a, T> {
+        let prefix = self.prefix;
+        properties.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
+    }
+
+    fn valid<V>(&self, column: &str, properties: &StringMap, read: Read<V>) -> Result<Option<V>> {
+        let name = format!("{}{column}", self.prefix);
+        properties.get(&name).map(|text| valid(&name, self.values, text, read)).transpose()
+    }
+}
+
+impl ColumnProperty<bool> {
+    /// The columns that it is set for, and whether it is `true` for them.
+    pub fn flags<'a>(&self, properties: &'a StringMap) -> impl Iterator<Item = (&'a str, bool)> + use<'a> {
+        self.columns(properties).map(|(column, text)| (column, is_true(text)))
+    }
+}
+
+impl ColumnProperty<f64> {
+    /// The number of a column.
+    pub fn of(&self, column: &str, properties: &StringMap) -> Result<f64> {
+        Ok(self.valid(column, properties, number)?.unwrap_or(self.default))
+    }
+}
+
+impl ColumnProperty<Option<i64>> {
+    /// The number of a column, if there is one.
+    pub fn of(&self, column: &str, properties: &StringMap) -> Result<Option<i64>> {
+        Ok(self.valid(column, properties, integer)?.or(self.default))
+    }
+}
+
+/// Reads a text: the property's name, what it may be set to, and the text.
+type Read<V> = fn(&str, Values, &str) -> Result<V>;
+
+fn valid<V>(name: &str, values: Values, text: &str, read: Read<V>) -> Result<V> {
+    match values.allow(text) {
+        true => read(name, values, text),
+        false => Err(unexpected(name, values, text)),
+    }
+}
+
+fn integer(name: &str, values: Values, text: &str) -> Result<i64> {
+    text.trim().parse().map_err(|_| unexpected(name, values, text))
+}
+
+fn number(name: &str, values: Values, text: &str) -> Result<f64> {
+    text.trim().parse().map_err(|_| unexpected(name, values, text))
+}
+
+fn is_true(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("true")
+}
+
+fn unexpected(name: &str, expected: Values, text: &str) -> Error {
+    Error::invalid(format!("table property '{name}': expected {expected}, got '{text}'"))
 }
 
 /// Names whose values the metadata itself holds: they are never stored as properties.
@@ -120,7 +243,7 @@ pub const RESERVED: &[&str] = &[
     "current-snapshot-timestamp-ms",
     "default-partition-spec",
     "default-sort-order",
-    FORMAT_VERSION,
+    FORMAT_VERSION.name,
     "snapshot-count",
     "uuid",
 ];
@@ -129,25 +252,104 @@ pub const RESERVED: &[&str] = &[
 mod tests {
     use super::*;
 
+    fn map<const N: usize>(properties: [(&str, &str); N]) -> StringMap {
+        properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
+    fn error<T: std::fmt::Debug>(result: Result<T>) -> String {
+        result.unwrap_err().to_string()
+    }
+
     #[test]
     fn values_are_read_by_kind() {
-        let properties: StringMap = [
-            (COMMIT_NUM_RETRIES.name, "7"),
-            (SPLIT_SIZE.name, "many"),
+        let none = StringMap::new();
+        let some = map([
+            (COMMIT_NUM_RETRIES.name, " 7 "),
             (GC_ENABLED.name, "FALSE"),
             (ORC_BLOOM_FILTER_FPP.name, "0.5"),
-            (METADATA_COMPRESSION.name, "gzip"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into();
-        assert_eq!(COMMIT_NUM_RETRIES.read(&properties), Ok(7));
-        assert_eq!(COMMIT_MIN_RETRY_WAIT_MS.read(&properties), Ok(100));
-        let error = SPLIT_SIZE.read(&properties).unwrap_err().to_string();
-        assert_eq!(error, "property read.split.target-size: \"many\": invalid digit found in string");
-        assert!(!GC_ENABLED.read(&properties));
-        assert!(MANIFEST_MERGE_ENABLED.read(&properties));
-        assert_eq!(ORC_BLOOM_FILTER_FPP.read(&properties), Ok(0.5));
-        assert_eq!(METADATA_COMPRESSION.read(&properties), "gzip");
-        assert_eq!(DEFAULT_FILE_FORMAT.read(&properties), "parquet");
+            (METADATA_COMPRESSION.name, "GZIP"),
+            (PARQUET_COMPRESSION_LEVEL.name, "-3"),
+            (WRITE_DATA_LOCATION.name, "/d"),
+            (DEFAULT_WRITE_METRICS_MODE.name, "Counts"),
+        ]);
+        assert_eq!([&none, &some].map(|map| COMMIT_NUM_RETRIES.read(map)), [Ok(4), Ok(7)]);
+        assert_eq!([&none, &some].map(|map| GC_ENABLED.read(map)), [true, false]);
+        assert_eq!([&none, &some].map(|map| ORC_BLOOM_FILTER_FPP.read(map)), [Ok(0.05), Ok(0.5)]);
+        assert_eq!([&none, &some].map(|map| METADATA_COMPRESSION.read(map)), ["none", "GZIP"]);
+        assert_eq!([&none, &some].map(|map| METADATA_COMPRESSION.read_choice(map)), [Ok("none"), Ok("gzip")]);
+        assert_eq!([&none, &some].map(|map| PARQUET_COMPRESSION_LEVEL.read(map)), [Ok(None), Ok(Some(-3))]);
+        assert_eq!([&none, &some].map(|map| WRITE_DATA_LOCATION.read_valid(map)), [Ok(None), Ok(Some("/d"))]);
+        let modes = [&none, &some].map(|map| DEFAULT_WRITE_METRICS_MODE.read(map));
+        assert_eq!(modes, [None, Some(MetricsMode::Counts)]);
+        assert_eq!(PARQUET_COMPRESSION_LEVEL.read(&map([(PARQUET_COMPRESSION_LEVEL.name, "null")])), Ok(None));
+    }
+
+    #[test]
+    fn errors_have_one_form() {
+        let wrong = map([
+            (SPLIT_SIZE.name, "many"),
+            (ORC_STRIPE_SIZE_BYTES.name, "0"),
+            (ORC_BLOOM_FILTER_FPP.name, "1"),
+            (PARQUET_PAGE_VERSION.name, "v3"),
+            (PARQUET_COMPRESSION_LEVEL.name, "x"),
+            (WRITE_DATA_LOCATION.name, ""),
+            ("write.parquet.bloom-filter-fpp.column.a", "2"),
+            ("write.parquet.bloom-filter-ndv.column.a", "0"),
+        ]);
+        for (error, name, expected, got) in [
+            (error(SPLIT_SIZE.read(&wrong)), SPLIT_SIZE.name, "an integer of at least 1", "many"),
+            (error(SPLIT_SIZE.read_size(&wrong)), SPLIT_SIZE.name, "an integer of at least 1", "many"),
+            (
+                error(ORC_STRIPE_SIZE_BYTES.read_size(&wrong)),
+                ORC_STRIPE_SIZE_BYTES.name,
+                "an integer of at least 1",
+                "0",
+            ),
+            (error(ORC_BLOOM_FILTER_FPP.read(&wrong)), ORC_BLOOM_FILTER_FPP.name, "a number between 0 and 1", "1"),
+            (error(PARQUET_PAGE_VERSION.read_choice(&wrong)), PARQUET_PAGE_VERSION.name, "v1 or v2", "v3"),
+            (
+                error(PARQUET_COMPRESSION_LEVEL.read(&wrong)),
+                PARQUET_COMPRESSION_LEVEL.name,
+                "an integer, or empty for the codec's default",
+                "x",
+            ),
+            (error(WRITE_DATA_LOCATION.read_valid(&wrong)), WRITE_DATA_LOCATION.name, "a text that is not empty", ""),
+            (
+                error(PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX.of("a", &wrong)),
+                "write.parquet.bloom-filter-fpp.column.a",
+                "a number between 0 and 1",
+                "2",
+            ),
+            (
+                error(PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX.of("a", &wrong)),
+                "write.parquet.bloom-filter-ndv.column.a",
+                "an integer of at least 1",
+                "0",
+            ),
+        ] {
+            assert_eq!(error, format!("table property '{name}': expected {expected}, got '{got}'"));
+        }
+        // Java reads any integer; what uses it sees what it can be.
+        assert_eq!(ORC_STRIPE_SIZE_BYTES.read(&wrong), Ok(0));
+    }
+
+    #[test]
+    fn properties_of_columns_are_found_by_prefix() {
+        let properties = map([
+            ("write.parquet.bloom-filter-enabled.column.a", "True"),
+            ("write.parquet.bloom-filter-enabled.column.b.c", "no"),
+            ("write.parquet.bloom-filter-fpp.column.a", "0.2"),
+            ("write.parquet.bloom-filter-ndv.column.a", "9"),
+        ]);
+        let enabled: Vec<_> = PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX.flags(&properties).collect();
+        assert_eq!(enabled, [("a", true), ("b.c", false)]);
+        assert_eq!(
+            ["a", "z"].map(|column| PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX.of(column, &properties)),
+            [Ok(0.2), Ok(0.01)]
+        );
+        assert_eq!(
+            ["a", "z"].map(|column| PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX.of(column, &properties)),
+            [Ok(Some(9)), Ok(None)]
+        );
     }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use icefield_format::metadata::properties::MetricsMode;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 
 use crate::error::Result;
 use crate::write::column::StoredColumn;
-use crate::write::modes::{Mode, Modes};
+use crate::write::modes::Modes;
 
 /// The columns of `float` and `double` outside lists and maps whose metrics are wanted.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +33,7 @@ impl Floats {
         for id in schema.ids().iter().copied() {
             let float =
                 matches!(schema.find_type(id), Some(Type::Primitive(PrimitiveType::Float | PrimitiveType::Double)));
-            if float && schema.accessor(id).is_some() && modes.of(id) != Mode::None {
+            if float && schema.accessor(id).is_some() && modes.of(id) != MetricsMode::None {
                 columns.insert(id, (StoredColumn::find(schema, id)?, Found::default()));
             }
         }

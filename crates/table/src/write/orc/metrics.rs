@@ -3,6 +3,7 @@
 //! Statistics of floats do not serve: a NaN among the values spoils them, and none are counted. Those come from the
 //! batches ([`Floats`]), as in Java.
 
+use icefield_format::metadata::properties::MetricsMode;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, decimal};
 use icefield_orc::proto::{ColumnStatistics, TimestampStatistics};
@@ -12,7 +13,7 @@ use super::floats::Floats;
 use super::schema::ID;
 use crate::error::Result;
 use crate::write::metrics::FileMetrics;
-use crate::write::modes::{Mode, Modes};
+use crate::write::modes::Modes;
 
 /// The metrics of a finished file.
 pub fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
@@ -53,7 +54,7 @@ impl Source<'_> {
         let Some(id) = node.attribute(ID).and_then(|id| id.parse::<i32>().ok()) else { return Ok(()) };
         let mode = self.modes.of(id);
         let Some(statistics) = self.file.statistics.get(node.column as usize) else { return Ok(()) };
-        if mode == Mode::None {
+        if mode == MetricsMode::None {
             return Ok(());
         }
         metrics.column_sizes.insert(id, signed(statistics.bytes_on_disk.unwrap_or(0)));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use icefield_format::metadata::properties::ORC_BLOOM_FILTER_COLUMNS;
 use icefield_format::types::Schema;
 use icefield_orc::{TypeDescription, Writer, WriterOptions};
 
@@ -41,8 +42,10 @@ impl OrcLayout {
         if let Some(column) =
             options.writer.bloom_filter_columns.iter().find(|column| types.find_path(column).is_none())
         {
-            let property = options::BLOOM_COLUMNS;
-            return Err(Error::invalid(format!("table property {property}: {column} is no column of the table")));
+            let property = ORC_BLOOM_FILTER_COLUMNS.name;
+            return Err(Error::invalid(format!(
+                "table property '{property}': expected names of columns of the table, got '{column}'"
+            )));
         }
         let floats = Floats::new(schema, &modes)?;
         Ok(Self { table: schema.clone(), modes, arrow, options: options.writer.clone(), floats })

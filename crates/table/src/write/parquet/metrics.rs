@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use icefield_format::metadata::properties::MetricsMode;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary, decimal, order};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
@@ -9,7 +10,7 @@ use parquet::file::statistics::Statistics;
 
 use crate::error::Result;
 use crate::write::metrics::FileMetrics;
-use crate::write::modes::{Mode, Modes};
+use crate::write::modes::Modes;
 
 /// What is known of one column over the row groups so far.
 #[derive(Default)]
@@ -33,7 +34,7 @@ pub fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> 
         metrics.split_offsets.extend(group.columns().first().map(first_offset));
         for chunk in group.columns() {
             let Some((id, ty)) = counted(chunk, schema) else { continue };
-            if modes.of(id) == Mode::None {
+            if modes.of(id) == MetricsMode::None {
                 continue;
             }
             *metrics.column_sizes.entry(id).or_default() += chunk.compressed_size();
@@ -70,7 +71,7 @@ fn counted<'a>(chunk: &ColumnChunkMetaData, schema: &'a Schema) -> Option<(i32, 
 }
 
 impl Column {
-    fn add(&mut self, chunk: &ColumnChunkMetaData, ty: &Type, mode: Mode) {
+    fn add(&mut self, chunk: &ColumnChunkMetaData, ty: &Type, mode: MetricsMode) {
         let Some(nulls) = chunk.statistics().and_then(Statistics::null_count_opt) else {
             self.unknown = true;
             return;
@@ -93,7 +94,7 @@ impl Column {
         }
     }
 
-    fn finish(self, id: i32, schema: &Schema, mode: Mode, metrics: &mut FileMetrics) -> Result<()> {
+    fn finish(self, id: i32, schema: &Schema, mode: MetricsMode, metrics: &mut FileMetrics) -> Result<()> {
         if self.unknown {
             return Ok(());
         }

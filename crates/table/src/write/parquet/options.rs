@@ -4,6 +4,7 @@ use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
+use icefield_format::metadata::StringMap;
 use icefield_format::metadata::properties::{
     PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX, PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX,
     PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX, PARQUET_BLOOM_FILTER_MAX_BYTES, PARQUET_COLUMN_STATS_ENABLED_PREFIX,
@@ -14,7 +15,6 @@ use icefield_format::metadata::properties::{
 use icefield_format::types::Schema;
 
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 
 /// How Parquet files are written.
 #[derive(Debug, Clone)]
@@ -44,33 +44,24 @@ struct Bloom {
 
 impl ParquetOptions {
     /// Reads the properties.
-    pub fn new(settings: &Settings) -> Result<Self> {
-        let version = match settings.word(&PARQUET_PAGE_VERSION).to_ascii_lowercase().as_str() {
-            "v1" => WriterVersion::PARQUET_1_0,
+    pub fn new(properties: &StringMap) -> Result<Self> {
+        let version = match PARQUET_PAGE_VERSION.read_choice(properties)? {
             "v2" => WriterVersion::PARQUET_2_0,
-            other => {
-                let name = PARQUET_PAGE_VERSION.name;
-                return Err(Error::invalid(format!("table property {name}: expected v1 or v2, got {other:?}")));
-            }
+            _ => WriterVersion::PARQUET_1_0,
         };
+        let without_statistics = PARQUET_COLUMN_STATS_ENABLED_PREFIX.flags(properties).filter(|(_, enabled)| !enabled);
+        let dictionaries = PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX.flags(properties);
         Ok(Self {
-            row_group_bytes: settings.positive(&PARQUET_ROW_GROUP_SIZE_BYTES)?,
-            row_group_rows: settings.positive(&PARQUET_ROW_GROUP_LIMIT)?,
-            compression: compression(settings)?,
-            page_bytes: settings.positive(&PARQUET_PAGE_SIZE_BYTES)?,
-            page_rows: settings.positive(&PARQUET_PAGE_ROW_LIMIT)?,
-            dictionary_bytes: settings.positive(&PARQUET_DICT_SIZE_BYTES)?,
+            row_group_bytes: PARQUET_ROW_GROUP_SIZE_BYTES.read_size(properties)?,
+            row_group_rows: PARQUET_ROW_GROUP_LIMIT.read_size(properties)?,
+            compression: compression(properties)?,
+            page_bytes: PARQUET_PAGE_SIZE_BYTES.read_size(properties)?,
+            page_rows: PARQUET_PAGE_ROW_LIMIT.read_size(properties)?,
+            dictionary_bytes: PARQUET_DICT_SIZE_BYTES.read_size(properties)?,
             version,
-            blooms: blooms(settings)?,
-            without_statistics: settings
-                .below(PARQUET_COLUMN_STATS_ENABLED_PREFIX)
-                .filter(|(_, value)| value.eq_ignore_ascii_case("false"))
-                .map(|(column, _)| column.to_owned())
-                .collect(),
-            dictionaries: settings
-                .below(PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX)
-                .map(|(column, value)| (column.to_owned(), value.eq_ignore_ascii_case("true")))
-                .collect(),
+            blooms: blooms(properties)?,
+            without_statistics: without_statistics.map(|(column, _)| column.to_owned()).collect(),
+            dictionaries: dictionaries.map(|(column, enabled)| (column.to_owned(), enabled)).collect(),
         })
     }
 
@@ -126,52 +117,36 @@ fn column_path(schema: &Schema, file: &SchemaDescriptor, name: &str) -> Option<C
     found.next().map(|column| column.path().clone())
 }
 
-fn compression(settings: &Settings) -> Result<Compression> {
-    let codec =
-        settings.text(PARQUET_COMPRESSION.name).unwrap_or(PARQUET_COMPRESSION_OF_NEW_TABLES).to_ascii_lowercase();
-    let level = match settings.text(PARQUET_COMPRESSION_LEVEL) {
-        None | Some("" | "null") => None,
-        Some(_) => Some(settings.number::<i32>(PARQUET_COMPRESSION_LEVEL, 0)?),
-    };
-    let bad = |error: parquet::errors::ParquetError| {
-        Error::invalid(format!("table property write.parquet.compression-level: {error}"))
-    };
+fn compression(properties: &StringMap) -> Result<Compression> {
+    let codec = properties.get(PARQUET_COMPRESSION.name).map_or(PARQUET_COMPRESSION_OF_NEW_TABLES, String::as_str);
+    let codec = PARQUET_COMPRESSION.choose(codec).map_err(|error| Error::unsupported(error.to_string()))?;
+    let level = PARQUET_COMPRESSION_LEVEL.read(properties)?;
+    let bad = |_| PARQUET_COMPRESSION_LEVEL.unexpected(&level.unwrap_or_default().to_string());
+    let signed = level.map(|level| i32::try_from(level).unwrap_or(i32::MAX));
     let unsigned = level.map(|level| u32::try_from(level).unwrap_or(u32::MAX));
-    Ok(match codec.as_str() {
-        "zstd" => Compression::ZSTD(level.map_or(Ok(ZstdLevel::default()), ZstdLevel::try_new).map_err(bad)?),
+    Ok(match codec {
+        "zstd" => Compression::ZSTD(signed.map_or(Ok(ZstdLevel::default()), ZstdLevel::try_new).map_err(bad)?),
         "gzip" => Compression::GZIP(unsigned.map_or(Ok(GzipLevel::default()), GzipLevel::try_new).map_err(bad)?),
         "brotli" => {
             Compression::BROTLI(unsigned.map_or(Ok(BrotliLevel::default()), BrotliLevel::try_new).map_err(bad)?)
         }
         "snappy" => Compression::SNAPPY,
         "lz4" | "lz4_raw" => Compression::LZ4_RAW,
-        "uncompressed" | "none" => Compression::UNCOMPRESSED,
-        other => {
-            return Err(Error::unsupported(format!(
-                "Parquet codec {other:?} (write.parquet.compression-codec: zstd, gzip, snappy, lz4, brotli, uncompressed)"
-            )));
-        }
+        _ => Compression::UNCOMPRESSED,
     })
 }
 
-fn blooms(settings: &Settings) -> Result<Vec<Bloom>> {
-    let wanted = settings.below(PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX);
-    let wanted = wanted.filter(|(_, value)| value.eq_ignore_ascii_case("true"));
-    let bloom = |(column, _): (&str, &str)| {
-        let fpp: f64 = settings.number(&format!("{PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX}{column}"), 0.01)?;
-        if !(fpp > 0.0 && fpp < 1.0) {
-            return Err(Error::invalid(format!(
-                "bloom filter of column {column}: its fpp {fpp} is not between 0 and 1"
-            )));
-        }
-        let name = format!("{PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX}{column}");
-        let distinct = settings.text(&name).map(|_| settings.number(&name, 0)).transpose()?;
+fn blooms(properties: &StringMap) -> Result<Vec<Bloom>> {
+    let wanted = PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX.flags(properties).filter(|(_, enabled)| *enabled);
+    let bloom = |(column, _): (&str, bool)| {
+        let fpp = PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX.of(column, properties)?;
+        let distinct = PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX.of(column, properties)?;
         // As many values as the largest filter has bits for.
-        let bits = settings.positive(&PARQUET_BLOOM_FILTER_MAX_BYTES)? as f64 * 8.0;
+        let bits = PARQUET_BLOOM_FILTER_MAX_BYTES.read_size(properties)? as f64 * 8.0;
         let most = (-bits * (1.0 - fpp.powf(0.125)).ln() / 8.0).max(1.0) as u64;
         let distinct = match distinct {
-            Some(distinct) => Some(most.min(distinct)),
-            None => settings.text(PARQUET_BLOOM_FILTER_MAX_BYTES.name).map(|_| most),
+            Some(distinct) => Some(most.min(distinct.cast_unsigned())),
+            None => properties.get(PARQUET_BLOOM_FILTER_MAX_BYTES.name).map(|_| most),
         };
         Ok(Bloom { column: column.to_owned(), false_positives: fpp, distinct })
     };
@@ -184,7 +159,7 @@ mod tests {
 
     #[test]
     fn defaults_are_javas() {
-        let options = ParquetOptions::new(&Settings::default()).unwrap();
+        let options = ParquetOptions::new(&StringMap::new()).unwrap();
         assert_eq!(options.row_group_bytes, 128 << 20);
         assert!(matches!(options.compression, Compression::ZSTD(_)));
     }
