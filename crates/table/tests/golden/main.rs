@@ -35,7 +35,10 @@ fn main() {
     let of_tables = of_tables.chain(left_out.iter().map(ignored));
     let trials = of_tables.chain(row_lineage::trials(golden.vectors("row_lineage.json"))).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    refused::report();
+    let more_refused = refused::report();
     golden.clean();
+    if more_refused {
+        std::process::exit(101);
+    }
     conclusion.exit();
 }
