@@ -218,6 +218,33 @@ def test_truncate_near_the_smallest_number(catalog, file_format, type_, bits, wi
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("width", [7, 10])
+def test_ints_that_wrapped_around_and_became_longs(catalog, file_format, width):
+    """Partitions keep what `truncate` made of an int, which is not what it makes of the same long."""
+    least = -(2**31)
+    numbers = [least, least + 1, -8, 0, 700, 2**31 - 1]
+    rows = pa.table({"id": pa.array(range(6), pa.int64()), "i": pa.array(numbers, pa.int32())})
+    properties = {"write.format.default": file_format}
+    table = catalog.create_table("a.t", rows, partition_by=[f'truncate({width}, "i")'], properties=properties)
+    table.append(rows)
+    with table.update_schema() as update:
+        update.update_column("i", "long")
+    tests = {"<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__, "=": int.__eq__, "!=": int.__ne__}
+    truncated = least - least % width
+    wrapped = truncated + 2**32
+    for literal in (-(2**40), truncated, least, least + 5, 0, 700, wrapped, 2**40):
+        for sign, holds in tests.items():
+            found = [place for place, number in enumerate(numbers) if holds(number, literal)]
+            assert ids(table.scan(f"i {sign} {literal}")) == found, (sign, literal)
+            assert ids(table.scan(f"i {sign} {literal} OR id = 2")) == sorted({*found, 2}), (sign, literal)
+            of_term = [place for place, number in enumerate(numbers) if holds(number - number % width, literal)]
+            assert ids(table.scan(f"truncate({width}, i) {sign} {literal}")) == of_term, (sign, literal)
+        for inside in (True, False):
+            found = [place for place, number in enumerate(numbers) if (number in (literal, 700)) == inside]
+            assert ids(table.scan(f"i {'IN' if inside else 'NOT IN'} ({literal}, 700)")) == found, literal
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
 def test_decimals_truncated_near_their_ends(catalog, file_format):
     from decimal import Decimal
 

@@ -97,10 +97,20 @@ pub(super) fn project_leaf(
     };
     let plain = predicate.term.transform.is_none() && transform.is_none();
     let wrapped = if plain { field.transform.wrapped(source) } else { None };
+    let unknown = match test {
+        Test::IsNull | Test::NotNull => None,
+        _ => field.transform.wrapped_before_promotion(source),
+    };
     let term = Arc::new(BoundTerm { reference, transform, ty });
-    Some(match (wrapped, &test) {
+    let projected = match (wrapped, &test) {
         (Some(wrapped), Test::Compare(comparison, _)) => of_wrapped(&term, *comparison, wrapped, mode, test),
-        _ => bound(term, test),
+        _ => bound(term.clone(), test),
+    };
+    // What the transform says of the rows of such a partition is not what it says of their values today.
+    Some(match (unknown, mode) {
+        (None, _) => projected,
+        (Some(value), Mode::Inclusive) => BoundExpr::or(projected, bound(term, Test::Compare(Comparison::Eq, value))),
+        (Some(value), Mode::Strict) => BoundExpr::and(projected, bound(term, Test::Compare(Comparison::NotEq, value))),
     })
 }
 

@@ -60,6 +60,18 @@ impl Transform {
         if self.wraps(&smallest) { self.apply(source, Some(&smallest)).ok()? } else { None }
     }
 
+    /// The wrapped result of an `int` as the `long` that its column was promoted to. Files written before have it in their
+    /// partitions, where no value of a `long` has this result.
+    pub(crate) fn wrapped_before_promotion(&self, source: &Type) -> Option<Value> {
+        if source.as_primitive()? != &PrimitiveType::Long {
+            return None;
+        }
+        match self.wrapped(&Type::Primitive(PrimitiveType::Int))? {
+            Value::Int(result) => Some(Value::Long(i64::from(result))),
+            _ => None,
+        }
+    }
+
     fn of_days(&self, days: i64) -> Option<Value> {
         let date = CivilDate::from_days(days);
         let ordinal = match self {

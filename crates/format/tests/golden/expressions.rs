@@ -244,39 +244,41 @@ pub fn expressions(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// The one result that numbers near the smallest one wrap around to through a partition field.
-fn wrapped(field: &PartitionField, schema: &Schema) -> Option<Value> {
-    let source = schema.find_type(*field.source_ids.first()?)?;
-    let least = match (&field.transform, source.as_primitive()?) {
-        (Transform::Truncate(_), PrimitiveType::Int) => Value::Int(i32::MIN),
-        (Transform::Truncate(_), PrimitiveType::Long) => Value::Long(i64::MIN),
-        _ => return None,
+/// The results that numbers near the smallest one wrap around to through a partition field; of longs also those of ints that were
+/// promoted.
+fn wrapped(field: &PartitionField, schema: &Schema) -> Vec<Value> {
+    let source = field.source_ids.first().and_then(|id| schema.find_type(*id)).and_then(|ty| ty.as_primitive());
+    let result = |ty: PrimitiveType, least: Value| {
+        let result = field.transform.apply(&Type::Primitive(ty), Some(&least)).ok().flatten();
+        result.filter(|result| *result != least)
     };
-    field.transform.apply(source, Some(&least)).ok()?.filter(|result| *result != least)
+    let of_int = || result(PrimitiveType::Int, Value::Int(i32::MIN));
+    match (&field.transform, source) {
+        (Transform::Truncate(_), Some(PrimitiveType::Int)) => of_int().into_iter().collect(),
+        (Transform::Truncate(_), Some(PrimitiveType::Long)) => {
+            let promoted = of_int().and_then(|value| if let Value::Int(value) = value { Some(value) } else { None });
+            let promoted = promoted.map(|value| Value::Long(value.into()));
+            promoted.into_iter().chain(result(PrimitiveType::Long, Value::Long(i64::MIN))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Our projections know of the partition of wrapped numbers; the library's do not.
 fn without_wrapped(expr: &BoundExpr, spec: &PartitionSpec, schema: &Schema) -> BoundExpr {
     let is_added = |a: &BoundExpr, b: &BoundExpr| {
-        let (BoundExpr::Predicate(a), BoundExpr::Predicate(b)) = (a, b) else { return false };
-        let field = spec.fields.iter().find(|field| field.field_id == b.term.reference.id);
-        let ordered = match &a.test {
-            Test::Compare(Comparison::Eq | Comparison::NotEq, _) => false,
-            Test::Compare(..) => a.term.reference.id == b.term.reference.id,
-            _ => false,
-        };
-        match &b.test {
-            Test::Compare(Comparison::Eq | Comparison::NotEq, value) => {
-                ordered && field.and_then(|field| wrapped(field, schema)).as_ref() == Some(value)
-            }
-            _ => false,
-        }
+        let BoundExpr::Predicate(b) = b else { return false };
+        let id = b.term.reference.id;
+        let field = spec.fields.iter().find(|field| field.field_id == id);
+        let Test::Compare(Comparison::Eq | Comparison::NotEq, value) = &b.test else { return false };
+        a.predicates().all(|predicate| predicate.term.reference.id == id)
+            && field.is_some_and(|field| wrapped(field, schema).contains(value))
     };
     let both = |a: &BoundExpr, b: &BoundExpr| {
         (Box::new(without_wrapped(a, spec, schema)), Box::new(without_wrapped(b, spec, schema)))
     };
     match expr {
-        BoundExpr::And(a, b) | BoundExpr::Or(a, b) if is_added(a, b) => a.as_ref().clone(),
+        BoundExpr::And(a, b) | BoundExpr::Or(a, b) if is_added(a, b) => without_wrapped(a, spec, schema),
         BoundExpr::And(a, b) => {
             let (a, b) = both(a, b);
             BoundExpr::And(a, b)
@@ -292,7 +294,7 @@ fn without_wrapped(expr: &BoundExpr, spec: &PartitionSpec, schema: &Schema) -> B
 /// Whether a partition is one of wrapped numbers.
 fn is_wrapped(spec: &PartitionSpec, schema: &Schema, partition: &[Option<Value>]) -> bool {
     let values = spec.fields.iter().zip(partition);
-    values.filter(|(_, value)| value.is_some()).any(|(field, value)| wrapped(field, schema) == *value)
+    values.into_iter().any(|(field, value)| value.as_ref().is_some_and(|value| wrapped(field, schema).contains(value)))
 }
 
 /// The expression without `not` means the same; typed literals are shown by the library as the numbers it holds them as.
