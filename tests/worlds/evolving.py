@@ -39,6 +39,32 @@ V3 = (*NANOS, "unknown")
 KINDS = (*POOLS, "unknown")
 DEFAULTS = {"int": 7, "string": "new", "double": 1.5, "boolean": True, "long": -(2**63)}
 FORMATS = ["parquet", "orc"]
+#: Types whose partitions have edge cases of their own, and a transform that meets them: `truncate` of numbers wraps
+#: around near the smallest one, uuids have two orders, and promoted dates are partitioned by a time.
+EDGES = {
+    "int": ["truncate[10]"],
+    "long": ["truncate[7]"],
+    "uuid": ["identity"],
+    "date": ["day", "month"],
+    "decimal(9, 2)": ["truncate[50]"],
+    "timestamp": ["year", "month", "day", "hour"],
+    "timestamp_ns": ["year", "month", "day", "hour"],
+}
+HOUR = 3_600_000_000
+#: The first and the last moments: those whose hours an int can count, and in ORC those of the years 1 to 9999.
+ENDS = {"timestamp": [-(2**31) * HOUR, 2**31 * HOUR - 1], "timestamp_ns": [-(2**63), 2**63 - 1]}
+ORC_ENDS = {"timestamp": [-62_135_596_800_000_000, 253_402_300_799_999_999]}
+
+
+def _with_ends(pools: dict[str, list[Any]], moments: dict[str, list[int]]) -> dict[str, list[Any]]:
+    """Return pools from which the extreme values, and the two zeros, are drawn more often than others."""
+    moments = {**moments, "timestamptz": moments["timestamp"], "timestamptz_ns": moments.get("timestamp_ns", [])}
+    ends = {kind: [pool[0], pool[-1], *moments.get(kind, [])] for kind, pool in pools.items()}
+    ends |= {kind: [-0.0, 0.0] for kind in NAN}
+    return {kind: [*pool, *ends[kind] * 3] for kind, pool in pools.items()}
+
+
+VALUES = {"parquet": _with_ends(POOLS, ENDS), "orc": _with_ends(ORC_POOLS, ORC_ENDS)}
 #: Days that nanoseconds can hold.
 DAYS = range(-106_751, 106_751)
 
@@ -53,8 +79,8 @@ class World:
         self.appends: list[tuple[int, int]] = []
         self.log: list[str] = []
         schema = self._schema()
-        partition = [_text(*part) for part in random_partition(rng, schema)]
-        metrics = rng.choice(["full", "full", "truncate(16)", "truncate(1)", "counts", "none"])
+        partition = [_text(*part) for part in self._partition(schema)]
+        metrics = rng.choice([*["full"] * 4, "truncate(16)", "truncate(1)", "counts", "none"])
         properties = {"format-version": str(self.version), "write.metadata.metrics.default": metrics}
         self.table = catalog.create_table(name, schema=schema, partition_by=partition, properties=properties)
         self.log.append(f"v{self.version} {metrics} {partition} {schema.to_json()}")
@@ -67,7 +93,7 @@ class World:
 
     def _schema(self) -> ice.Schema:
         rng, ids = self.rng, itertools.count(1)
-        kinds = [kind for kind in KINDS if self.version > 2 or kind not in V3]
+        kinds = [kind for kind in (*KINDS, *EDGES) if self.version > 2 or kind not in V3]
 
         def field(name: str, kind: Any, *, required: bool = False) -> Field:
             return {"id": next(ids), "name": name, "required": required, "type": kind}
@@ -91,10 +117,21 @@ class World:
         names = ["a", "odd name", "Größe", "d", "e", "f"]
         fields += [field(name, rng.choice(kinds)) for name in names[: rng.randint(1, 5)]]
         if rng.random() < 0.7:
-            fields.append(field("st", {"type": "struct", "fields": [field("p", nested(0)), field("m", nested(2))]}))
+            inside = [field("p", nested(0)), field("m", nested(2))]
+            kept = rng.choice([inside, inside[::-1], inside[1:]])
+            fields.append(field("st", {"type": "struct", "fields": kept}))
         if rng.random() < 0.3:
             fields.append(field("n", nested(2)))
         return ice.Schema.from_json(json.dumps({"type": "struct", "schema-id": 0, "fields": fields}))
+
+    def _partition(self, schema: ice.Schema) -> list[tuple[str, str]]:
+        drawn = random_partition(self.rng, schema)
+        edges = [column for column in primitives(schema) if column.type in EDGES]
+        if not edges or self.rng.random() < 0.4:
+            return drawn
+        column = self.rng.choice(edges)
+        first = (column.name, self.rng.choice(EDGES[column.type]))
+        return [first, *(part for part in drawn[:1] if part[0] != column.name)]
 
     def fields(self) -> list[Field]:
         """Give the columns of the current schema."""
@@ -104,11 +141,11 @@ class World:
     # What happens
 
     def append(self) -> None:
-        rng, count = self.rng, self.rng.randint(1, 4)
+        rng, count = self.rng, self.rng.randint(1, 5)
         file_format = rng.choice(FORMATS)
         with self.table.transaction() as change:
             change.set_properties({"write.format.default": file_format})
-        pools = ORC_POOLS if file_format == "orc" else POOLS
+        pools = VALUES[file_format]
         fields = self.fields()
         drawn = {field["id"]: self._column(field, count, pools) for field in fields}
         first = len(self.rows)
@@ -125,7 +162,11 @@ class World:
         self.log.append(f"append {file_format} {rows}")
 
     def _column(self, field: Field, count: int, pools: dict[str, list[Any]]) -> list[Any]:
-        nulls = self.rng.choice([0, 0, 1, 1, 2, 4])
+        nulls = self.rng.choice([0, 0, 0, 1, 1, 2, 4])
+        if isinstance(field["type"], str) and (kind := _normal(field["type"])) in pools:
+            # Few values in a file: its bounds are narrow, or one value.
+            pool = pools[kind]
+            pools = {kind: self.rng.sample(pool, self.rng.choice([1, 2, 4, len(pool)]))}
         return [
             None if self.rng.randrange(4) < nulls and not field["required"] else self._value(field["type"], pools)
             for _ in range(count)
@@ -286,8 +327,8 @@ def flat(row: Row, fields: list[Field]) -> Row:
 
 
 def nested_columns(fields: list[Field]) -> list[Column]:
-    """List the structs: they may be tested for null, lists and maps as in the Java library may not."""
-    found = [place for place in places(fields) if place.shape == "struct"]
+    """List the structs, lists and maps, which may be tested for null."""
+    found = [place for place in places(fields) if place.shape != "leaf"]
     return [Column(place.field["id"], place.path, "nested", nested=True) for place in found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
@@ -157,14 +158,22 @@ class Predicate:
 NEGATED |= {"lt-eq": "gt", "gt-eq": "lt"}
 
 
-def random_predicate(rng: Random, columns: list[Column], transforms: dict[str, tuple[str, ...]]) -> Predicate:
-    """Make a predicate with up to five tests; all its literals are typed or none is."""
+Held = Mapping[int, list[Any]]
+
+
+def random_predicate(
+    rng: Random, columns: list[Column], transforms: dict[str, tuple[str, ...]], held: Held | None = None
+) -> Predicate:
+    """Make a predicate with up to five tests; all its literals are typed or none is.
+
+    ``held`` has values by column: half of the literals are among them.
+    """
     typed = rng.random() < 0.75
     leaves = rng.choice([1, 1, 1, 2, 2, 3, 5])
 
     def tree(leaves: int) -> Predicate:
         if leaves == 1:
-            made = Predicate("test", test=_test(rng, columns, transforms, typed=typed), typed=typed)
+            made = Predicate("test", test=_test(rng, columns, transforms, held or {}, typed=typed), typed=typed)
         else:
             split = rng.randint(1, leaves - 1)
             made = Predicate(rng.choice(["and", "or"]), (tree(split), tree(leaves - split)), typed=typed)
@@ -173,7 +182,9 @@ def random_predicate(rng: Random, columns: list[Column], transforms: dict[str, t
     return tree(leaves)
 
 
-def _test(rng: Random, columns: list[Column], transforms: dict[str, tuple[str, ...]], *, typed: bool) -> Test:
+def _test(
+    rng: Random, columns: list[Column], transforms: dict[str, tuple[str, ...]], held: Held, *, typed: bool
+) -> Test:
     column = rng.choice(columns)
     if typed and column.type in NANOS:
         # The reference multiplies such literals by a thousand (docs/differences.md, "Typed nanosecond literals").
@@ -187,7 +198,9 @@ def _test(rng: Random, columns: list[Column], transforms: dict[str, tuple[str, .
     if op in SETS and column.type == "long" and transform is None and rng.random() < 0.2:
         many = tuple(rng.sample(range(-500, 2000), 250))
         return Test(op, column, many, typed=typed, raw=many)
-    values = _literals(rng, op, column, transform, kind)
+    own = held.get(column.id)
+    pool = own if own and rng.random() < 0.5 else pool_of(column.type)
+    values = _literals(rng, op, column, transform, kind, pool)
     if typed:
         return Test(op, column, tuple(values), transform)
     raw = [_untyped(rng, value, column.type, op) for value in values]
@@ -203,11 +216,11 @@ def _operations(kind: str) -> list[str]:
     return found
 
 
-def _literals(rng: Random, op: str, column: Column, transform: str | None, kind: str) -> list[Any]:
+def _literals(rng: Random, op: str, column: Column, transform: str | None, kind: str, pool: list[Any]) -> list[Any]:
     """Choose values that the column may hold, or the transforms of such and their neighbours."""
     count = 0 if op in UNARY else rng.randint(1, 5) if op in SETS else 1
     # JSON has no infinities.
-    pool = [value for value in pool_of(column.type) if value not in (math.inf, -math.inf)]
+    pool = [value for value in pool if value not in (math.inf, -math.inf)]
     values = rng.choices(pool, k=count) if pool else []
     if transform is not None:
         values = [apply(transform, column.type, value) for value in values]

@@ -36,7 +36,15 @@ POOLS: dict[str, list[Any]] = {
     "string": ["", "a", "ab", "abc", "abd", "b", "ba", "z" * 20, "é", "日本", "\uffff", "~"],
     "binary": [b"", b"\0", b"\0\1", b"\x7f", b"\x80", b"\xff\xff", b"abcdefghijklmnopqrst"],
     "fixed[4]": [b"\0\0\0\0", b"\0\0\0\1", b"\x7f\xff\0\0", b"\x80\0\0\0", b"\xff\xff\xff\xff"],
-    "uuid": [bytes(16), bytes(15) + b"\1", b"\x7f" + bytes(15), b"\x80" + bytes(15), b"\xff" * 16],
+    "uuid": [
+        bytes(16),
+        bytes(15) + b"\1",
+        bytes(8) + b"\x80" + bytes(7),
+        b"\x7f" + bytes(15),
+        b"\x7f" + bytes(7) + b"\xff" * 8,
+        b"\x80" + bytes(15),
+        b"\xff" * 16,
+    ],
 }
 POOLS["timestamptz"] = POOLS["timestamp"]
 POOLS["timestamptz_ns"] = POOLS["timestamp_ns"]
