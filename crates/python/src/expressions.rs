@@ -19,7 +19,7 @@ use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyType, PyTzInfoAccess as _,
 };
 
-use crate::capsule::{ArrowArray, StreamInput, mend};
+use crate::capsule::{ArrowArray, StreamInput, check_batch, mend};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
 use crate::json::JsonInput;
@@ -480,7 +480,9 @@ fn evaluate<'py>(py: Python<'py>, expr: &BoundExpr, rows: StreamInput) -> Result
     let mask = detached(py, || -> Result<ArrayRef> {
         let mut masks: Vec<BooleanArray> = Vec::new();
         for batch in rows.0 {
-            masks.push(expr.evaluate(&batch?)?);
+            let batch = batch?;
+            check_batch(&batch)?;
+            masks.push(expr.evaluate(&batch)?);
         }
         let masks: Vec<&dyn Array> = masks.iter().map(|mask| mask as &dyn Array).collect();
         match masks.as_slice() {

@@ -188,7 +188,7 @@ fn values_of(data: &ArrayData) -> Result<()> {
     match data.data_type() {
         DataType::Utf8 => offsets::<i32>(data)?,
         DataType::LargeUtf8 => offsets::<i64>(data)?,
-        // Whether texts are UTF-8 is the writer's to say: it knows which of them rows have, and names the row.
+        // Whether texts are UTF-8 is checked by `texts`, or by the writer, which names the row of the whole input.
         DataType::Utf8View => {
             data.clone().into_builder().data_type(DataType::BinaryView).build()?.validate_values()?;
         }

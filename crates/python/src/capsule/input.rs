@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use super::batches::PyarrowBatches;
 use super::chunks::Chunks;
 use super::import::{batch_of, import_array, import_field, import_stream, schema_of};
+use super::texts;
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, InvalidArgumentError};
 
@@ -24,6 +25,14 @@ pub struct ArrayInput {
     pub field: FieldRef,
     /// The values.
     pub array: ArrayRef,
+}
+
+impl ArrayInput {
+    fn checked(self, py: Python<'_>) -> PyResult<Self> {
+        detached(py, || texts::check(&self.array, self.field.name()))?
+            .map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
+        Ok(self)
+    }
 }
 
 /// Rows: anything with `__arrow_c_stream__`, or a single batch with `__arrow_c_array__`.
@@ -51,14 +60,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ArrayInput {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Some(pair) = call(object, "__arrow_c_array__")? {
             let (field, array) = import_array(&pair)?;
-            return Ok(Self { field, array });
+            return Self { field, array }.checked(object.py());
         }
         let Some(capsule) = call(object, "__arrow_c_stream__")? else {
             return Err(not_arrow(object, "an array", "__arrow_c_array__ or __arrow_c_stream__"));
         };
         let reader = import_stream(&capsule)?;
         let py = object.py();
-        detached(py, || join_chunks(reader))?.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
+        detached(py, || join_chunks(reader))?
+            .map_err(|error| InvalidArgumentError::new_err(error.to_string()))?
+            .checked(py)
     }
 }
 

@@ -11,11 +11,13 @@ mod export;
 mod import;
 mod input;
 mod output;
+mod texts;
 
 use std::ffi::CStr;
 
 pub use input::{ArrayInput, SchemaInput, StreamInput, mend};
 pub use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
+pub use texts::check_batch;
 
 use pyo3::prelude::*;
 

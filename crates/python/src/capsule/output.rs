@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::texts::check_batch;
 use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput, export};
 use crate::callback::keep_interrupt;
 use crate::entry::detached;
@@ -190,7 +191,11 @@ impl ArrowTable {
     #[pyo3(signature = (rows, /))]
     fn py_new(py: Python<'_>, rows: StreamInput) -> Result<Self> {
         let schema = rows.0.schema();
-        let batches = detached(py, || rows.0.collect::<std::result::Result<_, _>>())??;
+        let checked = |batch: std::result::Result<RecordBatch, ArrowError>| {
+            let batch = batch?;
+            check_batch(&batch).map(|()| batch)
+        };
+        let batches = detached(py, || rows.0.map(checked).collect::<std::result::Result<_, _>>())??;
         Ok(Self { schema, batches })
     }
 

@@ -33,4 +33,5 @@ pub use background::BackgroundWriter;
 pub use conform::Matching;
 pub use options::{WriteOptions, check_writable};
 pub use plan::WritePlan;
+pub use text::check_text;
 pub use writer::{Distribution, TableWriter, WriterConfig};

@@ -33,6 +33,18 @@ pub(super) fn checked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     Ok(dictionary.with_values(sound.map_err(|error| error.to_string())?))
 }
 
+/// Checks that the text of an array, plain or in a dictionary, is UTF-8.
+///
+/// # Errors
+/// What is wrong, and the first row that has it.
+pub fn check_text(array: &ArrayRef) -> Result<(), String> {
+    match checked(array) {
+        Ok(_) => Ok(()),
+        Err(Misfit::Row(row, what)) => Err(format!("row {row} {what}")),
+        Err(Misfit::Other(what)) => Err(what),
+    }
+}
+
 /// Refuses texts that are no UTF-8, where there is no dictionary.
 pub(super) fn check(array: &dyn Array) -> Result<(), Misfit> {
     let fault = match array.data_type() {
