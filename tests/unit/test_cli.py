@@ -1,12 +1,14 @@
 """The command ``icefield``."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow import orc as pyarrow_orc
 
 import icefield as ice
 from icefield.cli import main
@@ -191,6 +193,16 @@ def test_errors_are_one_line(uri, arguments, monkeypatch, capsys):
     assert "secret" not in error
     assert error.startswith("icefield: ")
     assert error.count("\n") == 1
+
+
+def test_who_wrote_an_orc_file(uri, tmp_path):
+    rows = pa.table({"id": [1, 2]})
+    ice.orc.write_table(rows, f"{tmp_path}/ours.orc")
+    pyarrow_orc.write_table(rows, f"{tmp_path}/theirs.orc")
+    ours, theirs = (run(uri, "orc", "inspect", f"{tmp_path}/{name}.orc") for name in ("ours", "theirs"))
+    version = re.escape(ice.__version__)
+    assert re.search(rf"written by +│ icefield {version}, ORC_14 ", ours), ours
+    assert re.search(r"written by +│ ORC C\+\+ [0-9.]+, ORC_", theirs), theirs
 
 
 def test_the_wrong_name_of_a_catalog_is_told(uri):
