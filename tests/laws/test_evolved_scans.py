@@ -9,6 +9,7 @@ so that a failure shrinks to a small table and filter. ``ICEFIELD_RANDOM_CASES``
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from random import Random
@@ -84,7 +85,9 @@ def values_of(world: World) -> dict[int, list[Any]]:
 
 
 def is_literal(kind: str, value: Any) -> bool:
-    """Whether a moment is one of the years that JSON can say."""
+    """Whether JSON has the value: no infinities, and moments of the years 1 to 9999 alone."""
+    if value in (math.inf, -math.inf):
+        return False
     ticks = SECOND.get(kind, 0)
     return not ticks or -62_135_596_800 * ticks <= value < 253_402_300_800 * ticks
 
