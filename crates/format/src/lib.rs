@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod nearest;
 pub mod puffin;
+pub mod rest;
 pub mod spec;
 pub mod transform;
 pub mod types;

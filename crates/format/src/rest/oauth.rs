@@ -1,0 +1,119 @@
+//! Tokens by OAuth 2 (`/v1/oauth/tokens`; RFC 6749, RFC 8693). Requests are forms, answers are JSON.
+
+use super::form::messages;
+use super::secret::Secret;
+use crate::{Error, Result};
+
+const CLIENT_CREDENTIALS: &str = "client_credentials";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+
+messages! {
+    /// A token that was granted.
+    TokenResponse, "a token response" {
+        /// The token.
+        access_token: Secret = "access_token";
+        /// How it is sent: `bearer`, as a rule.
+        token_type: String = "token_type";
+        /// Seconds that it holds.
+        expires_in: Option<i64> = "expires_in";
+        /// The type of the token.
+        issued_token_type: Option<String> = "issued_token_type";
+        /// A token to get the next one with.
+        refresh_token: Option<Secret> = "refresh_token";
+        /// What it is for.
+        scope: Option<String> = "scope";
+    }
+
+    /// A token that was refused.
+    OAuthError, "an OAuth error" {
+        /// Why: `invalid_client`, `invalid_grant`, …
+        error: String = "error";
+        /// Why, for people.
+        error_description: Option<String> = "error_description";
+        /// A page on it.
+        error_uri: Option<String> = "error_uri";
+    }
+}
+
+/// A request for a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenRequest {
+    /// A client asks for itself.
+    ClientCredentials {
+        /// Its id, unless it is in the header `Authorization`.
+        client_id: Option<String>,
+        /// Its secret, unless it is in the header `Authorization`.
+        client_secret: Option<Secret>,
+        /// What the token is for.
+        scope: Option<String>,
+    },
+    /// One token for another.
+    TokenExchange {
+        /// The token of the one for whom it is asked.
+        subject_token: Secret,
+        /// Its type.
+        subject_token_type: String,
+        /// The token of the one who acts for them, and its type.
+        actor_token: Option<(Secret, String)>,
+        /// The type of token that is wanted.
+        requested_token_type: Option<String>,
+        /// What the token is for.
+        scope: Option<String>,
+    },
+}
+
+impl TokenRequest {
+    /// The fields of the form, which are still to be encoded as `application/x-www-form-urlencoded`.
+    pub fn to_form(&self) -> Vec<(&'static str, &str)> {
+        let (grant_type, fields) = match self {
+            Self::ClientCredentials { client_id, client_secret, scope } => (
+                CLIENT_CREDENTIALS,
+                vec![
+                    ("client_id", client_id.as_deref()),
+                    ("client_secret", client_secret.as_ref().map(Secret::reveal)),
+                    ("scope", scope.as_deref()),
+                ],
+            ),
+            Self::TokenExchange { subject_token, subject_token_type, actor_token, requested_token_type, scope } => (
+                TOKEN_EXCHANGE,
+                vec![
+                    ("subject_token", Some(subject_token.reveal())),
+                    ("subject_token_type", Some(subject_token_type.as_str())),
+                    ("actor_token", actor_token.as_ref().map(|(token, _)| token.reveal())),
+                    ("actor_token_type", actor_token.as_ref().map(|(_, ty)| ty.as_str())),
+                    ("requested_token_type", requested_token_type.as_deref()),
+                    ("scope", scope.as_deref()),
+                ],
+            ),
+        };
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        std::iter::once(("grant_type", grant_type)).chain(fields).collect()
+    }
+
+    /// Reads the fields of a form, decoded.
+    ///
+    /// # Errors
+    /// A grant of another kind, and a field that is missing.
+    pub fn from_form(fields: &[(&str, &str)]) -> Result<Self> {
+        let field = |name: &str| fields.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned());
+        let required = |name: &str| field(name).ok_or_else(|| Error::corrupt(name, "required, but missing"));
+        match required("grant_type")?.as_str() {
+            CLIENT_CREDENTIALS => Ok(Self::ClientCredentials {
+                client_id: field("client_id"),
+                client_secret: field("client_secret").map(Secret::new),
+                scope: field("scope"),
+            }),
+            TOKEN_EXCHANGE => Ok(Self::TokenExchange {
+                subject_token: Secret::new(required("subject_token")?),
+                subject_token_type: required("subject_token_type")?,
+                actor_token: match field("actor_token") {
+                    Some(token) => Some((Secret::new(token), required("actor_token_type")?)),
+                    None => None,
+                },
+                requested_token_type: field("requested_token_type"),
+                scope: field("scope"),
+            }),
+            other => Err(Error::corrupt("grant_type", format!("invalid grant: {other:?}"))),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Scans that the server plans: what is asked, tasks, and the files of tasks.
+
+use serde_json::Value as Json;
+
+use super::error::ErrorModel;
+use super::form::{Form, Member, messages, words};
+use super::table::StorageCredential;
+use crate::json::{self, Object, Writer};
+use crate::manifest::{DataFile, FileContent, FileFormat};
+use crate::types::{PrimitiveType, Schema, StructType, Type};
+use crate::value::{self, Value};
+use crate::{Error, Result};
+
+messages! {
+    /// A scan to plan. Without any snapshot it is one of the current snapshot.
+    PlanTableScanRequest, "a scan to plan" {
+        /// The snapshot.
+        snapshot_id: Option<i64> = "snapshot-id";
+        /// Full names of the columns that are read; all without it.
+        select: Option<Vec<String>> = "select";
+        /// The filter: see [`crate::expr::Expr::from_json_typed`].
+        filter: Option<Json> = "filter";
+        /// How many rows are enough for the client: a hint.
+        min_rows_requested: Option<i64> = "min-rows-requested";
+        /// Whether names in `select` and `filter` are matched by case.
+        case_sensitive: bool = "case-sensitive" or true;
+        /// Whether names are those of the snapshot's schema, as in time travel, and not of the table's.
+        use_snapshot_schema: bool = "use-snapshot-schema" or false;
+        /// Where an incremental scan begins, exclusive.
+        start_snapshot_id: Option<i64> = "start-snapshot-id";
+        /// Where an incremental scan ends, inclusive.
+        end_snapshot_id: Option<i64> = "end-snapshot-id";
+        /// Full names of the columns whose metrics are wanted.
+        stats_fields: Option<Vec<String>> = "stats-fields";
+    }
+
+    /// Asks for the files of a part of a plan.
+    FetchScanTasksRequest, "a request for scan tasks" {
+        /// The part: what the server has called it.
+        plan_task: String = "plan-task";
+    }
+
+    /// Files of a scan, and parts of the plan whose files are still to be fetched.
+    #[derive(Default)]
+    ScanTasks, "scan tasks" {
+        /// Delete files that the files refer to.
+        delete_files: Option<Vec<ContentFile>> = "delete-files";
+        /// Files to read.
+        file_scan_tasks: Option<Vec<FileScanTask>> = "file-scan-tasks";
+        /// Parts of the plan to fetch.
+        plan_tasks: Option<Vec<String>> = "plan-tasks";
+    }
+
+    /// A file to read.
+    FileScanTask, "a file scan task" {
+        /// The data file.
+        data_file: ContentFile = "data-file";
+        /// Places in the list of delete files.
+        delete_file_references: Option<Vec<i32>> = "delete-file-references";
+        /// What is left of the filter for the rows of this file; without it the filter itself holds.
+        residual_filter: Option<Json> = "residual-filter";
+    }
+
+    /// A data or delete file. [`ContentFile::to_data_file`] reads the values, which need the types of the table.
+    ContentFile, "a content file" {
+        /// Data, position deletes or equality deletes.
+        content: ContentKind = "content";
+        /// Location.
+        file_path: String = "file-path";
+        /// Format.
+        file_format: FileFormat = "file-format";
+        /// Partition spec.
+        spec_id: i32 = "spec-id";
+        /// Values of the partition fields, in the order of the spec.
+        partition: Vec<Json> = "partition";
+        /// Bytes.
+        file_size_in_bytes: i64 = "file-size-in-bytes";
+        /// Rows.
+        record_count: i64 = "record-count";
+        /// Encryption, in hexadecimal digits.
+        key_metadata: Option<String> = "key-metadata";
+        /// Where the file can be split.
+        split_offsets: Option<Vec<i64>> = "split-offsets";
+        /// Sort order.
+        sort_order_id: Option<i32> = "sort-order-id";
+        /// Data files: first row id.
+        first_row_id: Option<i64> = "first-row-id";
+        /// Data files: bytes of each column.
+        column_sizes: Option<CountMap> = "column-sizes";
+        /// Data files: values of each column.
+        value_counts: Option<CountMap> = "value-counts";
+        /// Data files: nulls of each column.
+        null_value_counts: Option<CountMap> = "null-value-counts";
+        /// Data files: NaNs of each column.
+        nan_value_counts: Option<CountMap> = "nan-value-counts";
+        /// Data files: lower bound of each column.
+        lower_bounds: Option<ValueMap> = "lower-bounds";
+        /// Data files: upper bound of each column.
+        upper_bounds: Option<ValueMap> = "upper-bounds";
+        /// Equality deletes: ids of the columns that are compared.
+        equality_ids: Option<Vec<i32>> = "equality-ids";
+        /// Position deletes: the one data file that they are for.
+        referenced_data_file: Option<String> = "referenced-data-file";
+        /// Deletion vectors: where the vector begins.
+        content_offset: Option<i64> = "content-offset";
+        /// Deletion vectors: length of the vector.
+        content_size_in_bytes: Option<i64> = "content-size-in-bytes";
+    }
+
+    /// Counts by column: ids, and as many counts.
+    #[derive(Default)]
+    CountMap, "a map of counts" {
+        /// Column ids.
+        keys: Vec<i32> = "keys" or Vec::new();
+        /// Counts.
+        values: Vec<i64> = "values" or Vec::new();
+    }
+
+    /// Values by column: ids, and as many values.
+    #[derive(Default)]
+    ValueMap, "a map of values" {
+        /// Column ids.
+        keys: Vec<i32> = "keys" or Vec::new();
+        /// Values, each of the type of its column.
+        values: Vec<Json> = "values" or Vec::new();
+    }
+}
+
+words! {
+    /// What a file holds.
+    ContentKind, "content of a file" {
+        /// Rows.
+        Data = "data",
+        /// Positions of deleted rows.
+        PositionDeletes = "position-deletes",
+        /// Values of deleted rows.
+        EqualityDeletes = "equality-deletes",
+    }
+}
+
+/// What became of a scan that was to be planned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlanningResult {
+    /// It is planned.
+    Completed {
+        /// The plan's id, where the server keeps the plan.
+        plan_id: Option<String>,
+        /// Its tasks.
+        tasks: ScanTasks,
+        /// Credentials for the files.
+        storage_credentials: Option<Vec<StorageCredential>>,
+    },
+    /// It is being planned.
+    Submitted {
+        /// The plan's id.
+        plan_id: String,
+    },
+    /// It was cancelled.
+    Cancelled,
+    /// It failed.
+    Failed(ErrorModel),
+}
+
+impl PlanningResult {
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// A status that is unknown, and a member that is missing or has another kind.
+    pub fn from_json(json: &Json) -> Result<Self> {
+        let object = Object::new(json, "a result of planning")?;
+        match object.field("status", json::string)?.as_str() {
+            "completed" => Ok(Self::Completed {
+                plan_id: Member::read_member(object, "plan-id")?,
+                tasks: ScanTasks::read(json)?,
+                storage_credentials: Member::read_member(object, "storage-credentials")?,
+            }),
+            "submitted" => Ok(Self::Submitted { plan_id: Member::read_member(object, "plan-id")? }),
+            "cancelled" => Ok(Self::Cancelled),
+            "failed" => Ok(Self::Failed(Member::read_member(object, "error")?)),
+            other => Err(Error::corrupt("/status", format!("invalid status of planning: {other:?}"))),
+        }
+    }
+
+    /// Writes the JSON form.
+    pub fn to_json(&self) -> Json {
+        let mut object = Writer::default();
+        match self {
+            Self::Completed { plan_id, tasks, storage_credentials } => {
+                object.put("status", "completed");
+                plan_id.write_member(&mut object, "plan-id");
+                if let Json::Object(members) = tasks.write() {
+                    object.put_unknown(&members);
+                }
+                storage_credentials.write_member(&mut object, "storage-credentials");
+            }
+            Self::Submitted { plan_id } => {
+                object.put("status", "submitted").put("plan-id", plan_id.as_str());
+            }
+            Self::Cancelled => {
+                object.put("status", "cancelled");
+            }
+            Self::Failed(error) => {
+                object.put("status", "failed").put("error", error.write());
+            }
+        }
+        object.finish()
+    }
+}
+
+impl ContentFile {
+    /// The message of a file; `partition` is the type of its partition.
+    ///
+    /// # Errors
+    /// A value that has no JSON form, or is not of its column's type.
+    pub fn from_data_file(file: &DataFile, partition: &StructType, schema: &Schema) -> Result<Self> {
+        let bounds = |bounds: &Option<Vec<(i32, Vec<u8>)>>| {
+            bounds.as_ref().map(|bounds| ValueMap::from_bounds(bounds, schema)).transpose()
+        };
+        Ok(Self {
+            content: match file.content {
+                FileContent::Data => ContentKind::Data,
+                FileContent::PositionDeletes => ContentKind::PositionDeletes,
+                FileContent::EqualityDeletes => ContentKind::EqualityDeletes,
+            },
+            file_path: file.file_path.clone(),
+            file_format: file.format().ok_or_else(|| {
+                Error::unsupported(format!("{}: the file format {:?}", file.file_path, file.file_format))
+            })?,
+            spec_id: file.partition_spec_id,
+            partition: partition_to_json(&file.partition, partition)?,
+            file_size_in_bytes: file.file_size_in_bytes,
+            record_count: file.record_count,
+            key_metadata: file.key_metadata.as_deref().map(to_hex).transpose()?,
+            split_offsets: file.split_offsets.clone(),
+            sort_order_id: file.sort_order_id,
+            first_row_id: file.first_row_id,
+            column_sizes: file.column_sizes.as_deref().map(CountMap::from_counts),
+            value_counts: file.value_counts.as_deref().map(CountMap::from_counts),
+            null_value_counts: file.null_value_counts.as_deref().map(CountMap::from_counts),
+            nan_value_counts: file.nan_value_counts.as_deref().map(CountMap::from_counts),
+            lower_bounds: bounds(&file.lower_bounds)?,
+            upper_bounds: bounds(&file.upper_bounds)?,
+            equality_ids: file.equality_ids.clone(),
+            referenced_data_file: file.referenced_data_file.clone(),
+            content_offset: file.content_offset,
+            content_size_in_bytes: file.content_size_in_bytes,
+        })
+    }
+
+    /// The file; `partition` is the type of its partition. Bounds of columns that the schema does not have are left out.
+    ///
+    /// # Errors
+    /// A value that is not of its column's type, and lists of different lengths.
+    pub fn to_data_file(&self, partition: &StructType, schema: &Schema) -> Result<DataFile> {
+        let counts = |name: &str, map: &Option<CountMap>| {
+            map.as_ref().map(CountMap::to_counts).transpose().map_err(|error| error.within(&format!("/{name}")))
+        };
+        let bounds = |name: &str, map: &Option<ValueMap>| {
+            let read = map.as_ref().map(|map| map.to_bounds(schema)).transpose();
+            read.map_err(|error| json::locate(error, &format!("/{name}")))
+        };
+        Ok(DataFile {
+            content: match self.content {
+                ContentKind::Data => FileContent::Data,
+                ContentKind::PositionDeletes => FileContent::PositionDeletes,
+                ContentKind::EqualityDeletes => FileContent::EqualityDeletes,
+            },
+            file_path: self.file_path.clone(),
+            file_format: self.file_format.name().to_owned(),
+            partition_spec_id: self.spec_id,
+            partition: partition_from_json(&self.partition, partition)
+                .map_err(|error| json::locate(error, "/partition"))?,
+            record_count: self.record_count,
+            file_size_in_bytes: self.file_size_in_bytes,
+            column_sizes: counts("column-sizes", &self.column_sizes)?,
+            value_counts: counts("value-counts", &self.value_counts)?,
+            null_value_counts: counts("null-value-counts", &self.null_value_counts)?,
+            nan_value_counts: counts("nan-value-counts", &self.nan_value_counts)?,
+            lower_bounds: bounds("lower-bounds", &self.lower_bounds)?,
+            upper_bounds: bounds("upper-bounds", &self.upper_bounds)?,
+            key_metadata: self.key_metadata.as_deref().map(from_hex).transpose()?,
+            split_offsets: self.split_offsets.clone(),
+            equality_ids: self.equality_ids.clone(),
+            sort_order_id: self.sort_order_id,
+            first_row_id: self.first_row_id,
+            referenced_data_file: self.referenced_data_file.clone(),
+            content_offset: self.content_offset,
+            content_size_in_bytes: self.content_size_in_bytes,
+        })
+    }
+}
+
+fn partition_to_json(tuple: &[Option<Value>], partition: &StructType) -> Result<Vec<Json>> {
+    same_length(tuple.len(), partition.fields.len())?;
+    let values = tuple.iter().zip(&partition.fields);
+    values
+        .map(|(value, field)| value.as_ref().map_or(Ok(Json::Null), |value| value::json::to_json(value, &field.ty)))
+        .collect()
+}
+
+fn partition_from_json(tuple: &[Json], partition: &StructType) -> Result<Vec<Option<Value>>> {
+    same_length(tuple.len(), partition.fields.len())?;
+    tuple.iter().zip(&partition.fields).map(|(value, field)| value::json::from_json_or_null(value, &field.ty)).collect()
+}
+
+fn same_length(found: usize, expected: usize) -> Result<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::corrupt("", format!("expected {expected} values, found {found}"))),
+    }
+}
+
+impl CountMap {
+    fn from_counts(counts: &[(i32, i64)]) -> Self {
+        let (keys, values) = counts.iter().copied().unzip();
+        Self { keys, values }
+    }
+
+    fn to_counts(&self) -> Result<Vec<(i32, i64)>> {
+        same_length(self.values.len(), self.keys.len())?;
+        Ok(self.keys.iter().copied().zip(self.values.iter().copied()).collect())
+    }
+}
+
+impl ValueMap {
+    fn from_bounds(bounds: &[(i32, Vec<u8>)], schema: &Schema) -> Result<Self> {
+        let mut map = Self::default();
+        for (id, bytes) in bounds {
+            let Some(ty) = column_type(schema, *id) else { continue };
+            let Some(bound) = value::binary::bound_from_bytes(bytes, ty)? else { continue };
+            map.keys.push(*id);
+            map.values.push(value::json::to_json(&bound, &Type::Primitive(ty.clone()))?);
+        }
+        Ok(map)
+    }
+
+    fn to_bounds(&self, schema: &Schema) -> Result<Vec<(i32, Vec<u8>)>> {
+        same_length(self.values.len(), self.keys.len())?;
+        let mut bounds = Vec::with_capacity(self.keys.len());
+        for (id, value) in self.keys.iter().zip(&self.values) {
+            let Some(ty) = column_type(schema, *id) else { continue };
+            let value = value::json::from_json(value, &Type::Primitive(ty.clone()))?;
+            bounds.push((*id, value::binary::to_bytes(&value, ty)?));
+        }
+        Ok(bounds)
+    }
+}
+
+fn column_type(schema: &Schema, id: i32) -> Option<&PrimitiveType> {
+    schema.find_field(id)?.ty.as_primitive()
+}
+
+const BINARY: Type = Type::Primitive(PrimitiveType::Binary);
+
+fn to_hex(bytes: &[u8]) -> Result<String> {
+    value::json::to_json(&Value::Binary(bytes.to_vec()), &BINARY).and_then(|json| json::string(&json))
+}
+
+fn from_hex(text: &str) -> Result<Vec<u8>> {
+    match value::json::from_json(&text.into(), &BINARY).map_err(|error| json::locate(error, "/key-metadata"))? {
+        Value::Binary(bytes) => Ok(bytes),
+        _ => Err(Error::corrupt("/key-metadata", "expected hexadecimal digits")),
+    }
+}

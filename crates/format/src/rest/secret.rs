@@ -1,0 +1,73 @@
+//! Values that are not printed: passwords, tokens, and configuration that may hold them.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use super::form::Form;
+use crate::Result;
+use crate::json::StringMap;
+
+/// A text that `Debug` does not show.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Form for Secret {
+    fn read(json: &Json) -> Result<Self> {
+        String::read(json).map(Self)
+    }
+
+    fn write(&self) -> Json {
+        self.0.write()
+    }
+}
+
+/// Configuration with credentials in it: `Debug` shows the names alone.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct SecretMap(StringMap);
+
+impl SecretMap {
+    /// Names and values.
+    pub fn new(map: StringMap) -> Self {
+        Self(map)
+    }
+
+    /// Names and values.
+    pub fn reveal(&self) -> &StringMap {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.keys().map(|name| (name, Secret::new("")))).finish()
+    }
+}
+
+impl Form for SecretMap {
+    fn read(json: &Json) -> Result<Self> {
+        StringMap::read(json).map(Self)
+    }
+
+    fn write(&self) -> Json {
+        self.0.write()
+    }
+}
