@@ -1,0 +1,283 @@
+//! Partition columns in the making: values in, Arrow out.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Time64MicrosecondType,
+    TimestampMicrosecondType, TimestampNanosecondType,
+};
+use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, NullArray};
+use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
+
+use crate::avro::{Cursor, Fault};
+use crate::manifest::columns::{Numbers, Strings};
+use crate::types::{Field, PrimitiveType};
+use crate::value::Value;
+use crate::{Error, Result};
+
+use super::arrow::arrow_type;
+use super::walk::{FixedForm, Wire};
+
+/// Bytes of one column of fixed values, nulls included.
+const MOST_FIXED_BYTES: usize = 1 << 30;
+
+/// A partition column in the making.
+#[derive(Debug)]
+pub(in crate::manifest) struct PartitionColumn {
+    ty: PrimitiveType,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    Nulls(usize),
+    Booleans(BooleanBufferBuilder, NullBufferBuilder),
+    Ints(Numbers<Int32Type>),
+    Longs(Numbers<Int64Type>),
+    Floats(Numbers<Float32Type>),
+    Doubles(Numbers<Float64Type>),
+    Decimals(Numbers<Decimal128Type>),
+    Bytes(Strings),
+    /// All of one length.
+    Fixed(usize, Vec<u8>, NullBufferBuilder),
+}
+
+impl PartitionColumn {
+    pub(super) fn new(field: &Field) -> Self {
+        use PrimitiveType as P;
+        let ty = field.ty.as_primitive().cloned().unwrap_or(P::Unknown);
+        let values = match &ty {
+            P::Unknown | P::Unrecognized(_) => Values::Nulls(0),
+            P::Boolean => Values::Booleans(BooleanBufferBuilder::new(0), NullBufferBuilder::new(0)),
+            P::Int | P::Date => Values::Ints(Numbers::default()),
+            P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs => {
+                Values::Longs(Numbers::default())
+            }
+            P::Float => Values::Floats(Numbers::default()),
+            P::Double => Values::Doubles(Numbers::default()),
+            P::Decimal { .. } => Values::Decimals(Numbers::default()),
+            P::String | P::Binary | P::Geometry { .. } | P::Geography { .. } => Values::Bytes(Strings::default()),
+            P::Uuid => Values::Fixed(16, Vec::new(), NullBufferBuilder::new(0)),
+            P::Fixed(size) => Values::Fixed(*size as usize, Vec::new(), NullBufferBuilder::new(0)),
+        };
+        Self { ty, values }
+    }
+
+    pub(super) fn push_null(&mut self) -> Result<(), Fault> {
+        match &mut self.values {
+            Values::Nulls(rows) => *rows += 1,
+            Values::Booleans(values, valid) => {
+                values.append(false);
+                valid.append_null();
+            }
+            Values::Ints(values) => values.push(None),
+            Values::Longs(values) => values.push(None),
+            Values::Floats(values) => values.push(None),
+            Values::Doubles(values) => values.push(None),
+            Values::Decimals(values) => values.push(None),
+            Values::Bytes(values) => values.push(None),
+            Values::Fixed(size, values, valid) => {
+                // A null takes as much room as a value: a large type and many nulls are refused, not allocated.
+                let length = values.len().saturating_add(*size);
+                if length > MOST_FIXED_BYTES {
+                    return Err(Fault::TooLong);
+                }
+                values.resize(length, 0);
+                valid.append_null();
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, wire: &Wire, form: FixedForm) -> Result<(), Fault> {
+        // Also a field that was written as `null`, its source being gone, and whose type older schemas know.
+        if let Wire::Skip(skip) = wire {
+            skip.run(cursor)?;
+            return self.push_null();
+        }
+        match &mut self.values {
+            Values::Nulls(rows) => *rows += 1,
+            Values::Booleans(values, valid) => {
+                values.append(cursor.boolean()?);
+                valid.append_non_null();
+            }
+            Values::Ints(values) => values.push(Some(cursor.int()?)),
+            Values::Longs(values) => {
+                let factor = if let Wire::Long(factor) = wire { *factor } else { 1 };
+                values.push(Some(cursor.long()?.checked_mul(factor).ok_or(Fault::Range)?));
+            }
+            Values::Floats(values) => values.push(Some(f32::from_le_bytes(cursor.array()?))),
+            Values::Doubles(values) if *wire == Wire::Float => {
+                values.push(Some(f64::from(f32::from_le_bytes(cursor.array()?))))
+            }
+            Values::Doubles(values) => values.push(Some(f64::from_le_bytes(cursor.array()?))),
+            Values::Decimals(values) => values.push(Some(unscaled(bytes(cursor, wire, form)?)?)),
+            Values::Bytes(values) => {
+                let bytes = bytes(cursor, wire, form)?;
+                if self.ty == PrimitiveType::String {
+                    simdutf8::basic::from_utf8(bytes).map_err(|_| Fault::Text)?;
+                }
+                values.push(Some(bytes));
+            }
+            Values::Fixed(size, values, valid) => {
+                let bytes = bytes(cursor, wire, form)?;
+                if *wire == Wire::UuidText {
+                    values.extend_from_slice(uuid::Uuid::try_parse_ascii(bytes).map_err(|_| Fault::Text)?.as_bytes());
+                } else if bytes.len() == *size {
+                    values.extend_from_slice(bytes);
+                } else {
+                    return Err(Fault::Length);
+                }
+                valid.append_non_null();
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets all rows but the first `rows`.
+    pub(in crate::manifest) fn truncate(&mut self, rows: usize) {
+        match &mut self.values {
+            Values::Nulls(count) => *count = rows.min(*count),
+            Values::Booleans(values, valid) => {
+                values.truncate(rows);
+                valid.truncate(rows);
+            }
+            Values::Ints(values) => values.truncate(rows),
+            Values::Longs(values) => values.truncate(rows),
+            Values::Floats(values) => values.truncate(rows),
+            Values::Doubles(values) => values.truncate(rows),
+            Values::Decimals(values) => values.truncate(rows),
+            Values::Bytes(values) => values.truncate(rows),
+            Values::Fixed(size, values, valid) => {
+                values.truncate(rows.saturating_mul(*size));
+                valid.truncate(rows);
+            }
+        }
+    }
+
+    /// The value of the last row.
+    pub(in crate::manifest) fn last(&self) -> Option<Value> {
+        match &self.values {
+            Values::Nulls(_) => None,
+            Values::Booleans(values, valid) => {
+                let row = values.len().checked_sub(1)?;
+                valid.is_valid(row).then(|| Value::Boolean(values.get_bit(row)))
+            }
+            Values::Ints(values) => values.last().map(Value::Int),
+            Values::Longs(values) => values.last().map(Value::Long),
+            Values::Floats(values) => values.last().map(Value::Float),
+            Values::Doubles(values) => values.last().map(Value::Double),
+            Values::Decimals(values) => values.last().map(Value::Decimal),
+            Values::Bytes(values) => values.last().map(|bytes| match self.ty {
+                PrimitiveType::String => Value::String(String::from_utf8_lossy(bytes).into_owned()),
+                _ => Value::Binary(bytes.to_vec()),
+            }),
+            Values::Fixed(size, values, valid) => {
+                let row = valid.len().checked_sub(1)?;
+                let bytes = values.get(values.len().checked_sub(*size)?..)?;
+                valid.is_valid(row).then(|| match (&self.ty, bytes.try_into()) {
+                    (PrimitiveType::Uuid, Ok(uuid)) => Value::Uuid(uuid),
+                    _ => Value::Binary(bytes.to_vec()),
+                })
+            }
+        }
+    }
+
+    pub(super) fn finish(self, name: &str) -> Result<ArrayRef> {
+        let bad = |error: arrow_schema::ArrowError| Error::corrupt(format!("partition.{name}"), error.to_string());
+        Ok(match self.values {
+            Values::Nulls(rows) => Arc::new(NullArray::new(rows)),
+            Values::Booleans(mut values, mut valid) => Arc::new(BooleanArray::new(values.finish(), valid.finish())),
+            Values::Ints(values) if self.ty == PrimitiveType::Date => {
+                Arc::new(values.finish().reinterpret_cast::<Date32Type>())
+            }
+            Values::Ints(values) => Arc::new(values.finish()),
+            Values::Longs(values) => longs(&self.ty, values),
+            Values::Floats(values) => Arc::new(values.finish()),
+            Values::Doubles(values) => Arc::new(values.finish()),
+            Values::Decimals(values) => Arc::new(values.finish().with_data_type(arrow_type(&self.ty))),
+            Values::Bytes(values) if self.ty == PrimitiveType::String => Arc::new(values.finish_text(name)?),
+            Values::Bytes(values) => Arc::new(values.finish_binary()),
+            Values::Fixed(size, values, mut valid) => {
+                let rows = valid.len();
+                let size = i32::try_from(size).unwrap_or(i32::MAX);
+                Arc::new(
+                    FixedSizeBinaryArray::try_new_with_len(size, values.into(), valid.finish(), rows).map_err(bad)?,
+                )
+            }
+        })
+    }
+}
+
+fn longs(ty: &PrimitiveType, values: Numbers<Int64Type>) -> ArrayRef {
+    let array = values.finish();
+    match ty {
+        PrimitiveType::Time => Arc::new(array.reinterpret_cast::<Time64MicrosecondType>()),
+        PrimitiveType::Timestamp => Arc::new(array.reinterpret_cast::<TimestampMicrosecondType>()),
+        PrimitiveType::Timestamptz => {
+            Arc::new(array.reinterpret_cast::<TimestampMicrosecondType>().with_timezone("UTC"))
+        }
+        PrimitiveType::TimestampNs => Arc::new(array.reinterpret_cast::<TimestampNanosecondType>()),
+        PrimitiveType::TimestamptzNs => {
+            Arc::new(array.reinterpret_cast::<TimestampNanosecondType>().with_timezone("UTC"))
+        }
+        _ => Arc::new(array),
+    }
+}
+
+/// The bytes of a value.
+fn bytes<'a>(cursor: &mut Cursor<'a>, wire: &Wire, form: FixedForm) -> Result<&'a [u8], Fault> {
+    match wire {
+        Wire::Fixed(size) => cursor.take(*size),
+        Wire::FixedEither(size) if form == FixedForm::Plain => cursor.take(*size),
+        Wire::FixedEither(size) => {
+            let before = *cursor;
+            let bytes = cursor.bytes()?;
+            if bytes.len() as u64 == *size {
+                return Ok(bytes);
+            }
+            *cursor = before;
+            Err(Fault::Length)
+        }
+        _ => cursor.bytes(),
+    }
+}
+
+/// The number of a big-endian two's complement.
+fn unscaled(bytes: &[u8]) -> Result<i128, Fault> {
+    let negative = bytes.first().is_some_and(|first| *first >= 0x80);
+    let fill = if negative { 0xff } else { 0 };
+    // Bytes that only repeat the sign may stand before sixteen that matter.
+    let (extra, kept) = bytes.split_at(bytes.len().saturating_sub(16));
+    let mut whole = [fill; 16];
+    whole.iter_mut().rev().zip(kept.iter().rev()).for_each(|(to, from)| *to = *from);
+    let number = i128::from_be_bytes(whole);
+    if extra.iter().any(|byte| *byte != fill) || (number < 0) != negative {
+        return Err(Fault::Range);
+    }
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_of_any_length() {
+        for (bytes, number) in [
+            (&[][..], Ok(0)),
+            (&[0xff], Ok(-1)),
+            (&[0x00, 0x80], Ok(128)),
+            (&[0xff; 20], Ok(-1)),
+            (&[0x7f, 0xff], Ok(0x7fff)),
+        ] {
+            assert_eq!(unscaled(bytes), number);
+        }
+        let mut large = [0u8; 17];
+        large[0] = 1;
+        assert_eq!(unscaled(&large), Err(Fault::Range));
+        large[0] = 0;
+        large[1] = 0x80;
+        assert_eq!(unscaled(&large), Err(Fault::Range), "a sign that changes when the extra byte goes");
+    }
+}

@@ -1,0 +1,222 @@
+//! The walk over a partition tuple, compiled from the writer's schema and the wanted partition type.
+
+use crate::Result;
+use crate::avro::{Cursor, Fault, Logical, Schema, Skip};
+use crate::manifest::presence::{Presence, reduce, unexpected};
+use crate::types::{Field, PrimitiveType, StructType};
+
+use super::column::PartitionColumn;
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// How the bytes of `fixed` values stand in a manifest. The Java library writes a length before them although its schema
+/// says `fixed`; other writers do as the schema says. Both are read: see `entries::read`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::manifest) enum FixedForm {
+    Plain,
+    Prefixed,
+}
+
+/// How a value stands in the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wire {
+    Boolean,
+    /// A number of at most 32 bits.
+    Int,
+    /// A number, and what it is multiplied by.
+    Long(i64),
+    Float,
+    Double,
+    /// A length and bytes.
+    Prefixed,
+    /// So many bytes.
+    Fixed(u64),
+    /// So many bytes, or a length and as many bytes.
+    FixedEither(u64),
+    /// A uuid as text.
+    UuidText,
+    /// What is not wanted.
+    Skip(Skip),
+}
+
+/// A step over one field of the writer's partition record.
+#[derive(Debug)]
+enum PartitionStep {
+    Field { column: usize, presence: Presence, wire: Wire },
+    Skip(Skip),
+}
+
+/// The walk over a partition tuple.
+#[derive(Debug)]
+pub(in crate::manifest) struct PartitionSteps {
+    presence: Presence,
+    steps: Vec<PartitionStep>,
+    /// The fields that are read.
+    pub(in crate::manifest) fields: Vec<Field>,
+    /// Columns that the writer does not have: null in all rows.
+    absent: Vec<usize>,
+    /// Whether it matters how `fixed` values stand.
+    pub(in crate::manifest) has_fixed: bool,
+}
+
+impl PartitionSteps {
+    pub(in crate::manifest) fn compile(schema: &Schema, wanted: Option<&StructType>) -> Result<Self> {
+        let Some((presence, Schema::Record(record))) = reduce(schema) else {
+            return Err(unexpected("partition", schema, "a record"));
+        };
+        let fields = match wanted {
+            Some(wanted) => wanted.fields.clone(),
+            None => record
+                .fields
+                .iter()
+                .enumerate()
+                .map(|(index, field)| written_field(index, field))
+                .collect::<Result<_>>()?,
+        };
+        let mut columns = vec![None; record.fields.len()];
+        let mut absent = Vec::new();
+        for (column, field) in fields.iter().enumerate() {
+            let sanitized = crate::avro::name::sanitized(&field.name);
+            let found = record.field(field.id, &[field.name.as_str(), &sanitized]);
+            match found.and_then(|(index, _)| columns.get_mut(index)) {
+                Some(place) => *place = Some((column, field)),
+                None => absent.push(column),
+            }
+        }
+        let steps = record.fields.iter().zip(columns).map(|(written, column)| match column {
+            Some((column, field)) => step(column, field, &written.schema),
+            None => Ok(PartitionStep::Skip(Skip::of(&written.schema))),
+        });
+        let steps = steps.collect::<Result<Vec<_>>>()?;
+        let has_fixed =
+            steps.iter().any(|step| matches!(step, PartitionStep::Field { wire: Wire::FixedEither(_), .. }));
+        Ok(Self { presence, steps, fields, absent, has_fixed })
+    }
+
+    /// Reads one tuple: every column grows by a value.
+    pub(in crate::manifest) fn read(
+        &self,
+        cursor: &mut Cursor<'_>,
+        columns: &mut [PartitionColumn],
+        form: FixedForm,
+    ) -> Result<(), Fault> {
+        if !self.presence.is_some(cursor)? {
+            return columns.iter_mut().try_for_each(PartitionColumn::push_null);
+        }
+        for step in &self.steps {
+            match step {
+                PartitionStep::Skip(skip) => skip.run(cursor)?,
+                PartitionStep::Field { column, presence, wire } => {
+                    let Some(column) = columns.get_mut(*column) else { continue };
+                    if presence.is_some(cursor)? {
+                        column.read(cursor, wire, form)?;
+                    } else {
+                        column.push_null()?;
+                    }
+                }
+            }
+        }
+        self.absent.iter().filter_map(|column| columns.get_mut(*column).map(PartitionColumn::push_null)).collect()
+    }
+
+    /// Empty columns for the fields.
+    pub(in crate::manifest) fn columns(&self) -> Vec<PartitionColumn> {
+        self.fields.iter().map(PartitionColumn::new).collect()
+    }
+}
+
+fn step(column: usize, field: &Field, schema: &Schema) -> Result<PartitionStep> {
+    let target = field.ty.as_primitive();
+    let made = match (reduce(schema), target) {
+        (_, None) => None,
+        (_, Some(PrimitiveType::Unknown | PrimitiveType::Unrecognized(_))) | (Some((_, Schema::Null)), _) => {
+            Some((Presence::Required, Wire::Skip(Skip::of(schema))))
+        }
+        (Some((presence, schema)), Some(target)) => wire(schema, target).map(|wire| (presence, wire)),
+        (None, _) => None,
+    };
+    let (presence, wire) =
+        made.ok_or_else(|| unexpected(&field.name, schema, "a value of the partition field's type"))?;
+    Ok(PartitionStep::Field { column, presence, wire })
+}
+
+/// How a value of the target's type is made of what was written, or `None` where that makes no sense.
+fn wire(schema: &Schema, target: &PrimitiveType) -> Option<Wire> {
+    use PrimitiveType as P;
+    Some(match (target, schema) {
+        (P::Boolean, Schema::Boolean) => Wire::Boolean,
+        (P::Int | P::Date, Schema::Int(_) | Schema::Long(_)) => Wire::Int,
+        (P::Long, Schema::Int(_) | Schema::Long(_)) => Wire::Long(1),
+        (P::Time, Schema::Int(logical) | Schema::Long(logical)) => match logical {
+            Some(Logical::TimeMillis) => Wire::Long(1000),
+            _ => Wire::Long(1),
+        },
+        (P::Timestamp | P::Timestamptz, Schema::Int(_)) => Wire::Long(MICROS_PER_DAY),
+        (P::Timestamp | P::Timestamptz, Schema::Long(logical)) => match logical {
+            Some(Logical::TimestampMillis { .. }) => Wire::Long(1000),
+            Some(Logical::TimestampNanos { .. }) => return None,
+            _ => Wire::Long(1),
+        },
+        (P::TimestampNs | P::TimestamptzNs, Schema::Int(_)) => Wire::Long(MICROS_PER_DAY * 1000),
+        (P::TimestampNs | P::TimestamptzNs, Schema::Long(logical)) => match logical {
+            Some(Logical::TimestampMillis { .. }) => Wire::Long(1_000_000),
+            Some(Logical::TimestampMicros { .. }) => Wire::Long(1000),
+            _ => Wire::Long(1),
+        },
+        (P::Float | P::Double, Schema::Float) => Wire::Float,
+        (P::Double, Schema::Double) => Wire::Double,
+        (P::Decimal { .. }, Schema::Fixed(size, _)) => Wire::Fixed(*size),
+        (P::Uuid, Schema::Fixed(16, _)) => Wire::Fixed(16),
+        (P::Uuid, Schema::String(_)) => Wire::UuidText,
+        (P::Fixed(_) | P::Binary | P::Geometry { .. } | P::Geography { .. }, Schema::Fixed(size, _)) => {
+            Wire::FixedEither(*size)
+        }
+        (P::Decimal { .. } | P::Uuid | P::Fixed(_), Schema::Bytes(_)) => Wire::Prefixed,
+        (P::String | P::Binary | P::Geometry { .. } | P::Geography { .. }, Schema::String(_) | Schema::Bytes(_)) => {
+            Wire::Prefixed
+        }
+        _ => return None,
+    })
+}
+
+/// The field that the writer's schema describes, for readers that know no spec.
+fn written_field(index: usize, field: &crate::avro::RecordField) -> Result<Field> {
+    let (_, schema) = reduce(&field.schema).ok_or_else(|| unexpected(&field.name, &field.schema, "a value or null"))?;
+    let ty = match schema {
+        Schema::Null => PrimitiveType::Unknown,
+        Schema::Boolean => PrimitiveType::Boolean,
+        Schema::Int(Some(Logical::Date)) => PrimitiveType::Date,
+        Schema::Int(Some(Logical::TimeMillis)) | Schema::Long(Some(Logical::TimeMicros)) => PrimitiveType::Time,
+        Schema::Int(_) => PrimitiveType::Int,
+        Schema::Long(Some(Logical::TimestampMillis { utc } | Logical::TimestampMicros { utc })) => {
+            if *utc {
+                PrimitiveType::Timestamptz
+            } else {
+                PrimitiveType::Timestamp
+            }
+        }
+        Schema::Long(Some(Logical::TimestampNanos { utc })) => {
+            if *utc {
+                PrimitiveType::TimestamptzNs
+            } else {
+                PrimitiveType::TimestampNs
+            }
+        }
+        Schema::Long(_) => PrimitiveType::Long,
+        Schema::Float => PrimitiveType::Float,
+        Schema::Double => PrimitiveType::Double,
+        Schema::Fixed(_, Some(Logical::Decimal { precision, scale }))
+        | Schema::Bytes(Some(Logical::Decimal { precision, scale })) => {
+            PrimitiveType::Decimal { precision: *precision, scale: *scale }
+        }
+        Schema::Fixed(16, Some(Logical::Uuid)) | Schema::String(Some(Logical::Uuid)) => PrimitiveType::Uuid,
+        Schema::Fixed(size, _) => {
+            PrimitiveType::Fixed(u32::try_from(*size).map_err(|_| unexpected(&field.name, schema, "a size"))?)
+        }
+        Schema::Bytes(_) => PrimitiveType::Binary,
+        Schema::String(_) => PrimitiveType::String,
+        _ => return Err(unexpected(&field.name, schema, "a primitive")),
+    };
+    let id = field.field_id.unwrap_or(1000i32.saturating_add(i32::try_from(index).unwrap_or(i32::MAX)));
+    Ok(Field::optional(id, field.iceberg_name.as_ref().unwrap_or(&field.name).clone(), ty))
+}
