@@ -71,11 +71,6 @@ impl<'a> Object<'a> {
         read(self.required(key)?, key, "true or false", Json::as_bool)
     }
 
-    /// `true` or `false`, or missing.
-    pub fn optional_boolean(self, key: &str) -> Result<Option<bool>> {
-        self.get(key).map(|json| read(json, key, "true or false", Json::as_bool)).transpose()
-    }
-
     /// A string.
     pub fn string(self, key: &str) -> Result<&'a str> {
         read(self.required(key)?, key, "a string", Json::as_str)

@@ -49,11 +49,11 @@ pub(super) fn evaluate(test: &BoundTest, ty: &Type, array: &dyn Array) -> Result
         }
         DataType::Float32 => {
             let values = array.as_primitive::<Float32Type>().values();
-            Ok(evaluate_floats(test, len, |row| f64::from(values[row])))
+            Ok(evaluate_floats(test, len, |row| f64::from(at(values, row))))
         }
         DataType::Float64 => {
             let values = array.as_primitive::<Float64Type>().values();
-            Ok(evaluate_floats(test, len, |row| values[row]))
+            Ok(evaluate_floats(test, len, |row| at(values, row)))
         }
         DataType::Utf8 => evaluate_bytes(test, array.as_string::<i32>()),
         DataType::LargeUtf8 => evaluate_bytes(test, array.as_string::<i64>()),
@@ -85,6 +85,13 @@ fn evaluate_booleans(test: &BoundTest, array: &BooleanArray) -> Result<BooleanBu
         Test::NotIn(set) => Ok(BooleanBuffer::collect_bool(len, |row| !set.contains(Datum::Boolean(array.value(row))))),
         other => Err(unfit(other, array)),
     }
+}
+
+/// The value of a row.
+#[inline]
+#[expect(clippy::indexing_slicing, reason = "rows are counted up to the length of the array")]
+fn at<T: Copy>(values: &[T], row: usize) -> T {
+    values[row]
 }
 
 /// Compares what `key` gives for each row; one loop without a branch for each comparison.
@@ -278,7 +285,7 @@ where
     T::Native: ArrowNativeType,
 {
     let values = array.values();
-    let key = |row: usize| widen(values[row]);
+    let key = |row: usize| widen(at(values, row));
     let integers = |set: &ValueSet| {
         let integer = |datum| if let Datum::Integer(value) = datum { Some(value) } else { None };
         set.values().iter().filter_map(Datum::of).filter_map(integer).collect::<Vec<i64>>()
@@ -322,19 +329,19 @@ fn evaluate_decimals(test: &BoundTest, ty: &Type, array: &dyn Array) -> Result<B
     match array.data_type() {
         DataType::Decimal32(_, own) => {
             let values = array.as_primitive::<Decimal32Type>().values();
-            evaluate_scaled(test, array, |row| i128::from(values[row]), scale, i32::from(*own))
+            evaluate_scaled(test, array, |row| i128::from(at(values, row)), scale, i32::from(*own))
         }
         DataType::Decimal64(_, own) => {
             let values = array.as_primitive::<Decimal64Type>().values();
-            evaluate_scaled(test, array, |row| i128::from(values[row]), scale, i32::from(*own))
+            evaluate_scaled(test, array, |row| i128::from(at(values, row)), scale, i32::from(*own))
         }
         DataType::Decimal128(_, own) => {
             let values = array.as_primitive::<Decimal128Type>().values();
-            evaluate_scaled(test, array, |row| values[row], scale, i32::from(*own))
+            evaluate_scaled(test, array, |row| at(values, row), scale, i32::from(*own))
         }
         DataType::Decimal256(_, own) => {
             let values = array.as_primitive::<Decimal256Type>().values();
-            evaluate_wide(test, array, |row| values[row], scale, i32::from(*own))
+            evaluate_wide(test, array, |row| at(values, row), scale, i32::from(*own))
         }
         _ => Err(unfit(test, array)),
     }

@@ -24,12 +24,6 @@ impl Expr {
         Reader { schema: Some(schema), depth: Limits::default().depth }.expression(json, 0)
     }
 
-    /// Reads the text of a JSON document.
-    pub fn from_json_text(text: &str) -> Result<Self> {
-        let json = serde_json::from_str(text).map_err(|error| Error::corrupt("expression", error.to_string()))?;
-        Self::from_json(&json)
-    }
-
     /// Writes JSON.
     pub fn to_json(&self) -> Result<Json> {
         write(self, &|predicate| {

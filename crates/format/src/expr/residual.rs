@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::spec::PartitionSpec;
 use crate::value::Value;
 
-use super::bind::{BoundPredicate, BoundReference};
+use super::bind::BoundPredicate;
 use super::project::{Mode, project_leaf};
 use super::rows::ColumnSource;
 use super::{BoundExpr, Expression, Leaf};
@@ -83,14 +83,6 @@ impl Residuals {
             out.push(place);
         }
         Ok((out, residuals))
-    }
-
-    /// The partition columns that it looks at.
-    pub fn references(&self) -> impl Iterator<Item = &BoundReference> {
-        self.expr.predicates().flat_map(|leaf| {
-            let both = leaf.projections.iter().flat_map(|(strict, inclusive)| [strict, inclusive]);
-            both.flatten().flat_map(Expression::predicates).map(|predicate| &predicate.term.reference)
-        })
     }
 }
 

@@ -302,11 +302,6 @@ impl TableMetadata {
     pub fn next_row_id(&self) -> i64 {
         self.document.next_row_id
     }
-
-    /// Fields of a newer writer, kept as they are.
-    pub fn unknown_fields(&self) -> &Map<String, Json> {
-        &self.document.unknown
-    }
 }
 
 /// See [`TableMetadata::ancestors`].
