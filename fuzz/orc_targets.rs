@@ -7,11 +7,11 @@
 mod arbitrary;
 
 use bytes::Bytes;
-use icefield_orc::compress::{Compressor, Decompressor};
 use icefield_orc::proto::{CompressionKind, StreamKind};
-use icefield_orc::rle::{BooleanReader, ByteReader, ByteWriter, IntReader, IntWriter, Packing};
-use icefield_orc::stream::{ByteStream, Context, Part};
-use icefield_orc::{Limits, ReadOptions, Reader, Writer};
+use icefield_orc::testing::{
+    BooleanReader, ByteReader, ByteStream, ByteWriter, Compressor, Context, Decompressor, IntReader, IntWriter, Part,
+};
+use icefield_orc::{Limits, Packing, ReadOptions, Reader, Writer};
 
 /// Takes any bytes; it may refuse them, it may not panic.
 pub type Target = fn(&[u8]);

@@ -6,12 +6,12 @@ const SECONDS_A_DAY: i64 = 86_400;
 
 /// The Gregorian day whose year, month and day are those of `day` in the hybrid calendar. Years before the first are
 /// named without their era, as orc-core does: 1 BC becomes the year 1.
-pub fn day_from_julian(day: i64) -> i64 {
+pub(crate) fn day_from_julian(day: i64) -> i64 {
     if day >= CHANGE { day } else { julian_name(day).map_or(day, |(year, month, dom)| gregorian_day(year, month, dom)) }
 }
 
 /// The same for seconds: the day is turned, the time of day stays.
-pub fn second_from_julian(second: i64) -> i64 {
+pub(crate) fn second_from_julian(second: i64) -> i64 {
     let day = second.div_euclid(SECONDS_A_DAY);
     if day >= CHANGE {
         second

@@ -8,24 +8,28 @@ use aes::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use crate::error::{Error, Result};
 use crate::proto::{EncryptionAlgorithm, KeyProviderKind, StreamKind};
 
-/// A master key, by name.
+/// The name of a master key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyName {
-    /// Its name.
+    /// The name in the key store.
     pub name: String,
-    /// Its version.
+    /// The version in the key store.
     pub version: u32,
-    /// Its cipher.
+    /// The cipher.
     pub algorithm: EncryptionAlgorithm,
 }
 
-/// Unwraps local keys.
+/// Unwraps local keys, with which columns are encrypted.
 pub trait KeyProvider: Debug + Send + Sync {
-    /// The local key, or `None` where the master key may not be used: the column is then read masked.
+    /// The local key, unwrapped by a master key; or `None` if the caller may not use that key, and the column is read masked.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the key store; [`Error::external`] passes it through the reader.
     fn local_key(&self, key: &KeyName, wrapped: &[u8]) -> Result<Option<Vec<u8>>>;
 }
 
-/// Master keys in memory, as orc-core's `InMemoryKeystore` has them.
+/// Master keys in memory, compatible with orc-core's `InMemoryKeystore`.
 #[derive(Default, Clone)]
 pub struct MemoryKeys {
     keys: Vec<(KeyName, Vec<u8>)>,
@@ -38,7 +42,11 @@ impl Debug for MemoryKeys {
 }
 
 impl MemoryKeys {
-    /// Adds a master key; shorter material is filled up with zeros.
+    /// Adds a master key. Material that is too short is padded with zeros, and cut if it is too long.
+    ///
+    /// # Errors
+    ///
+    /// An unknown cipher.
     pub fn add(&mut self, key: KeyName, material: &[u8]) -> Result<()> {
         let mut material = material.to_vec();
         material.resize(key_length(key.algorithm)?, 0);
@@ -54,7 +62,7 @@ impl KeyProvider for MemoryKeys {
     }
 }
 
-/// A provider that asks a function.
+/// A provider that calls a function.
 pub struct CallbackKeys<F>(pub F);
 
 impl<F> Debug for CallbackKeys<F> {
@@ -70,7 +78,7 @@ impl<F: Fn(&KeyName, &[u8]) -> Result<Option<Vec<u8>>> + Send + Sync> KeyProvide
 }
 
 /// Unwraps a local key as Hadoop does: AES/CTR, the vector being the first 16 bytes of the wrapped key itself.
-pub fn unwrap_key(algorithm: EncryptionAlgorithm, master: &[u8], wrapped: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn unwrap_key(algorithm: EncryptionAlgorithm, master: &[u8], wrapped: &[u8]) -> Result<Vec<u8>> {
     let vector =
         wrapped.first_chunk::<16>().ok_or_else(|| Error::corrupt("encryption", "a wrapped key is too short"))?;
     let mut key = wrapped.to_vec();
@@ -79,7 +87,7 @@ pub fn unwrap_key(algorithm: EncryptionAlgorithm, master: &[u8], wrapped: &[u8])
 }
 
 /// Bytes of a key of this cipher.
-pub fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
+pub(crate) fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
     match algorithm {
         EncryptionAlgorithm::AesCtr128 => Ok(16),
         EncryptionAlgorithm::AesCtr256 => Ok(32),
@@ -89,7 +97,7 @@ pub fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
 
 /// A local key, and what is encrypted with it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LocalKey {
+pub(crate) struct LocalKey {
     /// The cipher.
     pub algorithm: EncryptionAlgorithm,
     key: Vec<u8>,
@@ -103,7 +111,7 @@ impl Debug for LocalKey {
 
 impl LocalKey {
     /// A key; it must have the length of the cipher.
-    pub fn new(algorithm: EncryptionAlgorithm, mut key: Vec<u8>) -> Result<Self> {
+    pub(crate) fn new(algorithm: EncryptionAlgorithm, mut key: Vec<u8>) -> Result<Self> {
         let wanted = key_length(algorithm)?;
         if key.len() > wanted {
             return Err(Error::invalid(format!("a local key of {} bytes for {algorithm}", key.len())));
@@ -113,7 +121,14 @@ impl LocalKey {
     }
 
     /// Encrypts or decrypts, from a byte of the stream on: the same operation, in place.
-    pub fn apply(&self, column: u32, kind: StreamKind, stripe: u64, offset: u64, bytes: &mut [u8]) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        column: u32,
+        kind: StreamKind,
+        stripe: u64,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<()> {
         apply(self.algorithm, &self.key, &vector(column, kind, stripe), offset, bytes)
     }
 }
@@ -148,9 +163,9 @@ fn run(mut cipher: impl StreamCipher + StreamCipherSeek, offset: u64, bytes: &mu
 /// A new local key, plain and wrapped by its master key.
 #[derive(Clone)]
 pub struct NewKey {
-    /// What encrypts.
+    /// The key itself.
     pub plain: Vec<u8>,
-    /// What the file holds.
+    /// The wrapped key, which is stored in the file.
     pub wrapped: Vec<u8>,
 }
 
@@ -160,17 +175,21 @@ impl Debug for NewKey {
     }
 }
 
-/// Makes local keys: what a writer needs beyond a reader's [`KeyProvider`].
+/// Creates local keys, which a writer needs in addition to a reader's [`KeyProvider`].
 pub trait KeyMaker: KeyProvider {
     /// The newest version of a master key.
     ///
     /// # Errors
     ///
-    /// A key that is not known, or may not be used.
+    /// An unknown key, or one that may not be used; any other error of the key store.
     fn current_key(&self, name: &str) -> Result<KeyName>;
     /// A new local key under a master key.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyMaker::current_key`].
     fn new_local_key(&self, key: &KeyName) -> Result<NewKey>;
-    /// The kind of the key server, as the footer names it.
+    /// The kind of key store, as it is named in the footer.
     fn kind(&self) -> KeyProviderKind {
         KeyProviderKind::Hadoop
     }
@@ -183,7 +202,7 @@ impl KeyMaker for MemoryKeys {
         newest.cloned().ok_or_else(|| Error::invalid(format!("no master key {name}")))
     }
 
-    /// The wrapped key is random, and the plain one what it unwraps to.
+    /// The wrapped key is random, and the plain key is what it unwraps to.
     fn new_local_key(&self, key: &KeyName) -> Result<NewKey> {
         let mut wrapped = vec![0; key_length(key.algorithm)?];
         getrandom::fill(&mut wrapped).map_err(|error| Error::io(format!("no random bytes: {error}")))?;
@@ -194,13 +213,13 @@ impl KeyMaker for MemoryKeys {
     }
 }
 
-/// Makes local keys by asking a function, as a key server is asked.
+/// Creates local keys by calling a function, as a key server would be called.
 ///
-/// The function is given the name of a master key and gives its newest version with a new local key under it. It is
-/// asked once for each encrypted column; 16 bytes of local key mean AES-128, 32 mean AES-256.
+/// The function takes the name of a master key, and returns its newest version and a new local key under it. It is called once
+/// for each encrypted column. A local key of 16 bytes means AES-128, one of 32 bytes AES-256.
 pub struct CallbackMaker<F> {
     make: F,
-    /// Made to learn the version, and not yet used.
+    /// Keys that were created to learn the version, and are not used yet.
     ready: Mutex<Vec<(KeyName, NewKey)>>,
 }
 
@@ -211,7 +230,7 @@ impl<F> Debug for CallbackMaker<F> {
 }
 
 impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> CallbackMaker<F> {
-    /// Of a function.
+    /// Calls this function.
     pub fn new(make: F) -> Self {
         Self { make, ready: Mutex::default() }
     }
@@ -235,7 +254,7 @@ impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> CallbackMaker<F> {
 }
 
 impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> KeyProvider for CallbackMaker<F> {
-    /// None: who writes does not read.
+    /// Always `None`: a writer unwraps no keys.
     fn local_key(&self, _: &KeyName, _: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! The one error type of this crate: what is wrong, and where.
+//! The error type of this crate: what is wrong, and where.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::io;
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. Callers that know the file add it with [`Error::in_file`].
+/// What went wrong. Callers that know the name of the file add it with [`Error::in_file`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes that do not mean what the specification says they should.
+    /// Bytes that violate the specification.
     #[error("{0}")]
     Corrupt(Box<Corrupt>),
-    /// An argument or an operation that the specification or the file's schema does not allow.
+    /// An argument or an operation that the specification or the schema of the file does not allow.
     #[error("{0}")]
     Invalid(String),
-    /// Valid by the specification (or by a newer one), but not built here.
+    /// Something that the specification, or a newer one, allows and this crate does not support.
     #[error("{0}")]
     Unsupported(String),
-    /// More than [`crate::Limits`] allow.
+    /// More than the [`Limits`](crate::Limits) allow.
     #[error("{0}")]
     Limit(String),
-    /// A value that the wanted Arrow type cannot hold.
+    /// A value that the Arrow type, or ORC, cannot hold.
     #[error("{0}")]
     Value(String),
     /// Bytes could not be read or written.
@@ -35,16 +35,16 @@ pub enum Error {
     External(#[source] Box<dyn StdError + Send + Sync>),
 }
 
-/// The place and the cause of corrupt input.
+/// The place and the reason of corrupt input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
-    /// The file, where the caller knows it.
+    /// The name of the file, if the caller has added it.
     pub file: Option<String>,
     /// Where in the file: a part (`postscript`, `stripe 3 footer`) or a stream (`stripe 3, column 5 LENGTH`).
     pub place: String,
-    /// Byte offset in that part, where there is one.
+    /// Byte offset in that part, if known.
     pub offset: Option<u64>,
-    /// One sentence.
+    /// The reason.
     pub message: String,
 }
 
@@ -81,7 +81,7 @@ impl Error {
         Self::Invalid(message.into())
     }
 
-    /// Something that is not built here.
+    /// Something that is not supported.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::Unsupported(message.into())
     }
@@ -91,7 +91,7 @@ impl Error {
         Self::Limit(message.into())
     }
 
-    /// A value that the wanted type cannot hold.
+    /// A value that a type cannot hold.
     pub fn value(message: impl Into<String>) -> Self {
         Self::Value(message.into())
     }

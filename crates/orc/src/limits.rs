@@ -1,15 +1,15 @@
-//! What untrusted input may ask for, at the most.
+//! How much untrusted input may ask for.
 
 use crate::error::{Error, Result};
 
-/// Bounds that every decoder of this crate checks before it allocates, recurses or loops.
+/// Limits that every decoder of this crate checks before it allocates, recurses or loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one compression chunk after decompression, whatever the postscript says (the format ends at 2^23).
     pub chunk_bytes: usize,
     /// Bytes of one metadata section (footer, stripe statistics, stripe footer, index stream) after decompression.
     pub metadata_bytes: usize,
-    /// Depth of nested types.
+    /// Depth of nested types, as recursion over them takes stack.
     pub depth: usize,
     /// Columns of one file, nested ones included.
     pub columns: usize,
@@ -17,12 +17,12 @@ pub struct Limits {
     pub batch_values: usize,
     /// Entries, and bytes, of one dictionary.
     pub dictionary_bytes: usize,
-    /// Memory that any metadata section may become, however short it is.
+    /// Bytes of memory that any decoded metadata section may take, however short it is.
     pub least_memory: usize,
-    /// Memory that a metadata section may become for each of its bytes, beyond [`Limits::least_memory`].
+    /// Bytes of memory that a decoded metadata section may take per stored byte, beyond [`Limits::least_memory`].
     pub memory_ratio: usize,
-    /// Memory that a metadata section may become at the most; one that alone takes more may become four times as much as
-    /// itself.
+    /// Maximum bytes of memory of a decoded metadata section. A section that is itself larger than a quarter of this may
+    /// take four times its size.
     pub most_memory: usize,
 }
 
@@ -43,14 +43,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same limits, but that any metadata section may become this much in memory.
+    /// The same limits, except that any metadata section may take this many bytes of memory.
     #[must_use]
     pub fn with_memory(self, bytes: usize) -> Self {
         Self { metadata_bytes: bytes, least_memory: bytes, most_memory: bytes, ..self }
     }
 
-    /// The memory of a metadata section of `stored` bytes: a short section that becomes large is a bomb, and a large one
-    /// may become what it needs.
+    /// The memory budget of a metadata section of `stored` bytes. It grows with the section, so that a short section cannot
+    /// expand without bound.
     pub fn budget(&self, stored: usize) -> Budget {
         let most = self.most_memory.max(stored.saturating_mul(4));
         let total = stored.saturating_mul(self.memory_ratio).saturating_add(self.least_memory).min(most);
@@ -58,7 +58,7 @@ impl Limits {
     }
 }
 
-/// Memory that is left for one metadata section: charged before it is taken.
+/// The memory left for one metadata section; it is charged before an allocation.
 #[derive(Debug)]
 pub struct Budget {
     total: usize,
@@ -67,7 +67,11 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Takes memory, if there is so much left.
+    /// Takes bytes of memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] if fewer bytes are left.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
             let (total, stored) = (self.total, self.stored);
@@ -79,12 +83,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Gives memory back.
+    /// Returns bytes of memory that were taken.
     pub fn release(&mut self, bytes: usize) {
         self.left = self.left.saturating_add(bytes).min(self.total);
     }
 
-    /// Memory that is left.
+    /// Bytes of memory that are left.
     pub fn left(&self) -> usize {
         self.left
     }

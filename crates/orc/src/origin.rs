@@ -20,7 +20,9 @@ const WRITERS: [(&str, &str); 6] = [
 ];
 
 impl WriterId {
+    /// orc-core, the Java library of Apache ORC.
     pub const JAVA: Self = Self(0);
+    /// The C++ library of Apache ORC, which pyarrow and pyorc write with.
     pub const CPP: Self = Self(1);
     /// This library: the format's list has no code for it, and orc-core and the C++ library name this number "unknown"; both
     /// then count on every fix.
@@ -65,11 +67,15 @@ const VERSIONS: [&str; 10] = [
 ];
 
 impl WriterVersion {
+    /// Minima and maxima of strings are those of the whole stripe and file.
     pub const HIVE_8732: Self = Self(1);
+    /// The vectorized writer; the older kind of Bloom filters hashes strings as UTF-8.
     pub const HIVE_12055: Self = Self(3);
+    /// Timestamp statistics are in UTC.
     pub const ORC_135: Self = Self(6);
+    /// Statistics of decimals of up to 18 digits are right.
     pub const ORC_517: Self = Self(7);
-    /// All of them are.
+    /// Column encryption; every fix before it.
     pub const ORC_14: Self = Self(9);
 }
 
@@ -85,7 +91,7 @@ impl fmt::Display for WriterVersion {
 
 /// What the tail of a file says of who wrote its stripes.
 #[derive(Debug)]
-pub struct Origin {
+pub(crate) struct Origin {
     pub writer: Option<u32>,
     pub writer_version: Option<u32>,
     pub software_version: Option<String>,

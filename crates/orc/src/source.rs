@@ -1,4 +1,4 @@
-//! Where bytes come from: the trait above the core, and the set of what has been fetched.
+//! Where bytes come from: the [`Source`] of a reader, and the ranges that have been fetched from it.
 
 use std::ops::Range;
 
@@ -8,9 +8,17 @@ use crate::error::{Error, Result};
 
 /// A file, or something like one, that is read by ranges.
 pub trait Source {
-    /// Its bytes.
+    /// The length of the file in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the source; [`Error::external`] passes it through the reader.
     fn length(&self) -> Result<u64>;
     /// The bytes of a range, all of them.
+    ///
+    /// # Errors
+    ///
+    /// A range past the end of the file, or any other error of the source; [`Error::external`] passes it through the reader.
     fn read_range(&self, range: Range<u64>) -> Result<Bytes>;
 }
 
@@ -70,29 +78,29 @@ impl<S: Source + ?Sized> Source for std::sync::Arc<S> {
     }
 }
 
-/// What a sans-IO part of this crate answers: the ranges it needs, or what it was made for.
+/// The answer of a decoder without I/O: the ranges that it needs, or its result.
 #[derive(Debug)]
 pub enum Step<T> {
-    /// These ranges, in any order, by [`Fetched::insert`].
+    /// It needs these ranges; [`Fetched::insert`] adds them, in any order.
     Need(Vec<Range<u64>>),
-    /// It is done.
+    /// The result.
     Done(T),
 }
 
-/// Ranges of a file that are there.
+/// Ranges of a file that have been fetched.
 #[derive(Debug, Default, Clone)]
 pub struct Fetched {
     parts: Vec<(u64, Bytes)>,
 }
 
 impl Fetched {
-    /// Adds the bytes that begin at `offset`.
+    /// Adds the bytes that start at `offset`.
     pub fn insert(&mut self, offset: u64, bytes: Bytes) {
         let at = self.parts.partition_point(|(other, _)| *other <= offset);
         self.parts.insert(at, (offset, bytes));
     }
 
-    /// The bytes of a range, where one part holds them all.
+    /// The bytes of a range, if one part has them all.
     pub fn get(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());
@@ -104,7 +112,7 @@ impl Fetched {
         })
     }
 
-    /// Those of `wanted` that are not there, joined where less than `gap` bytes lie between them, to `longest` at the most.
+    /// The missing ranges of `wanted`. Those with at most `gap` bytes between them are joined, to at most `longest` bytes.
     pub fn missing(&self, wanted: &[Range<u64>], gap: u64, longest: u64) -> Vec<Range<u64>> {
         let mut lacking: Vec<_> = wanted.iter().filter(|range| self.get(range).is_none()).cloned().collect();
         lacking.sort_by_key(|range| range.start);
@@ -112,7 +120,7 @@ impl Fetched {
     }
 }
 
-/// Joins sorted ranges that overlap or lie less than `gap` apart, those apart to `longest` bytes at the most.
+/// Joins sorted ranges that overlap, and those with at most `gap` bytes between them to at most `longest` bytes.
 pub(crate) fn coalesce(ranges: Vec<Range<u64>>, gap: u64, longest: u64) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for range in ranges {

@@ -1,4 +1,4 @@
-//! The directory of a stripe ("Stripe Footer"): where its streams lie, and how positions belong to them.
+//! The directory of a stripe ("Stripe Footer"): where its streams are, and how positions belong to them.
 
 use std::ops::Range;
 
@@ -7,29 +7,33 @@ use crate::proto::{ColumnEncoding, EncodingKind, Stream, StreamKind, StripeFoote
 use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
-/// One stream, and where it is.
+/// One stream of a stripe, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPlace {
-    /// Its column.
+    /// The id of its column.
     pub column: u32,
-    /// What it holds.
+    /// What it contains.
     pub kind: StreamKind,
-    /// The encrypted variant it belongs to; `None` for plain streams.
+    /// The encrypted variant that it belongs to, by its index in the footer; `None` if it is not encrypted.
     pub variant: Option<usize>,
-    /// Its bytes in the file.
+    /// Its byte range in the file.
     pub range: Range<u64>,
 }
 
 /// The footer of a stripe, with the places of all streams.
 #[derive(Debug, Clone)]
 pub struct StripeDirectory {
-    /// The footer as it was written.
+    /// The footer, as it is stored.
     pub footer: StripeFooter,
-    /// All streams, in the order of the file; areas of encrypted streams are opened up.
+    /// All streams in the order of the file, those inside the areas of encrypted streams included.
     pub streams: Vec<StreamPlace>,
 }
 
-/// The sections of a stripe: index, data, footer. Refused where they pass the file.
+/// The byte ranges of the sections of a stripe: index, data, footer.
+///
+/// # Errors
+///
+/// A section that extends past the end of the file, whose length this is.
 pub fn sections(stripe: &StripeInformation, length: u64) -> Result<[Range<u64>; 3]> {
     let get = |field: Option<u64>| field.unwrap_or(0);
     let mut at = get(stripe.offset);
@@ -47,7 +51,11 @@ pub fn sections(stripe: &StripeInformation, length: u64) -> Result<[Range<u64>; 
 }
 
 impl StripeDirectory {
-    /// Reads a stripe's footer from its bytes in the file.
+    /// Decodes the footer of a stripe from its bytes in the file.
+    ///
+    /// # Errors
+    ///
+    /// A damaged footer, or streams that extend past the end of the stripe.
     pub fn read(file: &FileMetadata, stripe: &StripeInformation, bytes: &[u8]) -> Result<Self> {
         let footer: StripeFooter = file.section(bytes, "footer")?;
         let [index, data, _] = sections(stripe, file.length)?;
@@ -69,7 +77,7 @@ fn place(at: &mut u64, stream: &Stream, end: u64) -> Result<Range<u64>> {
     let start = *at;
     *at = start.checked_add(stream.length.unwrap_or(0)).filter(|at| *at <= end).ok_or_else(|| {
         let kind = stream.kind.unwrap_or_default();
-        let message = format!("column {} {kind} passes the end of the stripe", stream.column.unwrap_or(0));
+        let message = format!("column {} {kind} extends past the end of the stripe", stream.column.unwrap_or(0));
         Error::corrupt("footer", message)
     })?;
     Ok(start..*at)
@@ -95,7 +103,7 @@ fn open_area(footer: &StripeFooter, area: Range<u64>, index: bool, out: &mut Vec
 }
 
 /// Which streams of a column have positions, in their fixed order, and where in an entry each one's begin.
-pub fn position_starts(
+pub(crate) fn position_starts(
     node: &TypeDescription,
     encoding: &ColumnEncoding,
     present: bool,

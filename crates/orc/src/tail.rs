@@ -60,22 +60,22 @@ pub(crate) struct Variant {
     name: KeyName,
 }
 
-/// Everything that the tail says.
+/// The contents of the tail: postscript, footer, and what follows from them.
 #[derive(Debug)]
 pub struct FileMetadata {
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub length: u64,
-    /// The postscript.
+    /// The postscript, as it is stored.
     pub postscript: PostScript,
-    /// The footer.
+    /// The footer, as it is stored.
     pub footer: Footer,
-    /// The type tree.
+    /// The types of the rows, a tree whose nodes are numbered as columns.
     pub schema: TypeDescription,
-    /// The codec.
+    /// The codec of all streams and of the tail.
     pub compression: CompressionKind,
-    /// The version.
+    /// The version of the format.
     pub version: FileVersion,
-    /// What untrusted bytes may ask for.
+    /// The limits that the file is read under.
     pub limits: Limits,
     /// The chunk size; 0 without compression.
     pub(crate) block: usize,
@@ -96,23 +96,27 @@ const OTHERS: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "gzip data"),
 ];
 
-/// Reads a tail: says which ranges it needs until it has them.
+/// Decodes a tail without I/O: it names the ranges that it needs, until it has them.
 #[derive(Debug)]
 pub struct TailDecoder {
     length: u64,
     limits: Limits,
     keys: Option<Arc<dyn KeyProvider>>,
-    /// What was fetched.
+    /// The ranges that were fetched so far.
     pub fetched: Fetched,
 }
 
 impl TailDecoder {
-    /// Of a file of `length` bytes.
+    /// A decoder for a file of `length` bytes. Without `keys`, encrypted columns are read masked.
     pub fn new(length: u64, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Self {
         Self { length, limits, keys, fetched: Fetched::default() }
     }
 
-    /// The next ranges, or the tail. Ranges go to [`TailDecoder::fetched`].
+    /// Returns the ranges needed next, or the tail. Add the bytes of the ranges to [`TailDecoder::fetched`], and call again.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not ORC, or whose tail is damaged or exceeds the limits; errors of the key provider.
     pub fn advance(&mut self) -> Result<Step<FileMetadata>> {
         if self.length == 0 {
             return Ok(Step::Done(self.empty_file()));
@@ -281,12 +285,12 @@ fn read_variants(footer: &Footer, schema: &TypeDescription) -> Result<Vec<Varian
 }
 
 impl FileMetadata {
-    /// Rows, as the stripes say: orc-core reads those, whatever the footer's own number is.
+    /// The number of rows: the sum over the stripes, which orc-core reads, whatever the number in the footer.
     pub fn rows(&self) -> u64 {
         self.footer.stripes.iter().fold(0, |sum, stripe| sum.saturating_add(stripe.number_of_rows.unwrap_or(0)))
     }
 
-    /// Rows of a row group; `None` where there is no index.
+    /// Rows of a row group; `None` without a row index.
     pub fn row_index_stride(&self) -> Option<u64> {
         self.footer.row_index_stride.filter(|stride| *stride > 0).map(u64::from)
     }
@@ -296,12 +300,12 @@ impl FileMetadata {
         self.footer.writer.map_or(WriterId::JAVA, WriterId)
     }
 
-    /// Which of its mistakes that implementation had mended.
+    /// Which of its bugs that implementation had fixed.
     pub fn writer_version(&self) -> WriterVersion {
         WriterVersion(self.postscript.writer_version.unwrap_or(0))
     }
 
-    /// The software that wrote the file, and its version where the file says so, for example `ORC C++ 2.0.3`.
+    /// The software that wrote the file, with its version if the file has one, for example `ORC C++ 2.0.3`.
     pub fn software_version(&self) -> String {
         let title = self.writer().title();
         match &self.footer.software_version {
@@ -312,7 +316,7 @@ impl FileMetadata {
         }
     }
 
-    /// Whether Iceberg wrote it: its columns carry field ids.
+    /// Whether columns carry Iceberg field ids, which means that Iceberg wrote the file.
     pub fn has_field_ids(&self) -> bool {
         self.schema.walk().iter().any(|node| node.attribute("iceberg.id").is_some())
     }
@@ -341,7 +345,8 @@ impl FileMetadata {
         Ok(stripes)
     }
 
-    /// Statistics of the file, by column id; those of encrypted columns true where their key is there, else masked.
+    /// Statistics of the file by column id. Those of encrypted columns are the true ones if their key is available, else those
+    /// of the masked values.
     pub fn file_statistics(&self) -> Result<Vec<ColumnStatistics>> {
         let mut statistics = self.footer.statistics.clone();
         for index in 0..self.variants.len() {

@@ -3,12 +3,12 @@
 use arrow_buffer::ArrowNativeType;
 
 /// Whether bytes are UTF-8.
-pub fn is_text(bytes: &[u8]) -> bool {
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
     bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok()
 }
 
 /// Whether the bytes between the offsets are UTF-8, and none of them cuts a letter in two: at nearly the speed of memory.
-pub fn all_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8]) -> bool {
+pub(crate) fn all_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8]) -> bool {
     let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return true };
     let Some(all) = bytes.get(first.as_usize()..last.as_usize()) else { return false };
     // Nothing but a letter's later bytes is 0b10xx_xxxx.

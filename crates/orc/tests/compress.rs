@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // functions beside the tests
 
-use icefield_orc::compress::{ChunkHeader, Compressor, Decompressor, HEADER, MAX_BLOCK};
 use icefield_orc::proto::CompressionKind;
+use icefield_orc::testing::{ChunkHeader, Compressor, Decompressor, HEADER, MAX_BLOCK};
 use proptest::prelude::*;
 
 const KINDS: [CompressionKind; 6] = [

@@ -6,13 +6,12 @@ use std::collections::BTreeSet;
 
 use arrow_buffer::BooleanBuffer;
 use bytes::Bytes;
-use icefield_orc::compress::Decompressor;
+use icefield_orc::Packing;
 use icefield_orc::proto::{CompressionKind, StreamKind};
-use icefield_orc::rle::{
-    BooleanReader, BooleanWriter, ByteReader, ByteWriter, IntReader, IntReader1, IntReader2, IntWriter, Packing, Run1,
-    Run2,
+use icefield_orc::testing::{
+    BooleanReader, BooleanWriter, ByteReader, ByteStream, ByteWriter, Context, Decompressor, IntReader, IntReader1,
+    IntReader2, IntWriter, Part, Positions, Run1, Run2,
 };
-use icefield_orc::stream::{ByteStream, Context, Part, Positions};
 use proptest::prelude::*;
 
 fn context() -> Context {

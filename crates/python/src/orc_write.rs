@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_schema::Schema;
 use bytes::Bytes;
 use icefield_orc::proto::{CompressionKind, EncryptionAlgorithm};
-use icefield_orc::rle::Packing;
 use icefield_orc::{
     BloomVersion, CallbackMaker, EncryptionOptions, FileVersion, KeyMaker, KeyName, LastSecond, Mask, MemoryKeys,
-    Merger, NewKey, Reader, Writer, WriterOptions,
+    Merger, NewKey, Packing, Reader, Writer, WriterOptions,
 };
 use icefield_table::interrupt;
 use icefield_table::orc_pool::ProcessPool;

@@ -17,6 +17,7 @@ const MAX_VARINT: usize = 19;
 const BLOCK: usize = 512;
 
 /// Every power of ten that 128 signed bits hold.
+#[expect(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 const POWERS: [i128; 39] = {
     let mut powers = [1i128; 39];
     let mut index = 1;
@@ -28,6 +29,7 @@ const POWERS: [i128; 39] = {
 };
 
 /// Those that 60 bits hold.
+#[expect(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 const SHORT_POWERS: [i64; 18] = {
     let mut powers = [1i64; 18];
     let mut index = 1;
@@ -57,7 +59,7 @@ fn array(head: &Head, values: Vec<i128>, validity: &Validity, precision: u8, sca
 
 /// Varints in DATA, scales in SECONDARY.
 #[derive(Debug)]
-pub struct DecimalColumn {
+pub(super) struct DecimalColumn {
     head: Head,
     data: ByteStream,
     scales: IntReader,
@@ -68,7 +70,7 @@ pub struct DecimalColumn {
 }
 
 impl DecimalColumn {
-    pub fn new(head: Head, data: ByteStream, scales: IntReader, precision: u8, scale: u8) -> Self {
+    pub(super) fn new(head: Head, data: ByteStream, scales: IntReader, precision: u8, scale: u8) -> Self {
         Self { head, data, scales, precision, scale, scratch: Vec::new(), stored: Vec::new() }
     }
 
@@ -184,7 +186,7 @@ impl ColumnReader for DecimalColumn {
 
 /// Short decimals of file version 2: unscaled values as run-length integers.
 #[derive(Debug)]
-pub struct ShortDecimalColumn {
+pub(super) struct ShortDecimalColumn {
     head: Head,
     data: IntReader,
     precision: u8,
@@ -193,7 +195,7 @@ pub struct ShortDecimalColumn {
 }
 
 impl ShortDecimalColumn {
-    pub fn new(head: Head, data: IntReader, precision: u8, scale: u8) -> Self {
+    pub(super) fn new(head: Head, data: IntReader, precision: u8, scale: u8) -> Self {
         Self { head, data, precision, scale, scratch: Vec::new() }
     }
 }

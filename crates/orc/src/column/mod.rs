@@ -26,11 +26,11 @@ use crate::types::{ArrowOptions, Kind, MAX_SHORT_PRECISION, TypeDescription};
 use crate::zone::Zone;
 
 pub(crate) use decimal::power_of_ten;
-pub use presence::{Head, Slots};
+pub(crate) use presence::{Head, Slots};
 pub(crate) use timestamp::BASE as TIMESTAMP_BASE;
 
 /// Reads one column, and what is below it.
-pub trait ColumnReader: Debug + Send {
+pub(crate) trait ColumnReader: Debug + Send {
     /// An array of as many values as there are slots.
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef>;
     /// Passes over rows that exist for this column's parent.
@@ -40,11 +40,11 @@ pub trait ColumnReader: Debug + Send {
 }
 
 /// Positions of one column, by row group.
-pub type ColumnPositions = Arc<Vec<Vec<u64>>>;
+pub(crate) type ColumnPositions = Arc<Vec<Vec<u64>>>;
 
 /// What a stripe gives to the readers of its columns.
 #[derive(Debug, Default)]
-pub struct StripeColumns {
+pub(crate) struct StripeColumns {
     /// Streams by column and kind.
     pub streams: HashMap<(u32, StreamKind), Vec<Part>>,
     /// Encodings by column id.
@@ -65,7 +65,7 @@ pub struct StripeColumns {
 
 impl StripeColumns {
     /// The reader of a type and everything below it.
-    pub fn reader(&self, node: &TypeDescription) -> Result<Box<dyn ColumnReader>> {
+    pub(crate) fn reader(&self, node: &TypeDescription) -> Result<Box<dyn ColumnReader>> {
         let head = self.head(node.column);
         let within = |error: Error| error.within(&format!("column {}", node.column));
         Ok(match &node.kind {

@@ -16,14 +16,14 @@ use crate::types::{ArrowOptions, TypeDescription};
 
 /// `struct`
 #[derive(Debug)]
-pub struct StructColumn {
+pub(super) struct StructColumn {
     head: Head,
     children: Vec<Box<dyn ColumnReader>>,
     fields: Fields,
 }
 
 impl StructColumn {
-    pub fn new(
+    pub(super) fn new(
         head: Head,
         children: Vec<Box<dyn ColumnReader>>,
         node: &TypeDescription,
@@ -66,7 +66,7 @@ enum Form {
 
 /// `array`, `map`
 #[derive(Debug)]
-pub struct ListColumn {
+pub(super) struct ListColumn {
     head: Head,
     lengths: IntReader,
     children: Vec<Box<dyn ColumnReader>>,
@@ -75,7 +75,7 @@ pub struct ListColumn {
 }
 
 impl ListColumn {
-    pub fn new(
+    pub(super) fn new(
         head: Head,
         lengths: IntReader,
         children: Vec<Box<dyn ColumnReader>>,

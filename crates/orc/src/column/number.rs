@@ -16,13 +16,13 @@ use crate::stream::{ByteStream, Context};
 
 /// `boolean`
 #[derive(Debug)]
-pub struct BooleanColumn {
+pub(super) struct BooleanColumn {
     head: Head,
     data: BooleanReader,
 }
 
 impl BooleanColumn {
-    pub fn new(head: Head, data: BooleanReader) -> Self {
+    pub(super) fn new(head: Head, data: BooleanReader) -> Self {
         Self { head, data }
     }
 }
@@ -59,13 +59,13 @@ fn spread_bits(dense: &BooleanBuffer, valid: &BooleanBuffer) -> BooleanBuffer {
 
 /// `tinyint`
 #[derive(Debug)]
-pub struct ByteColumn {
+pub(super) struct ByteColumn {
     head: Head,
     data: ByteReader,
 }
 
 impl ByteColumn {
-    pub fn new(head: Head, data: ByteReader) -> Self {
+    pub(super) fn new(head: Head, data: ByteReader) -> Self {
         Self { head, data }
     }
 }
@@ -90,7 +90,7 @@ impl ColumnReader for ByteColumn {
 }
 
 /// An Arrow type that run-length integers are narrowed to.
-pub trait Narrow: ArrowPrimitiveType + std::fmt::Debug + Send {
+pub(super) trait Narrow: ArrowPrimitiveType + std::fmt::Debug + Send {
     /// The values in this type, or `None` where one does not fit. The file's integers all have 64 bits.
     fn narrow(values: &mut Vec<i64>) -> Option<Vec<Self::Native>>;
 }
@@ -115,7 +115,7 @@ impl Narrow for Int64Type {
 
 /// `smallint`, `int`, `bigint`, `date`
 #[derive(Debug)]
-pub struct IntColumn<T> {
+pub(super) struct IntColumn<T> {
     head: Head,
     data: IntReader,
     dense: Vec<i64>,
@@ -124,12 +124,12 @@ pub struct IntColumn<T> {
 }
 
 impl<T> IntColumn<T> {
-    pub fn new(head: Head, data: IntReader) -> Self {
+    pub(super) fn new(head: Head, data: IntReader) -> Self {
         Self { head, data, dense: Vec::new(), from_julian: false, arrow: PhantomData }
     }
 
     /// Days that are to be turned from the Julian calendar.
-    pub fn with_calendar(self, from_julian: bool) -> Self {
+    pub(super) fn with_calendar(self, from_julian: bool) -> Self {
         Self { from_julian, ..self }
     }
 }
@@ -159,7 +159,7 @@ impl<T: Narrow> ColumnReader for IntColumn<T> {
 }
 
 /// A float, little endian.
-pub trait LittleEndian: ArrowPrimitiveType + std::fmt::Debug + Send {
+pub(super) trait LittleEndian: ArrowPrimitiveType + std::fmt::Debug + Send {
     /// Bytes of a value.
     const WIDTH: usize;
     /// Appends the values of whole fields.
@@ -180,14 +180,14 @@ little_endian! { Float32Type, f32, 4; Float64Type, f64, 8; }
 
 /// `float`, `double`
 #[derive(Debug)]
-pub struct FloatColumn<T> {
+pub(super) struct FloatColumn<T> {
     head: Head,
     data: ByteStream,
     arrow: PhantomData<T>,
 }
 
 impl<T> FloatColumn<T> {
-    pub fn new(head: Head, data: ByteStream) -> Self {
+    pub(super) fn new(head: Head, data: ByteStream) -> Self {
         Self { head, data, arrow: PhantomData }
     }
 }

@@ -9,7 +9,7 @@ use crate::stream::{Context, Positions};
 
 /// The slots that a parent wants filled.
 #[derive(Debug, Clone, Copy)]
-pub struct Slots<'a> {
+pub(crate) struct Slots<'a> {
     /// How many.
     pub count: usize,
     /// Which of them exist for the column; `None` means all.
@@ -18,14 +18,14 @@ pub struct Slots<'a> {
 
 impl Slots<'_> {
     /// So many slots, all of them existing.
-    pub fn all(count: usize) -> Self {
+    pub(crate) fn all(count: usize) -> Self {
         Self { count, mask: None }
     }
 }
 
 /// Which slots hold a value.
 #[derive(Debug)]
-pub struct Validity {
+pub(crate) struct Validity {
     /// All slots.
     pub slots: usize,
     /// Those that hold a value; `None` means all.
@@ -36,12 +36,12 @@ pub struct Validity {
 
 impl Validity {
     /// As Arrow wants it.
-    pub fn nulls(&self) -> Option<NullBuffer> {
+    pub(crate) fn nulls(&self) -> Option<NullBuffer> {
         self.valid.clone().map(NullBuffer::new)
     }
 
     /// Dense values over all slots; a slot without a value gets `fill`.
-    pub fn spread<T: Copy>(&self, dense: Vec<T>, fill: T) -> Vec<T> {
+    pub(crate) fn spread<T: Copy>(&self, dense: Vec<T>, fill: T) -> Vec<T> {
         match &self.valid {
             None => dense,
             Some(valid) => spread(&dense, valid, fill),
@@ -79,7 +79,7 @@ fn spread<T: Copy>(dense: &[T], valid: &BooleanBuffer, fill: T) -> Vec<T> {
 
 /// What every column has: its id, its PRESENT stream, its row-group positions.
 #[derive(Debug)]
-pub struct Head {
+pub(crate) struct Head {
     /// The column id.
     pub column: u32,
     presence: Option<BooleanReader>,
@@ -88,12 +88,12 @@ pub struct Head {
 
 impl Head {
     /// The head of a column.
-    pub fn new(column: u32, presence: Option<BooleanReader>, positions: Option<ColumnPositions>) -> Self {
+    pub(crate) fn new(column: u32, presence: Option<BooleanReader>, positions: Option<ColumnPositions>) -> Self {
         Self { column, presence, positions }
     }
 
     /// Reads which of the slots hold a value.
-    pub fn validity(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<Validity> {
+    pub(crate) fn validity(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<Validity> {
         let count = slots.count;
         let existing = slots.mask.map_or(count, BooleanBuffer::count_set_bits);
         let Some(presence) = &mut self.presence else {
@@ -112,7 +112,7 @@ impl Head {
     }
 
     /// Passes over rows; says how many of them hold a value.
-    pub fn skip(&mut self, rows: usize, context: &mut Context) -> Result<usize> {
+    pub(crate) fn skip(&mut self, rows: usize, context: &mut Context) -> Result<usize> {
         /// Rows at a time.
         const STEP: usize = 1 << 16;
         let Some(presence) = &mut self.presence else { return Ok(rows) };
@@ -126,7 +126,7 @@ impl Head {
     }
 
     /// The position of a row group, from which PRESENT has taken its numbers.
-    pub fn seek<T>(
+    pub(crate) fn seek<T>(
         &mut self,
         group: usize,
         context: &mut Context,

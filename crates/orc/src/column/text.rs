@@ -16,19 +16,19 @@ use crate::utf8::all_text;
 
 /// How the values leave.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub(super) struct Form {
     strings: StringForm,
     trim: bool,
 }
 
 impl Form {
     /// Of a text column.
-    pub fn new(kind: &Kind, options: &ArrowOptions) -> Self {
+    pub(super) fn new(kind: &Kind, options: &ArrowOptions) -> Self {
         Self { strings: options.strings, trim: options.trim_char && matches!(kind, Kind::Char { .. }) }
     }
 
     /// Of a binary column.
-    pub fn bytes() -> Self {
+    pub(super) fn bytes() -> Self {
         Self { strings: StringForm::Binary, trim: false }
     }
 
@@ -106,7 +106,7 @@ fn offsets_of(column: u32, lengths: &[i64]) -> Result<Vec<i32>> {
 
 /// `string`, `char`, `varchar`, `binary`, written plainly.
 #[derive(Debug)]
-pub struct DirectColumn {
+pub(super) struct DirectColumn {
     head: Head,
     data: ByteStream,
     lengths: IntReader,
@@ -115,7 +115,7 @@ pub struct DirectColumn {
 }
 
 impl DirectColumn {
-    pub fn new(head: Head, data: ByteStream, lengths: IntReader, form: Form) -> Self {
+    pub(super) fn new(head: Head, data: ByteStream, lengths: IntReader, form: Form) -> Self {
         Self { head, data, lengths, form, scratch: Vec::new() }
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn sum_lengths(
 
 /// The streams of a dictionary.
 #[derive(Debug)]
-pub struct Dictionary {
+pub(super) struct Dictionary {
     /// Entries.
     pub size: usize,
     /// Their lengths.
@@ -219,7 +219,7 @@ const SHORT: usize = 32;
 
 /// `string`, `char`, `varchar`, written as indices into a dictionary, which is loaded when first needed.
 #[derive(Debug)]
-pub struct DictionaryColumn {
+pub(super) struct DictionaryColumn {
     head: Head,
     indices: IntReader,
     dictionary: Dictionary,
@@ -229,7 +229,7 @@ pub struct DictionaryColumn {
 }
 
 impl DictionaryColumn {
-    pub fn new(head: Head, indices: IntReader, dictionary: Dictionary, form: Form) -> Self {
+    pub(super) fn new(head: Head, indices: IntReader, dictionary: Dictionary, form: Form) -> Self {
         Self { head, indices, dictionary, entries: None, form, scratch: Vec::new() }
     }
 

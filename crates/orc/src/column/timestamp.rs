@@ -23,14 +23,14 @@ use crate::types::{OutOfRange, TimeUnit};
 use crate::zone::Zone;
 
 /// 2015-01-01 00:00:00 UTC.
-pub const BASE: i64 = 1_420_070_400;
+pub(crate) const BASE: i64 = 1_420_070_400;
 const NANOS: i64 = 1_000_000_000;
 /// From here on a stored fraction shows that the writer cut the seconds toward zero.
 const CUT_FROM: i64 = 1_000_000;
 
 /// How stored numbers become values.
 #[derive(Debug)]
-pub struct Rules {
+pub(super) struct Rules {
     pub zone: Arc<Zone>,
     pub unit: TimeUnit,
     pub out_of_range: OutOfRange,
@@ -40,7 +40,7 @@ pub struct Rules {
 
 /// `timestamp`, `timestamp with local time zone`
 #[derive(Debug)]
-pub struct TimestampColumn {
+pub(super) struct TimestampColumn {
     head: Head,
     seconds: IntReader,
     nanos: IntReader,
@@ -49,7 +49,7 @@ pub struct TimestampColumn {
 }
 
 impl TimestampColumn {
-    pub fn new(head: Head, seconds: IntReader, nanos: IntReader, rules: Rules) -> Self {
+    pub(super) fn new(head: Head, seconds: IntReader, nanos: IntReader, rules: Rules) -> Self {
         Self { head, seconds, nanos, rules, scratch: (Vec::new(), Vec::new()) }
     }
 

@@ -25,7 +25,7 @@ enum Form {
 
 /// `uniontype`
 #[derive(Debug)]
-pub struct UnionColumn {
+pub(super) struct UnionColumn {
     head: Head,
     tags: ByteReader,
     children: Vec<Box<dyn ColumnReader>>,
@@ -33,7 +33,7 @@ pub struct UnionColumn {
 }
 
 impl UnionColumn {
-    pub fn new(
+    pub(super) fn new(
         head: Head,
         tags: ByteReader,
         children: Vec<Box<dyn ColumnReader>>,

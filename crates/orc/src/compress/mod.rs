@@ -14,7 +14,7 @@ use crate::proto::CompressionKind;
 /// Bytes of a chunk's header.
 pub const HEADER: usize = 3;
 /// The block size of a file that names none.
-pub const DEFAULT_BLOCK: usize = 256 << 10;
+pub(crate) const DEFAULT_BLOCK: usize = 256 << 10;
 
 /// A chunk's header, read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

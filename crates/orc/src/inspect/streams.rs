@@ -14,7 +14,7 @@ use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
 /// What a stream is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StreamReport {
+pub(crate) struct StreamReport {
     /// Compression chunks; `None` without compression.
     pub chunks: Option<u64>,
     /// Those of them that hold the plain bytes.
@@ -53,7 +53,7 @@ fn coding(file: &FileMetadata, node: &TypeDescription, encoding: &ColumnEncoding
 }
 
 /// Counts the chunks and runs of a stream, given as it is in the file, but decrypted.
-pub fn report(
+pub(crate) fn report(
     file: &FileMetadata,
     node: &TypeDescription,
     encoding: &ColumnEncoding,

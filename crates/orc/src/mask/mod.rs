@@ -12,25 +12,25 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, FieldRef, UnionFields};
 use sha2::{Digest, Sha256};
 
-pub use redact::Redact;
+pub(crate) use redact::Redact;
 
 use crate::error::{Error, Result};
 use crate::types::{Kind, TypeDescription};
 
-/// How values are hidden.
+/// How the values of an encrypted column are hidden from readers without its key ("Data Masks").
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Mask {
-    /// Everything is null.
+    /// All values are null.
     #[default]
     Nullify,
-    /// Characters and digits are replaced by others of their class, parts of times by fixed ones.
+    /// Characters and digits are replaced by others of their class, parts of dates and times by fixed ones.
     Redact(Box<Redact>),
-    /// Text by its SHA-256 in upper-case hex, binary values by its 32 bytes, all else null.
+    /// Text is replaced by its SHA-256 in upper-case hex, binary values by the 32 bytes; all other values are null.
     Sha256,
 }
 
 impl Mask {
-    /// The mask of a name, with its parameters as the footer has them.
+    /// The mask with this name, with parameters as in the footer.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Mask {
         }
     }
 
-    /// Its name in the footer.
+    /// The name in the footer.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Nullify => "nullify",
@@ -54,7 +54,7 @@ impl Mask {
         }
     }
 
-    /// Its parameters in the footer.
+    /// The parameters in the footer.
     pub fn parameters(&self) -> &[String] {
         match self {
             Self::Redact(redact) => redact.parameters(),
@@ -62,7 +62,7 @@ impl Mask {
         }
     }
 
-    /// The masked values of a column, as many as there are; leaves may be of another Arrow type for the same type.
+    /// The masked values of a column, one for each value. Leaves may have another Arrow type for the same ORC type.
     pub fn apply(&self, node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
         if *self == Self::Nullify {
             // A null of Arrow's union is one of its first variant; this shall be a null union.

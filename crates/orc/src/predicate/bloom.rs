@@ -156,7 +156,12 @@ fn probed(hash: u64, probe: u32) -> u32 {
 }
 
 /// Whether filters of this stream may be believed for a column of this kind.
-pub fn is_usable(file: &FileMetadata, stream: StreamKind, kind: &Kind, encoding: Option<&ColumnEncoding>) -> bool {
+pub(crate) fn is_usable(
+    file: &FileMetadata,
+    stream: StreamKind,
+    kind: &Kind,
+    encoding: Option<&ColumnEncoding>,
+) -> bool {
     if file.writer() == WriterId::CPP && has_foreign_hashes(file.footer.software_version.as_deref()) {
         return false;
     }
@@ -234,7 +239,7 @@ pub(crate) fn decimal_text(mut unscaled: i128, scale: u8) -> String {
 }
 
 /// Whether a group with this filter may hold a row for which the test is true.
-pub fn may_match(filter: &BloomFilter, test: &Test, kind: &Kind, version: FileVersion) -> bool {
+pub(crate) fn may_match(filter: &BloomFilter, test: &Test, kind: &Kind, version: FileVersion) -> bool {
     let view = BloomView::new(filter);
     let may = |literal: &Literal| hash_of(literal, kind, version).is_none_or(|hash| view.may_contain(hash));
     match test {

@@ -1,14 +1,14 @@
-//! Predicates that skip what cannot match: files, stripes and row groups, by statistics and bloom filters.
+//! Predicates that skip files, stripes and row groups that cannot match, by statistics and Bloom filters.
 //!
-//! An answer is the set of truth values that the rows may have: what cannot be true for any row is skipped, and
-//! whatever is unknown or not to be trusted stays.
+//! An answer is the set of truth values that the rows may have. Rows are skipped only if none of them can be true; what is
+//! unknown or cannot be trusted is read.
 
 mod bloom;
 mod statistics;
 
 pub use bloom::{BloomBuilder, BloomView, hash_bytes, hash_long, hash_of};
 pub(crate) use bloom::{decimal_text, is_usable as bloom_is_usable, may_match as bloom_may_match};
-pub use statistics::{Trust, evaluate};
+pub(crate) use statistics::{Trust, evaluate};
 
 use std::cmp::Ordering;
 
@@ -16,64 +16,64 @@ use crate::column::power_of_ten;
 use crate::error::{Error, Result};
 use crate::types::{Kind, TypeDescription};
 
-/// A value to compare with.
+/// A value that a column is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
-    /// Of `boolean`.
+    /// For `boolean`.
     Boolean(bool),
-    /// Of `tinyint` to `bigint`.
+    /// For `tinyint` to `bigint`.
     Long(i64),
-    /// Of `float` and `double`.
+    /// For `float` and `double`.
     Double(f64),
-    /// Of `string`, `char`, `varchar`: bytes of UTF-8.
+    /// For `string`, `char` and `varchar`: UTF-8.
     Text(Vec<u8>),
-    /// Of `decimal`.
+    /// For `decimal`.
     Decimal {
-        /// All digits.
+        /// The digits as an integer.
         unscaled: i128,
-        /// How many of them stand after the point.
+        /// The number of digits after the decimal point.
         scale: u8,
     },
-    /// Of `date`: days from 1970-01-01.
+    /// For `date`: days since 1970-01-01.
     Date(i64),
-    /// Of both kinds of timestamps: the wall clock or the instant, as if it were UTC.
+    /// For both kinds of timestamps: the local time as if it were UTC, or the instant.
     Timestamp {
-        /// Seconds from 1970.
+        /// Seconds since 1970-01-01 00:00:00.
         seconds: i64,
         /// Nanoseconds, 0 to 999,999,999.
         nanos: u32,
     },
 }
 
-/// What is asked of a column.
+/// A test of a column, with SQL's rules for null.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// Equal; null for null.
+    /// Equal; null for a null.
     Equals(Literal),
-    /// Equal, and null equals nothing: never null.
+    /// Equal; false for a null.
     NullSafeEquals(Literal),
-    /// Less.
+    /// Less; null for a null.
     LessThan(Literal),
-    /// Less or equal.
+    /// Less or equal; null for a null.
     LessThanEquals(Literal),
-    /// One of them.
+    /// Equal to one of them; null for a null.
     In(Vec<Literal>),
-    /// Both ends included.
+    /// Between the two, both included; null for a null.
     Between(Literal, Literal),
-    /// Null.
+    /// Whether the value is null; never null itself.
     IsNull,
 }
 
-/// A predicate over columns.
+/// A condition on the columns of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predicate {
-    /// All of them; none means true.
+    /// All of them; true if there are none.
     And(Vec<Predicate>),
-    /// Any of them; none means false.
+    /// Any of them; false if there are none.
     Or(Vec<Predicate>),
-    /// The contrary.
+    /// The negation; null stays null.
     Not(Box<Predicate>),
-    /// A test of one column, by id.
+    /// A test of the column with this id.
     Leaf(u32, Test),
 }
 
@@ -137,7 +137,7 @@ impl Truth {
 }
 
 impl Predicate {
-    /// The columns that are asked for.
+    /// The ids of the columns that are tested.
     pub fn columns(&self) -> Vec<u32> {
         match self {
             Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::columns).collect(),

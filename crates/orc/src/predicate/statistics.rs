@@ -10,14 +10,14 @@ use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
 /// Which statistics of a file may be believed.
 #[derive(Debug, Clone, Copy)]
-pub struct Trust {
+pub(crate) struct Trust {
     /// The writer's version; the greatest for other writers than Java's.
     version: WriterVersion,
 }
 
 impl Trust {
     /// For the writer of a file.
-    pub fn of(file: &FileMetadata) -> Self {
+    pub(crate) fn of(file: &FileMetadata) -> Self {
         // Other writers began to count above Java's fixes; a Java version without a name has every fix too.
         let version = file.writer_version();
         Self { version: if file.writer() == WriterId::JAVA { version } else { version.max(WriterVersion::ORC_517) } }
@@ -48,7 +48,7 @@ struct Bounds {
 
 /// What a test may be for the rows behind these statistics. `nested` says that a parent below the root may be null:
 /// such rows are null for the column, but its statistics do not count them.
-pub fn evaluate(
+pub(crate) fn evaluate(
     test: &Test,
     node: &TypeDescription,
     statistics: &ColumnStatistics,

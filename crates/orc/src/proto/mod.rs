@@ -2,8 +2,8 @@
 //!
 //! Every field is optional, whatever the draft says, and a missing enumeration means its first value.
 
-pub mod message;
-pub mod wire;
+mod message;
+mod wire;
 
 mod encryption;
 mod statistics;

@@ -95,7 +95,7 @@ impl<'a> WireReader<'a> {
 }
 
 /// Appends a varint.
-pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -104,12 +104,12 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends the tag of a field.
-pub fn put_tag(out: &mut Vec<u8>, number: u32, wire_type: u8) {
+pub(super) fn put_tag(out: &mut Vec<u8>, number: u32, wire_type: u8) {
     put_varint(out, u64::from(number) << 3 | u64::from(wire_type));
 }
 
 /// Appends a length-delimited field.
-pub fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_tag(out, number, 2);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

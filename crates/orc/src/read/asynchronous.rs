@@ -1,4 +1,4 @@
-//! The same reading over a source that answers later; of no runtime.
+//! The asynchronous reader; it depends on no runtime.
 
 use std::future::Future;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use crate::limits::Limits;
 use crate::source::Step;
 use crate::tail::{FileMetadata, TailDecoder};
 
-/// A file, or something like one, whose ranges come later.
+/// A file, or something like one, that is read by ranges asynchronously.
 pub trait AsyncSource {
-    /// Its bytes.
+    /// The length of the file in bytes.
     fn length(&self) -> impl Future<Output = Result<u64>> + Send;
 
-    /// The bytes of each range, all of them, in the order asked for. Ranges that lie close were joined already, so a
-    /// store may fetch them at the same time.
+    /// The bytes of each range, all of them, in the order of the ranges. Ranges that are close have been joined already, so a
+    /// store can fetch them concurrently.
     fn read_ranges(&self, ranges: Vec<Range<u64>>) -> impl Future<Output = Result<Vec<Bytes>>> + Send;
 }
 
-/// An open file. Batches are decoded by [`StripeReader`]s, which hold their bytes and wait for nothing.
+/// An open file. Batches are decoded by [`StripeReader`]s, which hold their bytes and do no I/O.
 #[derive(Debug)]
 pub struct AsyncReader<S> {
     source: S,
@@ -40,12 +40,12 @@ async fn fetch<S: AsyncSource>(source: &S, ranges: Vec<Range<u64>>) -> Result<Ve
 }
 
 impl<S: AsyncSource> AsyncReader<S> {
-    /// Opens a file; encrypted columns are read masked.
+    /// Opens a file, as [`Reader::open`](super::Reader::open).
     pub async fn open(source: S) -> Result<Self> {
         Self::open_with(source, Limits::default(), None).await
     }
 
-    /// Opens a file under limits, with keys for encrypted columns.
+    /// Opens a file under limits, with keys, as [`Reader::open_with`](super::Reader::open_with).
     pub async fn open_with(source: S, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Result<Self> {
         let mut tail = TailDecoder::new(source.length().await?, limits, keys);
         loop {
@@ -60,17 +60,17 @@ impl<S: AsyncSource> AsyncReader<S> {
         }
     }
 
-    /// What the tail says.
+    /// The contents of the tail.
     pub fn metadata(&self) -> &Arc<FileMetadata> {
         &self.file
     }
 
-    /// The stripes that may hold rows wanted, as [`Reader::stripes`](super::Reader::stripes).
+    /// The stripes that may hold wanted rows, as [`Reader::stripes`](super::Reader::stripes).
     pub fn stripes(&self, options: &ReadOptions) -> Result<Vec<usize>> {
         super::stripes::stripes(&self.file, options)
     }
 
-    /// A reader of one stripe, once its bytes are there.
+    /// A reader of one stripe, once its bytes have arrived, as [`Reader::stripe`](super::Reader::stripe).
     pub async fn stripe(&self, index: usize, options: &Arc<ReadOptions>) -> Result<StripeReader> {
         let mut loader = StripeLoader::new(Arc::clone(&self.file), Arc::clone(options), index)?;
         loop {

@@ -1,4 +1,4 @@
-//! Filters of rows: columns that are decoded first, and say which rows the others are decoded for.
+//! Row filters: their columns are decoded first, the others only for the rows that match.
 
 use std::fmt::Debug;
 
@@ -6,11 +6,15 @@ use arrow_array::{BooleanArray, RecordBatch};
 
 use crate::error::Result;
 
-/// Says of decoded rows which of them are wanted.
+/// Selects rows by the values of some columns.
 pub trait RowFilter: Debug + Send + Sync {
-    /// The ids of the columns it looks at.
+    /// The ids of the columns that the filter needs.
     fn columns(&self) -> Vec<u32>;
-    /// One value a row; a null is a no. The batch holds the top-level fields of [`RowFilter::columns`] (whole as the
-    /// projection wants them), in the order of the schema.
+    /// Returns one value per row; null counts as false. The batch has the top-level fields of [`RowFilter::columns`], in the order
+    /// of the schema, each with the children that the projection includes.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the filter; [`Error::external`](crate::Error::external) passes it through the reader.
     fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray>;
 }

@@ -10,7 +10,7 @@ use crate::types::TypeDescription;
 
 /// The indexes of a stripe that were read.
 #[derive(Debug, Default)]
-pub struct StripeIndexes {
+pub(super) struct StripeIndexes {
     /// By column.
     pub rows: HashMap<u32, RowIndex>,
     /// Filters that may be believed, by column.
@@ -18,7 +18,7 @@ pub struct StripeIndexes {
 }
 
 /// Whether rows with these statistics (by column id) may match. Nothing that is absent is believed.
-pub fn may_match(file: &FileMetadata, predicate: &Predicate, statistics: &[ColumnStatistics]) -> bool {
+pub(super) fn may_match(file: &FileMetadata, predicate: &Predicate, statistics: &[ColumnStatistics]) -> bool {
     let trust = Trust::of(file);
     let mut leaf = |column: u32, test: &_| match (file.schema.find(column), statistics.get(column as usize)) {
         (Some(node), Some(own)) => evaluate(test, node, own, trust, is_nested(&file.schema, column)),
@@ -33,7 +33,7 @@ fn is_nested(schema: &TypeDescription, column: u32) -> bool {
 }
 
 /// Which of the row groups may match, with and without bloom filters.
-pub fn surviving(
+pub(super) fn surviving(
     file: &FileMetadata,
     predicate: &Predicate,
     indexes: &StripeIndexes,
@@ -63,7 +63,7 @@ pub fn surviving(
 }
 
 /// The rows of kept groups, cut with the rows wanted; all numbers count from the stripe's first row.
-pub fn rows_to_read(
+pub(super) fn rows_to_read(
     rows: u64,
     stride: Option<u64>,
     kept: Option<&[bool]>,

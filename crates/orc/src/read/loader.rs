@@ -34,7 +34,7 @@ pub struct StripeLoader {
     stripe: usize,
     first_row: u64,
     schema: TypeDescription,
-    /// What was fetched.
+    /// The ranges that were fetched so far.
     pub fetched: Fetched,
     directory: Option<StripeDirectory>,
     read: Option<Arc<StripeIndex>>,
@@ -61,7 +61,7 @@ struct Planned {
 }
 
 impl StripeLoader {
-    /// Of a stripe of a file.
+    /// A loader for the stripe with this number, which counts from 0.
     pub fn new(file: Arc<FileMetadata>, options: Arc<ReadOptions>, stripe: usize) -> Result<Self> {
         options.check(&file)?;
         let rows = |stripe: &StripeInformation| stripe.number_of_rows.unwrap_or(0);
@@ -83,7 +83,12 @@ impl StripeLoader {
         self.read.as_ref()
     }
 
-    /// The next ranges, or the reader. Ranges go to [`StripeLoader::fetched`].
+    /// Returns the ranges needed next, or the reader of the stripe. Add the bytes of the ranges to [`StripeLoader::fetched`], and
+    /// call again.
+    ///
+    /// # Errors
+    ///
+    /// A stripe that the file lacks, or whose footer or indexes are damaged; errors of the key provider.
     pub fn advance(&mut self) -> Result<Step<StripeReader>> {
         self.step().map_err(|error| error.within(&format!("stripe {}", self.stripe)))
     }

@@ -10,7 +10,7 @@ use crate::proto::CalendarKind;
 use crate::tail::FileMetadata;
 use crate::types::ArrowOptions;
 
-/// What happens to days before 1582-10-15.
+/// How days before 1582-10-15 are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CalendarRule {
     /// They are converted to proleptic days if the footer declares them Julian, unless Iceberg wrote the file, which
@@ -33,30 +33,33 @@ impl CalendarRule {
     }
 }
 
-/// Everything that can be asked of a reader.
+/// What to read of a file, and in which form.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// The columns wanted.
+    /// The columns to read; all by default.
     pub projection: Projection,
-    /// Skips files, stripes and row groups that cannot match. Rows that do not match may still be returned.
+    /// Skips the file, stripes and row groups that cannot match, by statistics and Bloom filters. Rows that do not match
+    /// may still be returned.
     pub predicate: Option<Predicate>,
-    /// Returns matching rows only; other columns are decoded for those.
+    /// Returns only the rows for which this is true. Its columns are decoded first, and the others only for those rows.
     pub filter: Option<Arc<dyn RowFilter>>,
-    /// The rows wanted, by number in the file: sorted, without overlaps. `None` means all.
+    /// The rows to read, by their numbers in the file, which count from 0: sorted ranges that do not overlap. `None` means
+    /// all rows.
     pub rows: Option<Vec<Range<u64>>>,
-    /// Rows of a batch, at the most.
+    /// The maximum number of rows in a batch, at least 1; 8192 by default. A batch does not span stripes.
     pub batch_size: usize,
-    /// How types become Arrow types.
+    /// How ORC types become Arrow types.
     pub arrow: ArrowOptions,
-    /// Days before 1582-10-15.
+    /// The calendar of days before 1582-10-15.
     pub calendar: CalendarRule,
-    /// The zone of timestamps where a stripe names none (old files); UTC without it.
+    /// The time zone of timestamps in stripes that name none, as in old files; UTC if this is `None`.
     pub default_zone: Option<String>,
-    /// Adds a column of this name: each row's number in the file.
+    /// Adds a last column with this name: the number of each row in the file, from 0, as `Int64`.
     pub row_numbers: Option<String>,
-    /// Ranges of the file that lie less than this apart are read as one.
+    /// Ranges of the file with at most this many bytes between them are read as one; 64 KiB by default.
     pub coalesce: u64,
-    /// Ranges are joined to this many bytes, at the most: several can be fetched at a time.
+    /// The maximum number of bytes in a range that was joined from several; unlimited by default. With a limit, a stripe is
+    /// several ranges, which can be fetched in parallel.
     pub longest: u64,
 }
 
@@ -79,7 +82,7 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// Refuses what makes no sense for a file.
+    /// Checks the options against a file.
     pub(crate) fn check(&self, file: &FileMetadata) -> Result<()> {
         if self.batch_size == 0 {
             return Err(Error::invalid("batches of no rows"));

@@ -1,22 +1,27 @@
-//! The columns wanted: all, or some at any depth, found by id, by name or by attribute.
+//! The columns to read: all, or some at any depth, found by id, by name or by attribute.
 
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 use crate::types::{Kind, TypeDescription};
 
-/// Which columns are wanted; with a column everything below it.
+/// The columns to read; a column includes everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Projection {
-    /// All of them.
+    /// All columns.
     #[default]
     All,
-    /// Those of these ids.
+    /// The columns with these ids, in the order of the file.
     Columns(Vec<u32>),
 }
 
 impl Projection {
-    /// By dotted names; below lists, maps and unions `element`, `key`, `value` and the variant's number.
+    /// Columns by dotted names. Below lists, maps and unions, the names are `element`, `key` and `value`, and the number of
+    /// the variant.
+    ///
+    /// # Errors
+    ///
+    /// A name that the schema lacks.
     pub fn names<S: AsRef<str>>(schema: &TypeDescription, names: impl IntoIterator<Item = S>) -> Result<Self> {
         let find = |name: S| {
             let found = schema.find_path(name.as_ref()).map(|node| node.column);
@@ -25,7 +30,11 @@ impl Projection {
         Ok(Self::Columns(names.into_iter().map(find).collect::<Result<_>>()?))
     }
 
-    /// By the value of an attribute, as `iceberg.id`.
+    /// Columns by the values of an attribute, such as `iceberg.id`.
+    ///
+    /// # Errors
+    ///
+    /// A value that no column has.
     pub fn attribute<S: AsRef<str>>(
         schema: &TypeDescription,
         key: &str,
@@ -38,7 +47,11 @@ impl Projection {
         Ok(Self::Columns(values.into_iter().map(find).collect::<Result<_>>()?))
     }
 
-    /// The schema of the columns wanted: the same ids, less the other columns.
+    /// The schema of the projected columns, which keep their ids.
+    ///
+    /// # Errors
+    ///
+    /// A column id that the schema lacks.
     pub fn apply(&self, schema: &TypeDescription) -> Result<TypeDescription> {
         let Self::Columns(columns) = self else { return Ok(schema.clone()) };
         let wanted: HashSet<u32> = columns.iter().copied().collect();

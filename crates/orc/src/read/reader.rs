@@ -1,4 +1,4 @@
-//! A plain synchronous reader: a source, a tail, and stripe after stripe.
+//! The synchronous reader: a source, its tail, and its stripes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::source::{Fetched, Source, Step};
 use crate::stripe::{StreamPlace, StripeDirectory, sections};
 use crate::tail::{FileMetadata, TailDecoder};
 
-/// An open file.
+/// An open file: its source and its decoded tail.
 #[derive(Debug)]
 pub struct Reader<S> {
     source: S,
@@ -34,12 +34,20 @@ fn fetch<S: Source>(source: &S, ranges: Vec<Range<u64>>, into: &mut Fetched) -> 
 }
 
 impl<S: Source> Reader<S> {
-    /// Opens a file; encrypted columns are read masked.
+    /// Opens a file with the default [`Limits`]; encrypted columns are read masked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::open_with`].
     pub fn open(source: S) -> Result<Self> {
         Self::open_with(source, Limits::default(), None)
     }
 
     /// Opens a file under limits, with keys for encrypted columns.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not ORC, or whose tail is damaged or exceeds the limits; errors of the source and the key provider.
     pub fn open_with(source: S, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Result<Self> {
         let mut tail = TailDecoder::new(source.length()?, limits, keys);
         loop {
@@ -50,7 +58,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What the tail says.
+    /// The contents of the tail.
     pub fn metadata(&self) -> &Arc<FileMetadata> {
         &self.file
     }
@@ -60,7 +68,11 @@ impl<S: Source> Reader<S> {
         &self.source
     }
 
-    /// The schema of the batches.
+    /// The schema of the batches that these options read.
+    ///
+    /// # Errors
+    ///
+    /// Columns that the file lacks.
     pub fn schema(&self, options: &ReadOptions) -> Result<SchemaRef> {
         let schema = options.projection.apply(&self.file.schema)?.to_arrow(&options.arrow);
         let Some(name) = &options.row_numbers else { return Ok(Arc::new(schema)) };
@@ -69,12 +81,20 @@ impl<S: Source> Reader<S> {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// The stripes that may hold rows wanted: by the file's and the stripes' statistics, and by the rows asked for.
+    /// The numbers of the stripes that may hold wanted rows, by the rows asked for, and by the statistics of file and stripes.
+    ///
+    /// # Errors
+    ///
+    /// Invalid options, damaged statistics.
     pub fn stripes(&self, options: &ReadOptions) -> Result<Vec<usize>> {
         stripes(&self.file, options)
     }
 
-    /// A reader of one stripe; it holds its bytes, and can go to another thread.
+    /// A reader of one stripe, whose bytes are fetched now; it can move to another thread.
+    ///
+    /// # Errors
+    ///
+    /// A stripe that the file lacks, a damaged footer or index; errors of the source.
     pub fn stripe(&self, index: usize, options: &Arc<ReadOptions>) -> Result<StripeReader> {
         self.load(&mut StripeLoader::new(Arc::clone(&self.file), Arc::clone(options), index)?)
     }
@@ -88,10 +108,14 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The stripes wanted, cut into at least `count` pieces where they have row groups enough: for as many threads.
+    /// The wanted stripes, cut into at least `count` pieces if they have enough row groups: for as many threads.
     ///
-    /// Pieces are in the order of the file. A piece reads its own part of the streams, and its stripe's dictionaries; the
-    /// stripe's footer and indexes are read by the first of its pieces.
+    /// Pieces are in the order of the file. A piece reads its own part of the streams and the dictionaries of its stripe; the
+    /// footer and the indexes of a stripe are read once, by its first piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::stripes`].
     pub fn pieces(&self, options: &ReadOptions, count: usize) -> Result<Vec<Piece>> {
         let stripes = self.stripes(options)?;
         let each = (count as u64).div_ceil(stripes.len().max(1) as u64).max(1);
@@ -118,6 +142,10 @@ impl<S: Source> Reader<S> {
     }
 
     /// A reader of one piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::stripe`].
     pub fn piece(&self, piece: &Piece, options: &Arc<ReadOptions>) -> Result<StripeReader> {
         let Some(own) = &piece.rows else { return self.stripe(piece.stripe, options) };
         let rows = match &options.rows {
@@ -139,7 +167,11 @@ impl<S: Source> Reader<S> {
         Ok(reader)
     }
 
-    /// The directory of a stripe.
+    /// The footer of a stripe, and the places of its streams.
+    ///
+    /// # Errors
+    ///
+    /// A stripe that the file lacks, a damaged footer; errors of the source.
     pub fn directory(&self, stripe: usize) -> Result<StripeDirectory> {
         let information = self.information(stripe)?;
         let [_, _, footer] = sections(information, self.file.length)?;
@@ -147,7 +179,11 @@ impl<S: Source> Reader<S> {
             .map_err(|error| error.within(&format!("stripe {stripe}")))
     }
 
-    /// The bytes of a stream, as compressed as in the file; those of an encrypted one decrypted, or `None` without key.
+    /// The bytes of a stream, still compressed. Those of an encrypted stream are decrypted, or `None` without its key.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the source and the key provider.
     pub fn stream(&self, stripe: usize, place: &StreamPlace) -> Result<Option<Bytes>> {
         let bytes = self.source.read_range(place.range.clone())?;
         let Some(variant) = place.variant else { return Ok(Some(bytes)) };
@@ -157,11 +193,15 @@ impl<S: Source> Reader<S> {
         Ok(Some(plain.into()))
     }
 
-    /// The row indexes of a stripe by column; those of encrypted columns true where their key is there.
+    /// The row indexes of a stripe by column id. Those of encrypted columns are the true ones if their key is available.
+    ///
+    /// # Errors
+    ///
+    /// A stripe that the file lacks, damaged indexes; errors of the source.
     pub fn row_indexes(&self, stripe: usize) -> Result<BTreeMap<u32, RowIndex>> {
         let directory = self.directory(stripe)?;
         let mut places: Vec<_> = directory.streams.iter().filter(|place| place.kind == StreamKind::RowIndex).collect();
-        // The masked ones first, so that true ones take their place.
+        // The masked ones first, so that the true ones replace them.
         places.sort_by_key(|place| place.variant.is_some());
         let mut indexes = BTreeMap::new();
         let mut budget = self.file.limits.budget(bytes_of(places.iter().copied()));
@@ -179,6 +219,10 @@ impl<S: Source> Reader<S> {
     }
 
     /// All batches, stripe after stripe.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::stripes`].
     pub fn batches(&self, options: ReadOptions) -> Result<Batches<&Self>> {
         let stripes = self.stripes(&options)?;
         Batches::new(self, options, stripes)
@@ -188,14 +232,14 @@ impl<S: Source> Reader<S> {
 /// A stripe, or some row groups of one.
 #[derive(Debug, Clone)]
 pub struct Piece {
-    /// The stripe.
+    /// The number of the stripe.
     pub stripe: usize,
-    /// Its rows, by number in the file; `None` means all of the stripe.
+    /// Its rows, by their numbers in the file; `None` means all rows of the stripe.
     pub rows: Option<Range<u64>>,
     index: SharedIndex,
 }
 
-/// What the first piece of a stripe has read for all of them, and the options it was read with.
+/// What the first piece of a stripe has read for all of them, and with which options.
 #[derive(Debug, Clone, Default)]
 struct SharedIndex(Arc<OnceLock<(Arc<ReadOptions>, Arc<StripeIndex>)>>);
 

@@ -55,7 +55,7 @@ struct Lane {
 /// Rows to decode, and which of them are wanted (`None` means all).
 type Span = (Range<u64>, Option<Vec<Range<u64>>>);
 
-/// Reads the batches of a stripe.
+/// Decodes the batches of a stripe, whose bytes it holds; it can move to another thread.
 #[derive(Debug)]
 pub struct StripeReader {
     lanes: Vec<Lane>,
@@ -100,10 +100,10 @@ impl StripeReader {
         Ok(Self { lanes, file, context, options, schema, outputs, rows, range, next, first_row, stride, stripe })
     }
 
-    /// A reader for each column of the schema, for as many threads: their batches are of the same rows, and stand side
-    /// by side. With a filter, which makes columns hang together, there is one reader of all.
+    /// Splits the reader into one for each column, for as many threads. Their batches have the same rows, and together the
+    /// columns of the whole. With a filter, which ties the columns together, one reader is returned.
     ///
-    /// Row numbers come with the last column.
+    /// Row numbers are part of the last column's batches.
     pub fn by_column(mut self) -> Vec<Self> {
         if self.options.filter.is_some() || self.outputs.len() < 2 || self.outputs.len() != self.lanes.len() {
             return vec![self];
@@ -134,14 +134,18 @@ impl StripeReader {
         &self.schema
     }
 
-    /// Rows that are left to be read (a filter may drop some of them).
+    /// Rows left to read; a filter may drop some of them.
     pub fn rows_left(&self) -> u64 {
         let later = self.rows.iter().skip(self.range + 1).map(|range| range.end - range.start);
         let current = self.rows.get(self.range).map_or(0, |range| range.end - self.next.max(range.start));
         later.fold(current, u64::saturating_add)
     }
 
-    /// The next batch; `None` at the end. Batches without a row are never returned.
+    /// The next batch, or `None` at the end. A batch has at least one row.
+    ///
+    /// # Errors
+    ///
+    /// Damaged streams, values that the Arrow type cannot hold, errors of the filter. Nothing should be read after an error.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let mut context = match self.context.take() {
             Some(context) => context,
@@ -152,7 +156,7 @@ impl StripeReader {
         batch
     }
 
-    /// The same with a context of the caller's, which all readers of a file can share that one thread reads by turns.
+    /// Like [`Self::next_batch`], with a context that a thread can share between the readers of a file.
     pub fn next_batch_with(&mut self, context: &mut Context) -> Result<Option<RecordBatch>> {
         while let Some((span, wanted)) = self.next_span() {
             let batch = self.read_span(span, wanted, context);

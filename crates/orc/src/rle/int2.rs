@@ -11,7 +11,7 @@ pub(super) const MAX_RUN: usize = 512;
 const MAX_VARINT: usize = 10;
 
 /// The table of widths: a code of five bits, linear through 24. In delta runs code 0 is width 0.
-pub const WIDTHS: [u8; 32] = [
+pub(crate) const WIDTHS: [u8; 32] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28, 30, 32, 40, 48, 56,
     64,
 ];

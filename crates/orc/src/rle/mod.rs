@@ -11,13 +11,15 @@ mod write;
 pub use boolean::BooleanReader;
 pub use byte::ByteReader;
 pub use int1::{IntReader1, Run1};
+pub(crate) use int2::WIDTHS;
 use int2::closest_width;
-pub use int2::{IntReader2, Run2, WIDTHS};
+pub use int2::{IntReader2, Run2};
+pub(crate) use varint::read_short_varints;
 pub use varint::{
-    nanos_to_secondary, read_short_varint, read_short_varints, read_varint64, read_varint128, unzigzag, unzigzag128,
-    write_varint64, write_varint128, zigzag, zigzag128,
+    nanos_to_secondary, read_varint64, read_varint128, unzigzag, unzigzag128, write_varint64, write_varint128, zigzag,
+    zigzag128,
 };
-pub use write::{BooleanWriter, ByteWriter, IntWriter, IntWriter1, IntWriter2, Packing};
+pub use write::{BooleanWriter, ByteWriter, IntWriter, Packing};
 
 use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};

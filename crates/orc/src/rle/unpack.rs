@@ -2,7 +2,7 @@
 
 /// Fills `out` with fields of `width` bits (1 to 64) from the top of `packed`, which must hold them all; what it does
 /// not hold reads as zero. More bytes behind the fields are welcome: loads may then go past the last one.
-pub fn unpack(packed: &[u8], width: usize, out: &mut [i64]) {
+pub(super) fn unpack(packed: &[u8], width: usize, out: &mut [i64]) {
     macro_rules! widths {
         ($($width:literal)*) => {
             match width {

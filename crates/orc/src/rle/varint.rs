@@ -79,7 +79,7 @@ pub fn read_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
 
 /// A varint of at most eight bytes, read by one load; `None` where it is longer, or fewer than eight bytes are there.
 #[inline]
-pub fn read_short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn read_short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*bytes.first_chunk::<8>()?);
     let ends = !word & 0x8080_8080_8080_8080;
     if ends == 0 {
@@ -107,14 +107,14 @@ pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
 }
 
 /// The bytes that end a varint, by the top bit of each of eight.
-pub const ENDS: u64 = 0x8080_8080_8080_8080;
+pub(super) const ENDS: u64 = 0x8080_8080_8080_8080;
 
 /// Appends the varints that lie wholly in the front of `bytes` and are at most eight bytes long, `count` at the most,
 /// as they are stored; says how many bytes they took. It may stop early, but not before the first such varint.
 ///
 /// Eight varints of one byte and four of two, which most decimals are, are taken at once; others are cut out of a word
 /// that was loaded once, for a load that waits for the length of the value before it is what takes time.
-pub fn read_short_varints(bytes: &[u8], count: usize, out: &mut Vec<u64>) -> usize {
+pub(crate) fn read_short_varints(bytes: &[u8], count: usize, out: &mut Vec<u64>) -> usize {
     let until = out.len() + count;
     out.reserve(count);
     let mut rest = bytes;

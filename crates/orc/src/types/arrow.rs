@@ -1,7 +1,7 @@
-//! The Arrow form of a type, both ways.
+//! Arrow types for ORC types, and ORC types for Arrow types.
 //!
-//! Attributes become metadata of the field under their own names. What Arrow cannot say (`char(7)`, `geometry`) stands
-//! in the metadata under [`TYPE_KEY`], and is honoured on the way back; `bigint` there takes a time of day as its number.
+//! Attributes become metadata of the field with the same keys. Types that Arrow lacks (`char(7)`, `geometry`) are kept in the
+//! metadata under [`TYPE_KEY`], which decides the ORC type on the way back; `bigint` there stores a time of day as its number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,33 +13,33 @@ pub use arrow_schema::TimeUnit;
 use super::{Kind, MAX_PRECISION, TypeDescription};
 use crate::error::{Error, Result};
 
-/// The key of a field's metadata that names the exact ORC type.
+/// The key of an Arrow field's metadata whose value is the exact ORC type, as text such as `char(7)`.
 pub const TYPE_KEY: &str = "orc.type";
 
-/// The variants of an Arrow union are numbered by one signed byte.
+/// Variants of an Arrow union: they are numbered by one signed byte.
 const MAX_ARROW_VARIANTS: usize = 128;
 
-/// How text columns leave the reader.
+/// The Arrow type of text columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StringForm {
-    /// `Utf8`; bytes that are not UTF-8 are an error that names the column.
+    /// `Utf8`; text that is not UTF-8 is an [`Error::Value`] that names the column.
     #[default]
     Utf8,
-    /// `Dictionary<Int32, Utf8>`, as the file has it; columns written plainly get a dictionary too.
+    /// `Dictionary<Int32, Utf8>` with the dictionaries of the file; columns without one get one too.
     Dictionary,
-    /// `Binary`, unchecked: for files whose strings are not UTF-8.
+    /// `Binary`, unchecked, for files whose text is not UTF-8.
     Binary,
 }
 
-/// What becomes of a timestamp that the wanted unit cannot hold (nanoseconds end in 1677 and 2262).
+/// What to do with a timestamp that the unit cannot hold. Nanoseconds reach from 1677 to 2262.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutOfRange {
-    /// It becomes null.
+    /// Read it as null.
     #[default]
     Null,
-    /// It becomes the nearest value that fits.
+    /// Read it as the nearest value that fits.
     Saturate,
-    /// It is an error.
+    /// Return [`Error::Value`].
     Error,
 }
 
@@ -48,16 +48,16 @@ pub enum OutOfRange {
 pub struct ArrowOptions {
     /// The unit of both kinds of timestamps. Microseconds hold all of the years 1 to 9999.
     pub timestamp_unit: TimeUnit,
-    /// Columns, by id, whose unit is another one.
+    /// The units of columns with another unit, by column id.
     pub column_units: BTreeMap<u32, TimeUnit>,
-    /// Timestamps beyond that unit.
+    /// What to do with timestamps that the unit cannot hold.
     pub out_of_range: OutOfRange,
-    /// The form of `string`, `char` and `varchar`.
+    /// The Arrow type of `string`, `char` and `varchar`.
     pub strings: StringForm,
-    /// Unions get one more variant of type `Null`, so that a null union stays apart from a null in a variant; without
-    /// it a null union is a null of the first variant.
+    /// Whether unions get one more variant, of type `Null`, for null unions. Without it a null union is read as a null of the
+    /// first variant.
     pub null_variant: bool,
-    /// Trailing spaces of `char` are cut, as orc-core does.
+    /// Whether trailing spaces of `char` are removed, as orc-core does.
     pub trim_char: bool,
 }
 
@@ -82,7 +82,7 @@ impl ArrowOptions {
 }
 
 impl TypeDescription {
-    /// The Arrow schema of the rows: the fields of the root struct, or one field `value` where the root is no struct.
+    /// The Arrow schema of the rows: the fields of the root struct, or one field `value` if the root is not a struct.
     pub fn to_arrow(&self, options: &ArrowOptions) -> Schema {
         match self.arrow_type(options) {
             DataType::Struct(fields) if self.kind == Kind::Struct => Schema::new(fields),

@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::proto::{self, EdgeAlgorithm, TypeKind};
 
-/// Digits of a decimal without precision (files of Hive 0.11 and 0.12).
+/// The precision of decimals without one (files of Hive 0.11 and 0.12).
 const DEFAULT_PRECISION: u8 = 38;
-/// Digits after the point of such a decimal.
+/// The scale of such a decimal.
 const DEFAULT_SCALE: u8 = 10;
-/// Digits that 128 bits hold.
-pub const MAX_PRECISION: u8 = 38;
-/// Digits that 64 bits hold: shorter decimals of file version 2 are plain integers.
-pub const MAX_SHORT_PRECISION: u8 = 18;
+/// Decimal digits that fit into 128 bits.
+pub(crate) const MAX_PRECISION: u8 = 38;
+/// Decimal digits that fit into 64 bits: shorter decimals of file version 2 are plain integers.
+pub(crate) const MAX_SHORT_PRECISION: u8 = 18;
 
 /// The kind of a type, with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,22 +48,22 @@ pub enum Kind {
 /// A type and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeDescription {
-    /// The column id: the place in the pre-order walk.
+    /// The column id: the position in a pre-order walk of the tree, from 0.
     pub column: u32,
-    /// One more than the last id of the subtree.
+    /// The last id of the subtree plus one.
     pub end: u32,
-    /// What it is.
+    /// The kind of type, with its parameters.
     pub kind: Kind,
     /// Names of a struct's fields, as many as children; empty for other kinds.
     pub names: Vec<String>,
-    /// Children: fields, the element, key and value, variants.
+    /// Children: the fields of a struct, the element of a list, the key and value of a map, the variants of a union.
     pub children: Vec<TypeDescription>,
-    /// Attributes in the order of the file, `iceberg.id` among them.
+    /// Attributes in the order of the file, for example `iceberg.id`.
     pub attributes: Vec<(String, String)>,
 }
 
 impl TypeDescription {
-    /// A type without children; ids are given by [`TypeDescription::number`].
+    /// A type without children; [`TypeDescription::number`] assigns the ids.
     pub fn leaf(kind: Kind) -> Self {
         Self { column: 0, end: 1, kind, names: Vec::new(), children: Vec::new(), attributes: Vec::new() }
     }
@@ -83,7 +83,7 @@ impl TypeDescription {
         this
     }
 
-    /// Gives every type of the tree its column id, this one 0.
+    /// Assigns every type of the tree its column id; this one is 0.
     pub fn number(&mut self) {
         self.number_from(0);
     }
@@ -98,10 +98,10 @@ impl TypeDescription {
         next
     }
 
-    /// The tree of a footer.
+    /// The types of a footer as a tree.
     ///
-    /// Children must be exactly the next ids of the walk, so a cycle or a shared type is refused, and so is a tree
-    /// deeper than [`Limits::depth`].
+    /// Children must have exactly the next ids of the walk, so cycles and shared types are errors, and so is a tree deeper than
+    /// [`Limits::depth`].
     pub fn from_proto(types: &[proto::Type], limits: &Limits) -> Result<Self> {
         if types.len() > limits.columns {
             return Err(Error::limit(format!("{} columns, {} allowed", types.len(), limits.columns)));
@@ -151,7 +151,7 @@ impl TypeDescription {
         Ok(Self { column, end: *next, kind, names, children, attributes })
     }
 
-    /// The types of a footer.
+    /// The types as a footer lists them.
     pub fn to_proto(&self) -> Vec<proto::Type> {
         self.walk().into_iter().map(Self::node_to_proto).collect()
     }
@@ -192,7 +192,7 @@ impl TypeDescription {
         found
     }
 
-    /// The type of a column id.
+    /// The type with a column id.
     pub fn find(&self, column: u32) -> Option<&TypeDescription> {
         let mut node = self;
         while node.column != column {
@@ -202,7 +202,7 @@ impl TypeDescription {
     }
 
     /// The type at a dotted path of names (`a.b`); below lists, maps and unions the names are `element`, `key`,
-    /// `value` and the variant's number. A field whose own name holds dots is found too.
+    /// `value` and the number of the variant. Fields whose names contain dots are found too.
     pub fn find_path(&self, path: &str) -> Option<&TypeDescription> {
         if path.is_empty() {
             return Some(self);
@@ -217,7 +217,7 @@ impl TypeDescription {
         })
     }
 
-    /// The name of a child: its own, or the one its place gives it.
+    /// The name of a child: that of the field, or one by its position.
     pub fn child_name(&self, index: usize) -> std::borrow::Cow<'_, str> {
         match (&self.kind, index) {
             (Kind::Struct, _) => self.names.get(index).map_or("", String::as_str).into(),

@@ -37,7 +37,7 @@ struct Variant {
 
 /// The encrypted part of a file in the making.
 #[derive(Debug)]
-pub struct Encryptor {
+pub(super) struct Encryptor {
     provider: Arc<dyn KeyMaker>,
     keys: Vec<KeyName>,
     /// By key name, then by column.
@@ -46,7 +46,7 @@ pub struct Encryptor {
 
 /// The encrypted part of a stripe.
 #[derive(Debug, Default)]
-pub struct EncryptedStripe {
+pub(super) struct EncryptedStripe {
     pub index: Vec<StreamBytes>,
     pub data: Vec<StreamBytes>,
     pub footer: Vec<StripeEncryptionVariant>,
@@ -54,7 +54,7 @@ pub struct EncryptedStripe {
 
 impl Encryptor {
     /// Makes a local key for each column, and notes key and mask in the types' attributes.
-    pub fn new(options: &EncryptionOptions, types: &mut TypeDescription) -> Result<Self> {
+    pub(super) fn new(options: &EncryptionOptions, types: &mut TypeDescription) -> Result<Self> {
         let mut this = Self { provider: Arc::clone(&options.keys), keys: Vec::new(), variants: Vec::new() };
         let mut columns: Vec<_> = options.columns.iter().collect();
         columns.sort_by(|one, other| one.0.cmp(&other.0));
@@ -101,24 +101,24 @@ impl Encryptor {
     }
 
     /// The column at the root of each variant, with its mask.
-    pub fn roots(&self) -> Vec<(u32, Mask)> {
+    pub(super) fn roots(&self) -> Vec<(u32, Mask)> {
         self.variants.iter().map(|variant| (variant.columns.start, variant.mask.clone())).collect()
     }
 
     /// What is known of a variant's columns before the first stripe.
-    pub fn set_statistics(&mut self, variant: usize, statistics: Vec<ColumnStatistics>) {
+    pub(super) fn set_statistics(&mut self, variant: usize, statistics: Vec<ColumnStatistics>) {
         if let Some(variant) = self.variants.get_mut(variant) {
             variant.statistics = statistics;
         }
     }
 
     /// The local keys as the first stripe names them.
-    pub fn wrapped_keys(&self) -> Vec<Vec<u8>> {
+    pub(super) fn wrapped_keys(&self) -> Vec<Vec<u8>> {
         self.variants.iter().map(|variant| variant.wrapped.clone()).collect()
     }
 
     /// Encrypts the streams of a stripe; `id` is that of its vectors, counted from 1.
-    pub fn stripe(&mut self, mut parts: Vec<VariantStripe>, id: u64) -> Result<EncryptedStripe> {
+    pub(super) fn stripe(&mut self, mut parts: Vec<VariantStripe>, id: u64) -> Result<EncryptedStripe> {
         parts.sort_by_key(|part| part.variant);
         let mut out = EncryptedStripe::default();
         for part in parts {
@@ -139,7 +139,7 @@ impl Encryptor {
     }
 
     /// What the footer says, and the encrypted statistics of the stripes, which stand before the metadata.
-    pub fn tail(self, stripes: usize, compressor: &mut Compressor) -> Result<(Encryption, Vec<u8>)> {
+    pub(super) fn tail(self, stripes: usize, compressor: &mut Compressor) -> Result<(Encryption, Vec<u8>)> {
         let id = stripes as u64 + 1;
         let mut out = Vec::new();
         let mut variants = Vec::new();

@@ -23,14 +23,15 @@ use crate::proto::{ColumnStatistics, Message, Stream, StreamKind, StripeFooter, 
 use crate::types::{Kind, TypeDescription};
 use crate::zone::Zone;
 
-/// Rows that are encoded at a time, at the most.
+/// Maximum rows that are encoded at a time.
 const MAX_STEP: usize = 10_000;
-/// And at the least.
+/// Minimum rows that are encoded at a time.
 const MIN_STEP: usize = 64;
 
 /// Writes one file, batch by batch.
 ///
-/// After an error the file is not to be used: every further call says so.
+/// After an error the file is incomplete, and every further call returns an error. Dropping the writer leaves the sink with an
+/// incomplete file as well.
 ///
 /// Source: "ORC Specification v2", all of it.
 #[derive(Debug)]
@@ -56,43 +57,44 @@ pub struct Writer<S> {
     failed: bool,
 }
 
-/// What a finished file holds.
+/// What a finished file contains.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrittenFile {
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub length: u64,
-    /// Rows of the file.
+    /// Number of rows.
     pub rows: u64,
-    /// Where its stripes are.
+    /// Where the stripes are, in order.
     pub stripes: Vec<WrittenStripe>,
-    /// The type tree, with column ids and attributes.
+    /// The types, with column ids and attributes.
     pub schema: TypeDescription,
-    /// Statistics of the whole file, by column id; those of encrypted columns are of the masked values.
+    /// Statistics of the whole file by column id; those of encrypted columns are of the masked values.
     pub statistics: Vec<ColumnStatistics>,
-    /// Statistics of each stripe, by column id; masked likewise.
+    /// Statistics of each stripe by column id, of masked values likewise.
     pub stripe_statistics: Vec<StripeStatistics>,
 }
 
-/// Where a stripe is.
+/// The position of a stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenStripe {
-    /// Its first byte.
+    /// Offset of the first byte in the file.
     pub offset: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
 impl<S: Sink> Writer<S> {
-    /// A writer of batches of this schema.
+    /// A writer for batches with this schema. The header goes to the sink at once.
     ///
-    /// Metadata of a field becomes the type's attributes (`iceberg.id` and others), but for [`crate::types::TYPE_KEY`],
-    /// which names an exact type: `char(7)`, `varchar(20)`, `geometry(OGC:CRS84)`.
+    /// Metadata of a field becomes attributes of its type (such as `iceberg.id`), except for [`TYPE_KEY`](crate::TYPE_KEY),
+    /// whose value is the exact type: `char(7)`, `varchar(20)`, `geometry(OGC:CRS84)`.
     ///
     /// # Errors
     ///
-    /// Arrow types that ORC has no type for, options that make no file, unknown zones and columns.
+    /// Arrow types without an ORC type, invalid options, unknown time zones and columns; errors of the sink and of the key
+    /// provider.
     pub fn try_new(mut sink: S, schema: &Schema, options: WriterOptions) -> Result<Self> {
         options.check()?;
         let mut types = types(schema, options.bare_root)?;
@@ -142,30 +144,24 @@ impl<S: Sink> Writer<S> {
         })
     }
 
-    /// The type tree.
+    /// The types of the file.
     pub fn schema(&self) -> &TypeDescription {
         &self.schema
     }
 
-    /// Rows that were written.
+    /// Number of rows written so far.
     pub fn rows(&self) -> u64 {
         self.stripes.iter().filter_map(|stripe| stripe.number_of_rows).sum::<u64>() + self.stripe_rows
     }
 
-    /// Bytes that went to the sink, and those that are held for the stripe: about what the file would have now.
+    /// Bytes that went to the sink plus those held for the stripe: about the length of the file if it ended now.
     pub fn estimated_length(&self) -> u64 {
         self.offset + self.memory() as u64
     }
 
-    /// Bytes that are held for the stripe.
+    /// Bytes held in memory for the current stripe.
     pub fn memory(&self) -> usize {
         self.root.memory()
-    }
-
-    /// Sets a pair of the user's metadata; an older value of this name goes.
-    pub fn set_user_metadata(&mut self, name: &str, value: impl Into<Vec<u8>>) {
-        self.user_metadata.retain(|(other, _)| other != name);
-        self.user_metadata.push((name.to_owned(), value.into()));
     }
 
     /// Encodes columns in parallel on this pool from now on, or one after the other without one. The file is the same.
@@ -173,21 +169,29 @@ impl<S: Sink> Writer<S> {
         self.context.pool = pool;
     }
 
-    /// Takes the rows of a batch.
+    /// Writes the rows of a batch. Stripes go to the sink as they become full.
     ///
     /// # Errors
     ///
-    /// A batch of other types than the schema's, values that ORC cannot hold, failures of the sink.
+    /// A batch with another schema, values that ORC cannot hold, errors of the sink.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.guarded(|this| this.write_batch(batch))
     }
 
-    /// Writes what is held as a stripe; the next rows begin another one.
+    /// Ends the current stripe and writes it.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the sink.
     pub fn flush(&mut self) -> Result<()> {
         self.guarded(Self::write_stripe)
     }
 
-    /// Writes the last stripe and the tail.
+    /// Writes the last stripe and the tail, and returns the sink.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the sink.
     pub fn finish(mut self) -> Result<(S, WrittenFile)> {
         self.guarded(Self::write_stripe)?;
         let mut statistics = Vec::new();

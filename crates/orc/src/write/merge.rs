@@ -19,12 +19,12 @@ use crate::read::Reader;
 use crate::source::Source;
 use crate::tail::FileMetadata;
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const PIECE: u64 = 4 << 20;
 
-/// Puts files together, in the order in which they are added.
+/// Concatenates files without decoding them, in the order in which they are added.
 ///
-/// After an error the file is not to be used.
+/// After an error the file is incomplete.
 #[derive(Debug)]
 pub struct Merger<S> {
     sink: S,
@@ -41,7 +41,11 @@ pub struct Merger<S> {
 }
 
 impl<S: Sink> Merger<S> {
-    /// Begins a file.
+    /// Starts a file.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the sink.
     pub fn try_new(mut sink: S) -> Result<Self> {
         sink.append(MAGIC)?;
         Ok(Self {
@@ -57,11 +61,12 @@ impl<S: Sink> Merger<S> {
         })
     }
 
-    /// Appends the stripes of a file; `name` is what an error calls it.
+    /// Appends the stripes of a file; errors call it `name`.
     ///
     /// # Errors
     ///
-    /// A file that is unlike the first one, or encrypted; failures of source and sink.
+    /// A file whose schema, compression, version, writer, row groups or calendar differ from those of the first one, or that is
+    /// encrypted; errors of the source and the sink.
     pub fn add<R: Source>(&mut self, name: &str, file: &Reader<R>) -> Result<()> {
         if self.failed {
             return Err(Error::invalid("this merge has failed before: its file is not whole"));
@@ -110,7 +115,7 @@ impl<S: Sink> Merger<S> {
         Ok(())
     }
 
-    /// Says why a file cannot stand behind those that are there.
+    /// Checks that a file can follow those added before.
     fn check(&self, name: &str, file: &FileMetadata) -> Result<()> {
         let refuse = |why: String| Err(Error::invalid(format!("{name} cannot be merged: {why}")));
         if file.footer.encryption.is_some() {
@@ -159,7 +164,7 @@ impl<S: Sink> Merger<S> {
         Ok(())
     }
 
-    /// Writes the tail.
+    /// Writes the tail, and returns the sink.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a writer is asked for.
+//! How a file is written.
 
 use std::sync::Arc;
 
@@ -9,96 +9,97 @@ use crate::proto::{CalendarKind, CompressionKind};
 use crate::rle::Packing;
 use crate::tail::FileVersion;
 
-/// The least block that a table of many columns is given.
+/// The minimum default block size, in bytes, for tables with many columns.
 const MIN_WIDE_BLOCK: usize = 4 << 10;
 
-/// What becomes of timestamps in the last second before 1970 (in the writer's zone) that have a millisecond or more:
+/// What to do with timestamps in the last second before 1970 (in the writer's zone) that have at least a millisecond:
 /// `1969-12-31 23:59:59.001` to `23:59:59.999999999`.
 ///
-/// ORC cannot hold them: seconds are cut toward zero, so that half a second before 1970 and half a second after it are
-/// the same bytes. orc-core and the C++ library write the wrong second without a word.
+/// ORC cannot hold them: seconds are truncated toward zero, so that half a second before 1970 and half a second after it have
+/// the same bytes. orc-core and the C++ library silently write the wrong second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LastSecond {
-    /// Such a value is refused with an error that names the column.
+    /// Return [`Error::Value`], which names the column.
     #[default]
     Refuse,
-    /// It becomes the nearer one of 23:59:59 and 00:00:00.
+    /// Round to 23:59:59 or 00:00:00, whichever is nearer.
     Round,
 }
 
-/// The streams that bloom filters are written to.
+/// The streams that Bloom filters are written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BloomVersion {
-    /// `BLOOM_FILTER_UTF8` alone.
+    /// `BLOOM_FILTER_UTF8` only.
     #[default]
     Utf8,
     /// `BLOOM_FILTER` as well, for readers older than ORC 1.4.
     Original,
 }
 
-/// Which columns are encrypted, and how they look without their key.
+/// Which columns are encrypted, and what readers without their key see ("Column Encryption").
 #[derive(Debug, Clone)]
 pub struct EncryptionOptions {
-    /// Makes local keys.
+    /// Creates the local keys.
     pub keys: Arc<dyn KeyMaker>,
-    /// Names of master keys, and the columns under each by dotted path; a nested column stands for all below it.
+    /// Names of master keys, and the columns under each by dotted path; a nested column includes everything below it.
     pub columns: Vec<(String, Vec<String>)>,
-    /// Masks, and the encrypted columns that each is for; other columns are null without their key.
+    /// Masks, and the encrypted columns that each applies to. Other encrypted columns are null without their key.
     pub masks: Vec<(Mask, Vec<String>)>,
 }
 
-/// Everything that can be asked of a writer.
+/// How a file is written: its format version, encodings, indexes and encryption.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
-    /// The version of the format. [`FileVersion::V0_12`] is what all readers know.
+    /// The version of the format. All readers know [`FileVersion::V0_12`], the default.
     pub version: FileVersion,
-    /// The codec of all streams and of the tail.
+    /// The codec of all streams and of the tail; ZSTD by default.
     pub compression: CompressionKind,
-    /// The codec's level: ZLIB 0 to 12 (6), ZSTD -7 to 22 (3), BROTLI 0 to 11 (5); in brackets what `None` means. The
-    /// other codecs have none and refuse one.
+    /// The level of the codec: ZLIB 0 to 12 (default 6), ZSTD -7 to 22 (3), BROTLI 0 to 11 (5). The other codecs have no
+    /// levels and accept only `None`.
     pub compression_level: Option<i32>,
-    /// Bytes of a compression chunk before it is compressed, below 2^23. `None` means 256 KiB, and less for tables of
-    /// many columns, so that their open chunks stay within the stripe.
+    /// Bytes of a chunk before compression, less than 2^23. `None` means 256 KiB, or less for tables with many columns, so
+    /// that their open chunks fit into the stripe.
     pub compression_block_size: Option<usize>,
-    /// A stripe is written when so many bytes are held: those of its streams, as far as they are compressed, and those
-    /// of its dictionaries.
+    /// A stripe is written when it holds this many bytes: those of its streams, as far as they are compressed, and of its
+    /// dictionaries. 64 MiB by default.
     pub stripe_size: usize,
-    /// A stripe is written after so many rows, at the latest.
+    /// The maximum number of rows in a stripe; unlimited by default.
     pub stripe_rows: Option<u64>,
-    /// Rows of a row group; 0 means no row index.
+    /// Rows of a row group, 10,000 by default; 0 means no row index.
     pub row_index_stride: u32,
-    /// Text is written through a dictionary where distinct values are at most this share of all values of a stripe: 0
-    /// never, 1 always.
+    /// Text is written through a dictionary if at most this share of the values in a stripe are distinct: 0 means never, 1
+    /// always; 0.8 by default.
     pub dictionary_key_size_threshold: f64,
-    /// Dictionaries are sorted, as readers of old may expect; else they stand in the order of first use.
+    /// Whether dictionaries are sorted, which old readers may expect, or kept in the order of first use.
     pub sorted_dictionaries: bool,
-    /// Integers packed by bits save space; aligned to widths that are read faster.
+    /// Whether integers are packed as tightly as possible, or aligned to widths that are faster to read.
     pub packing: Packing,
-    /// Columns with bloom filters, by dotted path; one that is nested stands for all below it.
+    /// Columns with Bloom filters, by dotted path; a nested column includes everything below it.
     pub bloom_filter_columns: Vec<String>,
-    /// The share of values that a filter wrongly says are there.
+    /// The probability that a filter reports a value that is absent, between 0 and 1; 0.01 by default.
     pub bloom_filter_fpp: f64,
     /// The streams of the filters.
     pub bloom_filter_version: BloomVersion,
-    /// Stripes do not cross multiples of this many bytes where padding can prevent it; `None` means no padding.
+    /// Pads stripes so that they do not cross multiples of this many bytes, such as HDFS blocks; `None` means no padding.
     pub block_size: Option<u64>,
-    /// At most this share of a stripe is padding.
+    /// The maximum share of a stripe that is padding, between 0 and 1.
     pub block_padding_tolerance: f64,
-    /// The zone of timestamps without one: their wall clocks are stored as its instants.
+    /// The time zone in which local timestamps are stored, for example `Europe/Berlin`; `UTC` by default. Readers get the same
+    /// local times back.
     pub timezone: String,
-    /// What the footer says of days before 1582-10-15. It says it and no more: values are stored as they are given.
-    /// Iceberg's files hold proleptic days and say Julian; its readers count on both.
+    /// The calendar that the footer declares for days before 1582-10-15. Values are stored as they are given. Iceberg's files
+    /// hold proleptic days and declare Julian ones, and its readers expect both.
     pub calendar: CalendarKind,
-    /// Timestamps in the last second before 1970.
+    /// What to do with timestamps in the last second before 1970.
     pub last_second: LastSecond,
-    /// Texts are taken for UTF-8 unseen, as somebody has looked already. Else what is none is refused, with its column and
-    /// row. What is written is never unsafe to read: readers look themselves.
+    /// Whether text is written without a check that it is UTF-8, because the caller has checked it. Otherwise invalid text is
+    /// an error with its column and row. Either way the file is safe to read: readers check for themselves.
     pub trusted_texts: bool,
-    /// The file's root is the schema's only field, not a struct of it.
+    /// Whether the root of the file is the only field of the schema instead of a struct with that field.
     pub bare_root: bool,
-    /// The user's metadata.
+    /// User metadata: keys and values, which are any bytes.
     pub user_metadata: Vec<(String, Vec<u8>)>,
-    /// Columns under keys.
+    /// Encrypted columns and their keys.
     pub encryption: Option<EncryptionOptions>,
 }
 
@@ -132,7 +133,7 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// Refuses what makes no file.
+    /// Checks the options.
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid(what));
         if self.stripe_size == 0 || self.stripe_rows == Some(0) {
@@ -150,13 +151,13 @@ impl WriterOptions {
         Ok(())
     }
 
-    /// The chunk size for so many columns; 0 without compression.
+    /// The block size in bytes for this many columns; 0 without compression.
     pub(super) fn block(&self, columns: usize) -> usize {
         if self.compression == CompressionKind::None {
             return 0;
         }
         self.compression_block_size.unwrap_or_else(|| {
-            // Some five streams a column, each with an open chunk, in a quarter of the stripe.
+            // About five streams per column, each with an open chunk, in a quarter of the stripe.
             let share = self.stripe_size / columns.saturating_mul(20).max(1);
             let power = share.checked_ilog2().map_or(0, |log| 1usize << log);
             power.clamp(MIN_WIDE_BLOCK, crate::compress::DEFAULT_BLOCK)

@@ -13,7 +13,7 @@ use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 
 /// What the columns of a file share while they are written.
 #[derive(Debug)]
-pub struct Context {
+pub(super) struct Context {
     /// The codec's context.
     pub compressor: Compressor,
     /// Runs the work of several columns; without it they are encoded one after the other.
@@ -24,13 +24,17 @@ pub struct Context {
 
 impl Context {
     /// With a compressor of its own.
-    pub fn new(compressor: Compressor) -> Self {
+    pub(super) fn new(compressor: Compressor) -> Self {
         Self { compressor, pool: None, spare: Vec::new() }
     }
 
     /// Does the same for each of some things, side by side where that is wanted, each with a context that it has to
     /// itself. Of several errors it gives the first thing's.
-    pub fn for_each<T: Send>(&mut self, things: Vec<T>, act: impl Fn(T, &mut Self) -> Result<()> + Sync) -> Result<()> {
+    pub(super) fn for_each<T: Send>(
+        &mut self,
+        things: Vec<T>,
+        act: impl Fn(T, &mut Self) -> Result<()> + Sync,
+    ) -> Result<()> {
         let pool = self.pool.clone().filter(|_| things.len() > 1);
         let Some(pool) = pool else { return things.into_iter().try_for_each(|thing| act(thing, self)) };
         let spare = Mutex::new(std::mem::take(&mut self.spare));
@@ -65,7 +69,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What turns values into bytes, and may keep some of them until a run is whole.
-pub trait Coder: Debug + Send {
+pub(super) trait Coder: Debug + Send {
     /// How many numbers of a position are the coder's own.
     const NUMBERS: usize;
     /// Appends those numbers: values that are kept.
@@ -76,7 +80,7 @@ pub trait Coder: Debug + Send {
 
 /// Bytes as they are.
 #[derive(Debug, Default)]
-pub struct Plain;
+pub(super) struct Plain;
 
 impl Coder for Plain {
     const NUMBERS: usize = 0;
@@ -117,7 +121,7 @@ impl Coder for BooleanWriter {
 
 /// A stream of one stripe.
 #[derive(Debug)]
-pub struct Stream<C> {
+pub(super) struct Stream<C> {
     /// Takes the values.
     pub coder: C,
     /// The open chunk; without compression, everything.
@@ -137,18 +141,18 @@ struct Chunks {
 
 impl<C: Coder> Stream<C> {
     /// An empty stream.
-    pub fn new(coder: C) -> Self {
+    pub(super) fn new(coder: C) -> Self {
         Self { coder, open: Vec::new(), chunks: Chunks::default(), marks: Vec::new() }
     }
 
     /// Keeps the place of a row group's first value.
-    pub fn mark(&mut self, compressor: &Compressor) {
+    pub(super) fn mark(&mut self, compressor: &Compressor) {
         self.marks.push(self.chunks.starts.len() as u64 * compressor.block() as u64 + self.open.len() as u64);
         self.coder.pending(&mut self.marks);
     }
 
     /// Compresses what fills whole chunks.
-    pub fn spill(&mut self, compressor: &mut Compressor) -> Result<()> {
+    pub(super) fn spill(&mut self, compressor: &mut Compressor) -> Result<()> {
         let block = compressor.block();
         if block == 0 || self.open.len() < block {
             return Ok(());
@@ -164,12 +168,12 @@ impl<C: Coder> Stream<C> {
     }
 
     /// Bytes that are held.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.open.len() + self.chunks.bytes.len()
     }
 
     /// The whole stream.
-    pub fn finish(mut self, compressor: &mut Compressor) -> Result<Finished> {
+    pub(super) fn finish(mut self, compressor: &mut Compressor) -> Result<Finished> {
         self.coder.finish(&mut self.open);
         self.spill(compressor)?;
         if compressor.block() == 0 {
@@ -193,7 +197,7 @@ impl Chunks {
 
 /// A stream as it stands in the file.
 #[derive(Debug)]
-pub struct Finished {
+pub(super) struct Finished {
     /// Its bytes.
     pub bytes: Vec<u8>,
     marks: Vec<u64>,
@@ -205,7 +209,7 @@ pub struct Finished {
 
 impl Finished {
     /// Appends to each row group's positions those of this stream.
-    pub fn put_positions(&self, groups: &mut [Vec<u64>]) {
+    pub(super) fn put_positions(&self, groups: &mut [Vec<u64>]) {
         for (group, mark) in groups.iter_mut().zip(self.marks.chunks(self.numbers)) {
             let Some((offset, kept)) = mark.split_first() else { continue };
             match &self.chunks {
@@ -222,7 +226,7 @@ impl Finished {
 }
 
 /// Compresses a section of the tail.
-pub fn compress_all(bytes: Vec<u8>, compressor: &mut Compressor) -> Result<Vec<u8>> {
+pub(super) fn compress_all(bytes: Vec<u8>, compressor: &mut Compressor) -> Result<Vec<u8>> {
     let mut stream = Stream::new(Plain);
     stream.open = bytes;
     Ok(stream.finish(compressor)?.bytes)

@@ -7,7 +7,7 @@ use super::stream::{Context, compress_all};
 
 /// A stream as it will stand in the file.
 #[derive(Debug)]
-pub struct StreamBytes {
+pub(super) struct StreamBytes {
     /// Whose it is.
     pub column: u32,
     /// What it holds.
@@ -18,14 +18,14 @@ pub struct StreamBytes {
 
 impl StreamBytes {
     /// As a stripe's footer has it.
-    pub fn message(&self) -> Stream {
+    pub(super) fn message(&self) -> Stream {
         Stream { kind: Some(self.kind), column: Some(self.column), length: Some(self.bytes.len() as u64) }
     }
 }
 
 /// Collects the streams of a stripe. Every byte of a stripe but its footer passes through here.
 #[derive(Debug)]
-pub struct StripeWriter<'a> {
+pub(super) struct StripeWriter<'a> {
     /// The codec, and what else the columns share.
     pub context: &'a mut Context,
     /// What was collected.
@@ -34,7 +34,7 @@ pub struct StripeWriter<'a> {
 
 /// What some columns that follow each other give to a stripe.
 #[derive(Debug, Default)]
-pub struct StripeContent {
+pub(super) struct StripeContent {
     /// Row indexes and bloom filters, by column.
     pub index: Vec<StreamBytes>,
     /// The others, by column.
@@ -49,7 +49,7 @@ pub struct StripeContent {
 
 impl StripeContent {
     /// Appends that of the columns that follow.
-    pub fn append(&mut self, next: Self) {
+    pub(super) fn append(&mut self, next: Self) {
         self.index.extend(next.index);
         self.data.extend(next.data);
         self.encodings.extend(next.encodings);
@@ -60,7 +60,7 @@ impl StripeContent {
 
 /// What a stripe holds of an encrypted column and all below it, not yet encrypted.
 #[derive(Debug)]
-pub struct VariantStripe {
+pub(super) struct VariantStripe {
     /// The number of the variant.
     pub variant: usize,
     pub index: Vec<StreamBytes>,
@@ -73,24 +73,24 @@ pub struct VariantStripe {
 
 impl<'a> StripeWriter<'a> {
     /// An empty stripe.
-    pub fn new(context: &'a mut Context) -> Self {
+    pub(super) fn new(context: &'a mut Context) -> Self {
         Self { context, content: StripeContent::default() }
     }
 
     /// Adds a plain index stream.
-    pub fn add_index(&mut self, column: u32, kind: StreamKind, plain: Vec<u8>) -> Result<()> {
+    pub(super) fn add_index(&mut self, column: u32, kind: StreamKind, plain: Vec<u8>) -> Result<()> {
         let bytes = compress_all(plain, &mut self.context.compressor)?;
         self.content.index.push(StreamBytes { column, kind, bytes });
         Ok(())
     }
 
     /// Adds a data stream.
-    pub fn add_data(&mut self, column: u32, kind: StreamKind, bytes: Vec<u8>) {
+    pub(super) fn add_data(&mut self, column: u32, kind: StreamKind, bytes: Vec<u8>) {
         self.content.data.push(StreamBytes { column, kind, bytes });
     }
 
     /// Adds what the stripe's footer and the metadata section say of a column; columns come in the order of their ids.
-    pub fn add_column(&mut self, encoding: ColumnEncoding, statistics: ColumnStatistics) {
+    pub(super) fn add_column(&mut self, encoding: ColumnEncoding, statistics: ColumnStatistics) {
         self.content.encodings.push(encoding);
         self.content.statistics.push(statistics);
     }

@@ -13,11 +13,11 @@ use crate::tail::FileVersion;
 use crate::types::TypeDescription;
 
 /// What every file begins with.
-pub const MAGIC: &[u8] = b"ORC";
+pub(super) const MAGIC: &[u8] = b"ORC";
 
 /// What the tail says.
 #[derive(Debug)]
-pub struct Tail<'a> {
+pub(super) struct Tail<'a> {
     pub schema: &'a TypeDescription,
     pub options: &'a WriterOptions,
     pub origin: Origin,
@@ -33,7 +33,7 @@ pub struct Tail<'a> {
 
 impl Tail<'_> {
     /// Its bytes.
-    pub fn encode(self, compressor: &mut Compressor) -> Result<Vec<u8>> {
+    pub(super) fn encode(self, compressor: &mut Compressor) -> Result<Vec<u8>> {
         let options = self.options;
         let rows = self.stripes.iter().map(|stripe| stripe.number_of_rows.unwrap_or(0)).sum();
         let metadata = compress_all(Metadata { stripe_stats: self.stripe_statistics }.encode(), compressor)?;

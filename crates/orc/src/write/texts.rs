@@ -12,7 +12,7 @@ use crate::utf8::is_text;
 
 /// Refuses texts that are no UTF-8, at any depth; the error names the column and the row, counted from `first_row`. What
 /// stands under a null is nobody's text.
-pub fn check(batch: &RecordBatch, first_row: u64) -> Result<()> {
+pub(super) fn check(batch: &RecordBatch, first_row: u64) -> Result<()> {
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((row, path)) = fault(column, field.name(), &|_| true) {
             let row = first_row.saturating_add(row as u64);

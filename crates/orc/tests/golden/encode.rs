@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow_buffer::BooleanBuffer;
-use icefield_orc::predicate::BloomBuilder;
-use icefield_orc::rle::{
-    BooleanWriter, ByteWriter, IntWriter, Packing, nanos_to_secondary, write_varint64, write_varint128, zigzag,
+use icefield_orc::Packing;
+use icefield_orc::testing::{
+    BloomBuilder, BooleanWriter, ByteWriter, IntWriter, nanos_to_secondary, write_varint64, write_varint128, zigzag,
     zigzag128,
 };
 use libtest_mimic::{Failed, Trial};

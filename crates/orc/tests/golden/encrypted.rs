@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icefield_orc::types::TypeDescription;
+use icefield_orc::TypeDescription;
 use icefield_orc::{EncryptionOptions, FileMetadata, Kind, Limits, Mask, Reader, WriterOptions};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;

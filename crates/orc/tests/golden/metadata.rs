@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use icefield_orc::StripeDirectory;
 use icefield_orc::inspect;
 use icefield_orc::proto::{BloomFilterIndex, Message, StreamKind};
-use icefield_orc::stripe::{StripeDirectory, sections};
+use icefield_orc::testing::sections;
 use icefield_orc::{FileMetadata, Limits, Reader, WriterId, WriterVersion};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Map, Value as Json, json};
@@ -213,7 +214,7 @@ fn check_stripe(place: &str, expected: &Json, file: &FileMetadata, index: usize,
 }
 
 fn plain(file: &FileMetadata, bytes: &[u8]) -> Result<Vec<u8>, Failed> {
-    let mut decompressor = icefield_orc::compress::Decompressor::new(file.compression)?;
+    let mut decompressor = icefield_orc::testing::Decompressor::new(file.compression)?;
     let block = file.postscript.compression_block_size.unwrap_or(256 << 10) as usize;
     Ok(decompressor.inflate_all(bytes, block, 1 << 28)?)
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use arrow_array::Int64Array;
 use bytes::Bytes;
-use icefield_orc::predicate::{BloomView, hash_bytes, hash_long, hash_of};
+use icefield_orc::StripeDirectory;
 use icefield_orc::proto::{BloomFilterIndex, Message, StreamKind};
-use icefield_orc::stripe::{StripeDirectory, sections};
+use icefield_orc::testing::{BloomView, hash_bytes, hash_long, hash_of, sections};
 use icefield_orc::{Kind, Literal, Predicate, ReadOptions, Reader, StringForm, Test, TypeDescription};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
@@ -266,7 +266,7 @@ fn check_probe(golden: &Golden, name: &str, case: &Json) -> Result<(), Failed> {
         let utf8 = streams.clone().find(|stream| stream.kind == StreamKind::BloomFilterUtf8);
         let stream =
             utf8.or_else(|| streams.find(|stream| stream.kind == StreamKind::BloomFilter)).ok_or("no filter")?;
-        let mut decompressor = icefield_orc::compress::Decompressor::new(file.compression)?;
+        let mut decompressor = icefield_orc::testing::Decompressor::new(file.compression)?;
         let block = file.postscript.compression_block_size.unwrap_or(256 << 10) as usize;
         let plain = decompressor.inflate_all(&slice(&stream.range), block, 1 << 28)?;
         let filters = BloomFilterIndex::decode(&plain)?;

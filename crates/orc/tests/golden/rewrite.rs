@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use bytes::Bytes;
+use icefield_orc::Packing;
 use icefield_orc::proto::{ColumnStatistics, CompressionKind, IntegerStatistics};
-use icefield_orc::rle::Packing;
-use icefield_orc::zone::Zone;
+use icefield_orc::testing::Zone;
 use icefield_orc::{
     ArrowOptions, BloomVersion, Error, FileMetadata, FileVersion, Kind, LastSecond, Limits, OutOfRange, ReadOptions,
     Reader, StringForm, TimeUnit, Writer, WriterId, WriterOptions,

@@ -7,10 +7,9 @@ use std::task::{Poll, Waker};
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StructArray};
 use bytes::Bytes;
+use icefield_orc::StripeDirectory;
 use icefield_orc::proto::StripeInformation;
-use icefield_orc::stream::Context;
-use icefield_orc::stripe::{StripeDirectory, sections};
-use icefield_orc::zone::Zone;
+use icefield_orc::testing::{Context, Zone, sections};
 use icefield_orc::{
     ArrowOptions, AsyncReader, AsyncSource, Error, FileMetadata, KeyProvider, Kind, Limits, Projection, ReadOptions,
     Reader, RowFilter, Source, StringForm, StripeReader, TimeUnit,

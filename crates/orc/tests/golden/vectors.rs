@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icefield_orc::compress::Decompressor;
-use icefield_orc::predicate::{BloomView, hash_bytes, hash_long};
 use icefield_orc::proto::{BloomFilter, CompressionKind, StreamKind};
-use icefield_orc::rle::{BooleanReader, ByteReader, IntReader, read_varint64, read_varint128, unzigzag, unzigzag128};
-use icefield_orc::stream::{ByteStream, Context, Part};
+use icefield_orc::testing::{
+    BloomView, BooleanReader, ByteReader, ByteStream, Context, Decompressor, IntReader, Part, hash_bytes, hash_long,
+    read_varint64, read_varint128, unzigzag, unzigzag128,
+};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 

@@ -13,8 +13,8 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Schema};
+use icefield_orc::Packing;
 use icefield_orc::proto::CompressionKind;
-use icefield_orc::rle::Packing;
 use icefield_orc::{
     ArrowOptions, BloomVersion, FileVersion, Kind, OutOfRange, TimeUnit, TypeDescription, WriterOptions,
 };

@@ -10,7 +10,7 @@ use icefield_format::expr::{BoundExpr, BoundPredicate, Comparison, Expression, T
 use icefield_format::types::PrimitiveType;
 use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
-use icefield_orc::predicate::Test as OrcTest;
+use icefield_orc::Test as OrcTest;
 use icefield_orc::{Kind, Literal, Predicate, TypeDescription};
 
 /// The first day that both calendars call the same.

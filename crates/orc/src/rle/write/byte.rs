@@ -97,7 +97,8 @@ impl ByteWriter {
         // A run may begin in what was there before.
         let from = start.saturating_sub(2);
         let window = self.literals.get(from..end).unwrap_or_default();
-        let third = window.windows(MIN_RUN).position(|three| three[0] == three[1] && three[1] == three[2]);
+        let third =
+            window.array_windows::<MIN_RUN>().position(|[first, second, third]| first == second && second == third);
         let Some(third) = third.map(|at| from + at) else {
             self.taken = end;
             if end == MAX_LITERALS {

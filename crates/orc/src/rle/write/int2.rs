@@ -48,7 +48,7 @@ impl IntWriter2 {
             (_, 0) => {}
             (true, MIN_REPEAT..) => self.append_equal(out),
             (true, taken) => {
-                let first = self.literals[0];
+                let first = self.first();
                 self.literals.iter_mut().take(taken).for_each(|slot| *slot = first);
                 self.append_mixed(taken, out);
             }
@@ -57,15 +57,25 @@ impl IntWriter2 {
         (self.taken, self.equal) = (0, true);
     }
 
+    fn first(&self) -> i64 {
+        let [first, ..] = self.literals.as_ref();
+        *first
+    }
+
+    fn set_first(&mut self, value: i64) {
+        let [first, ..] = self.literals.as_mut();
+        *first = value;
+    }
+
     /// Takes values while they are all equal.
     fn extend_equal(&mut self, values: &[i64], out: &mut Vec<u8>) -> usize {
         let first = match (self.taken, values) {
             (0, [first, ..]) => *first,
-            _ => self.literals[0],
+            _ => self.first(),
         };
         let most = MAX_RUN - self.taken;
         let same = values.iter().take(most).take_while(|value| **value == first).count();
-        self.literals[0] = first;
+        self.set_first(first);
         self.taken += same;
         if self.taken == MAX_RUN {
             self.finish(out);
@@ -74,7 +84,8 @@ impl IntWriter2 {
             if self.taken >= MIN_REPEAT {
                 self.finish(out);
             } else {
-                self.literals[1] = first;
+                let [_, second, ..] = self.literals.as_mut();
+                *second = first;
                 self.equal = false;
             }
         }
@@ -98,13 +109,13 @@ impl IntWriter2 {
             return step;
         };
         self.append_mixed(repeat, out);
-        self.literals[0] = self.literals.get(repeat).copied().unwrap_or_default();
+        self.set_first(self.literals.get(repeat).copied().unwrap_or_default());
         (self.taken, self.equal) = (MIN_REPEAT, true);
         repeat + MIN_REPEAT - start
     }
 
     fn append_equal(&self, out: &mut Vec<u8>) {
-        let value = self.literals[0];
+        let value = self.first();
         if self.taken > MAX_SHORT_REPEAT {
             return self.append_delta_head(0, self.taken, 0, out);
         }
@@ -118,7 +129,7 @@ impl IntWriter2 {
     fn append_delta_head(&self, width: usize, length: usize, step: i64, out: &mut Vec<u8>) {
         let code = if width == 0 { 0 } else { code_of(width) };
         out.extend_from_slice(&head(3, code, length));
-        write_varint64(self.stored(self.literals[0]), out);
+        write_varint64(self.stored(self.first()), out);
         write_varint64(zigzag(step), out);
     }
 
@@ -176,15 +187,14 @@ fn first_repeat(values: &[i64]) -> Option<usize> {
     const STEP: usize = 8;
     let mut at = 0;
     while let Some(window) = values.get(at..).and_then(|rest| rest.first_chunk::<{ STEP + MIN_REPEAT - 1 }>()) {
-        let mut found = false;
-        for index in 0..STEP {
-            found |= (window[index] ^ window[index + 1]) | (window[index + 1] ^ window[index + 2]) == 0;
-        }
-        if found {
+        let repeats = |found, [first, second, third]: &[i64; 3]| found | ((first ^ second) | (second ^ third) == 0);
+        if window.array_windows().fold(false, repeats) {
             break;
         }
         at += STEP;
     }
     let rest = values.get(at..).unwrap_or_default();
-    rest.windows(MIN_REPEAT).position(|three| three[0] == three[1] && three[1] == three[2]).map(|found| at + found)
+    let first =
+        rest.array_windows::<MIN_REPEAT>().position(|[first, second, third]| first == second && second == third);
+    first.map(|found| at + found)
 }

@@ -13,8 +13,8 @@ mod plan;
 
 pub use boolean::BooleanWriter;
 pub use byte::ByteWriter;
-pub use int1::IntWriter1;
-pub use int2::IntWriter2;
+pub(crate) use int1::IntWriter1;
+pub(crate) use int2::IntWriter2;
 pub use plan::Packing;
 
 /// Integers of either version.

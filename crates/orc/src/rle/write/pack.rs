@@ -1,7 +1,7 @@
 //! Packing of big-endian bit fields, one routine a width, so that every shift is a constant.
 
 /// Appends fields of `width` bits, one of the table's widths; bits above are cut. The last byte is filled with zeros.
-pub fn pack(values: &[u64], width: usize, out: &mut Vec<u8>) {
+pub(super) fn pack(values: &[u64], width: usize, out: &mut Vec<u8>) {
     macro_rules! widths {
         ($($width:literal)*) => {
             match width {
@@ -52,11 +52,14 @@ fn group_of_eight<const W: usize>(group: &[u64; 8], room: &mut [u8]) {
     for (index, value) in group.iter().enumerate() {
         let value = value & (u64::MAX >> (64 - W));
         let (word, end) = (index * W / 64, index * W % 64 + W);
-        if end <= 64 {
-            words[word] |= value << (64 - end);
-        } else {
-            words[word] |= value >> (end - 64);
-            words[word + 1] |= value << (128 - end);
+        // Which words these are is known for each width: no test of the place is left.
+        match words.get_mut(word..) {
+            Some([own, ..]) if end <= 64 => *own |= value << (64 - end),
+            Some([own, next, ..]) => {
+                *own |= value >> (end - 64);
+                *next |= value << (128 - end);
+            }
+            _ => {}
         }
     }
     let (room, _) = room.as_chunks_mut::<8>();

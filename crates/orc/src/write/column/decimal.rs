@@ -93,7 +93,7 @@ impl Values {
 /// Varints in DATA, scales in SECONDARY: always the type's, which costs next to nothing; orc-core cuts trailing zeros
 /// and pays for the scales.
 #[derive(Debug)]
-pub struct DecimalColumn {
+pub(super) struct DecimalColumn {
     head: Head<Decimals>,
     data: Stream<Plain>,
     scales: Stream<IntWriter>,
@@ -104,7 +104,7 @@ pub struct DecimalColumn {
 }
 
 impl DecimalColumn {
-    pub fn new(column: u32, precision: u8, scale: u8, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, precision: u8, scale: u8, plan: &Plan<'_>) -> Self {
         let fresh = Fresh::new(true, plan);
         Self {
             head: Head::new(column, Decimals::new(scale), plan),
@@ -174,7 +174,7 @@ impl ColumnWriter for DecimalColumn {
 
 /// Short decimals of file version 2: unscaled values as run-length integers.
 #[derive(Debug)]
-pub struct ShortDecimalColumn {
+pub(super) struct ShortDecimalColumn {
     head: Head<Decimals>,
     data: Stream<IntWriter>,
     fresh: Fresh,
@@ -182,7 +182,7 @@ pub struct ShortDecimalColumn {
 }
 
 impl ShortDecimalColumn {
-    pub fn new(column: u32, precision: u8, scale: u8, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, precision: u8, scale: u8, plan: &Plan<'_>) -> Self {
         let fresh = Fresh::version2(true, plan);
         let head = Head::new(column, Decimals::new(scale), plan);
         Self { head, data: fresh.stream(), fresh, values: Values::new(column, precision) }

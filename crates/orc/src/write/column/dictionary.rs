@@ -6,7 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// The distinct values met so far, numbered as they came.
 #[derive(Debug, Default)]
-pub struct Dictionary {
+pub(super) struct Dictionary {
     bytes: Vec<u8>,
     /// Where each value ends; it begins where the one before it ends.
     ends: Vec<usize>,
@@ -19,28 +19,28 @@ pub struct Dictionary {
 
 impl Dictionary {
     /// Distinct values.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Bytes of them all.
-    pub fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Bytes that are held.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.bytes.len() + self.ends.len() * (size_of::<usize>() + 4) + self.table.capacity() * 9
     }
 
     /// One value.
-    pub fn value(&self, number: u32) -> &[u8] {
+    pub(super) fn value(&self, number: u32) -> &[u8] {
         span(&self.bytes, &self.ends, number)
     }
 
     /// The number of a value.
     #[inline]
-    pub fn number(&mut self, value: &[u8]) -> u32 {
+    pub(super) fn number(&mut self, value: &[u8]) -> u32 {
         let Self { bytes, ends, table, hasher, met } = self;
         let hash = hasher.hash_one(value);
         let upper = (hash >> 32) as u32;
@@ -58,7 +58,7 @@ impl Dictionary {
 
     /// Whether a row group (counted from 1) meets this value for the first time.
     #[inline]
-    pub fn is_new_to(&mut self, number: u32, group: u32) -> bool {
+    pub(super) fn is_new_to(&mut self, number: u32, group: u32) -> bool {
         match self.met.get_mut(number as usize) {
             Some(met) => std::mem::replace(met, group) != group,
             None => false,
@@ -66,7 +66,7 @@ impl Dictionary {
     }
 
     /// The numbers in the order of their values, and the place of each number in that order.
-    pub fn sorted(&self) -> (Vec<u32>, Vec<u32>) {
+    pub(super) fn sorted(&self) -> (Vec<u32>, Vec<u32>) {
         // Most values differ in their first bytes.
         let front = |value: &[u8]| {
             let mut word = [0; 8];

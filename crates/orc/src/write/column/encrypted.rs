@@ -12,7 +12,7 @@ use crate::write::stripe::{StripeContent, StripeWriter, VariantStripe};
 
 /// The root of an encrypted variant.
 #[derive(Debug)]
-pub struct EncryptedColumn {
+pub(super) struct EncryptedColumn {
     node: TypeDescription,
     variant: usize,
     mask: Mask,
@@ -22,7 +22,7 @@ pub struct EncryptedColumn {
 
 impl EncryptedColumn {
     /// Of two writers of the same type.
-    pub fn new(
+    pub(super) fn new(
         node: &TypeDescription,
         variant: usize,
         mask: &Mask,

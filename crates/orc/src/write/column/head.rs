@@ -57,7 +57,7 @@ impl Presence {
 
 /// The part of a column's writer that does not depend on its type.
 #[derive(Debug)]
-pub struct Head<S> {
+pub(super) struct Head<S> {
     /// The column id.
     pub column: u32,
     presence: Presence,
@@ -81,7 +81,7 @@ pub struct Head<S> {
 
 impl<S: Summary> Head<S> {
     /// Of a column; `empty` is what is known of no values.
-    pub fn new(column: u32, empty: S, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, empty: S, plan: &Plan<'_>) -> Self {
         Self {
             column,
             presence: Presence::default(),
@@ -100,7 +100,7 @@ impl<S: Summary> Head<S> {
     }
 
     /// Takes which of the slots hold a value.
-    pub fn add(&mut self, nulls: Option<&NullBuffer>, slots: usize, context: &mut Context) -> Result<()> {
+    pub(super) fn add(&mut self, nulls: Option<&NullBuffer>, slots: usize, context: &mut Context) -> Result<()> {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         let missing = nulls.map_or(0, NullBuffer::null_count);
         self.group.count += (slots - missing) as u64;
@@ -109,17 +109,17 @@ impl<S: Summary> Head<S> {
     }
 
     /// The statistics of the row group that is written.
-    pub fn statistics(&mut self) -> &mut S {
+    pub(super) fn statistics(&mut self) -> &mut S {
         &mut self.group.values
     }
 
     /// Begins a row group: before any other stream keeps its place.
-    pub fn begin_group(&mut self, context: &Context) {
+    pub(super) fn begin_group(&mut self, context: &Context) {
         self.presence.begin_group(context);
     }
 
     /// Ends a row group.
-    pub fn end_group(&mut self) {
+    pub(super) fn end_group(&mut self) {
         self.stripe.merge(&self.group);
         if self.indexed {
             self.groups.push(self.group.message(None));
@@ -136,7 +136,7 @@ impl<S: Summary> Head<S> {
 
     /// Ends the stripe: gives all streams of this column to it. `streams` come in the order of positions; those that
     /// have none are `last`.
-    pub fn finish(
+    pub(super) fn finish(
         &mut self,
         encoding: ColumnEncoding,
         streams: Vec<(StreamKind, Finished)>,
@@ -185,12 +185,12 @@ impl<S: Summary> Head<S> {
     }
 
     /// The statistics of the stripes that are finished.
-    pub fn file_statistics(&self) -> ColumnStatistics {
+    pub(super) fn file_statistics(&self) -> ColumnStatistics {
         self.file.message(self.shown(self.bytes_on_disk))
     }
 
     /// Bytes that are held.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         /// Of the statistics and positions of a row group, roughly.
         const GROUP: usize = 200;
         self.presence.bits.as_ref().map_or(0, Stream::memory)
@@ -200,6 +200,6 @@ impl<S: Summary> Head<S> {
 }
 
 /// An encoding without a dictionary.
-pub fn encoding(kind: EncodingKind) -> ColumnEncoding {
+pub(super) fn encoding(kind: EncodingKind) -> ColumnEncoding {
     ColumnEncoding { kind: Some(kind), ..ColumnEncoding::default() }
 }

@@ -15,8 +15,8 @@ mod timestamp;
 mod union;
 mod writer;
 
-pub use spans::Spans;
-pub use writer::{ColumnWriter, Plan};
+pub(super) use spans::Spans;
+pub(super) use writer::{ColumnWriter, Plan};
 
 use crate::error::{Error, Result};
 use crate::tail::FileVersion;
@@ -24,7 +24,7 @@ use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
 impl Plan<'_> {
     /// The writer of a type and everything below it.
-    pub fn writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
+    pub(super) fn writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
         let encrypted = self.encrypted.iter().enumerate().find(|(_, (root, _))| *root == node.column);
         let Some((variant, (_, mask))) = encrypted else { return self.plain_writer(node) };
         let (masked, own) = (self.plain_writer(node)?, self.plain_writer(node)?);
@@ -32,7 +32,7 @@ impl Plan<'_> {
     }
 
     /// The same, without encryption of the type itself.
-    pub fn plain_writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
+    pub(super) fn plain_writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
         Ok(match &node.kind {
             Kind::Boolean => Box::new(number::BooleanColumn::new(node.column, self)),
             Kind::Byte => Box::new(number::ByteColumn::new(node.column, self)),
@@ -76,7 +76,7 @@ impl Plan<'_> {
 }
 
 /// Whether values of this kind can be in a bloom filter.
-pub fn can_bloom(kind: &Kind) -> bool {
+pub(super) fn can_bloom(kind: &Kind) -> bool {
     !matches!(
         kind,
         Kind::Boolean

@@ -32,14 +32,14 @@ fn of_present(child: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> 
 
 /// `struct`
 #[derive(Debug)]
-pub struct StructColumn {
+pub(super) struct StructColumn {
     head: Head<Nothing>,
     names: Vec<String>,
     children: Vec<Box<dyn ColumnWriter>>,
 }
 
 impl StructColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Self {
+    pub(super) fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Self {
         Self { head: Head::new(node.column, Nothing, plan), names: node.names.clone(), children }
     }
 }
@@ -209,13 +209,13 @@ impl Repeated {
 
 /// `array`
 #[derive(Debug)]
-pub struct ListColumn {
+pub(super) struct ListColumn {
     own: Repeated,
     child: Box<dyn ColumnWriter>,
 }
 
 impl ListColumn {
-    pub fn new(column: u32, plan: &Plan<'_>, child: Box<dyn ColumnWriter>) -> Self {
+    pub(super) fn new(column: u32, plan: &Plan<'_>, child: Box<dyn ColumnWriter>) -> Self {
         Self { own: Repeated::new(column, plan), child }
     }
 }
@@ -254,14 +254,14 @@ impl ColumnWriter for ListColumn {
 
 /// `map`
 #[derive(Debug)]
-pub struct MapColumn {
+pub(super) struct MapColumn {
     own: Repeated,
     key: Box<dyn ColumnWriter>,
     value: Box<dyn ColumnWriter>,
 }
 
 impl MapColumn {
-    pub fn new(column: u32, plan: &Plan<'_>, key: Box<dyn ColumnWriter>, value: Box<dyn ColumnWriter>) -> Self {
+    pub(super) fn new(column: u32, plan: &Plan<'_>, key: Box<dyn ColumnWriter>, value: Box<dyn ColumnWriter>) -> Self {
         Self { own: Repeated::new(column, plan), key, value }
     }
 }

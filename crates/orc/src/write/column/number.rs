@@ -48,13 +48,13 @@ pub(super) use one_stream;
 
 /// `boolean`
 #[derive(Debug)]
-pub struct BooleanColumn {
+pub(super) struct BooleanColumn {
     head: Head<Trues>,
     data: Stream<BooleanWriter>,
 }
 
 impl BooleanColumn {
-    pub fn new(column: u32, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, plan: &Plan<'_>) -> Self {
         Self { head: Head::new(column, Trues(0), plan), data: Stream::new(BooleanWriter::default()) }
     }
 }
@@ -83,14 +83,14 @@ impl ColumnWriter for BooleanColumn {
 
 /// `tinyint`
 #[derive(Debug)]
-pub struct ByteColumn {
+pub(super) struct ByteColumn {
     head: Head<Integers>,
     data: Stream<ByteWriter>,
     scratch: Vec<i64>,
 }
 
 impl ByteColumn {
-    pub fn new(column: u32, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, plan: &Plan<'_>) -> Self {
         let data = Stream::new(ByteWriter::default());
         Self { head: Head::new(column, Integers::default(), plan), data, scratch: Vec::new() }
     }
@@ -115,7 +115,7 @@ impl ColumnWriter for ByteColumn {
 
 /// `smallint`, `int`, `bigint`
 #[derive(Debug)]
-pub struct IntColumn {
+pub(super) struct IntColumn {
     head: Head<Integers>,
     data: Stream<IntWriter>,
     fresh: Fresh,
@@ -124,25 +124,25 @@ pub struct IntColumn {
 
 /// How the next stripe's stream begins.
 #[derive(Debug, Clone, Copy)]
-pub struct Fresh {
+pub(super) struct Fresh {
     signed: bool,
     version2: Option<crate::rle::Packing>,
 }
 
 impl Fresh {
     /// Integer streams of the version's kind.
-    pub fn new(signed: bool, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(signed: bool, plan: &Plan<'_>) -> Self {
         let version2 = (plan.direct() == EncodingKind::DirectV2).then_some(plan.options.packing);
         Self { signed, version2 }
     }
 
     /// Integer streams of version 2.
-    pub fn version2(signed: bool, plan: &Plan<'_>) -> Self {
+    pub(super) fn version2(signed: bool, plan: &Plan<'_>) -> Self {
         Self { signed, version2: Some(plan.options.packing) }
     }
 
     /// An empty stream.
-    pub fn stream(self) -> Stream<IntWriter> {
+    pub(super) fn stream(self) -> Stream<IntWriter> {
         Stream::new(match self.version2 {
             Some(packing) => IntWriter::v2(self.signed, packing),
             None => IntWriter::v1(self.signed),
@@ -150,7 +150,7 @@ impl Fresh {
     }
 
     /// The encoding of a column of such streams, without and with a dictionary.
-    pub fn encodings(self) -> (EncodingKind, EncodingKind) {
+    pub(super) fn encodings(self) -> (EncodingKind, EncodingKind) {
         match self.version2 {
             Some(_) => (EncodingKind::DirectV2, EncodingKind::DictionaryV2),
             None => (EncodingKind::Direct, EncodingKind::Dictionary),
@@ -159,7 +159,7 @@ impl Fresh {
 }
 
 impl IntColumn {
-    pub fn new(column: u32, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, plan: &Plan<'_>) -> Self {
         let fresh = Fresh::new(true, plan);
         let head = Head::new(column, Integers::default(), plan);
         Self { head, data: fresh.stream(), fresh, scratch: Vec::new() }
@@ -184,7 +184,7 @@ impl ColumnWriter for IntColumn {
 
 /// `date`
 #[derive(Debug)]
-pub struct DateColumn {
+pub(super) struct DateColumn {
     head: Head<Days>,
     data: Stream<IntWriter>,
     fresh: Fresh,
@@ -192,7 +192,7 @@ pub struct DateColumn {
 }
 
 impl DateColumn {
-    pub fn new(column: u32, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, plan: &Plan<'_>) -> Self {
         let fresh = Fresh::new(true, plan);
         let head = Head::new(column, Days::default(), plan);
         Self { head, data: fresh.stream(), fresh, scratch: Vec::new() }
@@ -236,7 +236,7 @@ impl ColumnWriter for DateColumn {
 
 /// `float`, `double`
 #[derive(Debug)]
-pub struct FloatColumn {
+pub(super) struct FloatColumn {
     head: Head<Doubles>,
     data: Stream<Plain>,
     single: bool,
@@ -244,7 +244,7 @@ pub struct FloatColumn {
 }
 
 impl FloatColumn {
-    pub fn new(column: u32, single: bool, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, single: bool, plan: &Plan<'_>) -> Self {
         let head = Head::new(column, Doubles::default(), plan);
         Self { head, data: Stream::new(Plain), single, scratch: Vec::new() }
     }

@@ -9,7 +9,7 @@ use crate::utf8::{all_text, is_text};
 
 /// The values of one array.
 #[derive(Debug)]
-pub enum Spans<'a> {
+pub(crate) enum Spans<'a> {
     /// `Utf8`, `Binary`.
     Short(&'a [i32], &'a [u8]),
     /// `LargeUtf8`, `LargeBinary`.
@@ -22,7 +22,7 @@ pub enum Spans<'a> {
 
 impl<'a> Spans<'a> {
     /// Of an array that is no dictionary.
-    pub fn new(array: &'a ArrayRef) -> Option<Self> {
+    pub(crate) fn new(array: &'a ArrayRef) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Utf8 => {
                 let array = array.as_string::<i32>();
@@ -50,7 +50,7 @@ impl<'a> Spans<'a> {
     }
 
     /// Values, nulls included.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Short(offsets, _) => offsets.len().saturating_sub(1),
             Self::Large(offsets, _) => offsets.len().saturating_sub(1),
@@ -60,7 +60,7 @@ impl<'a> Spans<'a> {
     }
 
     /// One value.
-    pub fn value(&self, index: usize) -> &[u8] {
+    pub(crate) fn value(&self, index: usize) -> &[u8] {
         match self {
             Self::Short(offsets, bytes) => {
                 let (Some(start), Some(end)) = (offsets.get(index), offsets.get(index + 1)) else { return &[] };
@@ -76,7 +76,7 @@ impl<'a> Spans<'a> {
     }
 
     /// Whether all values, those under nulls too, are UTF-8.
-    pub fn all_text(&self) -> bool {
+    pub(crate) fn all_text(&self) -> bool {
         match self {
             Self::Short(offsets, bytes) => all_text(offsets, bytes),
             Self::Large(offsets, bytes) => all_text(offsets, bytes),
@@ -85,7 +85,7 @@ impl<'a> Spans<'a> {
     }
 
     /// Calls `each` with every value that is there.
-    pub fn for_each(&self, nulls: Option<&NullBuffer>, mut each: impl FnMut(&[u8])) {
+    pub(crate) fn for_each(&self, nulls: Option<&NullBuffer>, mut each: impl FnMut(&[u8])) {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match self {
             Self::Short(offsets, bytes) => {

@@ -90,7 +90,7 @@ enum Form {
 
 /// `string`, `char`, `varchar`
 #[derive(Debug)]
-pub struct TextColumn {
+pub(super) struct TextColumn {
     head: Head<Texts>,
     form: Form,
     fresh: Fresh,
@@ -105,7 +105,7 @@ pub struct TextColumn {
 }
 
 impl TextColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(node: &TypeDescription, plan: &Plan<'_>) -> Self {
         let cut = match node.kind {
             Kind::Char { length } => Some((length as usize, true)),
             Kind::Varchar { length } => Some((length as usize, false)),
@@ -368,7 +368,7 @@ impl Numbered {
 }
 
 /// How a binary column's values are summed up.
-pub trait Binary: Send + std::fmt::Debug {
+pub(super) trait Binary: Send + std::fmt::Debug {
     /// What is kept of them.
     type Summary: Summary;
     /// What is kept of none.
@@ -379,7 +379,7 @@ pub trait Binary: Send + std::fmt::Debug {
 
 /// `binary`
 #[derive(Debug)]
-pub struct OfBytes;
+pub(super) struct OfBytes;
 
 impl Binary for OfBytes {
     type Summary = ByteCount;
@@ -393,7 +393,7 @@ impl Binary for OfBytes {
 
 /// `geometry` (planar), `geography`
 #[derive(Debug)]
-pub struct OfShapes(pub bool);
+pub(super) struct OfShapes(pub bool);
 
 impl Binary for OfShapes {
     type Summary = Shapes;
@@ -407,14 +407,14 @@ impl Binary for OfShapes {
 
 /// `binary`, `geometry`, `geography`
 #[derive(Debug)]
-pub struct BinaryColumn<B: Binary> {
+pub(super) struct BinaryColumn<B: Binary> {
     head: Head<B::Summary>,
     streams: Box<Direct>,
     fresh: Fresh,
 }
 
 impl<B: Binary> BinaryColumn<B> {
-    pub fn new(column: u32, binary: B, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(column: u32, binary: B, plan: &Plan<'_>) -> Self {
         let fresh = Fresh::new(false, plan);
         let head = Head::new(column, binary.empty(), plan);
         Self { head, streams: Box::new(Direct::new(fresh)), fresh }

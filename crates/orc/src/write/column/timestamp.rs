@@ -31,7 +31,7 @@ const CUT_FROM: i64 = 1_000_000;
 
 /// `timestamp`, `timestamp with local time zone`
 #[derive(Debug)]
-pub struct TimestampColumn {
+pub(super) struct TimestampColumn {
     head: Head<Instants>,
     seconds: Stream<IntWriter>,
     nanos: Stream<IntWriter>,
@@ -43,7 +43,7 @@ pub struct TimestampColumn {
 }
 
 impl TimestampColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>) -> Self {
+    pub(super) fn new(node: &TypeDescription, plan: &Plan<'_>) -> Self {
         let fresh = (Fresh::new(true, plan), Fresh::new(false, plan));
         let instant = node.kind == Kind::TimestampInstant;
         Self {

@@ -22,14 +22,14 @@ const MAX_VARIANTS: usize = 256;
 
 /// `uniontype`
 #[derive(Debug)]
-pub struct UnionColumn {
+pub(super) struct UnionColumn {
     head: Head<Nothing>,
     tags: Stream<ByteWriter>,
     children: Vec<Box<dyn ColumnWriter>>,
 }
 
 impl UnionColumn {
-    pub fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Result<Self> {
+    pub(super) fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Result<Self> {
         if node.children.len() > MAX_VARIANTS {
             return Err(Error::unsupported(format!("a union of {} variants", node.children.len())));
         }

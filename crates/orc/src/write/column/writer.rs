@@ -24,7 +24,7 @@ use crate::zone::Zone;
 
 /// What a column's writer is made from.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     /// What was asked for.
     pub options: &'a WriterOptions,
     /// The zone of timestamps without one.
@@ -38,7 +38,7 @@ pub struct Plan<'a> {
 }
 
 /// Writes one column, and what is below it.
-pub trait ColumnWriter: Debug + Send {
+pub(crate) trait ColumnWriter: Debug + Send {
     /// Takes the values of all slots of an array.
     fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()>;
     /// Begins a row group.
@@ -55,7 +55,7 @@ pub trait ColumnWriter: Debug + Send {
 
 impl Plan<'_> {
     /// The encoding of columns with integer streams.
-    pub fn direct(&self) -> EncodingKind {
+    pub(crate) fn direct(&self) -> EncodingKind {
         match self.options.version {
             FileVersion::V0_11 => EncodingKind::Direct,
             FileVersion::V0_12 | FileVersion::V2Draft => EncodingKind::DirectV2,
@@ -63,18 +63,18 @@ impl Plan<'_> {
     }
 
     /// The filter of a column, where one is wanted.
-    pub fn bloom(&self, column: u32) -> Option<BloomBuilder> {
+    pub(crate) fn bloom(&self, column: u32) -> Option<BloomBuilder> {
         self.bloom_columns.contains(&column).then(|| self.bloom.clone())
     }
 }
 
 /// An array of another type than the column was made for.
-pub fn unexpected(column: u32, array: &dyn Array) -> Error {
+pub(super) fn unexpected(column: u32, array: &dyn Array) -> Error {
     Error::invalid(format!("column {column} is given {}", array.data_type()))
 }
 
 /// A dictionary's values in the place of its keys, and those of runs in the place of each row; other arrays as they are.
-pub fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
@@ -99,7 +99,12 @@ fn each_row<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// The values that are there, one after the other, in the scratch.
-pub fn gather<T: Copy, U>(values: &[T], nulls: Option<&NullBuffer>, scratch: &mut Vec<U>, convert: impl Fn(T) -> U) {
+pub(super) fn gather<T: Copy, U>(
+    values: &[T],
+    nulls: Option<&NullBuffer>,
+    scratch: &mut Vec<U>,
+    convert: impl Fn(T) -> U,
+) {
     scratch.clear();
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => scratch.extend(values.iter().map(|value| convert(*value))),
@@ -114,7 +119,7 @@ pub fn gather<T: Copy, U>(values: &[T], nulls: Option<&NullBuffer>, scratch: &mu
 }
 
 /// The integers that are there; the scratch is used where they cannot be given as they stand.
-pub fn integers<'a>(column: u32, array: &'a ArrayRef, scratch: &'a mut Vec<i64>) -> Result<&'a [i64]> {
+pub(super) fn integers<'a>(column: u32, array: &'a ArrayRef, scratch: &'a mut Vec<i64>) -> Result<&'a [i64]> {
     fn widen<T: ArrowPrimitiveType>(array: &ArrayRef, scratch: &mut Vec<i64>)
     where
         T::Native: Into<i64>,

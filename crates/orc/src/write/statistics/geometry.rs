@@ -14,7 +14,7 @@ const EXTENDED_SRID: u32 = 0x2000_0000;
 
 /// Of `geometry`; nothing is kept of `geography`, whose edges reach beyond their points.
 #[derive(Debug, Clone, Default)]
-pub struct Shapes {
+pub(crate) struct Shapes {
     planar: bool,
     /// A value was met that is no geometry: then nothing is said.
     unknown: bool,
@@ -25,12 +25,12 @@ pub struct Shapes {
 
 impl Shapes {
     /// Of no values of `geometry` (planar) or `geography`.
-    pub fn new(planar: bool) -> Self {
+    pub(crate) fn new(planar: bool) -> Self {
         Self { planar, ..Self::default() }
     }
 
     /// Adds a value.
-    pub fn add(&mut self, value: &[u8]) {
+    pub(crate) fn add(&mut self, value: &[u8]) {
         if !self.planar || self.unknown {
             return;
         }

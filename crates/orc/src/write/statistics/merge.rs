@@ -9,7 +9,7 @@ use crate::proto::{
 };
 
 /// Adds the statistics of a later file to those of the ones before it; none are those before the first.
-pub fn merge(own: &mut Vec<ColumnStatistics>, later: &[ColumnStatistics], columns: usize) {
+pub(crate) fn merge(own: &mut Vec<ColumnStatistics>, later: &[ColumnStatistics], columns: usize) {
     let unknown = ColumnStatistics::default();
     if own.is_empty() {
         own.extend_from_slice(later);

@@ -10,15 +10,15 @@ mod text;
 
 use std::fmt::Debug;
 
-pub use geometry::Shapes;
-pub use merge::merge;
-pub use number::{Days, Decimals, Doubles, Instants, Integers};
-pub use text::Texts;
+pub(super) use geometry::Shapes;
+pub(super) use merge::merge;
+pub(super) use number::{Days, Decimals, Doubles, Instants, Integers};
+pub(super) use text::Texts;
 
 use crate::proto::{BinaryStatistics, BucketStatistics, CollectionStatistics, ColumnStatistics as Message};
 
 /// What is kept of values of one kind.
-pub trait Summary: Debug + Clone + Send {
+pub(super) trait Summary: Debug + Clone + Send {
     /// Adds those of later values.
     fn merge(&mut self, later: &Self);
     /// Sets the part of the message that is of this kind.
@@ -27,7 +27,7 @@ pub trait Summary: Debug + Clone + Send {
 
 /// What is kept of any values.
 #[derive(Debug, Clone, Default)]
-pub struct Counted<S> {
+pub(super) struct Counted<S> {
     /// Values that are there.
     pub count: u64,
     /// Whether a null was met.
@@ -38,19 +38,19 @@ pub struct Counted<S> {
 
 impl<S: Summary> Counted<S> {
     /// Of no values; `values` is what is kept of none.
-    pub fn new(values: S) -> Self {
+    pub(super) fn new(values: S) -> Self {
         Self { count: 0, nulls: false, values }
     }
 
     /// Adds those of later values.
-    pub fn merge(&mut self, later: &Self) {
+    pub(super) fn merge(&mut self, later: &Self) {
         self.count += later.count;
         self.nulls |= later.nulls;
         self.values.merge(&later.values);
     }
 
     /// The message, with the bytes on disk where they are known.
-    pub fn message(&self, bytes_on_disk: Option<u64>) -> Message {
+    pub(super) fn message(&self, bytes_on_disk: Option<u64>) -> Message {
         let mut message = Message {
             number_of_values: Some(self.count),
             has_null: Some(self.nulls),
@@ -64,7 +64,7 @@ impl<S: Summary> Counted<S> {
 
 /// Of structs and unions: nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Nothing;
+pub(super) struct Nothing;
 
 impl Summary for Nothing {
     fn merge(&mut self, _: &Self) {}
@@ -73,7 +73,7 @@ impl Summary for Nothing {
 
 /// Of booleans: how many are true.
 #[derive(Debug, Clone, Default)]
-pub struct Trues(pub u64);
+pub(super) struct Trues(pub u64);
 
 impl Summary for Trues {
     fn merge(&mut self, later: &Self) {
@@ -86,7 +86,7 @@ impl Summary for Trues {
 
 /// Of binary values: their bytes.
 #[derive(Debug, Clone, Default)]
-pub struct ByteCount(pub u64);
+pub(super) struct ByteCount(pub u64);
 
 impl Summary for ByteCount {
     fn merge(&mut self, later: &Self) {
@@ -99,14 +99,14 @@ impl Summary for ByteCount {
 
 /// Of lists and maps: their lengths.
 #[derive(Debug, Clone, Default)]
-pub struct Lengths {
+pub(super) struct Lengths {
     range: Option<(u64, u64)>,
     total: u64,
 }
 
 impl Lengths {
     /// Adds lengths.
-    pub fn add(&mut self, lengths: &[i64]) {
+    pub(super) fn add(&mut self, lengths: &[i64]) {
         for length in lengths {
             let length = *length as u64;
             let (least, most) = self.range.unwrap_or((length, length));

@@ -17,7 +17,7 @@ fn join<T: PartialOrd + Copy>(own: Option<(T, T)>, later: Option<(T, T)>) -> Opt
 }
 
 /// The least and the greatest of a slice; where the first is NaN, both are.
-pub fn range<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
+pub(super) fn range<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     let first = *values.first()?;
     let (mut least, mut most) = (first, first);
     for value in values {
@@ -29,7 +29,7 @@ pub fn range<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
 
 /// Of `tinyint` to `bigint`.
 #[derive(Debug, Clone)]
-pub struct Integers {
+pub(crate) struct Integers {
     range: Option<(i64, i64)>,
     /// `None` after an overflow on the way.
     sum: Option<i64>,
@@ -43,7 +43,7 @@ impl Default for Integers {
 
 impl Integers {
     /// Adds values.
-    pub fn add(&mut self, values: &[i64]) {
+    pub(crate) fn add(&mut self, values: &[i64]) {
         let Some((least, most)) = range(values) else { return };
         self.range = join(self.range, Some((least, most)));
         let Some(sum) = self.sum else { return };
@@ -74,14 +74,14 @@ impl Summary for Integers {
 
 /// Of `float` and `double`.
 #[derive(Debug, Clone, Default)]
-pub struct Doubles {
+pub(crate) struct Doubles {
     range: Option<(f64, f64)>,
     sum: f64,
 }
 
 impl Doubles {
     /// Adds values.
-    pub fn add(&mut self, values: &[f64]) {
+    pub(crate) fn add(&mut self, values: &[f64]) {
         self.range = join(self.range, range(values));
         self.sum = values.iter().fold(self.sum, |sum, value| sum + value);
     }
@@ -106,13 +106,13 @@ impl Summary for Doubles {
 
 /// Of `date`.
 #[derive(Debug, Clone, Default)]
-pub struct Days {
+pub(crate) struct Days {
     range: Option<(i64, i64)>,
 }
 
 impl Days {
     /// Adds days, all of 32 bits.
-    pub fn add(&mut self, days: &[i64]) {
+    pub(crate) fn add(&mut self, days: &[i64]) {
         self.range = join(self.range, range(days));
     }
 }
@@ -135,7 +135,7 @@ const SUM_LIMIT: u128 = 10u128.pow(38);
 
 /// Of `decimal`.
 #[derive(Debug, Clone)]
-pub struct Decimals {
+pub(crate) struct Decimals {
     scale: u8,
     range: Option<(i128, i128)>,
     /// `None` beyond 38 digits.
@@ -144,18 +144,18 @@ pub struct Decimals {
 
 impl Decimals {
     /// Of no values, of a scale.
-    pub fn new(scale: u8) -> Self {
+    pub(crate) fn new(scale: u8) -> Self {
         Self { scale, range: None, sum: Some(0) }
     }
 
     /// Adds values.
-    pub fn add(&mut self, values: &[i128]) {
+    pub(crate) fn add(&mut self, values: &[i128]) {
         self.range = join(self.range, range(values));
         self.add_sum(values.iter().copied());
     }
 
     /// Adds values of 64 bits.
-    pub fn add_short(&mut self, values: &[i64]) {
+    pub(crate) fn add_short(&mut self, values: &[i64]) {
         let found = range(values);
         self.range = join(self.range, found.map(|(least, most)| (i128::from(least), i128::from(most))));
         let reach = found.map_or(0, |(least, most)| u128::from(least.unsigned_abs().max(most.unsigned_abs())));
@@ -194,13 +194,13 @@ impl Summary for Decimals {
 
 /// Of both kinds of timestamps: seconds from 1970, and nanoseconds from 0, as if they were UTC.
 #[derive(Debug, Clone, Default)]
-pub struct Instants {
+pub(crate) struct Instants {
     range: Option<((i64, i64), (i64, i64))>,
 }
 
 impl Instants {
     /// Adds the first and the last of some values.
-    pub fn add(&mut self, first: (i64, i64), last: (i64, i64)) {
+    pub(crate) fn add(&mut self, first: (i64, i64), last: (i64, i64)) {
         self.range = join(self.range, Some((first, last)));
     }
 }

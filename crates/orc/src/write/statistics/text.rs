@@ -75,20 +75,20 @@ fn increased(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Of `string`, `char` and `varchar`.
 #[derive(Debug, Clone, Default)]
-pub struct Texts {
+pub(crate) struct Texts {
     bounds: Option<(Bound, Bound)>,
     sum: u64,
 }
 
 impl Texts {
     /// Adds bytes to the sum.
-    pub fn add_length(&mut self, bytes: u64) {
+    pub(crate) fn add_length(&mut self, bytes: u64) {
         self.sum += bytes;
     }
 
     /// Adds a value to the bounds.
     #[inline]
-    pub fn add_bounds(&mut self, value: &[u8]) {
+    pub(crate) fn add_bounds(&mut self, value: &[u8]) {
         let Some((low, high)) = &self.bounds else {
             self.bounds = Some((Bound::lower(value), Bound::upper(value)));
             return;

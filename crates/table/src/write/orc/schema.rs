@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
-use icefield_orc::types::TYPE_KEY;
+use icefield_orc::TYPE_KEY;
 
 use crate::error::{Error, Result};
 use crate::write::conform::is_stored;
