@@ -250,7 +250,7 @@ def test_options():
         orc.read_table(path)
     assert orc.read_table(path, strings="binary").num_rows
     for wrong in ({"timestamp_unit": "h"}, {"strings": "text"}, {"out_of_range": "wrap"}):
-        with pytest.raises(InvalidArgumentError, match="is one of"):
+        with pytest.raises(InvalidArgumentError, match="expected one of"):
             orc.ORCFile(path, **wrong)
 
 

@@ -49,7 +49,7 @@ def test_what_is_no_text_is_not_written(tmp_path: Path, layout: str) -> None:
         # Rows are those of the file, in however many pieces they come.
         writer = orc.ORCWriter(tmp_path / "wrong.orc", batch_size=2)
         writer.write(sound)
-        with pytest.raises(InvalidArgumentError, match=f"column {column}: row 4 is no UTF-8"):
+        with pytest.raises(InvalidArgumentError, match=f"column {column}: row 4 is not UTF-8"):
             writer.write(rows)
         with pytest.raises(InvalidArgumentError):
             writer.close()

@@ -166,22 +166,27 @@ def breaking():
     [
         (pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}), {}, UnsupportedFeatureError, "no type"),
         (pa.RecordBatchReader.from_batches(TABLE.schema, breaking()), {}, Exception, "no more"),
-        (TABLE, {"compression": "lzma"}, InvalidArgumentError, 'compression is one of .*, not "lzma"'),
-        (TABLE, {"file_version": "0.13"}, InvalidArgumentError, "file_version is one of"),
-        (TABLE, {"compression_strategy": "best"}, InvalidArgumentError, "compression_strategy is one of"),
-        (TABLE, {"last_second": "guess"}, InvalidArgumentError, "last_second is one of"),
-        (TABLE, {"bloom_filter_version": "new"}, InvalidArgumentError, "bloom_filter_version is one of"),
-        (TABLE, {"bloom_filter_columns": ["other"]}, InvalidArgumentError, "no column other"),
-        (TABLE, {"bloom_filter_columns": [3]}, InvalidArgumentError, "column 3 of 3"),
+        (TABLE, {"compression": "lzma"}, InvalidArgumentError, 'compression: expected one of .*, got "lzma"'),
+        (TABLE, {"file_version": "0.13"}, InvalidArgumentError, "file_version: expected one of"),
+        (TABLE, {"compression_strategy": "best"}, InvalidArgumentError, "compression_strategy: expected one of"),
+        (TABLE, {"last_second": "guess"}, InvalidArgumentError, "last_second: expected one of"),
+        (TABLE, {"bloom_filter_version": "new"}, InvalidArgumentError, "bloom_filter_version: expected one of"),
+        (
+            TABLE,
+            {"bloom_filter_columns": ["other"]},
+            InvalidArgumentError,
+            "column other for a bloom filter does not exist",
+        ),
+        (TABLE, {"bloom_filter_columns": [3]}, InvalidArgumentError, "column 3 does not exist, the schema has 3"),
         (TABLE, {"bloom_filter_fpp": 2.0, "bloom_filter_columns": [0]}, IcefieldError, "."),
-        (TABLE, {"compression_level": 99}, InvalidArgumentError, "level 99 of ZSTD: -7 to 22"),
-        (TABLE, {"compression_block_size": 1 << 23}, InvalidArgumentError, "8388607 are possible"),
-        (TABLE, {"dictionary_key_size_threshold": 1.5}, InvalidArgumentError, "0 to 1"),
-        (TABLE, {"batch_size": 0}, InvalidArgumentError, "no rows"),
-        (TABLE, {"stripe_size": 0}, InvalidArgumentError, "stripes of nothing"),
+        (TABLE, {"compression_level": 99}, InvalidArgumentError, "level 99 of ZSTD: expected -7 to 22"),
+        (TABLE, {"compression_block_size": 1 << 23}, InvalidArgumentError, "expected 1 to 8388607"),
+        (TABLE, {"dictionary_key_size_threshold": 1.5}, InvalidArgumentError, "between 0 and 1"),
+        (TABLE, {"batch_size": 0}, InvalidArgumentError, "batch size must be positive"),
+        (TABLE, {"stripe_size": 0}, InvalidArgumentError, "stripe size and the rows of a stripe must be positive"),
         (TABLE, {"timezone": "Mars/Olympus"}, IcefieldError, "Mars/Olympus"),
-        (TABLE, {"encrypt": {"pii": ["name"]}}, InvalidArgumentError, "no master key pii"),
-        (TABLE, {"masks": {"blur": ["name"]}}, UnsupportedFeatureError, "the mask blur"),
+        (TABLE, {"encrypt": {"pii": ["name"]}}, InvalidArgumentError, "unknown master key pii"),
+        (TABLE, {"masks": {"blur": ["name"]}}, UnsupportedFeatureError, "unknown mask blur"),
         (pa.table({"x": pa.array([2**63], pa.uint64())}), {}, InvalidArgumentError, "63 bits"),
     ],
 )
@@ -194,7 +199,7 @@ def test_what_fails_leaves_no_file(rows, options, error, message, tmp_path):
 def test_a_writer_that_failed_or_is_closed_takes_no_more(tmp_path):
     writer = orc.ORCWriter(tmp_path / "failed.orc")
     writer.write(TABLE)
-    with pytest.raises(InvalidArgumentError, match="a batch of"):
+    with pytest.raises(InvalidArgumentError, match="expected a batch of"):
         writer.write(pa.table({"other": [1]}))
     with pytest.raises(InvalidArgumentError, match="has failed"):
         writer.write(TABLE)
@@ -315,8 +320,8 @@ def test_keys_from_a_function(tmp_path):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ((1, b"short", b"wrapped"), "local key of 5 bytes under k"),
-        ((1, bytes(16), b""), "not wrapped"),
+        ((1, b"short", b"wrapped"), "local key under k has 5 bytes"),
+        ((1, bytes(16), b""), "no wrapped form"),
         (None, "tuple"),
         ((-1, bytes(16), b"wrapped"), "out of range"),
     ],

@@ -1,4 +1,4 @@
-//! Days before 1582-10-15 in the hybrid calendar of old Java, turned into proleptic Gregorian ones of the same name.
+//! Days before 1582-10-15 in the hybrid calendar of Java, converted to the proleptic Gregorian days with the same year, month and day.
 
 /// 1582-10-15: the first day after the change.
 const CHANGE: i64 = -141_427;
@@ -10,7 +10,7 @@ pub(crate) fn day_from_julian(day: i64) -> i64 {
     if day >= CHANGE { day } else { julian_name(day).map_or(day, |(year, month, dom)| gregorian_day(year, month, dom)) }
 }
 
-/// The same for seconds: the day is turned, the time of day stays.
+/// The same for seconds: the day is converted, the time of day stays.
 pub(crate) fn second_from_julian(second: i64) -> i64 {
     let day = second.div_euclid(SECONDS_A_DAY);
     if day >= CHANGE {

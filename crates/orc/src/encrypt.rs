@@ -91,7 +91,7 @@ pub(crate) fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
     match algorithm {
         EncryptionAlgorithm::AesCtr128 => Ok(16),
         EncryptionAlgorithm::AesCtr256 => Ok(32),
-        other => Err(Error::unsupported(format!("the cipher {other}"))),
+        other => Err(Error::unsupported(format!("unsupported cipher {other}"))),
     }
 }
 
@@ -114,7 +114,7 @@ impl LocalKey {
     pub(crate) fn new(algorithm: EncryptionAlgorithm, mut key: Vec<u8>) -> Result<Self> {
         let wanted = key_length(algorithm)?;
         if key.len() > wanted {
-            return Err(Error::invalid(format!("a local key of {} bytes for {algorithm}", key.len())));
+            return Err(Error::invalid(format!("a local key of {} bytes is too long for {algorithm}", key.len())));
         }
         key.resize(wanted, 0);
         Ok(Self { algorithm, key })
@@ -142,7 +142,7 @@ fn vector(column: u32, kind: StreamKind, stripe: u64) -> [u8; 16] {
 }
 
 fn apply(algorithm: EncryptionAlgorithm, key: &[u8], vector: &[u8; 16], offset: u64, bytes: &mut [u8]) -> Result<()> {
-    let wrong = |_| Error::invalid(format!("a key of {} bytes for {algorithm}", key.len()));
+    let wrong = |_| Error::invalid(format!("a key of {} bytes is invalid for {algorithm}", key.len()));
     match algorithm {
         EncryptionAlgorithm::AesCtr128 => {
             run(ctr::Ctr128BE::<aes::Aes128>::new_from_slices(key, vector).map_err(wrong)?, offset, bytes)
@@ -150,12 +150,12 @@ fn apply(algorithm: EncryptionAlgorithm, key: &[u8], vector: &[u8; 16], offset: 
         EncryptionAlgorithm::AesCtr256 => {
             run(ctr::Ctr128BE::<aes::Aes256>::new_from_slices(key, vector).map_err(wrong)?, offset, bytes)
         }
-        other => Err(Error::unsupported(format!("the cipher {other}"))),
+        other => Err(Error::unsupported(format!("unsupported cipher {other}"))),
     }
 }
 
 fn run(mut cipher: impl StreamCipher + StreamCipherSeek, offset: u64, bytes: &mut [u8]) -> Result<()> {
-    let exhausted = || Error::limit("an encrypted stream beyond the cipher's counter");
+    let exhausted = || Error::limit("an encrypted stream is too long for the counter of the cipher");
     cipher.try_seek(offset).map_err(|_| exhausted())?;
     cipher.try_apply_keystream(bytes).map_err(|_| exhausted())
 }
@@ -199,16 +199,16 @@ impl KeyMaker for MemoryKeys {
     fn current_key(&self, name: &str) -> Result<KeyName> {
         let known = self.keys.iter().map(|(key, _)| key).filter(|key| key.name == name);
         let newest = known.max_by_key(|key| key.version);
-        newest.cloned().ok_or_else(|| Error::invalid(format!("no master key {name}")))
+        newest.cloned().ok_or_else(|| Error::invalid(format!("unknown master key {name}")))
     }
 
     /// The wrapped key is random, and the plain key is what it unwraps to.
     fn new_local_key(&self, key: &KeyName) -> Result<NewKey> {
         let mut wrapped = vec![0; key_length(key.algorithm)?];
-        getrandom::fill(&mut wrapped).map_err(|error| Error::io(format!("no random bytes: {error}")))?;
+        getrandom::fill(&mut wrapped).map_err(|error| Error::io(format!("cannot get random bytes: {error}")))?;
         let plain = self.local_key(key, &wrapped)?;
-        let plain =
-            plain.ok_or_else(|| Error::invalid(format!("no master key {} of version {}", key.name, key.version)))?;
+        let plain = plain
+            .ok_or_else(|| Error::invalid(format!("unknown master key {} of version {}", key.name, key.version)))?;
         Ok(NewKey { plain, wrapped })
     }
 }
@@ -240,10 +240,12 @@ impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> CallbackMaker<F> {
         let algorithm = match made.plain.len() {
             16 => EncryptionAlgorithm::AesCtr128,
             32 => EncryptionAlgorithm::AesCtr256,
-            other => return Err(Error::invalid(format!("a local key of {other} bytes under {name}: not 16 or 32"))),
+            other => {
+                return Err(Error::invalid(format!("a local key under {name} has {other} bytes: expected 16 or 32")));
+            }
         };
         if made.wrapped.is_empty() {
-            return Err(Error::invalid(format!("a local key under {name} that is not wrapped")));
+            return Err(Error::invalid(format!("a local key under {name} has no wrapped form")));
         }
         Ok((KeyName { name: name.to_owned(), version, algorithm }, made))
     }
@@ -276,7 +278,7 @@ impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> KeyMaker for CallbackMa
         let (now, made) = self.ask(&key.name)?;
         // The file names one version and one cipher for each master key.
         if now != *key {
-            return Err(Error::invalid(format!("master key {} changed while a file was begun", key.name)));
+            return Err(Error::invalid(format!("master key {} changed while the file was being created", key.name)));
         }
         Ok(made)
     }

@@ -49,7 +49,7 @@ impl fmt::Display for WriterId {
 }
 
 /// The last mistake of Java's writer that is mended in a file. Other implementations begin at 6, which says no more of
-/// them than that they are none of those before.
+/// them than that they are not one of Java's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WriterVersion(pub u32);
 

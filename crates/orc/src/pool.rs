@@ -18,7 +18,7 @@ pub trait Pool: Debug + Send + Sync {
     fn spawn(&self, task: Box<dyn FnOnce() + Send>) -> bool;
 }
 
-/// Turns a panic into an error, so that nobody waits forever for what a thread was about to deliver.
+/// Turns a panic into an error, so that no thread waits forever for the result.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let caught = std::panic::catch_unwind(AssertUnwindSafe(work));
     caught.unwrap_or_else(|_| Err(Error::io("a reading thread failed")))

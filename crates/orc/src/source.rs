@@ -31,7 +31,7 @@ impl Source for Bytes {
         let (start, end) = (usize::try_from(range.start), usize::try_from(range.end));
         match (start, end) {
             (Ok(start), Ok(end)) if start <= end && end <= self.len() => Ok(self.slice(start..end)),
-            _ => Err(Error::io(format!("bytes {range:?} of {}", self.len()))),
+            _ => Err(Error::io(format!("bytes {range:?} are past the end of {} bytes", self.len()))),
         }
     }
 }
@@ -45,14 +45,14 @@ impl Source for std::fs::File {
         use std::io::{Read, Seek, SeekFrom};
         let count = range.end.saturating_sub(range.start);
         if range.end > self.length()? {
-            return Err(Error::io(format!("bytes {range:?} pass the end of the file")));
+            return Err(Error::io(format!("bytes {range:?} are past the end of the file")));
         }
         let mut file = self;
         file.seek(SeekFrom::Start(range.start))?;
         let mut bytes = Vec::new();
         file.take(count).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != count {
-            return Err(Error::io(format!("{} of {count} bytes from {}", bytes.len(), range.start)));
+            return Err(Error::io(format!("expected {count} bytes from byte {}, got {}", range.start, bytes.len())));
         }
         Ok(bytes.into())
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::proto::StreamKind;
 use crate::tail::FileMetadata;
 
-/// What all streams of a stripe share while they are read.
+/// Shared by all streams of a stripe while they are read: the codec and the limits.
 #[derive(Debug)]
 pub struct Context {
     /// The codec's context.
@@ -56,7 +56,7 @@ pub struct ByteStream {
     end: usize,
     /// The newest chunk of the window: where its header is, and where its bytes begin in the window.
     chunk: Option<(usize, usize)>,
-    /// Bytes to be passed over before the next read (the second number of a position).
+    /// Bytes to be skipped before the next read (the second number of a position).
     pending: usize,
 }
 
@@ -88,7 +88,7 @@ impl ByteStream {
         }
     }
 
-    /// Passes over bytes of the window.
+    /// Skips bytes of the window.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         if self.block == 0 {
@@ -98,7 +98,7 @@ impl ByteStream {
         }
     }
 
-    /// Makes the window at least `want` bytes long, or as long as the stream still is.
+    /// Extends the window to at least `want` bytes, or to the end of the stream.
     #[inline]
     pub fn fill(&mut self, want: usize, context: &mut Context) -> Result<()> {
         if self.block == 0 || (self.pending == 0 && self.end - self.start >= want) {
@@ -111,7 +111,7 @@ impl ByteStream {
     fn fill_slowly(&mut self, want: usize, context: &mut Context) -> Result<()> {
         while self.pending > 0 {
             if self.start == self.end && !self.next_chunk(context)? {
-                return Err(self.corrupt("a position beyond the end of the stream"));
+                return Err(self.corrupt("a position is past the end of the stream"));
             }
             let step = self.pending.min(self.end - self.start);
             self.start += step;
@@ -121,12 +121,12 @@ impl ByteStream {
         Ok(())
     }
 
-    /// The window of at least `want` bytes; fewer are an error.
+    /// The window, of at least `want` bytes; fewer are an error.
     #[inline]
     pub fn need(&mut self, want: usize, context: &mut Context) -> Result<&[u8]> {
         self.fill(want, context)?;
         if self.window().len() < want {
-            return Err(self.corrupt(&format!("{want} bytes are needed, {} are left", self.window().len())));
+            return Err(self.corrupt(&format!("expected {want} bytes, got {}", self.window().len())));
         }
         Ok(self.window())
     }
@@ -139,7 +139,7 @@ impl ByteStream {
         Ok(byte)
     }
 
-    /// Whether nothing is left.
+    /// Whether the stream is at its end.
     pub fn is_finished(&mut self, context: &mut Context) -> Result<bool> {
         self.fill(1, context)?;
         Ok(self.window().is_empty())
@@ -157,7 +157,7 @@ impl ByteStream {
         Ok(())
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, mut count: usize, context: &mut Context) -> Result<()> {
         while count > 0 {
             self.need(1, context)?;
@@ -168,7 +168,7 @@ impl ByteStream {
         Ok(())
     }
 
-    /// Goes to a position of the row index: a byte without compression, else a chunk and a byte in it.
+    /// Seeks to a position of the row index: a byte without compression, else a chunk and a byte in it.
     pub fn seek(&mut self, positions: &mut Positions<'_>) -> Result<()> {
         let offset = positions.take()?;
         if self.block == 0 {
@@ -189,16 +189,16 @@ impl ByteStream {
         Ok(())
     }
 
-    /// Decompresses the next chunk behind the window; false at the end of what is there.
+    /// Decompresses the next chunk behind the window; false at the end of the fetched part.
     fn next_chunk(&mut self, context: &mut Context) -> Result<bool> {
         let at = self.next;
         let Some(rest) = self.part(at).filter(|rest| !rest.is_empty()) else { return Ok(false) };
         let Some((header, rest)) = rest.split_first_chunk::<HEADER>() else {
-            return Err(self.corrupt("a chunk's header is cut off"));
+            return Err(self.corrupt("truncated chunk header"));
         };
         let header = ChunkHeader::read(*header);
         if rest.len() < header.length {
-            return Err(self.corrupt(&format!("a chunk of {} bytes passes the end", header.length)));
+            return Err(self.corrupt(&format!("a chunk of {} bytes extends past the end", header.length)));
         }
         self.window.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -252,6 +252,6 @@ impl<'a> Positions<'a> {
     /// The next number.
     pub fn take(&mut self) -> Result<usize> {
         let number = self.rest.next().ok_or_else(|| Error::corrupt("row index", "an entry has too few positions"))?;
-        usize::try_from(*number).map_err(|_| Error::corrupt("row index", "a position beyond memory"))
+        usize::try_from(*number).map_err(|_| Error::corrupt("row index", "a position exceeds the address space"))
     }
 }

@@ -46,7 +46,7 @@ pub fn sections(stripe: &StripeInformation, length: u64) -> Result<[Range<u64>; 
         (|| Ok([next(stripe.index_length)?, next(stripe.data_length)?, next(stripe.footer_length)?]))();
     match sections {
         Ok(sections) if sections.iter().all(|section| section.end <= length) => Ok(sections),
-        _ => Err(Error::corrupt("footer", "a stripe passes the end of the file")),
+        _ => Err(Error::corrupt("footer", "a stripe extends past the end of the file")),
     }
 }
 

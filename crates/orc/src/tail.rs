@@ -38,7 +38,7 @@ impl FileVersion {
             [] | [0, 11] => Ok(Self::V0_11),
             [0, 12] => Ok(Self::V0_12),
             [1, 9999] => Ok(Self::V2Draft),
-            other => Err(Error::unsupported(format!("file version {other:?}"))),
+            other => Err(Error::unsupported(format!("unknown file version {other:?}"))),
         }
     }
 
@@ -122,7 +122,7 @@ impl TailDecoder {
             return Ok(Step::Done(self.empty_file()));
         }
         if self.length <= MAGIC.len() as u64 {
-            return Err(Error::corrupt("tail", format!("a file of {} bytes", self.length)));
+            return Err(Error::corrupt("tail", format!("the file has only {} bytes", self.length)));
         }
         let guess = self.length.saturating_sub(GUESS)..self.length;
         let Some(last) = self.fetched.get(&guess) else { return Ok(Step::Need(vec![guess])) };
@@ -135,7 +135,7 @@ impl TailDecoder {
             let head = 0..MAGIC.len() as u64;
             let Some(bytes) = self.fetched.get(&head) else { return Ok(Step::Need(vec![head])) };
             if bytes != MAGIC {
-                return self.other_format(Error::corrupt("postscript", "no ORC magic: this is no ORC file"));
+                return self.other_format(Error::corrupt("postscript", "missing magic: this is not an ORC file"));
             }
         }
         let length = |length: Option<u64>| length.unwrap_or(0);
@@ -146,7 +146,7 @@ impl TailDecoder {
         ];
         let total = sections.iter().try_fold(own, |sum, next| sum.checked_add(*next)).filter(|sum| *sum <= self.length);
         let Some(total) = total else {
-            return Err(Error::corrupt("postscript", "the lengths of the tail's sections pass the file"));
+            return Err(Error::corrupt("postscript", "the sections of the tail extend past the start of the file"));
         };
         let whole = self.length - total..self.length;
         let Some(tail) = self.fetched.get(&whole) else { return Ok(Step::Need(vec![whole])) };
@@ -203,7 +203,7 @@ impl TailDecoder {
             "footer",
         )?;
         if footer == Footer::default() {
-            return Err(Error::corrupt("footer", "is empty"));
+            return Err(Error::corrupt("footer", "empty"));
         }
         let schema = TypeDescription::from_proto(&footer.types, &self.limits)?;
         let variants = read_variants(&footer, &schema)?;
@@ -226,10 +226,10 @@ impl TailDecoder {
 
 /// The postscript, and the bytes it takes with its length byte.
 fn read_postscript(last: &[u8]) -> Result<(PostScript, u64)> {
-    let (length, rest) = last.split_last().ok_or_else(|| Error::corrupt("postscript", "is not there"))?;
+    let (length, rest) = last.split_last().ok_or_else(|| Error::corrupt("postscript", "missing"))?;
     let length = usize::from(*length);
     let start = rest.len().checked_sub(length).filter(|_| length > 0);
-    let start = start.ok_or_else(|| Error::corrupt("postscript", format!("of {length} bytes")))?;
+    let start = start.ok_or_else(|| Error::corrupt("postscript", format!("invalid length of {length} bytes")))?;
     let bytes = rest.get(start..).unwrap_or_default();
     let postscript = PostScript::decode(bytes).map_err(|error| error.within("postscript"))?;
     Ok((postscript, length as u64 + 1))
@@ -260,9 +260,9 @@ fn block_size(compression: CompressionKind, stored: Option<u64>, limits: &Limits
     }
     let block = stored.unwrap_or(DEFAULT_BLOCK as u64);
     match usize::try_from(block) {
-        Ok(0) => Err(Error::corrupt("postscript", "a compression block size of 0")),
+        Ok(0) => Err(Error::corrupt("postscript", "the compression block size is 0")),
         Ok(block) if block <= limits.chunk_bytes => Ok(block),
-        _ => Err(Error::limit(format!("a compression block size of {block} bytes"))),
+        _ => Err(Error::limit(format!("a compression block size of {block} bytes exceeds the limit"))),
     }
 }
 
@@ -272,7 +272,10 @@ fn read_variants(footer: &Footer, schema: &TypeDescription) -> Result<Vec<Varian
         let key = encryption.key.get(variant.key.unwrap_or_default() as usize);
         let root = schema.find(variant.root.unwrap_or_default());
         let (Some(key), Some(root)) = (key, root) else {
-            return Err(Error::corrupt("footer encryption", "a variant names a key or a column that is not there"));
+            return Err(Error::corrupt(
+                "footer encryption",
+                "a variant refers to a key or a column that does not exist",
+            ));
         };
         let name = KeyName {
             name: key.key_name.clone().unwrap_or_default(),
@@ -378,7 +381,7 @@ impl FileMetadata {
                 let length = usize::try_from(stream.length.unwrap_or(0)).unwrap_or(usize::MAX);
                 let end = start.saturating_add(length);
                 let bytes = self.encrypted_statistics.get(start..end);
-                let mut bytes = bytes.ok_or_else(|| Error::corrupt(place, "a stream passes the end"))?.to_vec();
+                let mut bytes = bytes.ok_or_else(|| Error::corrupt(place, "a stream extends past the end"))?.to_vec();
                 start = end;
                 let Some((_, key)) = &key else { continue };
                 let column = stream.column.unwrap_or_default();

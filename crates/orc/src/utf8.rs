@@ -1,4 +1,4 @@
-//! Whether bytes are texts ("Column Encodings": `string`, `char`, `varchar` are UTF-8), for those that are read and written.
+//! Whether bytes are valid text ("Column Encodings": `string`, `char`, `varchar` are UTF-8), for reading and writing.
 
 use arrow_buffer::ArrowNativeType;
 
@@ -7,13 +7,13 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
     bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok()
 }
 
-/// Whether the bytes between the offsets are UTF-8, and none of them cuts a letter in two: at nearly the speed of memory.
+/// Whether the bytes between the offsets are UTF-8, and no offset splits a character; nearly at the speed of memory.
 pub(crate) fn all_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8]) -> bool {
     let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return true };
     let Some(all) = bytes.get(first.as_usize()..last.as_usize()) else { return false };
-    // Nothing but a letter's later bytes is 0b10xx_xxxx.
+    // Only continuation bytes of a character are 0b10xx_xxxx.
     let starts_text = |offset: &O| bytes.get(offset.as_usize()).is_none_or(|byte| byte & 0xC0 != 0x80);
-    // ASCII first, as most is: asked after the other, it costs a second pass (30 GB/s instead of 65).
+    // ASCII first, as most text is: after the other test it would cost a second pass (30 GB/s instead of 65).
     all.is_ascii() || (simdutf8::basic::from_utf8(all).is_ok() && offsets.iter().all(starts_text))
 }
 

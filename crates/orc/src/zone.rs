@@ -1,7 +1,7 @@
-//! Zones as the writers of the files knew them: java.util.TimeZone's rules over the tz database.
+//! Time zones as the writers of the files knew them: java.util.TimeZone's rules over the tz database.
 //!
 //! Before 1900 a zone has its present standard offset (no local mean time); after 1900 the table holds; after the last
-//! entry the last rule goes on for ever (docs/orc-pitfalls.md, "Time zone rules").
+//! entry the last rule goes on forever (docs/orc-pitfalls.md, "Time zone rules").
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -30,14 +30,14 @@ impl Zone {
         Self { changes: Vec::new(), offsets: vec![offset] }
     }
 
-    /// The zone of an id as Java takes it: tz names and links, `GMT-03:00`, `PST`.
+    /// The zone with an id, as Java interprets it: tz names and links, `GMT-03:00`, `PST`.
     pub fn named(id: &str) -> Result<Self> {
         let id = id.trim();
         if let Some(offset) = custom_offset(id) {
             return Ok(Self::fixed(offset));
         }
         let name = OLD_IDS.iter().find(|(old, _)| *old == id).map_or(id, |(_, name)| *name);
-        let zone = TimeZone::get(name).map_err(|_| Error::unsupported(format!("the time zone {id:?}")))?;
+        let zone = TimeZone::get(name).map_err(|_| Error::unsupported(format!("unknown time zone {id:?}")))?;
         Ok(Self::from_rules(&zone))
     }
 
@@ -69,7 +69,7 @@ impl Zone {
         Cursor { zone: self, from: i64::MAX, until: i64::MIN, offset: 0 }
     }
 
-    /// Offsets of wall clocks, nearby ones found at once.
+    /// Offsets of local times; nearby ones are found at once.
     pub fn walls(&self) -> Walls<'_> {
         Walls([self.cursor(), self.cursor(), self.cursor()])
     }
@@ -79,24 +79,24 @@ impl Zone {
         self.cursor().offset(instant)
     }
 
-    /// The last instant at which the offset changes; `None` where it never does, or goes on changing by rule. From here
+    /// The last instant at which the offset changes; `None` if it never does, or changes forever by rule. From here
     /// on files of writers with other tz data may differ.
     pub fn last_change(&self) -> Option<i64> {
         self.changes.last().copied().filter(|last| *last < CYCLE_START && self.changes.len() > 1)
     }
 
-    /// The offset of a wall clock (the earlier one, where it is met twice).
+    /// The offset of a local time (the earlier offset if the time occurs twice).
     pub fn offset_of_wall(&self, wall: i64) -> i64 {
         self.walls().offset(wall)
     }
 }
 
-/// Finds offsets of wall clocks.
+/// Finds offsets of local times.
 #[derive(Debug)]
 pub struct Walls<'a>([Cursor<'a>; 3]);
 
 impl Walls<'_> {
-    /// The offset of a wall clock (the earlier one, where it is met twice), in seconds.
+    /// The offset of a local time (the earlier offset if the time occurs twice), in seconds.
     #[inline]
     pub fn offset(&mut self, wall: i64) -> i64 {
         let [guess, first, last] = &mut self.0;
@@ -105,7 +105,7 @@ impl Walls<'_> {
     }
 }
 
-/// Remembers the span of the offset that was asked for last.
+/// Remembers the span of the last offset found.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     zone: &'a Zone,

@@ -1,4 +1,4 @@
-//! Texts that are no UTF-8, wherever they stand in a batch: what a writer refuses, and what readers make of those that it trusts.
+//! Texts that are not UTF-8, wherever they stand in a batch: what a writer refuses, and what readers make of those that it trusts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
@@ -64,7 +64,7 @@ fn texts_of_unions_are_looked_at() {
                 assert_eq!(rows, values.len() + 1, "{what}");
             }
             (Some(row), written) => {
-                let expected = format!("column v.t: row {} is no UTF-8", row + 1);
+                let expected = format!("column v.t: row {} is not UTF-8", row + 1);
                 assert!(written.as_ref().is_err_and(|error| error.starts_with(&expected)), "{what}: {written:?}");
             }
         }
@@ -76,13 +76,13 @@ fn a_root_of_texts_is_looked_at() {
     let bare = || WriterOptions { bare_root: true, ..WriterOptions::default() };
     assert!(write(&texts(&[b"a", b"b"]), bare()).is_ok());
     let error = write(&texts(&[b"a", b"b", b"\xff"]), bare()).unwrap_err();
-    assert!(error.starts_with("column v: row 3 is no UTF-8"), "{error}");
+    assert!(error.starts_with("column v: row 3 is not UTF-8"), "{error}");
 }
 
 #[test]
 fn trusted_texts_are_found_by_readers() {
     for values in [texts(&[b"a", b"\xff"]), texts(&[b"a", b"caf\xc3"])] {
-        assert!(write(&values, WriterOptions::default()).unwrap_err().starts_with("column v: row 2 is no UTF-8"));
+        assert!(write(&values, WriterOptions::default()).unwrap_err().starts_with("column v: row 2 is not UTF-8"));
         let written = write(&values, WriterOptions { trusted_texts: true, ..WriterOptions::default() }).unwrap();
         let reader = Reader::open(bytes::Bytes::from(written)).unwrap();
         let error = reader.batches(ReadOptions::default()).unwrap().find_map(Result::err).unwrap().to_string();

@@ -139,7 +139,7 @@ impl Opened {
                 let child = usize::try_from(index).ok().and_then(|index| schema.children.get(index));
                 child.map(|child| child.column).ok_or_else(|| {
                     let count = schema.children.len();
-                    icefield_orc::Error::Invalid(format!("column {index} of {count}"))
+                    icefield_orc::Error::Invalid(format!("column {index} does not exist, the file has {count}"))
                 })
             }
             Column::Name(name) => match Projection::names(schema, [name])? {
@@ -166,7 +166,7 @@ impl Opened {
 fn named(error: icefield_orc::Error, name: Option<&str>, with_keys: bool) -> BorderError {
     let error = match error {
         icefield_orc::Error::Corrupt(mut corrupt) if with_keys => {
-            corrupt.message.push_str("; if it is encrypted, perhaps its key is wrong");
+            corrupt.message.push_str("; if it is encrypted, its key may be wrong");
             icefield_orc::Error::Corrupt(corrupt)
         }
         other => other,
@@ -259,7 +259,7 @@ impl PyOrcBatches {
 
 fn arrow_options(unit: &str, out_of_range: &str, strings: &str, trim_char: bool) -> Result<ArrowOptions> {
     let refused = |what: &str, value: &str, known: &str| {
-        BorderError::from(InvalidArgumentError::new_err(format!("{what} is one of {known}, not {value:?}")))
+        BorderError::from(InvalidArgumentError::new_err(format!("{what}: expected one of {known}, got {value:?}")))
     };
     let timestamp_unit = match unit {
         "s" => TimeUnit::Second,
@@ -428,7 +428,9 @@ impl PyOrcFile {
     ) -> Result<ArrowArray> {
         let count = self.nstripes();
         let found = usize::try_from(stripe.0).ok().filter(|stripe| *stripe < count);
-        let stripe = found.ok_or_else(|| InvalidArgumentError::new_err(format!("stripe {} of {count}", stripe.0)))?;
+        let stripe = found.ok_or_else(|| {
+            InvalidArgumentError::new_err(format!("stripe {} does not exist, the file has {count}", stripe.0))
+        })?;
         detached(py, || {
             let options = self.0.options(columns, predicate)?;
             let read = || {

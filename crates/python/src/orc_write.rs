@@ -169,7 +169,7 @@ enum ColumnInput {
 }
 
 fn refused(what: &str, value: &str, known: &str) -> BorderError {
-    InvalidArgumentError::new_err(format!("{what} is one of {known}, not {value:?}")).into()
+    InvalidArgumentError::new_err(format!("{what}: expected one of {known}, got {value:?}")).into()
 }
 
 impl OptionsInput {
@@ -283,7 +283,9 @@ impl Beginning {
                 Some(field) => Ok(field.name().clone()),
                 None => {
                     let count = schema.fields().len();
-                    Err(BorderError::from(InvalidArgumentError::new_err(format!("column {index} of {count}"))))
+                    Err(BorderError::from(InvalidArgumentError::new_err(format!(
+                        "column {index} does not exist, the schema has {count}"
+                    ))))
                 }
             },
         };
@@ -322,7 +324,10 @@ impl PyOrcWriter {
         match self.replace(State::Gone) {
             State::New(beginning) => beginning.begin(schema),
             State::Open(writer) => Ok(writer),
-            State::Gone => Err(InvalidArgumentError::new_err("the writer is closed, has failed, or is at work").into()),
+            State::Gone => {
+                Err(InvalidArgumentError::new_err("the writer is closed, has failed, or is in use by another thread")
+                    .into())
+            }
         }
     }
 }
@@ -343,7 +348,7 @@ impl PyOrcWriter {
         let Named(options) = options;
         let (batch_size, use_threads) = (options.batch_size.0, options.use_threads);
         if batch_size == 0 {
-            return Err(InvalidArgumentError::new_err("batches of no rows").into());
+            return Err(InvalidArgumentError::new_err("the batch size must be positive").into());
         }
         let (options, blooms) = options.options()?;
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());

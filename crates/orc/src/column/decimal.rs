@@ -1,4 +1,4 @@
-//! Decimals: varints with a scale each, or (file version 2, up to 18 digits) plain integers.
+//! Decimals: varints each with its scale, or (file version 2, up to 18 digits) plain integers.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn array(head: &Head, values: Vec<i128>, validity: &Validity, precision: u8, sca
     let all = values.iter().fold(0, |all, value| all | (value ^ (value >> 127)));
     let fits = all.unsigned_abs() < bound - 1 || values.iter().all(|value| value.unsigned_abs() < bound);
     if !fits {
-        return Err(Error::value(format!("column {}: a value of more than {precision} digits", head.column)));
+        return Err(Error::value(format!("column {}: a value has more than {precision} digits", head.column)));
     }
     let array = Decimal128Array::new(validity.spread(values, 0).into(), validity.nulls());
     Ok(Arc::new(array.with_precision_and_scale(precision, scale as i8)?))
@@ -92,8 +92,8 @@ impl DecimalColumn {
                     used = read_short_varints(window, left, &mut self.stored);
                     append(&self.stored, scales, self.scale, steps, &mut values);
                 }
-                // Where the short way stops, one value is read in the long one: it is long, or near the window's end,
-                // or of a scale that wants care.
+                // Where the fast path stops, one value is read by the slow one: it is long, or near the end of the window,
+                // or has another scale.
                 if values.len() < until {
                     let rest = window.get(used..).unwrap_or_default();
                     let stored = scales.get(scales.len() - (until - values.len())).copied().unwrap_or_default();
@@ -103,7 +103,7 @@ impl DecimalColumn {
                     }
                 }
                 if used == 0 {
-                    return Err(self.data.corrupt("a decimal is cut off, or longer than 128 bits"));
+                    return Err(self.data.corrupt("a decimal is truncated, or longer than 128 bits"));
                 }
                 self.data.consume(used);
             }
@@ -118,13 +118,13 @@ impl DecimalColumn {
         let step = i64::from(self.scale).wrapping_sub(stored);
         let power = usize::try_from(step.unsigned_abs()).ok().filter(|_| stored >= 0).and_then(power_of_ten);
         let Some(power) = power else {
-            return Err(fail(format!("a decimal stored with scale {stored}")));
+            return Err(fail(format!("invalid scale {stored}")));
         };
         if step >= 0 {
-            return value.checked_mul(power).ok_or_else(|| fail("a decimal beyond 38 digits".to_owned()));
+            return value.checked_mul(power).ok_or_else(|| fail("a decimal has more than 38 digits".to_owned()));
         }
         if value % power != 0 {
-            return Err(fail(format!("a decimal with {stored} digits after the point, {} allowed", self.scale)));
+            return Err(fail(format!("a decimal has {stored} digits after the point, more than {}", self.scale)));
         }
         Ok(value / power)
     }

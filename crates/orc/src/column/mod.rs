@@ -1,7 +1,7 @@
 //! Columns of a stripe, decoded into Arrow arrays ("Column Encodings").
 //!
 //! Values are decoded dense, as the file holds them, and then spread over the slots that a null does not take. A reader
-//! is told by its parent which slots exist at all: a null struct has no place in its children's streams.
+//! learns from its parent which slots exist at all: a null struct has no place in its children's streams.
 
 mod decimal;
 mod nested;
@@ -33,9 +33,9 @@ pub(crate) use timestamp::BASE as TIMESTAMP_BASE;
 pub(crate) trait ColumnReader: Debug + Send {
     /// An array of as many values as there are slots.
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef>;
-    /// Passes over rows that exist for this column's parent.
+    /// Skips rows that exist for this column's parent.
     fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()>;
-    /// Goes to the first row of a row group.
+    /// Seeks to the first row of a row group.
     fn seek(&mut self, group: usize, context: &mut Context) -> Result<()>;
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct StripeColumns {
     pub positions: HashMap<u32, ColumnPositions>,
     /// The chunk size; 0 without compression.
     pub block: usize,
-    /// The zone of timestamps without one.
+    /// The time zone of local timestamps.
     pub zone: Arc<Zone>,
     /// File version 2: short decimals are plain integers.
     pub short_decimals: bool,
-    /// Old days are turned from the Julian into the Gregorian calendar.
+    /// Whether days before 1582-10-15 are converted from the Julian calendar.
     pub from_julian: bool,
     /// How types become Arrow types.
     pub arrow: ArrowOptions,
@@ -122,7 +122,10 @@ impl StripeColumns {
         match self.encoding(node)?.kind.unwrap_or_default() {
             EncodingKind::Direct => Ok(false),
             EncodingKind::DirectV2 => Ok(true),
-            other => Err(Error::corrupt("stripe footer", format!("{} encoded as {other}", node.kind.name()))),
+            other => Err(Error::corrupt(
+                "stripe footer",
+                format!("a {} column cannot be encoded as {other}", node.kind.name()),
+            )),
         }
     }
 

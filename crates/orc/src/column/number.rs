@@ -91,7 +91,7 @@ impl ColumnReader for ByteColumn {
 
 /// An Arrow type that run-length integers are narrowed to.
 pub(super) trait Narrow: ArrowPrimitiveType + std::fmt::Debug + Send {
-    /// The values in this type, or `None` where one does not fit. The file's integers all have 64 bits.
+    /// The values in this type, or `None` where one does not fit. All integers of a file have 64 bits.
     fn narrow(values: &mut Vec<i64>) -> Option<Vec<Self::Native>>;
 }
 
@@ -128,7 +128,7 @@ impl<T> IntColumn<T> {
         Self { head, data, dense: Vec::new(), from_julian: false, arrow: PhantomData }
     }
 
-    /// Days that are to be turned from the Julian calendar.
+    /// Whether days are converted from the Julian calendar.
     pub(super) fn with_calendar(self, from_julian: bool) -> Self {
         Self { from_julian, ..self }
     }
@@ -142,7 +142,7 @@ impl<T: Narrow> ColumnReader for IntColumn<T> {
             self.dense.iter_mut().for_each(|day| *day = calendar::day_from_julian(*day));
         }
         let values = T::narrow(&mut self.dense).ok_or_else(|| {
-            Error::value(format!("column {}: a value that {} cannot hold", self.head.column, T::DATA_TYPE))
+            Error::value(format!("column {}: a value is out of range for {}", self.head.column, T::DATA_TYPE))
         })?;
         let values = validity.spread(values, T::Native::default());
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), validity.nulls())))

@@ -1,4 +1,4 @@
-//! Which values are there: PRESENT streams, a parent's nulls, and the spreading of dense values over slots.
+//! Which values are present: PRESENT streams, a parent's nulls, and the spreading of dense values over slots.
 
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 
@@ -17,7 +17,7 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// So many slots, all of them existing.
+    /// This many slots, all of which exist.
     pub(crate) fn all(count: usize) -> Self {
         Self { count, mask: None }
     }
@@ -35,7 +35,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// As Arrow wants it.
+    /// As an Arrow null buffer.
     pub(crate) fn nulls(&self) -> Option<NullBuffer> {
         self.valid.clone().map(NullBuffer::new)
     }
@@ -111,7 +111,7 @@ impl Head {
         Ok(Validity { slots: count, valid: Some(valid), present })
     }
 
-    /// Passes over rows; says how many of them hold a value.
+    /// Skips rows; returns how many of them hold a value.
     pub(crate) fn skip(&mut self, rows: usize, context: &mut Context) -> Result<usize> {
         /// Rows at a time.
         const STEP: usize = 1 << 16;
@@ -133,7 +133,7 @@ impl Head {
         rest: impl FnOnce(&mut Positions<'_>, &mut Context) -> Result<T>,
     ) -> Result<T> {
         let place = || format!("column {} ROW_INDEX", self.column);
-        let entries = self.positions.clone().ok_or_else(|| Error::corrupt(place(), "is not there"))?;
+        let entries = self.positions.clone().ok_or_else(|| Error::corrupt(place(), "missing"))?;
         let entry = entries.get(group).ok_or_else(|| Error::corrupt(place(), format!("has no group {group}")))?;
         let mut positions = Positions::new(entry);
         if let Some(presence) = &mut self.presence {

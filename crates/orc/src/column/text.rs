@@ -59,7 +59,7 @@ impl Form {
     }
 }
 
-/// Values, one behind the other.
+/// Values, one after another.
 #[derive(Debug, Default)]
 struct Values {
     offsets: Vec<i32>,
@@ -98,7 +98,7 @@ fn offsets_of(column: u32, lengths: &[i64]) -> Result<Vec<i32>> {
     }
     if all > i32::MAX as u64 || end > i32::MAX as u64 {
         return Err(Error::value(format!(
-            "column {column}: a batch of text or bytes beyond 2 GiB (or a length that lies)"
+            "column {column}: a batch has more than 2 GiB of text or bytes, or an invalid length"
         )));
     }
     Ok(offsets)
@@ -122,7 +122,7 @@ impl DirectColumn {
 
 impl ColumnReader for DirectColumn {
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
-        /// Bytes that are taken on trust.
+        /// Bytes that are allocated before they are read.
         const FIRST: usize = 1 << 20;
         let column = self.head.column;
         let validity = self.head.validity(slots, context)?;
@@ -171,7 +171,7 @@ pub(super) fn sum_lengths(
         lengths.read_vec(step, scratch, context)?;
         for length in scratch.iter() {
             let length = usize::try_from(*length).map_err(|_| lengths.corrupt("a negative length"))?;
-            sum = sum.checked_add(length).ok_or_else(|| lengths.corrupt("lengths beyond memory"))?;
+            sum = sum.checked_add(length).ok_or_else(|| lengths.corrupt("the lengths exceed the address space"))?;
         }
         count -= step;
     }
@@ -241,7 +241,7 @@ impl DictionaryColumn {
         let offsets = offsets_of(column, &lengths)?;
         let total = offsets.last().copied().unwrap_or_default() as usize;
         if total > context.dictionary_bytes {
-            return Err(Error::limit(format!("column {column}: a dictionary of {total} bytes")));
+            return Err(Error::limit(format!("column {column}: a dictionary of {total} bytes exceeds the limit")));
         }
         let mut bytes = Vec::new();
         self.dictionary.bytes.read_onto(total, &mut bytes, context)?;
@@ -281,13 +281,15 @@ impl ColumnReader for DictionaryColumn {
         if self.entries.is_none() {
             self.entries = Some(self.load(context)?);
         }
-        let Some(entries) = &self.entries else { return Err(Error::corrupt("", "no dictionary")) };
+        let Some(entries) = &self.entries else { return Err(Error::corrupt("", "missing dictionary")) };
         self.indices.read_vec(validity.present, &mut self.scratch, context)?;
         let size = entries.spans.len() - 1;
         if self.scratch.iter().fold(0, |most, index| most.max(*index as u64)) >= size.max(1) as u64
             || (size == 0 && !self.scratch.is_empty())
         {
-            return Err(self.indices.corrupt(&format!("an index beyond the {size} entries of the dictionary")));
+            return Err(self
+                .indices
+                .corrupt(&format!("an index is out of range for the {size} entries of the dictionary")));
         }
         if let Some(values) = &entries.array {
             let keys: Vec<i32> = self.scratch.iter().map(|index| *index as i32).collect();
@@ -368,7 +370,7 @@ fn gather_blocks<const N: usize>(indices: &[i64], blocks: &[[u8; N]], offsets: &
     bytes
 }
 
-/// The entries at these indices, one behind the other.
+/// The entries at these indices, one after another.
 fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
     let span = |index: &i64| entries.spans.get(*index as usize).copied().unwrap_or_default();
     let mut offsets = Vec::with_capacity(indices.len() + 1);
@@ -379,7 +381,8 @@ fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
         total as i32
     }));
     let total = i32::try_from(total)
-        .map_err(|_| Error::value(format!("column {column}: a batch of text beyond 2 GiB")))? as usize;
+        .map_err(|_| Error::value(format!("column {column}: a batch has more than 2 GiB of text")))?
+        as usize;
     if let Some(blocks) = &entries.blocks {
         return Ok(Values { bytes: blocks.gather(indices, &offsets), offsets });
     }

@@ -1,7 +1,7 @@
 //! Both kinds of timestamps ("Timestamp Columns"; docs/orc-pitfalls.md, "Timestamps").
 //!
 //! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), SECONDARY holds nanoseconds with
-//! their trailing zeros counted. Writers cut seconds toward zero, so before 1970 a second is taken back.
+//! their trailing zeros counted. Writers truncate seconds toward zero, so before 1970 a second is subtracted.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::zone::Zone;
 /// 2015-01-01 00:00:00 UTC.
 pub(crate) const BASE: i64 = 1_420_070_400;
 const NANOS: i64 = 1_000_000_000;
-/// From here on a stored fraction shows that the writer cut the seconds toward zero.
+/// From here on a stored fraction shows that the writer truncated the seconds toward zero.
 const CUT_FROM: i64 = 1_000_000;
 
 /// How stored numbers become values.
@@ -57,7 +57,7 @@ impl TimestampColumn {
     fn clocks(&mut self) -> Result<()> {
         let (seconds, nanos) = (&mut self.scratch.0, &mut self.scratch.1);
         if !decode_nanos(nanos) {
-            return Err(self.nanos.corrupt("nanoseconds beyond a second"));
+            return Err(self.nanos.corrupt("nanoseconds of a second or more"));
         }
         let zone = &self.rules.zone;
         let base = BASE - zone.offset_of_wall(BASE);
@@ -106,7 +106,7 @@ impl TimestampColumn {
         Ok(Arc::new(array.with_timezone_opt(self.rules.instant.then_some("UTC"))))
     }
 
-    /// The slow way for seconds that may not fit the unit: checked, and by the option. Also says which are lost.
+    /// The slow path for seconds that may not fit the unit: checked, by the option. Also returns which values are lost.
     fn exact_ticks(&self, per_second: i64) -> Result<(Vec<i64>, Option<Vec<bool>>)> {
         let (seconds, nanos) = (&self.scratch.0, &self.scratch.1);
         let mut lost = vec![false; seconds.len()];
@@ -124,7 +124,7 @@ impl TimestampColumn {
                 (Err(_), OutOfRange::Error) => {
                     let unit = format!("{:?}s", self.rules.unit).to_lowercase();
                     return Err(Error::value(format!(
-                        "column {}: a timestamp beyond the range of {unit}: read a coarser timestamp_unit, or set \
+                        "column {}: a timestamp is out of range for {unit}: use a coarser timestamp_unit, or set \
                          out_of_range to null or saturate",
                         self.head.column
                     )));
@@ -135,7 +135,7 @@ impl TimestampColumn {
     }
 }
 
-/// Puts the counted zeros back: the low three bits are one less than the zeros, or 0. False beyond a second.
+/// Restores the counted zeros: the low three bits are the number of zeros minus one, or 0. False for a second or more.
 fn decode_nanos(nanos: &mut [i64]) -> bool {
     const ZEROS: [i64; 8] = [1, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
     let mut fits = true;

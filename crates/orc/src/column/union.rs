@@ -1,4 +1,4 @@
-//! Unions: one tag a value, and each variant's own rows.
+//! Unions: one tag per value, and each variant's own rows.
 //!
 //! Arrow's dense unions have no validity of their own, so a null union is a row of the variant `null` (or, on request, a
 //! null of the first variant). Unions wider than Arrow's become a struct of the tag and all variants.
@@ -65,13 +65,13 @@ impl UnionColumn {
 
     fn dense(&mut self, tags: &[u8], validity: &Validity, context: &mut Context) -> Result<ArrayRef> {
         let Form::Dense { fields, null_variant } = &self.form else {
-            return Err(Error::corrupt("", "a union without a form"));
+            return Err(Error::corrupt("", "a union without children"));
         };
         let (fields, null_variant) = (fields.clone(), *null_variant);
         if self.children.is_empty() && !null_variant && validity.slots > 0 {
             return Err(Error::unsupported("a union without variants"));
         }
-        // Where a null goes: behind the variants, or into the first one.
+        // A null goes into the variant `null`, or into the first one.
         let null = if null_variant { self.children.len() as u8 } else { 0 };
         let mut next = vec![0i32; self.children.len() + 1];
         let mut type_ids = Vec::with_capacity(validity.slots);
@@ -104,7 +104,7 @@ impl UnionColumn {
     }
 
     fn as_struct(&mut self, tags: Vec<u8>, validity: &Validity, context: &mut Context) -> Result<ArrayRef> {
-        let Form::Struct(fields) = &self.form else { return Err(Error::corrupt("", "a union without a form")) };
+        let Form::Struct(fields) = &self.form else { return Err(Error::corrupt("", "a union without children")) };
         let fields = fields.clone();
         let tags = validity.spread(tags, 0);
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(UInt8Array::new(tags.clone().into(), validity.nulls()))];

@@ -1,4 +1,4 @@
-//! Chunks in the making: codecs with their levels and contexts, headers, originals where compression does not pay.
+//! Chunks being written: codecs with their levels and contexts, headers, originals where compression does not pay.
 
 use std::fmt::Debug;
 
@@ -46,12 +46,12 @@ impl Compressor {
     /// means. The other codecs have none and refuse one.
     pub fn new(kind: CompressionKind, level: Option<i32>, block: usize) -> Result<Self> {
         if kind != CompressionKind::None && !(1..=MAX_BLOCK).contains(&block) {
-            return Err(Error::invalid(format!("a compression block of {block} bytes: 1 to {MAX_BLOCK} are possible")));
+            return Err(Error::invalid(format!("a compression block of {block} bytes: expected 1 to {MAX_BLOCK}")));
         }
         let number = |default: i32, allowed: std::ops::RangeInclusive<i32>| match level.unwrap_or(default) {
             level if allowed.contains(&level) => Ok(level),
             level => Err(Error::invalid(format!(
-                "level {level} of {}: {} to {} are possible",
+                "level {level} of {}: expected {} to {}",
                 kind.name(),
                 allowed.start(),
                 allowed.end()
@@ -60,13 +60,13 @@ impl Compressor {
         let codec = match kind {
             CompressionKind::Zlib => {
                 let level = libdeflater::CompressionLvl::new(number(6, 0..=12)?)
-                    .map_err(|_| Error::invalid("a level that ZLIB does not have"))?;
+                    .map_err(|_| Error::invalid("ZLIB does not have this level"))?;
                 Codec::Zlib(libdeflater::Compressor::new(level))
             }
             CompressionKind::Zstd => Codec::Zstd(zstd::bulk::Compressor::new(number(3, -7..=22)?)?),
             CompressionKind::Brotli => Codec::Brotli(number(5, 0..=11)?),
             CompressionKind::Unknown(number) => {
-                return Err(Error::unsupported(format!("compression kind {number}")));
+                return Err(Error::unsupported(format!("unknown compression kind {number}")));
             }
             _ if level.is_some() => return Err(Error::invalid(format!("{} has no levels", kind.name()))),
             CompressionKind::None => Codec::None,
@@ -96,7 +96,11 @@ impl Compressor {
             return Ok(());
         }
         if chunk.len() > self.block {
-            return Err(Error::invalid(format!("a chunk of {} bytes for blocks of {}", chunk.len(), self.block)));
+            return Err(Error::invalid(format!(
+                "a chunk of {} bytes exceeds the block size of {}",
+                chunk.len(),
+                self.block
+            )));
         }
         if chunk.is_empty() {
             return Ok(());

@@ -35,7 +35,7 @@ impl ChunkHeader {
     /// The three bytes; a length beyond 23 bits has no header.
     pub fn write(self) -> Result<[u8; HEADER]> {
         if self.length >= 1 << 23 {
-            return Err(Error::limit(format!("a compression chunk of {} bytes", self.length)));
+            return Err(Error::limit(format!("a compressed chunk of {} bytes exceeds the limit", self.length)));
         }
         let word = (self.length << 1 | usize::from(self.original)) as u32;
         let [low, middle, high, _] = word.to_le_bytes();
@@ -43,12 +43,12 @@ impl ChunkHeader {
     }
 }
 
-/// What came of one chunk.
+/// The result of decompressing one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inflated {
-    /// So many bytes were written.
+    /// This many bytes were written.
     Bytes(usize),
-    /// They do not fit where they should go.
+    /// The result does not fit into the room given.
     NoRoom,
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor of this kind; an unknown kind is refused.
+    /// A decompressor for this codec; an unknown codec is an error.
     pub fn new(kind: CompressionKind) -> Result<Self> {
         let codec = match kind {
             CompressionKind::None => Codec::None,
@@ -85,7 +85,7 @@ impl Decompressor {
             CompressionKind::Zstd => Codec::Zstd(zstd::bulk::Decompressor::new()?),
             CompressionKind::Brotli => Codec::Brotli,
             CompressionKind::Unknown(number) => {
-                return Err(Error::unsupported(format!("compression kind {number}")));
+                return Err(Error::unsupported(format!("unknown compression kind {number}")));
             }
         };
         Ok(Self { codec })
@@ -136,7 +136,7 @@ impl Decompressor {
         while let Some((header, rest)) = stream.split_first_chunk::<HEADER>() {
             let header = ChunkHeader::read(*header);
             let Some((chunk, rest)) = rest.split_at_checked(header.length) else {
-                return Err(Error::corrupt("", format!("a chunk of {} bytes passes the end", header.length)));
+                return Err(Error::corrupt("", format!("a chunk of {} bytes extends past the end", header.length)));
             };
             if out.len().saturating_add(if header.original { chunk.len() } else { 0 }) > limit {
                 return Err(Error::limit(format!("more than {limit} bytes after decompression")));
@@ -148,7 +148,7 @@ impl Decompressor {
             }
             stream = rest;
         }
-        if stream.is_empty() { Ok(out) } else { Err(Error::corrupt("", "a chunk's header is cut off")) }
+        if stream.is_empty() { Ok(out) } else { Err(Error::corrupt("", "truncated chunk header")) }
     }
 
     /// Appends one chunk; room grows from a guess up to `block`.

@@ -93,7 +93,9 @@ fn count_chunks(file: &FileMetadata, mut bytes: &[u8], report: &mut StreamReport
         let header = ChunkHeader::read(*header);
         chunks += 1;
         report.original += u64::from(header.original);
-        bytes = rest.get(header.length..).ok_or_else(|| Error::corrupt("", "a chunk passes the end of its stream"))?;
+        bytes = rest
+            .get(header.length..)
+            .ok_or_else(|| Error::corrupt("", "a chunk extends past the end of its stream"))?;
     }
     report.chunks = Some(chunks);
     Ok(())

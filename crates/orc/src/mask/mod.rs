@@ -41,7 +41,7 @@ impl Mask {
             "sha256" if parameters.is_empty() => Ok(Self::Sha256),
             "redact" => Ok(Self::Redact(Box::new(Redact::new(parameters)?))),
             "nullify" | "sha256" => Err(Error::invalid(format!("the mask {name} has no parameters"))),
-            _ => Err(Error::unsupported(format!("the mask {name}"))),
+            _ => Err(Error::unsupported(format!("unknown mask {name}"))),
         }
     }
 

@@ -44,7 +44,7 @@ impl Redact {
         let mut characters = ['X', 'x', '9', '$', '.', KEEP, '\u{aa}', '\u{903}', '\u{b2}', '\u{6dd}'];
         let mut time = [None, Some(1), Some(1), Some(0), Some(0), Some(0)];
         if parameters.len() > 2 {
-            return Err(Error::unsupported("the mask redact with ranges that are not masked"));
+            return Err(Error::unsupported("the mask redact does not support unmasked ranges"));
         }
         if let Some(own) = parameters.first() {
             characters.iter_mut().zip(own.chars()).for_each(|(slot, own)| *slot = own);
@@ -56,7 +56,7 @@ impl Redact {
             *slot = match part.parse::<i64>() {
                 _ if part.starts_with(KEEP) => None,
                 Ok(number) if number <= most => Some(number),
-                _ => return Err(Error::invalid(format!("the mask redact with {part} where 0 to {most} may stand"))),
+                _ => return Err(Error::invalid(format!("the mask redact with {part}: expected 0 to {most}"))),
             };
         }
         let digit = characters[2].to_digit(10).map_or(9, i64::from);

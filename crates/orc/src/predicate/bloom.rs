@@ -95,13 +95,15 @@ impl BloomBuilder {
     /// An empty filter; `fpp` is between 0 and 1, both excluded.
     pub fn new(expected: u64, fpp: f64) -> Result<Self> {
         if !(fpp > 0.0 && fpp < 1.0) {
-            return Err(Error::invalid(format!("a bloom filter's share of false positives of {fpp}")));
+            return Err(Error::invalid(format!(
+                "the false-positive probability of a bloom filter must be between 0 and 1, got {fpp}"
+            )));
         }
         let expected = expected.max(1) as f64;
         let ln2 = std::f64::consts::LN_2;
         let optimal = -expected * fpp.ln() / (ln2 * ln2);
         if optimal >= f64::from(MAX_BITS) {
-            return Err(Error::limit(format!("a bloom filter of {optimal:.0} bits")));
+            return Err(Error::limit(format!("a bloom filter of {optimal:.0} bits exceeds the limit")));
         }
         // Raised to the next multiple even where it is one.
         let words = optimal as usize / 64 + 1;

@@ -159,13 +159,14 @@ impl Predicate {
                     node = match next {
                         Some(next) if node.kind == Kind::Struct => next,
                         Some(_) => {
-                            return Err(Error::invalid(format!("column {column} lies inside a {}", node.kind.name())));
+                            return Err(Error::invalid(format!("column {column} is inside a {}", node.kind.name())));
                         }
-                        None => return Err(Error::invalid(format!("no column {column}"))),
+                        None => return Err(Error::invalid(format!("column {column} does not exist"))),
                     };
                 }
                 let fits = test.literals().iter().all(|literal| literal.fits(&node.kind));
-                let refuse = || Error::invalid(format!("column {column} is a {}: {test:?}", node.kind));
+                let refuse =
+                    || Error::invalid(format!("column {column} of type {} cannot be compared: {test:?}", node.kind));
                 if fits { Ok(()) } else { Err(refuse()) }
             }
         }

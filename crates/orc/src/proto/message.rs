@@ -1,4 +1,4 @@
-//! How messages are declared: one line a field, from which reading, writing and showing follow.
+//! How messages are declared: one line per field, from which reading, writing and showing follow.
 //!
 //! Fields with an unknown number are skipped. Repeated numbers are accepted packed and unpacked, whatever the
 //! definition says (docs/orc-pitfalls.md, "Repeated fields").
@@ -73,7 +73,7 @@ pub trait Message: Debug {
 }
 
 fn wrong_type() -> Error {
-    Error::corrupt("", "a field has another wire type than its definition")
+    Error::corrupt("", "a field has the wrong wire type")
 }
 
 /// How one value of a field stands on the wire.

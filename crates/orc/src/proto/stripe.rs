@@ -88,7 +88,7 @@ messages! {
         1 streams: Subs<Stream>,
         /// By column id.
         2 columns: Subs<ColumnEncoding>,
-        /// The zone of timestamps without one.
+        /// The time zone of local timestamps.
         3 writer_timezone: Opt<Text>,
         /// By variant.
         4 encryption: Subs<StripeEncryptionVariant>,

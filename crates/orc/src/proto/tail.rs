@@ -89,7 +89,7 @@ enumerations! {
         0 Unknown0 "UNKNOWN_CALENDAR",
         /// Julian before the change, Gregorian after it.
         1 JulianGregorian "JULIAN_GREGORIAN",
-        /// Gregorian for ever.
+        /// Gregorian forever.
         2 ProlepticGregorian "PROLEPTIC_GREGORIAN",
     }
 }
@@ -193,7 +193,7 @@ messages! {
         9 writer: Opt<U32>,
         /// Keys, masks and variants of encrypted columns.
         10 encryption: Sub<Encryption>,
-        /// The calendar of old days.
+        /// The calendar of days before 1582-10-15.
         11 calendar: Opt<CalendarKind>,
         /// The version of the implementation, as text.
         12 software_version: Opt<Text>,

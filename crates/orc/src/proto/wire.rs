@@ -42,7 +42,7 @@ impl<'a> WireReader<'a> {
 
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((head, tail)) = self.rest.split_at_checked(count) else {
-            return Err(self.fail(&format!("a field of {count} bytes passes the end of its message")));
+            return Err(self.fail(&format!("a field of {count} bytes extends past the end of its message")));
         };
         self.rest = tail;
         Ok(head)
@@ -50,7 +50,7 @@ impl<'a> WireReader<'a> {
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let Some((head, tail)) = self.rest.split_first_chunk::<N>() else {
-            return Err(self.fail("a fixed field passes the end of its message"));
+            return Err(self.fail("a fixed-size field extends past the end of its message"));
         };
         self.rest = tail;
         Ok(*head)
@@ -66,20 +66,20 @@ impl<'a> WireReader<'a> {
                 return Ok(value);
             }
         }
-        Err(self.fail("a varint without end"))
+        Err(self.fail("unterminated varint"))
     }
 
     /// The next field: its number and value.
     pub fn field(&mut self) -> Result<(u32, Value<'a>)> {
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).ok().filter(|number| *number != 0);
-        let number = number.ok_or_else(|| self.fail("a tag with an impossible field number"))?;
+        let number = number.ok_or_else(|| self.fail("invalid field number"))?;
         let value = match tag & 7 {
             0 => Value::Varint(self.varint()?),
             1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
             2 => {
                 let length = self.varint()?;
-                let length = usize::try_from(length).map_err(|_| self.fail("a length beyond memory"))?;
+                let length = usize::try_from(length).map_err(|_| self.fail("a length exceeds the address space"))?;
                 Value::Bytes(self.take(length)?)
             }
             5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),

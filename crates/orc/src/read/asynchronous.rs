@@ -34,7 +34,7 @@ async fn fetch<S: AsyncSource>(source: &S, ranges: Vec<Range<u64>>) -> Result<Ve
     let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
     let parts = source.read_ranges(ranges).await?;
     if parts.len() != starts.len() {
-        return Err(Error::io(format!("{} ranges were asked for, {} came", starts.len(), parts.len())));
+        return Err(Error::io(format!("expected {} ranges, got {}", starts.len(), parts.len())));
     }
     Ok(starts.into_iter().zip(parts).collect())
 }

@@ -4,7 +4,7 @@
 //! few batches, so what they hold stays small: decoding whole row groups ahead would write every value to memory and
 //! fetch it again.
 //!
-//! The others are tasks of the caller's [`Pool`], whose threads persist: new threads would take fresh memory for every
+//! The others are tasks of the caller's [`Pool`], whose threads persist: new threads would take fresh memory forevery
 //! file, which kept the system busy for a tenth of the time. A task waits for nothing but bytes: it ends when there is
 //! nothing to do, and another one starts when there is work again. So a consumer that uses the pool itself, or runs in it,
 //! finds it free, and no batch waits for a task that has not started.
@@ -355,7 +355,7 @@ impl State {
 
     fn put(&mut self, done: Done) {
         let (Done::Planned(number, _) | Done::Fetched(number, ..) | Done::Decoded(number, ..)) = &done;
-        // After the end nobody waits for it.
+        // After the end, the result is dropped.
         let Some(stripe) = number.checked_sub(self.first).and_then(|place| self.stripes.get_mut(place)) else { return };
         match (stripe, done) {
             (stripe, Done::Planned(_, planned)) => *stripe = planned.map_or_else(Stripe::failed, Stripe::planned),

@@ -118,7 +118,7 @@ impl StripeLoader {
 
     fn information(&self) -> Result<&StripeInformation> {
         let stripes = &self.file.footer.stripes;
-        stripes.get(self.stripe).ok_or_else(|| Error::invalid(format!("one of {} stripes", stripes.len())))
+        stripes.get(self.stripe).ok_or_else(|| Error::invalid(format!("the file has {} stripes only", stripes.len())))
     }
 
     /// The footer, then the indexes that are worth their bytes.
@@ -297,7 +297,7 @@ impl StripeLoader {
 
     /// The bytes of a part of a stream, decrypted where it is encrypted.
     fn plain_bytes(&self, place: &StreamPlace, range: Range<u64>, keys: &[Option<(LocalKey, u64)>]) -> Result<Bytes> {
-        let bytes = self.fetched.get(&range).ok_or_else(|| Error::io(format!("bytes {range:?} were not given")))?;
+        let bytes = self.fetched.get(&range).ok_or_else(|| Error::io(format!("bytes {range:?} were not fetched")))?;
         let Some(Some((key, stripe))) = place.variant.and_then(|variant| keys.get(variant)) else { return Ok(bytes) };
         let mut plain = bytes.to_vec();
         key.apply(place.column, place.kind, *stripe, range.start - place.range.start, &mut plain)?;
@@ -375,7 +375,7 @@ impl StripeLoader {
         for (place, ranges) in &planned.parts {
             let parts = ranges.iter().map(|range| {
                 let offset = usize::try_from(range.start - place.range.start);
-                let offset = offset.map_err(|_| Error::limit("a stream beyond memory"))?;
+                let offset = offset.map_err(|_| Error::limit("a stream exceeds the address space"))?;
                 Ok(Part { offset, bytes: self.plain_bytes(place, range.clone(), &read.keys)? })
             });
             let parts = parts.collect::<Result<Vec<_>>>()?;

@@ -85,13 +85,13 @@ impl ReadOptions {
     /// Checks the options against a file.
     pub(crate) fn check(&self, file: &FileMetadata) -> Result<()> {
         if self.batch_size == 0 {
-            return Err(Error::invalid("batches of no rows"));
+            return Err(Error::invalid("the batch size must be positive"));
         }
         if let Some(rows) = &self.rows {
             let mut end = 0;
             for range in rows {
                 if range.start < end || range.end < range.start {
-                    return Err(Error::invalid("the rows wanted are not sorted, or overlap"));
+                    return Err(Error::invalid("the ranges of rows must be sorted and must not overlap"));
                 }
                 end = range.end;
             }

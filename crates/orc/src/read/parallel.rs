@@ -121,7 +121,7 @@ impl<S: Source> Team<S> {
     }
 
     /// Reads pieces until none is left. After an error no thread takes another piece. The calling thread returns its own error,
-    /// which may be that of `check`, and waits for nobody; others leave theirs to it.
+    /// which may be that of `check`, without waiting; the other threads leave theirs to it.
     fn work(&self, check: &mut dyn FnMut() -> Result<()>, is_caller: bool) -> Result<()> {
         let mut state = self.lock();
         while let Some(piece) = self.pieces.get(state.next) {

@@ -25,7 +25,7 @@ impl Projection {
     pub fn names<S: AsRef<str>>(schema: &TypeDescription, names: impl IntoIterator<Item = S>) -> Result<Self> {
         let find = |name: S| {
             let found = schema.find_path(name.as_ref()).map(|node| node.column);
-            found.ok_or_else(|| Error::invalid(format!("no column {:?} in {schema}", name.as_ref())))
+            found.ok_or_else(|| Error::invalid(format!("column {:?} does not exist in {schema}", name.as_ref())))
         };
         Ok(Self::Columns(names.into_iter().map(find).collect::<Result<_>>()?))
     }
@@ -42,7 +42,7 @@ impl Projection {
     ) -> Result<Self> {
         let find = |value: S| {
             let found = schema.find_attribute(key, value.as_ref()).map(|node| node.column);
-            found.ok_or_else(|| Error::invalid(format!("no column whose {key} is {:?}", value.as_ref())))
+            found.ok_or_else(|| Error::invalid(format!("no column has {key} {:?}", value.as_ref())))
         };
         Ok(Self::Columns(values.into_iter().map(find).collect::<Result<_>>()?))
     }
@@ -56,7 +56,7 @@ impl Projection {
         let Self::Columns(columns) = self else { return Ok(schema.clone()) };
         let wanted: HashSet<u32> = columns.iter().copied().collect();
         if let Some(unknown) = columns.iter().find(|column| schema.find(**column).is_none()) {
-            return Err(Error::invalid(format!("no column {unknown}")));
+            return Err(Error::invalid(format!("column {unknown} does not exist")));
         }
         let empty = TypeDescription { names: Vec::new(), children: Vec::new(), ..schema.clone() };
         Ok(prune(schema, &wanted).unwrap_or(if schema.kind == Kind::Struct { empty } else { schema.clone() }))

@@ -215,7 +215,9 @@ impl<S: Source> Reader<S> {
 
     fn information(&self, stripe: usize) -> Result<&StripeInformation> {
         let stripes = &self.file.footer.stripes;
-        stripes.get(stripe).ok_or_else(|| Error::invalid(format!("stripe {stripe} of {}", stripes.len())))
+        stripes
+            .get(stripe)
+            .ok_or_else(|| Error::invalid(format!("stripe {stripe} does not exist, the file has {}", stripes.len())))
     }
 
     /// All batches, stripe after stripe.

@@ -206,7 +206,7 @@ impl StripeReader {
             }
             let found = filter.evaluate(&self.filter_batch(&arrays, &span)?)?;
             if found.len() as u64 != span.end - span.start {
-                return Err(Error::invalid("a filter gave another number of answers than rows"));
+                return Err(Error::invalid("a filter returned the wrong number of rows"));
             }
             let yes = match found.nulls() {
                 Some(nulls) => found.values() & nulls.inner(),
@@ -245,7 +245,8 @@ impl StripeReader {
     ) -> Result<()> {
         let (Some(lane), Some(slot)) = (self.lanes.get_mut(index), arrays.get_mut(index)) else { return Ok(()) };
         lane.go_to(rows.start, self.stride, context)?;
-        let count = usize::try_from(rows.end - rows.start).map_err(|_| Error::limit("a batch beyond memory"))?;
+        let count =
+            usize::try_from(rows.end - rows.start).map_err(|_| Error::limit("a batch exceeds the address space"))?;
         let array = lane.reader.read(Slots::all(count), context)?;
         lane.at = rows.end;
         *slot = Some(if lane.field { only_field(&array)? } else { array });
@@ -324,13 +325,15 @@ impl Lane {
     /// Goes forward to a row: by a seek where its row group is a later one, then row by row.
     fn go_to(&mut self, row: u64, stride: Option<u64>, context: &mut Context) -> Result<()> {
         if let Some(stride) = stride.filter(|stride| row / stride > self.at / stride || self.at > row) {
-            let group = usize::try_from(row / stride).map_err(|_| Error::limit("a row group beyond memory"))?;
+            let group =
+                usize::try_from(row / stride).map_err(|_| Error::limit("a row group exceeds the address space"))?;
             self.reader.seek(group, context)?;
             self.at = row / stride * stride;
         }
         let left = row.saturating_sub(self.at);
         if left > 0 {
-            self.reader.skip(usize::try_from(left).map_err(|_| Error::limit("a row beyond memory"))?, context)?;
+            self.reader
+                .skip(usize::try_from(left).map_err(|_| Error::limit("a row exceeds the address space"))?, context)?;
             self.at = row;
         }
         Ok(())
@@ -379,8 +382,7 @@ fn project(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
         return Err(Error::unsupported("a filter inside a list or map of which only a part is projected"));
     };
     let columns = fields.iter().map(|field| {
-        let column =
-            own.column_by_name(field.name()).ok_or_else(|| Error::invalid("a projected field is not there"))?;
+        let column = own.column_by_name(field.name()).ok_or_else(|| Error::invalid("missing projected field"))?;
         project(column, field.data_type())
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;

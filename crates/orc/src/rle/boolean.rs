@@ -45,7 +45,7 @@ impl BooleanReader {
         Ok(BooleanBuffer::new(Buffer::from_vec(bytes), offset, count))
     }
 
-    /// Passes over bits.
+    /// Skips bits.
     pub fn skip(&mut self, count: usize, context: &mut Context) -> Result<()> {
         let left = 8 - self.used;
         if count <= left {
@@ -61,13 +61,13 @@ impl BooleanReader {
         Ok(())
     }
 
-    /// Goes to a position: that of the bytes, and bits to pass over in the byte.
+    /// Seeks to a position: that of the bytes, and bits to skip in the byte.
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         self.bytes.seek(positions, context)?;
         (self.used, self.begun) = (8, 0);
         match positions.take()? {
             bits @ 0..=8 => self.skip(bits, context),
-            bits => Err(Error::corrupt("row index", format!("a position of {bits} bits inside a byte"))),
+            bits => Err(Error::corrupt("row index", format!("invalid bit position {bits}"))),
         }
     }
 }

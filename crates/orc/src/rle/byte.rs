@@ -55,7 +55,7 @@ impl ByteReader {
         Ok(())
     }
 
-    /// Passes over bytes.
+    /// Skips bytes.
     pub fn skip(&mut self, mut count: usize, context: &mut Context) -> Result<()> {
         while count > 0 {
             if self.left == 0 {
@@ -71,7 +71,7 @@ impl ByteReader {
         Ok(())
     }
 
-    /// Goes to a position: that of the stream, and bytes to pass over.
+    /// Seeks to a position: that of the stream, and bytes to skip.
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         self.stream.seek(positions)?;
         self.left = 0;

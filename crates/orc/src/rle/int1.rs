@@ -19,7 +19,7 @@ pub enum Run1 {
         /// The step.
         delta: i8,
     },
-    /// So many varints.
+    /// This many varints.
     Literals(usize),
 }
 
@@ -56,7 +56,7 @@ impl IntReader1 {
         }
     }
 
-    /// Whether nothing is left.
+    /// Whether the stream is at its end.
     pub fn is_finished(&mut self, context: &mut Context) -> Result<bool> {
         Ok(self.left == 0 && self.stream.is_finished(context)?)
     }
@@ -64,7 +64,7 @@ impl IntReader1 {
     fn varint(&mut self, context: &mut Context) -> Result<i64> {
         self.stream.fill(MAX_VARINT, context)?;
         let Some((value, length)) = read_varint64(self.stream.window()) else {
-            return Err(self.stream.corrupt("a varint without end"));
+            return Err(self.stream.corrupt("unterminated varint"));
         };
         self.stream.consume(length);
         Ok(if self.signed { unzigzag(value) } else { value as i64 })
@@ -97,7 +97,7 @@ impl IntReader1 {
         Ok(())
     }
 
-    /// Passes over values.
+    /// Skips values.
     pub fn skip(&mut self, mut count: usize, context: &mut Context) -> Result<()> {
         while count > 0 {
             if self.left == 0 {
@@ -118,7 +118,7 @@ impl IntReader1 {
         Ok(())
     }
 
-    /// Goes to a position of the stream; the values to pass over are the caller's.
+    /// Seeks to a position of the stream; the caller skips the values.
     pub fn restart(&mut self, positions: &mut Positions<'_>) -> Result<()> {
         self.left = 0;
         self.stream.seek(positions)

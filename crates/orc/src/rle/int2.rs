@@ -166,7 +166,7 @@ impl IntReader2 {
         Ok(())
     }
 
-    /// Passes over values; whole runs are not unpacked where their size is known from their head.
+    /// Skips values; whole runs are not unpacked where their size is known from their head.
     pub fn skip(&mut self, mut count: usize, context: &mut Context) -> Result<()> {
         while count > 0 {
             let left = self.begun.len() - self.used;
@@ -188,14 +188,14 @@ impl IntReader2 {
         Ok(())
     }
 
-    /// Goes to a position of the stream; the values to pass over are the caller's.
+    /// Seeks to a position of the stream; the caller skips the values.
     pub fn restart(&mut self, positions: &mut Positions<'_>) -> Result<()> {
         self.begun.clear();
         self.used = 0;
         self.stream.seek(positions)
     }
 
-    /// The head of the next run, which is decoded and passed over: for those who only count runs.
+    /// The head of the next run, which is decoded and skipped: for those who only count runs.
     pub fn next_run(&mut self, context: &mut Context) -> Result<Run2> {
         let (run, head) = self.head(context)?;
         self.begin(run, head, context)?;
@@ -203,7 +203,7 @@ impl IntReader2 {
         Ok(run)
     }
 
-    /// Whether nothing is left.
+    /// Whether the stream is at its end.
     pub fn is_finished(&mut self, context: &mut Context) -> Result<bool> {
         Ok(self.used >= self.begun.len() && self.stream.is_finished(context)?)
     }
@@ -214,7 +214,7 @@ impl IntReader2 {
             return Ok(found);
         }
         self.stream.fill(4, context)?;
-        Run2::read(self.stream.window()).ok_or_else(|| self.stream.corrupt("the head of a run is cut off"))
+        Run2::read(self.stream.window()).ok_or_else(|| self.stream.corrupt("truncated run header"))
     }
 
     fn begin(&mut self, run: Run2, head: usize, context: &mut Context) -> Result<()> {
@@ -238,7 +238,7 @@ impl IntReader2 {
 }
 
 type Used = std::result::Result<usize, &'static str>;
-const CUT: &str = "a run is cut off";
+const CUT: &str = "truncated run";
 
 #[inline]
 fn decode_body(run: Run2, body: &[u8], signed: bool, out: &mut [i64]) -> Used {
@@ -252,7 +252,7 @@ fn decode_body(run: Run2, body: &[u8], signed: bool, out: &mut [i64]) -> Used {
     }
 }
 
-/// Decodes runs that lie wholly in the window and fit `out`; says how many bytes they took and how many values they
+/// Decodes runs that lie wholly in the window and fit `out`; returns how many bytes they took and how many values they
 /// gave. Runs are short where values repeat a few times each, and asking the stream for each costs as much as the run.
 fn whole_runs(window: &[u8], signed: bool, out: &mut [i64]) -> (usize, usize) {
     let (mut at, mut filled) = (0, 0);

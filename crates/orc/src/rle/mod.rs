@@ -49,7 +49,7 @@ impl IntReader {
 
     /// Reads `count` values into `out`, which grows only as values come.
     pub fn read_vec(&mut self, count: usize, out: &mut Vec<i64>, context: &mut Context) -> Result<()> {
-        /// Values that are taken on trust.
+        /// Values that are allocated before they are read.
         const STEP: usize = 1 << 16;
         out.truncate(count);
         let mut filled = 0;
@@ -63,7 +63,7 @@ impl IntReader {
         Ok(())
     }
 
-    /// Passes over values.
+    /// Skips values.
     pub fn skip(&mut self, count: usize, context: &mut Context) -> Result<()> {
         match self {
             Self::V1(reader) => reader.skip(count, context),
@@ -71,7 +71,7 @@ impl IntReader {
         }
     }
 
-    /// Goes to a position: that of the stream, and values to pass over.
+    /// Seeks to a position: that of the stream, and values to skip.
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         match self {
             Self::V1(reader) => reader.restart(positions)?,

@@ -1,4 +1,4 @@
-//! Unpacking of big-endian bit fields, one routine a width, so that every shift is a constant.
+//! Unpacking of big-endian bit fields, one routine per width, so that every shift is a constant.
 
 /// Fills `out` with fields of `width` bits (1 to 64) from the top of `packed`, which must hold them all; what it does
 /// not hold reads as zero. More bytes behind the fields are welcome: loads may then go past the last one.
@@ -70,7 +70,7 @@ fn field<const W: usize>(block: &[u8], bit: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// The plain twin: one bit at a time.
+    /// The reference version: one bit at a time.
     fn reference(packed: &[u8], width: usize, count: usize) -> Vec<i64> {
         let bit = |index: usize| u64::from(packed[index / 8] >> (7 - index % 8) & 1);
         (0..count).map(|value| (0..width).fold(0, |word, step| word << 1 | bit(value * width + step)) as i64).collect()

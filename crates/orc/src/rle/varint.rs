@@ -109,8 +109,8 @@ pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
 /// The bytes that end a varint, by the top bit of each of eight.
 pub(super) const ENDS: u64 = 0x8080_8080_8080_8080;
 
-/// Appends the varints that lie wholly in the front of `bytes` and are at most eight bytes long, `count` at the most,
-/// as they are stored; says how many bytes they took. It may stop early, but not before the first such varint.
+/// Appends the varints that lie wholly in the front of `bytes` and are at most eight bytes long, `count` at most,
+/// as they are stored; returns how many bytes they took. It may stop early, but not before the first such varint.
 ///
 /// Eight varints of one byte and four of two, which most decimals are, are taken at once; others are cut out of a word
 /// that was loaded once, for a load that waits for the length of the value before it is what takes time.

@@ -219,7 +219,7 @@ fn from_arrow_type(data_type: &DataType, exact: Option<&str>) -> Result<TypeDesc
         | DataType::LargeListView(field) => return Ok(TypeDescription::nested(Kind::List, vec![child(field)?])),
         DataType::Map(entries, _) => {
             let DataType::Struct(fields) = entries.data_type() else {
-                return Err(Error::invalid("a map's entries are no struct"));
+                return Err(Error::invalid("the entries of a map are not a struct"));
             };
             let children = fields.iter().map(child).collect::<Result<Vec<_>>>()?;
             return Ok(TypeDescription::nested(Kind::Map, children));
@@ -260,6 +260,7 @@ fn binary_kind(exact: Option<&str>) -> Result<Kind> {
 
 fn decimal_kind(precision: u8, scale: i8) -> Result<Kind> {
     let scale = u8::try_from(scale).ok().filter(|scale| *scale <= precision && precision <= MAX_PRECISION);
-    let scale = scale.ok_or_else(|| Error::unsupported(format!("a decimal of {precision} digits with that scale")))?;
+    let scale =
+        scale.ok_or_else(|| Error::unsupported(format!("ORC has no decimal of {precision} digits with this scale")))?;
     Ok(Kind::Decimal { precision, scale })
 }

@@ -104,7 +104,7 @@ impl TypeDescription {
     /// [`Limits::depth`].
     pub fn from_proto(types: &[proto::Type], limits: &Limits) -> Result<Self> {
         if types.len() > limits.columns {
-            return Err(Error::limit(format!("{} columns, {} allowed", types.len(), limits.columns)));
+            return Err(Error::limit(format!("the file has {} columns, the limit is {}", types.len(), limits.columns)));
         }
         let mut next = 0;
         let root = Self::read_node(types, &mut next, 0, limits)?;
@@ -119,9 +119,9 @@ impl TypeDescription {
         let column = *next;
         let place = || format!("footer type {column}");
         if depth > limits.depth {
-            return Err(Error::limit(format!("types nested deeper than {}", limits.depth)));
+            return Err(Error::limit(format!("types are nested deeper than the limit of {}", limits.depth)));
         }
-        let node = types.get(column as usize).ok_or_else(|| Error::corrupt(place(), "is not there"))?;
+        let node = types.get(column as usize).ok_or_else(|| Error::corrupt(place(), "missing"))?;
         let kind = Kind::from_proto(node).map_err(|error| error.within(&place()))?;
         let wanted = match kind {
             Kind::List => 1,
@@ -141,7 +141,7 @@ impl TypeDescription {
         let mut children = Vec::with_capacity(wanted);
         for &subtype in &node.subtypes {
             if subtype != *next {
-                return Err(Error::corrupt(place(), format!("child {subtype} where {next} comes next")));
+                return Err(Error::corrupt(place(), format!("expected child {next}, got {subtype}")));
             }
             children.push(Self::read_node(types, next, depth + 1, limits)?);
         }
@@ -263,7 +263,7 @@ impl Kind {
             TypeKind::Char => Self::Char { length: node.maximum_length.unwrap_or(u32::MAX) },
             TypeKind::Geometry => Self::Geometry { crs: node.crs.clone() },
             TypeKind::Geography => Self::Geography { crs: node.crs.clone(), algorithm: node.algorithm },
-            TypeKind::Unknown(number) => return Err(Error::unsupported(format!("type kind {number}"))),
+            TypeKind::Unknown(number) => return Err(Error::unsupported(format!("unknown type kind {number}"))),
         })
     }
 
@@ -273,7 +273,7 @@ impl Kind {
             (precision, scale) => (precision.unwrap_or(u32::from(DEFAULT_PRECISION)), scale.unwrap_or(0)),
         };
         let fits = precision >= 1 && precision <= u32::from(MAX_PRECISION) && scale <= precision;
-        let refused = || Error::corrupt("", format!("decimal({precision},{scale}) is no type"));
+        let refused = || Error::corrupt("", format!("invalid type decimal({precision},{scale})"));
         let digits = |count: u32| u8::try_from(count).ok().filter(|_| fits).ok_or_else(refused);
         Ok(Self::Decimal { precision: digits(precision)?, scale: digits(scale)? })
     }

@@ -54,7 +54,7 @@ impl std::str::FromStr for Kind {
 
     /// A kind without children, as [`Kind`] prints it.
     fn from_str(text: &str) -> crate::Result<Self> {
-        let refused = || crate::Error::invalid(format!("{text} is no ORC type"));
+        let refused = || crate::Error::invalid(format!("invalid ORC type: {text}"));
         let (name, arguments) = match text.split_once('(') {
             Some((name, rest)) => (name, rest.strip_suffix(')').ok_or_else(refused)?),
             None => (text, ""),

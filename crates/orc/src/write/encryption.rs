@@ -1,7 +1,7 @@
-//! Columns under keys ("Column Encryption"): what is asked for, and what a file holds of it.
+//! Encrypted columns ("Column Encryption"): what the options ask for, and what the file contains.
 //!
-//! An encrypted column is written twice: masked, where readers without the key find it, and as it is, encrypted stream by
-//! stream. Its true statistics, and those of all below it, stand encrypted in the tail; filters and indexes of true
+//! An encrypted column is written twice: masked, for readers without the key, and unmasked, encrypted stream by
+//! stream. Its true statistics, and those of all below it, are encrypted in the tail; filters and indexes of true
 //! values are encrypted too.
 
 use std::ops::Range;
@@ -35,7 +35,7 @@ struct Variant {
     stripes: Vec<Vec<ColumnStatistics>>,
 }
 
-/// The encrypted part of a file in the making.
+/// The encrypted part of a file that is being written.
 #[derive(Debug)]
 pub(super) struct Encryptor {
     provider: Arc<dyn KeyMaker>,
@@ -53,7 +53,7 @@ pub(super) struct EncryptedStripe {
 }
 
 impl Encryptor {
-    /// Makes a local key for each column, and notes key and mask in the types' attributes.
+    /// Creates a local key for each column, and adds key and mask to the attributes of the types.
     pub(super) fn new(options: &EncryptionOptions, types: &mut TypeDescription) -> Result<Self> {
         let mut this = Self { provider: Arc::clone(&options.keys), keys: Vec::new(), variants: Vec::new() };
         let mut columns: Vec<_> = options.columns.iter().collect();
@@ -69,7 +69,7 @@ impl Encryptor {
                 if this.variants.iter().any(overlaps) {
                     return Err(Error::invalid(format!("column {path} is encrypted twice")));
                 }
-                let name = this.keys.get(key).ok_or_else(|| Error::invalid("a key that is not there"))?;
+                let name = this.keys.get(key).ok_or_else(|| Error::invalid("missing key"))?;
                 let made = options.keys.new_local_key(name)?;
                 this.variants.push(Variant {
                     key,
@@ -87,7 +87,7 @@ impl Encryptor {
             let columns = columns_of(types, path)?;
             let variant = this.variants.iter_mut().find(|variant| variant.columns == columns);
             let variant =
-                variant.ok_or_else(|| Error::invalid(format!("a mask for column {path}, which is not encrypted")))?;
+                variant.ok_or_else(|| Error::invalid(format!("column {path} has a mask but is not encrypted")))?;
             variant.mask = mask.clone();
         }
         for variant in &this.variants {
@@ -138,7 +138,7 @@ impl Encryptor {
         Ok(out)
     }
 
-    /// What the footer says, and the encrypted statistics of the stripes, which stand before the metadata.
+    /// The message of the footer, and the encrypted statistics of the stripes, which precede the metadata.
     pub(super) fn tail(self, stripes: usize, compressor: &mut Compressor) -> Result<(Encryption, Vec<u8>)> {
         let id = stripes as u64 + 1;
         let mut out = Vec::new();
@@ -190,11 +190,11 @@ impl Encryptor {
 
 fn columns_of(types: &TypeDescription, path: &str) -> Result<Range<u32>> {
     let node = types.find_path(path).filter(|_| !path.is_empty());
-    let node = node.ok_or_else(|| Error::invalid(format!("no column {path} to be encrypted")))?;
+    let node = node.ok_or_else(|| Error::invalid(format!("column {path} to encrypt does not exist")))?;
     Ok(node.column..node.end)
 }
 
-/// A mask and its parameters in one text, as orc-core's options have it.
+/// A mask and its parameters as one text, as in the options of orc-core.
 fn mask_text(mask: &Mask) -> String {
     mask.parameters().iter().fold(mask.name().to_owned(), |text, parameter| format!("{text},{parameter}"))
 }

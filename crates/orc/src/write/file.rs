@@ -52,7 +52,7 @@ pub struct Writer<S> {
     user_metadata: Vec<(String, Vec<u8>)>,
     writes_zone: bool,
     encryption: Option<Encryptor>,
-    /// At which size the next stripe is written: padding moves it.
+    /// The size at which the next stripe is written; padding changes it.
     stripe_limit: usize,
     failed: bool,
 }
@@ -112,7 +112,7 @@ impl<S: Sink> Writer<S> {
         };
         let root = plan.writer(&types)?;
         for (variant, (column, _)) in plan.encrypted.iter().enumerate() {
-            // A file without rows has no stripe that would say it.
+            // In a file without rows there is no stripe to find the error.
             let mut statistics = Vec::new();
             if let Some(node) = types.find(*column) {
                 plan.plain_writer(node)?.file_statistics(&mut statistics);
@@ -234,7 +234,7 @@ impl<S: Sink> Writer<S> {
 
     fn guarded(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if self.failed {
-            return Err(Error::invalid("this writer has failed before: its file is not whole"));
+            return Err(Error::invalid("this writer has failed: its file is incomplete"));
         }
         self.failed = true;
         work(self)?;
@@ -246,7 +246,7 @@ impl<S: Sink> Writer<S> {
         let schema = batch.schema_ref();
         let same = |(own, field): (&DataType, &Arc<arrow_schema::Field>)| own.equals_datatype(field.data_type());
         if self.arrow.len() != schema.fields().len() || !self.arrow.iter().zip(schema.fields()).all(same) {
-            return Err(Error::invalid(format!("a batch of {schema} for a file of {}", self.schema)));
+            return Err(Error::invalid(format!("expected a batch of {}, got {schema}", self.schema)));
         }
         if !self.options.trusted_texts {
             texts::check(batch, self.rows())?;
@@ -266,7 +266,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Rows to be taken between two looks at the memory: few of them where they are wide.
+    /// Rows to take between two checks of the memory: few if they are wide.
     fn step(&self, root: &ArrayRef) -> usize {
         let data = root.to_data();
         let bytes = data.get_slice_memory_size().unwrap_or_else(|_| root.get_array_memory_size());
@@ -274,7 +274,7 @@ impl<S: Sink> Writer<S> {
         (self.options.stripe_size / 8 / row).clamp(MIN_STEP, MAX_STEP)
     }
 
-    /// Takes rows of one row group; says how many.
+    /// Takes rows of one row group; returns how many.
     fn write_rows(&mut self, root: &ArrayRef, at: usize, step: usize) -> Result<usize> {
         let stride = u64::from(self.options.row_index_stride);
         let mut count = step.min(root.len() - at) as u64;
@@ -361,8 +361,8 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Keeps a stripe of so many bytes from crossing a block's border: where little of the block is left, it is filled
-    /// with zeros; where more is, the next stripe is made to fit what this one leaves.
+    /// Keeps a stripe of this many bytes from crossing the border of a block: if little of the block is left, it is filled
+    /// with zeros; otherwise the next stripe is made to fit what this one leaves.
     fn pad(&mut self, stripe: u64) -> Result<()> {
         let Some(block) = self.options.block_size else { return Ok(()) };
         let wanted = self.options.stripe_size as u64;
@@ -384,19 +384,22 @@ fn types(schema: &Schema, bare_root: bool) -> Result<TypeDescription> {
         return TypeDescription::from_arrow(schema);
     }
     let [only] = schema.fields().as_ref() else {
-        return Err(Error::invalid(format!("a root of {} fields that is no struct", schema.fields().len())));
+        return Err(Error::invalid(format!(
+            "a root that is not a struct has one field, got {}",
+            schema.fields().len()
+        )));
     };
     let mut root = TypeDescription::from_arrow_field(only)?;
     root.number();
     Ok(root)
 }
 
-/// The columns that these paths stand for, with all below them that a filter can hold.
+/// The columns at these paths, with everything below them that a filter can hold.
 fn bloom_columns(types: &TypeDescription, paths: &[String]) -> Result<HashSet<u32>> {
     let mut found = HashSet::new();
     for path in paths {
         let node = types.find_path(path).filter(|_| !path.is_empty());
-        let node = node.ok_or_else(|| Error::invalid(format!("no column {path} for a bloom filter")))?;
+        let node = node.ok_or_else(|| Error::invalid(format!("column {path} for a bloom filter does not exist")))?;
         found.extend(node.walk().into_iter().filter(|node| can_bloom(&node.kind)).map(|node| node.column));
     }
     Ok(found)

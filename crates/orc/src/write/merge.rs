@@ -1,8 +1,8 @@
-//! Files put one behind the other without decoding a value: stripes move as they are, the tail is made anew.
+//! Files concatenated without decoding a value: stripes are copied as they are, the tail is written anew.
 //!
 //! The rules are those of orc-core's `OrcFile.mergeFiles`: files must have one schema, codec, version, writer and row
-//! index stride, and no two values for one key of the user's metadata. It leaves out those that do not fit; this refuses
-//! them by name, so that no rows are missing without a word.
+//! index stride, and no two values for one key of the user's metadata. orc-core skips files that do not fit; here they are
+//! errors with their names, so that no rows are lost silently.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const PIECE: u64 = 4 << 20;
 pub struct Merger<S> {
     sink: S,
     offset: u64,
-    /// The first file, which says how all have to be.
+    /// The first file, which all others must match.
     first: Option<(String, Arc<FileMetadata>)>,
     /// The largest chunk of any.
     block: u64,
@@ -69,7 +69,7 @@ impl<S: Sink> Merger<S> {
     /// encrypted; errors of the source and the sink.
     pub fn add<R: Source>(&mut self, name: &str, file: &Reader<R>) -> Result<()> {
         if self.failed {
-            return Err(Error::invalid("this merge has failed before: its file is not whole"));
+            return Err(Error::invalid("this merge has failed: its file is incomplete"));
         }
         self.failed = true;
         self.append(name, file)?;
@@ -91,10 +91,10 @@ impl<S: Sink> Merger<S> {
             let length = lengths.iter().flatten().try_fold(0u64, |sum, length| sum.checked_add(*length));
             let end = length.and_then(|length| start.checked_add(length)).filter(|end| *end <= file.length);
             let Some(end) = end else {
-                return Err(Error::corrupt("footer", "a stripe passes the file").in_file(name));
+                return Err(Error::corrupt("footer", "a stripe extends past the end of the file").in_file(name));
             };
             self.stripes.push(StripeInformation { offset: Some(self.offset), ..stripe.clone() });
-            // Without statistics a stripe has none of no columns, which says nothing.
+            // A stripe without statistics gets an empty list, which says nothing.
             self.stripe_statistics.push(statistics.next().unwrap_or_default());
             let mut at = start;
             while at < end {
@@ -128,7 +128,7 @@ impl<S: Sink> Merger<S> {
         let (footer, other) = (&file.footer, &first.footer);
         if file.schema != first.schema {
             return if file.schema.to_string() == first.schema.to_string() {
-                refuse(format!("the attributes of its types are not those of {first_name}"))
+                refuse(format!("the attributes of its types differ from those of {first_name}"))
             } else {
                 differs("schema", &file.schema, &first.schema)
             };
@@ -139,7 +139,7 @@ impl<S: Sink> Merger<S> {
         if file.version != first.version {
             return differs("file version", &file.version.name(), &first.version.name());
         }
-        // What is known to be wrong in files of old depends on all of these.
+        // Which bugs of old writers a file may have depends on all of these.
         if (footer.writer, &footer.software_version) != (other.writer, &other.software_version)
             || file.postscript.writer_version != first.postscript.writer_version
         {
@@ -152,13 +152,13 @@ impl<S: Sink> Merger<S> {
             return differs("row index stride", &stride(file), &stride(first));
         }
         if footer.calendar != other.calendar {
-            let shown = |file: &FileMetadata| file.footer.calendar.map_or("not said", |calendar| calendar.name());
+            let shown = |file: &FileMetadata| file.footer.calendar.map_or("unspecified", |calendar| calendar.name());
             return differs("calendar", &shown(file), &shown(first));
         }
         for item in &footer.metadata {
             let (key, value) = (item.name.as_deref().unwrap_or(""), item.value.as_deref().unwrap_or_default());
             if self.user_metadata.iter().any(|(known, other)| known == key && other != value) {
-                return refuse(format!("its user metadata {key} has another value than in a file before it"));
+                return refuse(format!("its user metadata {key} differs from that of an earlier file"));
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Writing: Arrow batches in, a file out.
 //!
 //! A batch is cut at the borders of row groups; each column encodes its part, and compresses it chunk by chunk. When
-//! enough is held, or enough rows, the columns give their streams to a [`StripeWriter`](stripe::StripeWriter), and the
-//! stripe goes to the [`Sink`].
+//! enough bytes are held, or enough rows, the columns hand their streams to a [`StripeWriter`](stripe::StripeWriter), and the
+//! stripe is written to the [`Sink`].
 
 mod column;
 mod encryption;

@@ -137,16 +137,16 @@ impl WriterOptions {
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid(what));
         if self.stripe_size == 0 || self.stripe_rows == Some(0) {
-            return refuse("stripes of nothing");
+            return refuse("the stripe size and the rows of a stripe must be positive");
         }
         if !(0.0..=1.0).contains(&self.dictionary_key_size_threshold) {
-            return refuse("a dictionary threshold outside 0 to 1");
+            return refuse("the dictionary threshold must be between 0 and 1");
         }
         if !(0.0..=1.0).contains(&self.block_padding_tolerance) || self.block_size == Some(0) {
-            return refuse("a padding tolerance outside 0 to 1, or blocks of no bytes");
+            return refuse("the padding tolerance must be between 0 and 1, and the block size positive");
         }
         if self.row_index_stride == 0 && !self.bloom_filter_columns.is_empty() {
-            return refuse("bloom filters without row groups");
+            return refuse("bloom filters need row groups: the row index stride must be positive");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Streams in the making: run-length encoder, open chunk, finished chunks, and the places of row groups.
+//! Streams being written: run-length encoder, open chunk, finished chunks, and the places of row groups.
 //!
 //! All chunks of a stream but its last hold exactly the block size, so a place is kept as the plain offset alone and
 //! turned into chunk and offset when the stream is whole.
@@ -11,14 +11,14 @@ use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 
-/// What the columns of a file share while they are written.
+/// Shared by the columns of a file while they are written.
 #[derive(Debug)]
 pub(super) struct Context {
     /// The codec's context.
     pub compressor: Compressor,
     /// Runs the work of several columns; without it they are encoded one after the other.
     pub pool: Option<Arc<dyn Pool>>,
-    /// Contexts of columns that were written apart.
+    /// Contexts for columns that are encoded in parallel.
     spare: Vec<Context>,
 }
 
@@ -28,8 +28,8 @@ impl Context {
         Self { compressor, pool: None, spare: Vec::new() }
     }
 
-    /// Does the same for each of some things, side by side where that is wanted, each with a context that it has to
-    /// itself. Of several errors it gives the first thing's.
+    /// Does the same for each of some things, in parallel if there is a pool, each with a context of its own. Of several
+    /// errors, that of the first thing is returned.
     pub(super) fn for_each<T: Send>(
         &mut self,
         things: Vec<T>,

@@ -69,7 +69,7 @@ impl Tail<'_> {
             magic: Some("ORC".to_owned()),
         };
         let postscript = postscript.encode();
-        let length = u8::try_from(postscript.len()).map_err(|_| Error::limit("a postscript beyond 255 bytes"))?;
+        let length = u8::try_from(postscript.len()).map_err(|_| Error::limit("the postscript exceeds 255 bytes"))?;
         let mut tail = encrypted_statistics.unwrap_or_default();
         tail.extend_from_slice(&metadata);
         tail.extend_from_slice(&footer);

@@ -1,5 +1,5 @@
-//! Texts as producers hand them over ("Column Encodings": `string`, `char`, `varchar` are UTF-8): Arrow says that they are,
-//! and nobody has looked.
+//! Text as producers deliver it ("Column Encodings": `string`, `char`, `varchar` are UTF-8): Arrow requires it,
+//! and not every producer keeps to it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UnionArray};
@@ -10,21 +10,21 @@ use super::column::Spans;
 use crate::error::{Error, Result};
 use crate::utf8::is_text;
 
-/// Refuses texts that are no UTF-8, at any depth; the error names the column and the row, counted from `first_row`. What
-/// stands under a null is nobody's text.
+/// Checks that text is UTF-8, at any depth; the error names the column and the row, counted from `first_row`. Values under
+/// nulls are not checked.
 pub(super) fn check(batch: &RecordBatch, first_row: u64) -> Result<()> {
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((row, path)) = fault(column, field.name(), &|_| true) {
             let row = first_row.saturating_add(row as u64);
             return Err(Error::value(format!(
-                "column {path}: row {row} is no UTF-8: write it as binary, or mend the text"
+                "column {path}: row {row} is not UTF-8: write it as binary, or fix the text"
             )));
         }
     }
     Ok(())
 }
 
-/// The first place in an array with a text that is none, and the name of what it is in; `live` says which places count.
+/// The first place in an array with invalid text, and the path of its column; `live` says which places count.
 fn fault(array: &ArrayRef, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(usize, String)> {
     let valid = |place: usize| live(place) && array.is_valid(place);
     match array.data_type() {
@@ -78,12 +78,12 @@ fn fault(array: &ArrayRef, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(
     }
 }
 
-/// A fault among the values of one variant, at the first row that has the value; what no row has is nobody's text.
+/// A fault among the values of one variant, at the first row that has the value; values that no row has are not checked.
 fn in_union(union: &UnionArray, id: i8, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(usize, String)> {
     let values = union.child(id);
     let mut rows: Vec<Option<usize>> = vec![None; values.len()];
     for (row, _) in union.type_ids().iter().enumerate().filter(|(row, other)| **other == id && live(*row)) {
-        // Sparse unions have no offsets: each variant has a value for every row.
+        // Sparse unions have no offsets: each variant has a value forevery row.
         let place = union.offsets().map_or(Some(row), |offsets| usize::try_from(*offsets.get(row)?).ok())?;
         rows.get_mut(place)?.get_or_insert(row);
     }

@@ -179,15 +179,12 @@ fn what_cannot_be_encrypted_is_refused() {
     };
     let wrong_mask = vec![(Mask::Sha256, vec!["other".to_owned()])];
     for (result, message) in [
-        (twice(&[("gamma", "secret")], vec![]), "no master key gamma"),
-        (twice(&[("alpha", "other")], vec![]), "no column other to be encrypted"),
-        (twice(&[("alpha", "")], vec![]), "no column  to be encrypted"),
+        (twice(&[("gamma", "secret")], vec![]), "unknown master key gamma"),
+        (twice(&[("alpha", "other")], vec![]), "column other to encrypt does not exist"),
+        (twice(&[("alpha", "")], vec![]), "column  to encrypt does not exist"),
         (twice(&[("alpha", "secret"), ("beta", "secret")], vec![]), "column secret is encrypted twice"),
-        (twice(&[("alpha", "secret")], wrong_mask), "no column other to be encrypted"),
-        (
-            twice(&[], vec![(Mask::Sha256, vec!["secret".to_owned()])]),
-            "a mask for column secret, which is not encrypted",
-        ),
+        (twice(&[("alpha", "secret")], wrong_mask), "column other to encrypt does not exist"),
+        (twice(&[], vec![(Mask::Sha256, vec!["secret".to_owned()])]), "column secret has a mask but is not encrypted"),
     ] {
         assert!(matches!(result, Err(Error::Invalid(text)) if text == message));
     }

@@ -15,7 +15,7 @@ pub struct BooleanWriter {
 }
 
 impl BooleanWriter {
-    /// Takes bits; appends the runs that are complete.
+    /// Takes bits, and appends the complete runs.
     pub fn write(&mut self, bits: &BooleanBuffer, out: &mut Vec<u8>) {
         let chunks = bits.bit_chunks();
         for word in chunks.iter() {
@@ -55,7 +55,7 @@ impl BooleanWriter {
         (self.bytes.pending(), self.used as usize)
     }
 
-    /// Appends what is pending, the last byte filled up with zeros; the writer is then as new.
+    /// Appends what is pending, the last byte filled up with zeros, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.used > 0 {
             self.bytes.write(&[self.begun], out);

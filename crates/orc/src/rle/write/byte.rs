@@ -21,7 +21,7 @@ impl Default for ByteWriter {
 }
 
 impl ByteWriter {
-    /// Takes bytes; appends the runs that are complete.
+    /// Takes bytes, and appends the complete runs.
     pub fn write(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while let Some(&first) = bytes.first() {
             let used = if self.run { self.extend_run(bytes, first, out) } else { self.extend_literals(bytes, out) };
@@ -53,7 +53,7 @@ impl ByteWriter {
         self.taken
     }
 
-    /// Appends what is pending; the writer is then as new.
+    /// Appends what is pending, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.taken > 0 {
             if self.run {
@@ -94,7 +94,7 @@ impl ByteWriter {
         let end = start + step;
         let (Some(room), Some(bytes)) = (self.literals.get_mut(start..end), bytes.get(..step)) else { return step };
         room.copy_from_slice(bytes);
-        // A run may begin in what was there before.
+        // A run may begin in the literals before these.
         let from = start.saturating_sub(2);
         let window = self.literals.get(from..end).unwrap_or_default();
         let third =

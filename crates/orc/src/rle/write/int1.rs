@@ -25,7 +25,7 @@ impl IntWriter1 {
         Self { signed, literals: Vec::with_capacity(MAX_LITERALS), delta: 0, tail: 0, run: 0 }
     }
 
-    /// Takes values; appends the runs that are complete.
+    /// Takes values, and appends the complete runs.
     pub fn write(&mut self, values: &[i64], out: &mut Vec<u8>) {
         for value in values {
             self.take(*value, out);
@@ -37,7 +37,7 @@ impl IntWriter1 {
         if self.run > 0 { self.run } else { self.literals.len() }
     }
 
-    /// Appends what is pending; the writer is then as new.
+    /// Appends what is pending, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.run > 0 {
             out.extend_from_slice(&[(self.run - MIN_RUN) as u8, self.delta as u8]);

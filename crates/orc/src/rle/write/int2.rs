@@ -29,7 +29,7 @@ impl IntWriter2 {
         Self { signed, literals, taken: 0, equal: true, planner }
     }
 
-    /// Takes values; appends the runs that are complete.
+    /// Takes values, and appends the complete runs.
     pub fn write(&mut self, mut values: &[i64], out: &mut Vec<u8>) {
         while !values.is_empty() {
             let used = if self.equal { self.extend_equal(values, out) } else { self.extend_mixed(values, out) };
@@ -42,7 +42,7 @@ impl IntWriter2 {
         self.taken
     }
 
-    /// Appends what is pending; the writer is then as new.
+    /// Appends what is pending, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match (self.equal, self.taken) {
             (_, 0) => {}
@@ -183,7 +183,7 @@ fn code_of(width: usize) -> usize {
 
 /// Where three equal values begin.
 fn first_repeat(values: &[i64]) -> Option<usize> {
-    // Most runs have none: they are looked for eight at a time, without a branch a value.
+    // Most runs have none: they are looked for eight at a time, without a branch per value.
     const STEP: usize = 8;
     let mut at = 0;
     while let Some(window) = values.get(at..).and_then(|rest| rest.first_chunk::<{ STEP + MIN_REPEAT - 1 }>()) {

@@ -1,4 +1,4 @@
-//! Run-length encoders, the twins of the readers beside them.
+//! Run-length encoders, the counterparts of the readers beside them.
 //!
 //! An encoder takes slices and appends whole runs to a plain buffer; what is not yet a run it keeps. How many values
 //! that are is part of a row-index position: a reader goes to the buffer's end of that moment and passes over them.
@@ -37,7 +37,7 @@ impl IntWriter {
         Self::V2(Box::new(IntWriter2::new(signed, packing)))
     }
 
-    /// Takes values; appends the runs that are complete.
+    /// Takes values, and appends the complete runs.
     pub fn write(&mut self, values: &[i64], out: &mut Vec<u8>) {
         match self {
             Self::V1(writer) => writer.write(values, out),
@@ -53,7 +53,7 @@ impl IntWriter {
         }
     }
 
-    /// Appends what is pending; the writer is then as new.
+    /// Appends what is pending, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::V1(writer) => writer.finish(out),

@@ -1,4 +1,4 @@
-//! Packing of big-endian bit fields, one routine a width, so that every shift is a constant.
+//! Packing of big-endian bit fields, one routine per width, so that every shift is a constant.
 
 /// Appends fields of `width` bits, one of the table's widths; bits above are cut. The last byte is filled with zeros.
 pub(super) fn pack(values: &[u64], width: usize, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! Decimals: varints with a scale each, or (file version 2, up to 18 digits) plain integers.
+//! Decimals: varints each with its scale, or (file version 2, up to 18 digits) plain integers.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type};
@@ -18,7 +18,7 @@ use crate::write::statistics::Decimals;
 use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// The values that are there: in 64 bits where the type's digits fit, else in 128.
+/// The values that are not null: in 64 bits if the digits of the type fit, else in 128.
 #[derive(Debug)]
 struct Values {
     column: u32,
@@ -36,7 +36,7 @@ impl Values {
         self.precision <= MAX_SHORT_PRECISION
     }
 
-    /// Takes an array; refuses values of more digits than the type has.
+    /// Takes an array. Values with more digits than the type are errors.
     fn take(&mut self, array: &ArrayRef) -> Result<()> {
         let Self { short, long, .. } = self;
         let bound = power_of_ten(usize::from(self.precision)).unwrap_or(i128::MAX).unsigned_abs();
@@ -80,7 +80,7 @@ impl Values {
         };
         if !fits {
             let Self { column, precision, .. } = self;
-            return Err(Error::value(format!("column {column}: a decimal of more than {precision} digits")));
+            return Err(Error::value(format!("column {column}: a decimal has more than {precision} digits")));
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Values {
     }
 }
 
-/// Varints in DATA, scales in SECONDARY: always the type's, which costs next to nothing; orc-core cuts trailing zeros
+/// Varints in DATA, scales in SECONDARY: always the type's, which costs almost nothing; orc-core removes trailing zeros
 /// and pays for the scales.
 #[derive(Debug)]
 pub(super) struct DecimalColumn {

@@ -1,4 +1,4 @@
-//! A column under a key: written masked for all, and as it is for those who have the key.
+//! An encrypted column: written masked for everybody, and encrypted for readers with the key.
 
 use arrow_array::ArrayRef;
 

@@ -15,7 +15,7 @@ use crate::write::statistics::{Counted, Summary};
 use crate::write::stream::{Context, Finished, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// The PRESENT stream, which is begun at the first null of a stripe.
+/// The PRESENT stream, which starts at the first null of a stripe.
 #[derive(Debug, Default)]
 struct Presence {
     bits: Option<Stream<BooleanWriter>>,
@@ -69,9 +69,9 @@ pub(super) struct Head<S> {
     /// Statistics of the stripe's finished row groups.
     groups: Vec<ColumnStatistics>,
     indexed: bool,
-    /// The filter of the row group, where one is wanted.
+    /// The filter of the row group, if the column has one.
     pub bloom: Option<BloomBuilder>,
-    /// Those of the finished row groups, in both forms where both are wanted.
+    /// The filters of the finished row groups, in one or both forms.
     filters: Vec<BloomFilter>,
     older_filters: Vec<BloomFilter>,
     bloom_version: BloomVersion,
@@ -80,7 +80,7 @@ pub(super) struct Head<S> {
 }
 
 impl<S: Summary> Head<S> {
-    /// Of a column; `empty` is what is known of no values.
+    /// For a column; `empty` are the statistics of no values.
     pub(super) fn new(column: u32, empty: S, plan: &Plan<'_>) -> Self {
         Self {
             column,
@@ -134,7 +134,7 @@ impl<S: Summary> Head<S> {
         }
     }
 
-    /// Ends the stripe: gives all streams of this column to it. `streams` come in the order of positions; those that
+    /// Ends the stripe: hands all streams of this column to it. `streams` come in the order of positions; those that
     /// have none are `last`.
     pub(super) fn finish(
         &mut self,
@@ -179,7 +179,7 @@ impl<S: Summary> Head<S> {
         Ok(())
     }
 
-    /// Columns without streams have no bytes to be told.
+    /// Columns without streams have no bytes on disk.
     fn shown(&self, bytes: u64) -> Option<u64> {
         Some(bytes).filter(|bytes| *bytes > 0)
     }

@@ -1,6 +1,6 @@
 //! Columns of a stripe, encoded from Arrow arrays ("Column Encodings").
 //!
-//! A writer is given arrays of exactly the slots that exist for its parent: a null struct has no place in its
+//! A writer gets arrays with exactly the slots that exist for its parent: a null struct has no place in its
 //! children's streams. Values go into the streams dense, without the slots of nulls.
 
 mod decimal;

@@ -19,7 +19,7 @@ use crate::write::statistics::{Lengths, Nothing};
 use crate::write::stream::{Context, Stream};
 use crate::write::stripe::{StripeContent, StripeWriter};
 
-/// The slots of a child whose parent is there.
+/// The slots of a child whose parent is not null.
 fn of_present(child: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => Ok(Arc::clone(child)),
@@ -93,13 +93,13 @@ impl ColumnWriter for StructColumn {
 /// Where the elements of every list stand in the array of all elements.
 #[derive(Debug)]
 struct Elements {
-    /// Of the lists that are there.
+    /// Of the lists that are not null.
     lengths: Vec<i64>,
     values: ArrayRef,
 }
 
 impl Elements {
-    /// Of lists `start..start + length`, given for every slot.
+    /// Of lists `start..start + length`, given forevery slot.
     fn gather(
         values: &ArrayRef,
         spans: impl Iterator<Item = (usize, usize)>,

@@ -122,7 +122,7 @@ pub(super) struct IntColumn {
     scratch: Vec<i64>,
 }
 
-/// How the next stripe's stream begins.
+/// How the stream of the next stripe starts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fresh {
     signed: bool,
@@ -209,7 +209,10 @@ impl DateColumn {
                 let millis = array.as_primitive::<Date64Type>();
                 gather(millis.values(), millis.nulls(), &mut self.scratch, |millis| millis.div_euclid(DAY));
                 if self.scratch.iter().any(|day| i32::try_from(*day).is_err()) {
-                    return Err(Error::value(format!("column {}: a day beyond 32 bits", self.head.column)));
+                    return Err(Error::value(format!(
+                        "column {}: a date is out of range for 32 bits",
+                        self.head.column
+                    )));
                 }
             }
             _ => return Err(unexpected(self.head.column, array)),

@@ -84,7 +84,7 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Calls `each` with every value that is there.
+    /// Calls `each` with every value that is not null.
     pub(crate) fn for_each(&self, nulls: Option<&NullBuffer>, mut each: impl FnMut(&[u8])) {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match self {

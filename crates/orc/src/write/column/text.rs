@@ -1,7 +1,7 @@
 //! Text, directly or through a dictionary, and binary values.
 //!
-//! Every stripe begins with a dictionary. After its first row group, and again at its end, the share of distinct values
-//! says whether the dictionary stays; a dictionary that goes leaves its values to the direct streams.
+//! Every stripe starts with a dictionary. After its first row group, and again at its end, the share of distinct values
+//! decides whether the dictionary stays; the values of a dictionary that is given up move to the direct streams.
 
 use std::borrow::Cow;
 
@@ -23,9 +23,9 @@ use crate::write::statistics::{ByteCount, Shapes, Summary, Texts};
 use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// Values after which a dictionary is judged, where no row group ends before.
+/// Values after which a dictionary is judged, if no row group ends earlier.
 const EARLY: usize = 10_000;
-/// A key that was not looked up yet.
+/// A key that has not been looked up yet.
 const UNKNOWN: u32 = u32::MAX;
 /// Numbers of a dictionary that are encoded at a time.
 const STEP: usize = 4096;
@@ -72,7 +72,7 @@ impl Direct {
     }
 }
 
-/// A dictionary, and the number of every value that was met.
+/// A dictionary, and the number of every value so far.
 #[derive(Debug, Default)]
 struct Numbered {
     dictionary: Dictionary,
@@ -94,11 +94,11 @@ pub(super) struct TextColumn {
     head: Head<Texts>,
     form: Form,
     fresh: Fresh,
-    /// Characters of a `varchar`, or of a `char`, which is filled up with spaces.
+    /// Characters of a `varchar`, or of a `char`, which is padded with spaces.
     cut: Option<(usize, bool)>,
     threshold: f64,
     sorted: bool,
-    /// Bytes of a dictionary, at the most.
+    /// Maximum bytes of a dictionary.
     limit: usize,
     /// Row groups so far, over all stripes.
     group: u32,
@@ -188,7 +188,7 @@ impl TextColumn {
         self.head.bloom = bloom;
     }
 
-    /// Gives the dictionary up where it does not pay.
+    /// Gives the dictionary up if it does not pay.
     fn judge(&mut self, context: &mut Context) -> Result<()> {
         let Form::Dictionary(numbered) = &mut self.form else { return Ok(()) };
         numbered.judged = true;
@@ -219,7 +219,7 @@ fn first_form(threshold: f64, fresh: Fresh) -> Form {
     if threshold > 0.0 { Form::Dictionary(Numbered::default()) } else { Form::Direct(Box::new(Direct::new(fresh))) }
 }
 
-/// The value as its type holds it: cut to so many characters, or filled up with spaces.
+/// The value as its type holds it: cut to this many characters, or padded with spaces.
 fn fit(value: &[u8], cut: Option<(usize, bool)>) -> Cow<'_, [u8]> {
     let Some((most, fill)) = cut else { return Cow::Borrowed(value) };
     // Bytes that begin a character.
@@ -295,7 +295,7 @@ impl ColumnWriter for TextColumn {
             }
             Form::Dictionary(own) => {
                 let dictionary_size = u32::try_from(own.dictionary.len())
-                    .map_err(|_| Error::limit(format!("column {}: a dictionary's size", self.head.column)))?;
+                    .map_err(|_| Error::limit(format!("column {}: a dictionary is too large", self.head.column)))?;
                 let encoding = ColumnEncoding { dictionary_size: Some(dictionary_size), ..encoding(dictionary) };
                 let (streams, last) = own.finish(self.sorted, self.fresh, stripe.context)?;
                 self.head.finish(encoding, streams, last, stripe)
@@ -367,7 +367,7 @@ impl Numbered {
     }
 }
 
-/// How a binary column's values are summed up.
+/// Statistics of binary values.
 pub(super) trait Binary: Send + std::fmt::Debug {
     /// What is kept of them.
     type Summary: Summary;

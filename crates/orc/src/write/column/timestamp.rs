@@ -1,6 +1,6 @@
 //! Both kinds of timestamps ("Timestamp Columns"; docs/orc-pitfalls.md, "Timestamps").
 //!
-//! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), cut toward zero before 1970 where
+//! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), truncated toward zero before 1970 where
 //! there is a millisecond or more; SECONDARY holds the nanoseconds, their trailing zeros counted.
 
 use arrow_array::cast::AsArray;
@@ -26,7 +26,7 @@ use crate::write::stripe::StripeWriter;
 use crate::zone::Zone;
 
 const NANOS: i64 = 1_000_000_000;
-/// A fraction from here on tells readers that the seconds were cut toward zero.
+/// A fraction from here on shows readers that the seconds were truncated toward zero.
 const CUT_FROM: i64 = 1_000_000;
 
 /// `timestamp`, `timestamp with local time zone`
@@ -58,7 +58,7 @@ impl TimestampColumn {
         }
     }
 
-    /// Takes the ticks that are there; says how many make a second.
+    /// Takes the ticks that are not null; returns how many make a second.
     fn take(&mut self, array: &ArrayRef) -> Result<i64> {
         let ticks = &mut self.ticks;
         match array.data_type() {
@@ -99,7 +99,7 @@ impl TimestampColumn {
             let (mut wall, mut nano) = (tick.div_euclid(per_second), tick.rem_euclid(per_second) * per_tick);
             if !(-MOST..=MOST).contains(&wall) {
                 let column = self.head.column;
-                return Err(Error::value(format!("column {column}: a timestamp of {wall} seconds")));
+                return Err(Error::value(format!("column {column}: a timestamp of {wall} seconds is out of range")));
             }
             let mut instant = wall - walls.offset(wall);
             if instant == -1 && nano >= CUT_FROM {

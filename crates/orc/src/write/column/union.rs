@@ -1,4 +1,4 @@
-//! Unions: one tag a value, and each variant's own values.
+//! Unions: one tag per value, and each variant's own values.
 //!
 //! Arrow's unions have no validity of their own: the rows of a variant of type `Null` are null unions.
 
@@ -31,7 +31,7 @@ pub(super) struct UnionColumn {
 impl UnionColumn {
     pub(super) fn new(node: &TypeDescription, plan: &Plan<'_>, children: Vec<Box<dyn ColumnWriter>>) -> Result<Self> {
         if node.children.len() > MAX_VARIANTS {
-            return Err(Error::unsupported(format!("a union of {} variants", node.children.len())));
+            return Err(Error::unsupported(format!("a union of {} variants: expected 1 to 256", node.children.len())));
         }
         Ok(Self { head: Head::new(node.column, Nothing, plan), tags: Stream::new(ByteWriter::default()), children })
     }

@@ -1,4 +1,4 @@
-//! What all columns' writers stand on: what they are made from, what they answer, and arrays as they take them.
+//! What all column writers share: what they are built from, their trait, and the arrays that they take.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -22,12 +22,12 @@ use crate::write::stream::Context;
 use crate::write::stripe::StripeWriter;
 use crate::zone::Zone;
 
-/// What a column's writer is made from.
+/// What a column writer is built from.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     /// What was asked for.
     pub options: &'a WriterOptions,
-    /// The zone of timestamps without one.
+    /// The time zone of local timestamps.
     pub zone: Zone,
     /// Columns with bloom filters.
     pub bloom_columns: HashSet<u32>,
@@ -45,7 +45,7 @@ pub(crate) trait ColumnWriter: Debug + Send {
     fn begin_group(&mut self, context: &Context);
     /// Ends a row group.
     fn end_group(&mut self, context: &mut Context) -> Result<()>;
-    /// Ends the stripe: gives all streams to it; the writer is then as at the beginning, but for the file's statistics.
+    /// Ends the stripe: hands all streams to it, and resets the writer except for the statistics of the file.
     fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()>;
     /// Appends the file's statistics of this column and those below it.
     fn file_statistics(&self, out: &mut Vec<ColumnStatistics>);
@@ -62,15 +62,15 @@ impl Plan<'_> {
         }
     }
 
-    /// The filter of a column, where one is wanted.
+    /// The filter of a column, if it has one.
     pub(crate) fn bloom(&self, column: u32) -> Option<BloomBuilder> {
         self.bloom_columns.contains(&column).then(|| self.bloom.clone())
     }
 }
 
-/// An array of another type than the column was made for.
+/// The error for an array of the wrong type.
 pub(super) fn unexpected(column: u32, array: &dyn Array) -> Error {
-    Error::invalid(format!("column {column} is given {}", array.data_type()))
+    Error::invalid(format!("column {column}: unexpected type {}", array.data_type()))
 }
 
 /// A dictionary's values in the place of its keys, and those of runs in the place of each row; other arrays as they are.
@@ -90,7 +90,9 @@ pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn each_row<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
-    let runs = array.as_run_opt::<R>().ok_or_else(|| Error::invalid(format!("runs as {}", array.data_type())))?;
+    let runs = array
+        .as_run_opt::<R>()
+        .ok_or_else(|| Error::invalid(format!("unexpected run-length encoding {}", array.data_type())))?;
     let rows: Vec<u64> = (0..runs.len() as u64).collect();
     let places = runs.get_physical_indices(&rows)?;
     let places = UInt64Array::from_iter_values(places.into_iter().map(|place| place as u64));
@@ -98,7 +100,7 @@ fn each_row<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(arrow_select::take::take(runs.values(), &places, None)?)
 }
 
-/// The values that are there, one after the other, in the scratch.
+/// The values that are not null, without gaps, in the scratch.
 pub(super) fn gather<T: Copy, U>(
     values: &[T],
     nulls: Option<&NullBuffer>,
@@ -118,7 +120,7 @@ pub(super) fn gather<T: Copy, U>(
     }
 }
 
-/// The integers that are there; the scratch is used where they cannot be given as they stand.
+/// The integers that are not null; the scratch is used if they cannot be returned as they are.
 pub(super) fn integers<'a>(column: u32, array: &'a ArrayRef, scratch: &'a mut Vec<i64>) -> Result<&'a [i64]> {
     fn widen<T: ArrowPrimitiveType>(array: &ArrayRef, scratch: &mut Vec<i64>)
     where
@@ -142,7 +144,7 @@ pub(super) fn integers<'a>(column: u32, array: &'a ArrayRef, scratch: &'a mut Ve
             let array = array.as_primitive::<UInt64Type>();
             gather(array.values(), array.nulls(), scratch, |value| value as i64);
             if scratch.iter().any(|value| *value < 0) {
-                return Err(Error::value(format!("column {column}: an unsigned integer beyond 63 bits")));
+                return Err(Error::value(format!("column {column}: an unsigned integer is out of range for 63 bits")));
             }
         }
         _ => return Err(unexpected(column, array)),

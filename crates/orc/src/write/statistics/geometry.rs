@@ -16,7 +16,7 @@ const EXTENDED_SRID: u32 = 0x2000_0000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shapes {
     planar: bool,
-    /// A value was met that is no geometry: then nothing is said.
+    /// Whether a value was not a geometry: then there are no statistics.
     unknown: bool,
     /// By x, y, z, m.
     ranges: [Option<(f64, f64)>; 4],
@@ -70,7 +70,7 @@ impl Wkb<'_> {
         Some(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    /// Reads a geometry; says its ISO code.
+    /// Reads a geometry; returns its ISO code.
     fn geometry(&mut self, depth: usize) -> Option<i32> {
         let [order] = self.take()?;
         self.big = match order {

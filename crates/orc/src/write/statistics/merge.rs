@@ -1,6 +1,6 @@
 //! Statistics of several files as one: of messages, whoever wrote them.
 //!
-//! What one of them does not say is not known of all; what is of no values says nothing against the others.
+//! What is unknown for one of them is unknown for all; statistics of no values leave the others as they are.
 
 use crate::proto::{
     BinaryStatistics, BoundingBox, BucketStatistics, CollectionStatistics, ColumnStatistics, DateStatistics,
@@ -8,7 +8,7 @@ use crate::proto::{
     TimestampStatistics,
 };
 
-/// Adds the statistics of a later file to those of the ones before it; none are those before the first.
+/// Adds the statistics of a later file to those of the files before it; there are none before the first.
 pub(crate) fn merge(own: &mut Vec<ColumnStatistics>, later: &[ColumnStatistics], columns: usize) {
     let unknown = ColumnStatistics::default();
     if own.is_empty() {
@@ -44,7 +44,7 @@ fn merged(own: &ColumnStatistics, later: &ColumnStatistics) -> ColumnStatistics 
     let counted = ColumnStatistics {
         number_of_values: count,
         has_null: nulls,
-        // Columns without a byte have none to tell of.
+        // Columns without a byte have no bytes on disk.
         bytes_on_disk: match (own.bytes_on_disk, later.bytes_on_disk) {
             (None, None) => None,
             (own, later) => Some(own.unwrap_or(0).saturating_add(later.unwrap_or(0))),
@@ -99,7 +99,7 @@ fn doubles(own: &DoubleStatistics, later: &DoubleStatistics) -> DoubleStatistics
     DoubleStatistics {
         minimum: both(own.minimum, later.minimum, least),
         maximum: both(own.maximum, later.maximum, most),
-        // NaN, which says that one is among the values, stays.
+        // NaN stays: it says that one is among the values.
         sum: both(own.sum, later.sum, |own, later| Some(own + later)),
     }
 }
@@ -175,7 +175,7 @@ impl Digits {
         Some(own.cmp(&other))
     }
 
-    /// None beyond 38 digits.
+    /// None for more than 38 digits.
     fn add(&self, other: &Self) -> Option<Self> {
         let (own, other, scale) = self.aligned(other)?;
         let unscaled = own.checked_add(other)?;

@@ -1,4 +1,4 @@
-//! Statistics of row groups, stripes and the file, gathered while values pass ("Column Statistics").
+//! Statistics of row groups, stripes and the file, collected while values are written ("Column Statistics").
 //!
 //! Values go to those of a row group; a finished group is added to those of its stripe, a finished stripe to those of
 //! the file. Sums of doubles are therefore taken in the same order as orc-core takes them.

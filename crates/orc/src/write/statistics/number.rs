@@ -1,4 +1,4 @@
-//! Of integers, doubles, days, decimals and timestamps: the least, the greatest, a sum.
+//! Of integers, doubles, days, decimals and timestamps: minimum, maximum, sum.
 
 use super::Summary;
 use crate::predicate::decimal_text;
@@ -7,7 +7,7 @@ use crate::proto::{
     TimestampStatistics,
 };
 
-/// The least and the greatest of two ranges.
+/// The minimum and maximum of two ranges.
 fn join<T: PartialOrd + Copy>(own: Option<(T, T)>, later: Option<(T, T)>) -> Option<(T, T)> {
     let (Some(own), Some(later)) = (own, later) else { return own.or(later) };
     // The order of operands decides for NaN: the first one stays.
@@ -16,7 +16,7 @@ fn join<T: PartialOrd + Copy>(own: Option<(T, T)>, later: Option<(T, T)>) -> Opt
     Some((least, most))
 }
 
-/// The least and the greatest of a slice; where the first is NaN, both are.
+/// The minimum and maximum of a slice; both are NaN if the first value is.
 pub(super) fn range<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     let first = *values.first()?;
     let (mut least, mut most) = (first, first);
@@ -138,7 +138,7 @@ const SUM_LIMIT: u128 = 10u128.pow(38);
 pub(crate) struct Decimals {
     scale: u8,
     range: Option<(i128, i128)>,
-    /// `None` beyond 38 digits.
+    /// `None` for more than 38 digits.
     sum: Option<i128>,
 }
 

@@ -1,9 +1,9 @@
-//! Of text: the least, the greatest, the bytes of all. Long bounds are cut.
+//! Of text: minimum, maximum, total bytes. Long bounds are truncated.
 
 use super::Summary;
 use crate::proto::{ColumnStatistics as Message, StringStatistics};
 
-/// Bytes of a bound, at the most.
+/// Maximum bytes of a bound.
 const MAX_BOUND: usize = 1024;
 
 /// A bound, and whether it is one of the values.
@@ -27,7 +27,7 @@ impl Bound {
         }
     }
 
-    /// A value whose end cannot be increased stands for itself, however long.
+    /// A value that cannot be truncated and increased is its own bound, however long.
     fn upper(value: &[u8]) -> Self {
         let cut = value.get(..MAX_BOUND).filter(|_| value.len() > MAX_BOUND);
         match cut.and_then(|head| increased(whole_characters(head))) {
@@ -56,7 +56,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The least text that is above all that begin with this one: its last character plus one. Characters that have no next
+/// The smallest text above all that start with this one: its last character plus one. Characters that have no next
 /// one are dropped.
 fn increased(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = std::str::from_utf8(bytes).ok()?.to_owned();
@@ -128,7 +128,7 @@ impl Summary for Texts {
         }
     }
 
-    /// The format's bounds are text: where a value is not, its front that is bounds it.
+    /// The bounds of the format are text: a value that is not is bounded by its valid front.
     fn put(&self, message: &mut Message) {
         let mut own = StringStatistics::default();
         if let Some((low, high)) = &self.bounds {
