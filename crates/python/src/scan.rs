@@ -7,16 +7,16 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchRead
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::metadata::TableMetadata;
-use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
 use icefield_table::plan::changes::Changes;
 use icefield_table::plan::columns::PlanColumns;
 use icefield_table::plan::incremental::{ChangeColumns, Point, Range};
-use icefield_table::plan::split::{Piece, SplitOptions};
+use icefield_table::plan::split::SplitOptions;
+use icefield_table::plan::tasks::ReadTask;
+use icefield_table::plan::wanted::Wanted;
 use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
-use icefield_table::read::changes::{ScanTask, WantedChanges};
 use icefield_table::read::stream::BatchStream;
-use icefield_table::read::task::{FilePart, ReadTask, Wanted};
-use icefield_table::read::wire::{pack, unpack};
+use icefield_table::read::wire::{from_bytes, pack, to_bytes, unpack};
+use icefield_table::read::{scan as rows, task};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyType};
@@ -43,8 +43,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyScan {
     scan: Scan,
     wanted: Arc<Wanted>,
-    /// Of a changelog: the columns of the table, which `wanted` has too, and those of the change.
-    changes: Option<WantedChanges>,
     limit: Option<usize>,
 }
 
@@ -61,7 +59,7 @@ pub struct PyPlan {
 /// Parts of files that one worker reads, on this machine or another.
 #[pyclass(frozen, name = "ReadTask", module = "icefield._core")]
 #[derive(Debug)]
-pub struct PyReadTask(ScanTask);
+pub struct PyReadTask(ReadTask);
 
 /// A stream of batches as Arrow's readers are.
 pub struct Reader(pub BatchStream);
@@ -122,30 +120,12 @@ impl PyScan {
     }
 
     fn open(&self) -> icefield_table::Result<BatchStream> {
-        let plan = self.scan.plan()?;
-        match &self.changes {
-            Some(wanted) => self.scan.changed_rows(&plan, wanted, self.limit),
-            None => self.read(&plan, self.wanted.clone()),
-        }
+        rows::rows(&self.scan, &self.scan.plan()?, &self.wanted, self.limit)
     }
 
     /// The changes of a changelog.
     fn changelog(&self) -> Option<Arc<Changes>> {
         self.scan.changes.clone().filter(|changes| changes.is_changelog())
-    }
-
-    /// The rows of a plan, file after file.
-    fn read(&self, plan: &Plan, wanted: Arc<Wanted>) -> icefield_table::Result<BatchStream> {
-        let mut parts = Vec::with_capacity(plan.len());
-        for (place, manifest) in plan.manifests.iter().enumerate() {
-            let spec = self.scan.metadata.partition_spec(manifest.spec_id);
-            let spec = spec.ok_or_else(|| icefield_table::Error::Internal("a file of no known spec".to_owned()))?;
-            for row in 0..manifest.entries.len() {
-                let length = manifest.entries.file_size_in_bytes.value(row);
-                parts.push(FilePart::of_plan(plan, &Piece { manifest: place, row, start: 0, length }, spec)?);
-            }
-        }
-        ReadTask { wanted, parts }.batches(&self.scan.storage, self.limit)
     }
 }
 
@@ -176,13 +156,8 @@ impl PyScan {
             filter.0.bind(&scan.schema, case_sensitive)?;
             scan.filter = filter.0;
         }
-        let projection = match selected_fields {
-            None => scan.schema.clone(),
-            Some(names) => Arc::new(scan.schema.select_in_order(&names, case_sensitive)?),
-        };
-        let mapping = scan.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;
-        let wanted = Wanted { schema: scan.schema.clone(), projection, name_mapping: mapping.map(Arc::new) };
-        Ok(Self { scan, wanted: Arc::new(wanted), changes: None, limit })
+        let wanted = scan.wanted(selected_fields.as_deref())?;
+        Ok(Self { scan, wanted, limit })
     }
 
     /// What snapshots changed: rows that `append` snapshots added, or the changelog of all. A snapshot is given by its id
@@ -222,21 +197,14 @@ impl PyScan {
             filter.0.bind(&scan.schema, case_sensitive)?;
             scan.filter = filter.0;
         }
-        let changes = changelog.then(|| scan.wanted_changes(selected_fields.as_deref())).transpose()?;
-        let wanted = match &changes {
-            Some(wanted) => wanted.table.clone(),
-            None => scan.wanted(selected_fields.as_deref())?,
-        };
-        Ok(Self { scan, wanted, changes, limit })
+        let wanted = scan.wanted(selected_fields.as_deref())?;
+        Ok(Self { scan, wanted, limit })
     }
 
     /// The columns that are read.
     #[getter]
     fn schema(&self) -> Result<PySchema> {
-        Ok(PySchema(match &self.changes {
-            Some(wanted) => wanted.schema()?,
-            None => self.wanted.projection.as_ref().clone(),
-        }))
+        Ok(PySchema(self.wanted.projection.as_ref().clone()))
     }
 
     /// The snapshots whose changes are read, oldest first; none where the scan is not of changes.
@@ -261,16 +229,12 @@ impl PyScan {
     /// All rows.
     fn collect(&self, py: Python<'_>) -> Result<ArrowTable> {
         let batches = detached(py, || self.open()?.collect::<icefield_table::Result<Vec<_>>>())??;
-        let schema = match &self.changes {
-            Some(wanted) => wanted.arrow()?,
-            None => self.wanted.arrow()?,
-        };
-        Ok(ArrowTable { schema, batches })
+        Ok(ArrowTable { schema: self.wanted.arrow()?, batches })
     }
 
     /// How many rows there are.
     fn count(&self, py: Python<'_>) -> Result<i64> {
-        Ok(detached(py, || self.scan.count(self.limit))??)
+        Ok(detached(py, || rows::count(&self.scan, self.limit))??)
     }
 
     /// Which files are read; with all metrics, or with those of some columns.
@@ -305,8 +269,7 @@ impl PyScan {
         Ok(detached(py, || self.exact_bounds(column))??)
     }
 
-    /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given (a
-    /// changelog takes none).
+    /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given.
     #[pyo3(signature = (plan, *, places=None, split_size=None, lookback=None, open_file_cost=None))]
     fn tasks(
         &self,
@@ -319,20 +282,8 @@ impl PyScan {
     ) -> Result<Vec<PyReadTask>> {
         let options = plan.get().split_by(split_size, lookback, open_file_cost)?;
         let plan = &plan.get().plan;
-        if let Some(wanted) = &self.changes {
-            let tasks = detached(py, || self.scan.change_tasks(plan, wanted, &options))??;
-            return Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Changes(task))).collect());
-        }
-        let mut tasks = detached(py, || self.scan.tasks(plan, &self.wanted, &options))??;
-        if let Some(places) = places {
-            let entries = plan.manifests.iter().map(|manifest| &manifest.entries);
-            let paths = entries.flat_map(|entries| (0..entries.len()).map(|row| entries.file_path.value(row)));
-            let wanted: HashSet<&str> =
-                paths.enumerate().filter(|(at, _)| places.contains(at)).map(|at| at.1).collect();
-            tasks.iter_mut().for_each(|task| task.parts.retain(|part| wanted.contains(part.path.as_str())));
-            tasks.retain(|task| !task.parts.is_empty());
-        }
-        Ok(tasks.into_iter().map(|task| PyReadTask(ScanTask::Rows(task))).collect())
+        let tasks = detached(py, || self.scan.tasks_of(plan, &self.wanted, &options, places.as_ref()))??;
+        Ok(tasks.into_iter().map(PyReadTask).collect())
     }
 }
 
@@ -410,12 +361,12 @@ impl PyReadTask {
     /// The task that `to_bytes` made into bytes.
     #[staticmethod]
     fn from_bytes(data: PyBackedBytes) -> Result<Self> {
-        Ok(Self(ScanTask::from_bytes(&unpack(&data)?)?))
+        Ok(Self(from_bytes(&unpack(&data)?)?))
     }
 
     /// All that another machine must know, but how to reach the storage.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &pack(&self.0.to_bytes()?)?))
+        Ok(PyBytes::new(py, &pack(&to_bytes(&self.0)?)?))
     }
 
     /// Pickles as those bytes.
@@ -426,13 +377,13 @@ impl PyReadTask {
     /// Names of the columns of the rows, in their order.
     #[getter]
     fn column_names(&self) -> Vec<&str> {
-        self.0.column_names()
+        self.0.wanted.projection.fields().iter().map(|field| field.name.as_str()).collect()
     }
 
     /// The rows; in the types of `schema` where an engine takes no others.
     #[pyo3(signature = (storage, *, schema=None))]
     fn rows(&self, storage: &Bound<'_, PyStorage>, schema: Option<SchemaInput>) -> Result<ArrowStream> {
-        let stream = self.0.clone().batches(&storage.get().0, None)?;
+        let stream = task::rows(self.0.clone(), &storage.get().0, None)?;
         let stream = match schema {
             Some(target) => stream.as_schema(target.0)?,
             None => stream,
@@ -441,7 +392,7 @@ impl PyReadTask {
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.0.parts.len()
     }
 }
 
@@ -470,12 +421,7 @@ impl PyPlan {
     fn pieces(&self, options: &SplitOptions) -> Result<RecordBatch> {
         let tasks = self.plan.tasks(options)?;
         // Places of files count on over the manifests, as in `files`.
-        let firsts: Vec<usize> = self
-            .plan
-            .manifests
-            .iter()
-            .scan(0, |next, manifest| Some(std::mem::replace(next, *next + manifest.entries.len())))
-            .collect();
+        let firsts = self.plan.first_places();
         let (mut numbers, mut files, mut paths, mut starts, mut lengths) = (vec![], vec![], vec![], vec![], vec![]);
         for (number, pieces) in (0i32..).zip(&tasks) {
             for piece in pieces {

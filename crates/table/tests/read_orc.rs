@@ -18,9 +18,12 @@ use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_orc::{Projection, ReadOptions, Reader, Source, Writer, WriterOptions};
 use icefield_table::error::Error;
+use icefield_table::plan::part::{FilePart, FilePartition};
+use icefield_table::plan::tasks::ReadTask;
+use icefield_table::plan::wanted::Wanted;
 use icefield_table::read::orc::{OrcFile, OrcFilter, OrcRequest};
 use icefield_table::read::orc_ahead::ReadAhead;
-use icefield_table::read::task::{FilePart, ReadTask, Wanted};
+use icefield_table::read::task;
 use icefield_table::storage::{Existing, Storage};
 
 const ROWS: i64 = 100_000;
@@ -162,7 +165,7 @@ fn a_missing_file_is_named_as_missing() {
 fn an_error_of_a_filter_passes_through() {
     let (storage, path, size) = stored("filter");
     for threads in [1, 4] {
-        let test = Box::new(|_: &RecordBatch| Err(Error::Callback("the filter's own".into())));
+        let test = Arc::new(|_: &RecordBatch| Err(Error::Callback("the filter's own".into())));
         let filter = OrcFilter { leaves: vec![0], test };
         let file = OrcFile::open(&storage, &path, size).unwrap();
         let error = file.batches(request(size, threads, Some(filter))).and_then(|mut batches| batches.next().unwrap());
@@ -280,12 +283,15 @@ fn positions_are_a_metadata_column() {
                 start: 0,
                 length: size,
                 record_count: ROWS,
-                identity: Vec::new(),
+                partition: FilePartition::unpartitioned(),
+                sequence_number: None,
+                first_row_id: None,
+                deletes: Vec::new(),
                 residual,
-                deletes: 0,
+                change: None,
             };
-            let task = ReadTask { wanted: wanted(fields.clone()), parts: vec![part] };
-            let batches: Vec<_> = task.batches(&storage, None).unwrap().map(Result::unwrap).collect();
+            let one = ReadTask { wanted: wanted(fields.clone()), parts: vec![part] };
+            let batches: Vec<_> = task::rows(one, &storage, None).unwrap().map(Result::unwrap).collect();
             let positions =
                 batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
             let expected = if filter == "true" { 0..ROWS } else { 69_990..70_010 };

@@ -134,11 +134,10 @@ impl<'a> OfManifest<'a> {
             counts.as_ref().filter(|counts| counts.is_valid(row)).map(|counts| counts.value(row))
         };
         let manifest = self.manifest;
-        let place = manifest.residual_places.get(row).copied().unwrap_or_default();
-        if manifest.residuals.get(place as usize) != Some(&Expression::True) {
+        if manifest.residual(row).ok() != Some(&Expression::True) {
             return Err("the filter is not decided by its partition".to_owned());
         }
-        if manifest.deletes.as_ref().is_some_and(|links| !links.of(row).is_empty()) {
+        if !manifest.deletes(row).is_empty() {
             return Err("rows of it are deleted".to_owned());
         }
         if manifest.entries.record_count.value(row) == 0 {

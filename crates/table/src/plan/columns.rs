@@ -167,14 +167,14 @@ fn batch(
     let rows = entries.len();
     let formats = entries.file_format.iter().map(|format| format.map(str::to_lowercase));
     let element = Arc::new(Field::new("element", DataType::Struct(deletes.fields().clone()), false));
-    let lengths = (0..rows).map(|row| manifest.deletes.as_ref().map_or(0, |links| links.of(row).len()));
+    let lengths = (0..rows).map(|row| manifest.deletes(row).len());
     let places = manifest.deletes.as_ref().map(|links| links.places().to_vec()).unwrap_or_default();
     let linked = take(deletes, &UInt32Array::from(places), None).map_err(internal)?;
     let deletes = ListArray::try_new(element, OffsetBuffer::from_lengths(lengths), linked, None).map_err(internal)?;
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(entries.file_path.clone()),
         Arc::new(StringArray::from_iter(formats)),
-        Arc::new(Int32Array::from_value(manifest.spec_id, rows)),
+        Arc::new(Int32Array::from_value(manifest.spec_id(), rows)),
         partition_column(&entries.partition, partition, rows)?,
         Arc::new(entries.record_count.clone()),
         Arc::new(entries.file_size_in_bytes.clone()),

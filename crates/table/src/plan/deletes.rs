@@ -23,6 +23,7 @@ use icefield_format::spec::PartitionSpec;
 use icefield_format::types::reserved::DELETE_FILE_PATH;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_format::value::Value;
+use serde::{Deserialize, Serialize};
 
 use super::overlap::{Bound, Columns, Of, column_may_meet};
 use crate::error::{Error, Result};
@@ -44,7 +45,8 @@ impl DeleteFile {
 }
 
 /// What kind of delete file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DeleteKind {
     /// Positions of one or more data files.
     Positions,
@@ -52,6 +54,22 @@ pub enum DeleteKind {
     Vector,
     /// Values of deleted rows.
     Equality,
+}
+
+impl DeleteKind {
+    /// The kind of a delete file of a manifest.
+    pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
+        match entries.content_of(row)? {
+            FileContent::EqualityDeletes => Ok(Self::Equality),
+            FileContent::PositionDeletes => match FileFormat::from_name(entries.file_format.value(row)) {
+                Some(FileFormat::Puffin) => Ok(Self::Vector),
+                _ => Ok(Self::Positions),
+            },
+            FileContent::Data => {
+                Err(Error::corrupt_file(entries.file_path.value(row), "a data file in a manifest of deletes"))
+            }
+        }
+    }
 }
 
 /// The delete files of a plan, in columns; data files name them by place.
@@ -88,7 +106,7 @@ impl Deletes {
         &self.sources
     }
 
-    fn find(&self, place: u32) -> Result<(&Source, usize)> {
+    pub(super) fn find(&self, place: u32) -> Result<(&Source, usize)> {
         let place = place as usize;
         let at = self.starts.partition_point(|start| *start <= place).wrapping_sub(1);
         let row = self.starts.get(at).map(|start| place - start);
@@ -113,7 +131,7 @@ impl Deletes {
     /// The kind of a delete file.
     pub fn kind(&self, place: u32) -> Result<DeleteKind> {
         let (source, row) = self.find(place)?;
-        kind(&source.entries, row)
+        DeleteKind::of_entry(&source.entries, row)
     }
 
     /// Rows of a delete file: of a vector as many as it deletes.
@@ -143,19 +161,6 @@ impl Deletes {
 
 fn sequence_number(entries: &Entries, row: usize) -> i64 {
     if entries.sequence_number.is_valid(row) { entries.sequence_number.value(row) } else { 0 }
-}
-
-fn kind(entries: &Entries, row: usize) -> Result<DeleteKind> {
-    match entries.content_of(row)? {
-        FileContent::EqualityDeletes => Ok(DeleteKind::Equality),
-        FileContent::PositionDeletes => match FileFormat::from_name(entries.file_format.value(row)) {
-            Some(FileFormat::Puffin) => Ok(DeleteKind::Vector),
-            _ => Ok(DeleteKind::Positions),
-        },
-        FileContent::Data => {
-            Err(Error::corrupt_file(entries.file_path.value(row), "a data file in a manifest of deletes"))
-        }
-    }
 }
 
 /// The deletes of each file of a manifest: those of file `i` are `places[offsets[i]..offsets[i + 1]]`.
@@ -254,7 +259,7 @@ impl DeleteIndex {
         let mut columns: HashMap<i32, Columns> = HashMap::new();
         for (row, place) in (0..entries.len()).zip(start..) {
             self.sequence_numbers.push(sequence_number(&entries, row));
-            match kind(&entries, row)? {
+            match DeleteKind::of_entry(&entries, row)? {
                 DeleteKind::Equality => {
                     let of_file = equality_ids(&entries, row).into_iter().map(|id| {
                         let columns = columns.entry(id).or_insert_with(|| Columns::new(&entries, id));
@@ -457,7 +462,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn equality_ids(entries: &Entries, row: usize) -> Vec<i32> {
+pub(super) fn equality_ids(entries: &Entries, row: usize) -> Vec<i32> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int32Type;
     if !entries.equality_ids.is_valid(row) {

@@ -152,20 +152,15 @@ fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
 
 /// The data manifests that the snapshots wrote, each once, those of older snapshots first.
 pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, scan: &Scan) -> Result<Vec<ManifestFile>> {
-    // A list goes through the pipeline of manifests in the name of its snapshot.
-    let list = |snapshot: &Arc<Snapshot>| ManifestFile {
-        manifest_path: snapshot.manifest_list().unwrap_or_default().to_owned(),
-        added_snapshot_id: snapshot.snapshot_id,
-        ..ManifestFile::default()
-    };
     let mut named = HashSet::new();
     // Only snapshots of v1 may be without a list.
-    let is_new = |list: &ManifestFile| list.manifest_path.is_empty() || named.insert(list.manifest_path.clone());
-    let lists: Vec<ManifestFile> = changes.snapshots.iter().map(list).filter(is_new).collect();
-    let remote = lists.first().is_some_and(|list| scan.storage.is_remote(&list.manifest_path));
+    let is_new = |snapshot: &&Arc<Snapshot>| snapshot.manifest_list().is_none_or(|list| named.insert(list.to_owned()));
+    let snapshots: Vec<Arc<Snapshot>> = changes.snapshots.iter().filter(is_new).cloned().collect();
+    let first = snapshots.first().and_then(|snapshot| snapshot.manifest_list());
+    let remote = first.is_some_and(|list| scan.storage.is_remote(list));
     let work = ListWork { pruner: pruner.clone(), changes: changes.clone() };
     let (mut known, mut all, mut held) = (HashSet::new(), Vec::new(), scan.limits.held());
-    for read in Ordered::new(Arc::new(work), lists, remote) {
+    for read in Ordered::new(Arc::new(work), snapshots, remote) {
         for manifest in read? {
             if known.insert(manifest.manifest_path.clone()) {
                 held.keep(manifest.memory())?;
@@ -183,22 +178,24 @@ struct ListWork {
 }
 
 impl Work for ListWork {
+    type Item = Arc<Snapshot>;
     type Fetched = Arc<Vec<ManifestFile>>;
     type Done = Vec<ManifestFile>;
 
-    fn fetch(&self, list: &ManifestFile) -> Result<Self::Fetched> {
-        let id = list.added_snapshot_id;
-        let place = self.changes.ordinals.get(&id).and_then(|place| usize::try_from(*place).ok());
-        let snapshot = place.and_then(|place| self.changes.snapshots.get(place));
-        let snapshot = snapshot.ok_or_else(|| Error::Internal(format!("a list of no snapshot {id}")))?;
+    /// Snapshots do not say how long their lists are.
+    fn bytes(_: &Arc<Snapshot>) -> i64 {
+        0
+    }
+
+    fn fetch(&self, snapshot: &Arc<Snapshot>) -> Result<Self::Fetched> {
         Ok(self.pruner.list_of(snapshot)?.0)
     }
 
-    fn run(&self, list: &ManifestFile, manifests: Self::Fetched) -> Result<Self::Done> {
+    fn run(&self, snapshot: &Arc<Snapshot>, manifests: Self::Fetched) -> Result<Self::Done> {
         if self.changes.changelog && manifests.iter().any(|manifest| manifest.content == ManifestContent::Deletes) {
             return Err(Error::unsupported(format!(
                 "delete files are currently not supported in changelog scans, and snapshot {} has some",
-                list.added_snapshot_id
+                snapshot.snapshot_id
             )));
         }
         let wrote = |manifest: &&ManifestFile| {

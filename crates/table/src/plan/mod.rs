@@ -21,12 +21,14 @@ pub mod deletes;
 pub mod incremental;
 pub mod manifests;
 mod overlap;
+pub mod part;
 pub mod pipeline;
 pub mod prune;
 pub mod report;
 pub mod split;
 mod stream;
-mod tasks;
+pub mod tasks;
+pub mod wanted;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::manifest::{Entries, FieldIds, Metrics};
 use icefield_format::metadata::{MAIN_BRANCH, Snapshot, TableMetadata};
 use icefield_format::nearest::{hint, listed};
+use icefield_format::spec::PartitionSpec;
 use icefield_format::types::Schema;
 use icefield_format::value::calendar::format_micros;
 
@@ -101,7 +104,7 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct PlannedManifest {
     /// The manifest's partition spec.
-    pub spec_id: i32,
+    pub spec: Arc<PartitionSpec>,
     /// The files.
     pub entries: Arc<Entries>,
     /// For each file the place of its residual in `residuals`.
@@ -218,6 +221,30 @@ fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, 
     match at.snapshot_id {
         Some(id) => Ok((Some(by_id(id)?), true)),
         None => Ok((metadata.current_snapshot().cloned(), false)),
+    }
+}
+
+impl PlannedManifest {
+    /// The partition spec of the files.
+    pub fn spec(&self) -> &Arc<PartitionSpec> {
+        &self.spec
+    }
+
+    /// The id of the partition spec of the files.
+    pub fn spec_id(&self) -> i32 {
+        self.spec.spec_id
+    }
+
+    /// Places, in the plan's list of deletes, of those that apply to a file.
+    pub fn deletes(&self, row: usize) -> &[u32] {
+        self.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default()
+    }
+
+    /// What is left to test of the rows of a file.
+    pub fn residual(&self, row: usize) -> Result<&BoundExpr> {
+        let place = self.residual_places.get(row).copied().unwrap_or(u32::MAX);
+        let residual = self.residuals.get(place as usize);
+        residual.ok_or_else(|| Error::Internal("a planned file without its residual".to_owned()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Work on manifests, some at a time: results come in their order, and no more of them wait than the bounds say.
+//! Work on manifests and their lists, some at a time: results come in their order, and no more of them wait than the bounds say.
 //!
 //! Files of this machine are read where they are decoded. What comes over the network is fetched apart, many files at a
 //! time, while the processors decode what has arrived.
@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-
-use icefield_format::manifest::ManifestFile;
 
 use crate::error::{Error, Result};
 use crate::{interrupt, runtime};
@@ -20,25 +18,29 @@ const AHEAD_BYTES: i64 = 64 << 20;
 /// Bytes of results that wait for their turn, from which on nothing more is begun.
 const WAITING_BYTES: usize = 256 << 20;
 
-/// What is done to a manifest: fetch what it needs, then work it up.
+/// What is done to a file: fetch what it needs, then work it up.
 pub trait Work: Send + Sync + 'static {
+    /// What names the file.
+    type Item: Send + Sync + 'static;
     /// What is fetched.
     type Fetched: Send + 'static;
     /// What becomes of it.
     type Done: Send + 'static;
 
+    /// Bytes of the file, as far as they are known.
+    fn bytes(item: &Self::Item) -> i64;
     /// Waits for the storage.
-    fn fetch(&self, manifest: &ManifestFile) -> Result<Self::Fetched>;
+    fn fetch(&self, item: &Self::Item) -> Result<Self::Fetched>;
     /// Needs a processor.
-    fn run(&self, manifest: &ManifestFile, fetched: Self::Fetched) -> Result<Self::Done>;
+    fn run(&self, item: &Self::Item, fetched: Self::Fetched) -> Result<Self::Done>;
     /// Bytes that the result takes.
     fn memory(done: &Self::Done) -> usize;
 }
 
-/// The results, in the order of the manifests; made while they are asked for, and a little ahead.
+/// The results, in the order of the items; made while they are asked for, and a little ahead.
 pub struct Ordered<W: Work> {
     work: Arc<W>,
-    manifests: Arc<[ManifestFile]>,
+    items: Arc<[W::Item]>,
     remote: bool,
     sender: Sender<(usize, Result<W::Done>)>,
     receiver: Receiver<(usize, Result<W::Done>)>,
@@ -51,17 +53,17 @@ pub struct Ordered<W: Work> {
 
 impl<W: Work> std::fmt::Debug for Ordered<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ordered").field("next", &self.next).field("of", &self.manifests.len()).finish_non_exhaustive()
+        f.debug_struct("Ordered").field("next", &self.next).field("of", &self.items.len()).finish_non_exhaustive()
     }
 }
 
 impl<W: Work> Ordered<W> {
     /// Nothing is started before the first result is asked for.
-    pub fn new(work: Arc<W>, manifests: Vec<ManifestFile>, remote: bool) -> Self {
+    pub fn new(work: Arc<W>, items: Vec<W::Item>, remote: bool) -> Self {
         let (sender, receiver) = channel();
         Self {
             work,
-            manifests: manifests.into(),
+            items: items.into(),
             remote,
             sender,
             receiver,
@@ -74,17 +76,17 @@ impl<W: Work> Ordered<W> {
     }
 
     fn length(&self, place: usize) -> i64 {
-        self.manifests.get(place).map_or(0, |manifest| manifest.manifest_length.max(0))
+        self.items.get(place).map_or(0, |item| W::bytes(item).max(0))
     }
 
-    /// One manifest needs no other thread, and a thread of the pool must not wait for the pool.
+    /// One file needs no other thread, and a thread of the pool must not wait for the pool.
     fn is_alone(&self) -> Result<bool> {
-        Ok(self.manifests.len() == 1 || runtime::pool()?.current_thread_index().is_some())
+        Ok(self.items.len() == 1 || runtime::pool()?.current_thread_index().is_some())
     }
 
     fn start_some(&mut self) -> Result<()> {
         let most = if self.remote { FETCHES } else { 2 * runtime::threads() };
-        while self.started < self.manifests.len() && self.started - self.next < most {
+        while self.started < self.items.len() && self.started - self.next < most {
             let length = self.length(self.started);
             let full = self.waiting_bytes > WAITING_BYTES || self.ahead_bytes.saturating_add(length) > AHEAD_BYTES;
             if self.started > self.next && full {
@@ -98,20 +100,20 @@ impl<W: Work> Ordered<W> {
     }
 
     fn start(&self, place: usize) -> Result<()> {
-        let (work, manifests, sender) = (self.work.clone(), self.manifests.clone(), self.sender.clone());
+        let (work, items, sender) = (self.work.clone(), self.items.clone(), self.sender.clone());
         let pool = runtime::pool()?;
         // Nobody may be left to hear of it: then the result is not wanted.
         if self.remote {
-            return runtime::in_background(move || match guarded(|| work.fetch(found(&manifests, place)?)) {
+            return runtime::in_background(move || match guarded(|| work.fetch(found(&items, place)?)) {
                 Err(error) => drop(sender.send((place, Err(error)))),
                 Ok(fetched) => pool.spawn(move || {
-                    let done = guarded(|| work.run(found(&manifests, place)?, fetched));
+                    let done = guarded(|| work.run(found(&items, place)?, fetched));
                     drop(sender.send((place, done)));
                 }),
             });
         }
         pool.spawn(move || {
-            let done = guarded(|| both(&*work, found(&manifests, place)?));
+            let done = guarded(|| both(&*work, found(&items, place)?));
             drop(sender.send((place, done)));
         });
         Ok(())
@@ -127,7 +129,7 @@ impl<W: Work> Ordered<W> {
         interrupt::check()?;
         if self.is_alone()? {
             self.next += 1;
-            return both(&*self.work, found(&self.manifests, place)?);
+            return both(&*self.work, found(&self.items, place)?);
         }
         loop {
             self.start_some()?;
@@ -153,7 +155,7 @@ impl<W: Work> Iterator for Ordered<W> {
 
     /// After an error there is nothing more.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next >= self.manifests.len() {
+        if self.next >= self.items.len() {
             return None;
         }
         let done = self.take_next();
@@ -164,12 +166,12 @@ impl<W: Work> Iterator for Ordered<W> {
     }
 }
 
-fn found(manifests: &[ManifestFile], place: usize) -> Result<&ManifestFile> {
-    manifests.get(place).ok_or_else(|| Error::Internal("a manifest without a place".to_owned()))
+fn found<T>(items: &[T], place: usize) -> Result<&T> {
+    items.get(place).ok_or_else(|| Error::Internal("a manifest without a place".to_owned()))
 }
 
-fn both<W: Work>(work: &W, manifest: &ManifestFile) -> Result<W::Done> {
-    work.run(manifest, work.fetch(manifest)?)
+fn both<W: Work>(work: &W, item: &W::Item) -> Result<W::Done> {
+    work.run(item, work.fetch(item)?)
 }
 
 fn memory<W: Work>(done: &Result<W::Done>) -> usize {
@@ -200,22 +202,30 @@ mod tests {
         late: bool,
     }
 
+    /// A number and a length.
+    type Numbered = (i64, i64);
+
     impl Work for Sleepy {
+        type Item = Numbered;
         type Fetched = i64;
         type Done = i64;
 
-        fn fetch(&self, manifest: &ManifestFile) -> Result<i64> {
+        fn bytes((_, length): &Numbered) -> i64 {
+            *length
+        }
+
+        fn fetch(&self, (number, _): &Numbered) -> Result<i64> {
             self.begun.fetch_add(1, Ordering::SeqCst);
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(now, Ordering::SeqCst);
-            let late = self.late && manifest.sequence_number == 0;
-            let pause = if late { 300 } else { 20 - manifest.sequence_number.unsigned_abs() % 20 };
+            let late = self.late && *number == 0;
+            let pause = if late { 300 } else { 20 - number.unsigned_abs() % 20 };
             std::thread::sleep(Duration::from_millis(pause));
             self.now.fetch_sub(1, Ordering::SeqCst);
-            Ok(manifest.sequence_number)
+            Ok(*number)
         }
 
-        fn run(&self, _: &ManifestFile, number: i64) -> Result<i64> {
+        fn run(&self, _: &Numbered, number: i64) -> Result<i64> {
             match self.bad {
                 Some((bad, true)) if bad == number => panic!("meant"),
                 Some((bad, false)) if bad == number => Err(Error::invalid("meant")),
@@ -229,16 +239,14 @@ mod tests {
         }
     }
 
-    fn manifests(count: i64, length: i64) -> Vec<ManifestFile> {
-        let manifest =
-            |number| ManifestFile { sequence_number: number, manifest_length: length, ..ManifestFile::default() };
-        (0..count).map(manifest).collect()
+    fn items(count: i64, length: i64) -> Vec<Numbered> {
+        (0..count).map(|number| (number, length)).collect()
     }
 
     #[test]
     fn results_come_in_order_and_fetches_overlap() {
         let work = Arc::new(Sleepy::default());
-        let all: Vec<i64> = Ordered::new(work.clone(), manifests(100, 1), true).map(Result::unwrap).collect();
+        let all: Vec<i64> = Ordered::new(work.clone(), items(100, 1), true).map(Result::unwrap).collect();
         assert_eq!(all, (0..100).collect::<Vec<_>>());
         let most = work.most.load(Ordering::SeqCst);
         assert!((2..=FETCHES).contains(&most), "{most} at a time");
@@ -247,7 +255,7 @@ mod tests {
     #[test]
     fn large_files_come_one_at_a_time() {
         let work = Arc::new(Sleepy::default());
-        let all = Ordered::new(work.clone(), manifests(10, AHEAD_BYTES), true);
+        let all = Ordered::new(work.clone(), items(10, AHEAD_BYTES), true);
         assert_eq!(all.filter_map(Result::ok).count(), 10);
         assert_eq!(work.most.load(Ordering::SeqCst), 1);
     }
@@ -255,7 +263,7 @@ mod tests {
     #[test]
     fn nothing_is_done_far_ahead_of_who_asks() {
         let work = Arc::new(Sleepy::default());
-        let mut all = Ordered::new(work.clone(), manifests(1000, 1), true);
+        let mut all = Ordered::new(work.clone(), items(1000, 1), true);
         assert_eq!(all.next().unwrap().unwrap(), 0);
         std::thread::sleep(Duration::from_millis(100));
         assert!(work.begun.load(Ordering::SeqCst) <= 1 + FETCHES);
@@ -265,8 +273,8 @@ mod tests {
     fn nothing_is_begun_while_large_results_wait() {
         let begun = |from: i64| {
             let work = Arc::new(Sleepy { late: true, ..Sleepy::default() });
-            let mut all = manifests(1, 1);
-            all.extend(manifests(from + 200, 1).split_off(from as usize));
+            let mut all = items(1, 1);
+            all.extend(items(from + 200, 1).split_off(from as usize));
             assert!(Ordered::new(work.clone(), all, true).next().is_some());
             std::thread::sleep(Duration::from_millis(100));
             work.begun.load(Ordering::SeqCst)
@@ -280,7 +288,7 @@ mod tests {
         for remote in [false, true] {
             for panics in [false, true] {
                 let work = Arc::new(Sleepy { bad: Some((5, panics)), ..Sleepy::default() });
-                let mut all = Ordered::new(work, manifests(20, 1), remote);
+                let mut all = Ordered::new(work, items(20, 1), remote);
                 assert_eq!(all.by_ref().take(5).filter_map(Result::ok).count(), 5);
                 assert!(all.next().unwrap().is_err());
                 assert!(all.next().is_none());
@@ -290,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_thread_of_the_pool_works_alone() {
-        let all = || Ordered::new(Arc::new(Sleepy::default()), manifests(8, 1), false).filter_map(Result::ok).count();
+        let all = || Ordered::new(Arc::new(Sleepy::default()), items(8, 1), false).filter_map(Result::ok).count();
         assert_eq!(runtime::pool().unwrap().install(all), 8);
     }
 }

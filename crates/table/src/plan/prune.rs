@@ -329,8 +329,13 @@ pub struct DataWork {
 }
 
 impl Work for DataWork {
+    type Item = ManifestFile;
     type Fetched = Fetched;
     type Done = (PlannedManifest, FileCounts);
+
+    fn bytes(manifest: &ManifestFile) -> i64 {
+        manifest.manifest_length
+    }
 
     fn fetch(&self, manifest: &ManifestFile) -> Result<Fetched> {
         self.pruner.fetch(manifest, &self.metrics)
@@ -350,7 +355,7 @@ impl Work for DataWork {
         counts.links = deletes.as_ref().map_or(0, |links| links.places().len());
         let sizes = entries.file_size_in_bytes.values();
         counts.size = sizes.iter().fold(0, |sum: i64, size| sum.saturating_add(*size));
-        Ok((PlannedManifest { spec_id: prepared.spec.spec_id, entries, residual_places, residuals, deletes }, counts))
+        Ok((PlannedManifest { spec: prepared.spec.clone(), entries, residual_places, residuals, deletes }, counts))
     }
 
     fn memory((manifest, _): &Self::Done) -> usize {
@@ -378,8 +383,13 @@ fn check_sizes(entries: &Entries) -> Result<(), String> {
 pub struct DeleteWork(pub Arc<Pruner>);
 
 impl Work for DeleteWork {
+    type Item = ManifestFile;
     type Fetched = Fetched;
     type Done = (Arc<PartitionSpec>, Arc<Entries>, FileCounts);
+
+    fn bytes(manifest: &ManifestFile) -> i64 {
+        manifest.manifest_length
+    }
 
     fn fetch(&self, manifest: &ManifestFile) -> Result<Fetched> {
         // Bounds tell which data files are meant; which fields have them only the entries say.

@@ -74,7 +74,7 @@ impl Plan {
         let mut total = 0usize;
         for (place, manifest) in self.manifests.iter().enumerate() {
             for row in 0..manifest.entries.len() {
-                let (count, bytes) = self.deletes_of(manifest, row);
+                let (count, bytes) = self.weight_of_deletes(manifest, row);
                 let least = options.open_file_cost.saturating_mul(1 + count);
                 with_sizes(&manifest.entries, row, |sizes| {
                     total = total.saturating_add(sizes.count(options.split_size));
@@ -93,8 +93,8 @@ impl Plan {
     }
 
     /// Number and bytes of the deletes of a file.
-    fn deletes_of(&self, manifest: &PlannedManifest, row: usize) -> (i64, i64) {
-        let places = manifest.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default();
+    fn weight_of_deletes(&self, manifest: &PlannedManifest, row: usize) -> (i64, i64) {
+        let places = manifest.deletes(row);
         let sizes = places.iter().map(|place| self.deletes.content_size(*place));
         let bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(size.unwrap_or(0)));
         (i64::try_from(places.len()).unwrap_or(i64::MAX - 1), bytes)

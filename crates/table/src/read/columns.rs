@@ -56,6 +56,11 @@ pub struct Planned {
 pub trait Constants {
     /// The partition value of an identity field on this source column: `Some(None)` is a null partition value.
     fn identity(&self, source_id: i32) -> Option<Option<Value>>;
+
+    /// The value that a metadata column has in all rows; `None` for other columns.
+    fn metadata(&self, _: i32) -> Option<Option<Value>> {
+        None
+    }
 }
 
 /// The rules, for one file.
@@ -76,8 +81,8 @@ impl Rules<'_> {
         let position = siblings.iter().position(|sibling| field_id(sibling) == Some(field.id));
         // The value of an identity field goes before a stored column: planning has pruned by it and dropped its predicates
         // from the residual, so rows with another value would contradict the filter that found them.
-        let partition = self.constants.identity(field.id);
-        let source = match (partition, position.and_then(|at| siblings.get(at).map(|found| (at, found)))) {
+        let constant = self.constants.identity(field.id).or_else(|| self.constants.metadata(field.id));
+        let source = match (constant, position.and_then(|at| siblings.get(at).map(|found| (at, found)))) {
             (Some(value), _) => Source::Constant(value),
             (None, Some((position, found))) => {
                 Source::File { position, shape: self.shape(field, target, found, path)? }

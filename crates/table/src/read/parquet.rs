@@ -27,6 +27,7 @@ use crate::storage::Storage;
 const TAIL: u64 = 64 << 10;
 
 /// A Parquet file whose footer was read.
+#[derive(Clone)]
 pub struct ParquetFile {
     storage: Storage,
     path: Arc<str>,
@@ -36,7 +37,7 @@ pub struct ParquetFile {
 }
 
 /// What to read of a file.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Request {
     /// Leaves to read, in order of the file's leaves.
     pub leaves: Vec<usize>,
@@ -51,9 +52,10 @@ pub struct Request {
 }
 
 /// Says for every row of a batch whether it stays.
-pub type RowTest = Box<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
+pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
 
 /// A test of rows that sees a batch of the leaves it asks for; null counts as no.
+#[derive(Clone)]
 pub struct Filter {
     /// Leaves of the batch that `test` gets.
     pub leaves: Vec<usize>,
@@ -81,6 +83,37 @@ impl ParquetFile {
     /// Row groups, statistics, columns as Parquet has them.
     pub fn metadata(&self) -> &ParquetMetaData {
         self.metadata.metadata()
+    }
+
+    /// A request as several of so many bytes at the least, for threads that each read some of its row groups; in order.
+    pub fn pieces(&self, request: Request, least: u64) -> Vec<Request> {
+        let bytes = |place: &usize| self.bytes(*place, &request);
+        let all = request.row_groups.iter().fold(0, |sum: u64, place| sum.saturating_add(bytes(place)));
+        if request.selection.is_some() || all / 2 < least {
+            return vec![request];
+        }
+        let mut pieces: Vec<Request> = Vec::new();
+        let mut room = 0;
+        for place in &request.row_groups {
+            match pieces.last_mut() {
+                Some(last) if room > 0 => last.row_groups.push(*place),
+                _ => {
+                    room = least;
+                    pieces.push(Request { row_groups: vec![*place], ..request.clone() });
+                }
+            }
+            room = room.saturating_sub(bytes(place));
+        }
+        pieces
+    }
+
+    /// Bytes of a row group that a request reads.
+    fn bytes(&self, row_group: usize, request: &Request) -> u64 {
+        let columns = self.metadata().row_groups().get(row_group).map(|group| group.columns()).unwrap_or_default();
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let leaves: BTreeSet<_> = request.leaves.iter().chain(filtered).collect();
+        let sizes = leaves.into_iter().filter_map(|leaf| columns.get(*leaf));
+        sizes.fold(0, |sum, column| sum.saturating_add(column.compressed_size().max(0).unsigned_abs()))
     }
 
     /// The batches of a request, in order.

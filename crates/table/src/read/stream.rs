@@ -1,6 +1,7 @@
 //! Batches of many tasks, in the order of the tasks, read by several threads in bounded memory.
 //!
-//! Each task that is under way has a thread of its own and a short queue; at most `threads()` are under way. The
+//! Each task that is under way has a thread of its own and a short queue; at most `threads()` are under way. A task that is large
+//! says so when it is opened, and several tasks take its place. The
 //! threads belong to the stream and not to the processor pool: a consumer that stops half-way, or that itself uses the
 //! pool to write what it reads, must never find the pool full of readers that wait for it.
 
@@ -24,11 +25,65 @@ pub type TaskBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 /// Opens one task, on the thread that will read it.
 pub type OpenTask = Box<dyn FnOnce() -> Result<TaskBatches> + Send>;
 
+/// What a task is once it is open.
+pub enum Opened {
+    /// Its batches.
+    Batches(TaskBatches),
+    /// Tasks that take its place, in order.
+    Parts(Vec<OpenParts>),
+}
+
+/// Opens one task, on the thread that will read it unless others take its place.
+pub type OpenParts = Box<dyn FnOnce() -> Result<Opened> + Send>;
+
+/// What a thread sends.
+enum Sent {
+    Batch(RecordBatch),
+    Parts(Vec<OpenParts>),
+}
+
+/// A task that is not done.
+enum Task {
+    Waiting(OpenParts),
+    UnderWay(UnderWay),
+}
+
+struct UnderWay {
+    queue: Receiver<Result<Sent>>,
+    /// What was taken from the queue to see whether the task is cut.
+    first: Option<Result<Sent>>,
+    is_open: bool,
+}
+
+impl UnderWay {
+    /// The tasks that take the place of this one, if it is known by now that there are some.
+    fn parts(&mut self) -> Option<Vec<OpenParts>> {
+        if self.is_open {
+            return None;
+        }
+        match self.queue.try_recv().ok()? {
+            Ok(Sent::Parts(parts)) => Some(parts),
+            other => {
+                (self.first, self.is_open) = (Some(other), true);
+                None
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Sent>> {
+        self.is_open = true;
+        match self.first.take() {
+            Some(first) => first.map(Some),
+            None => interrupt::receive(&self.queue)?.transpose(),
+        }
+    }
+}
+
 /// A stream of batches of one schema.
 pub struct BatchStream {
     schema: SchemaRef,
-    tasks: VecDeque<OpenTask>,
-    under_way: VecDeque<Receiver<Result<RecordBatch>>>,
+    /// Those under way before those that wait, but for what is cut meanwhile.
+    tasks: VecDeque<Task>,
     width: usize,
     rows_left: Option<usize>,
     failed: bool,
@@ -38,17 +93,25 @@ pub struct BatchStream {
 impl BatchStream {
     /// Reads `tasks` in order; every batch has `schema`. `limit` ends the stream after so many rows.
     pub fn new(schema: SchemaRef, tasks: Vec<OpenTask>, limit: Option<usize>) -> Self {
+        Self::of_parts(schema, tasks.into_iter().map(whole).collect(), limit)
+    }
+
+    /// As [`BatchStream::new`], of tasks that may turn out to be several.
+    pub fn of_parts(schema: SchemaRef, tasks: Vec<OpenParts>, limit: Option<usize>) -> Self {
         // A limit is mostly small: reading ahead would be wasted.
         let width = if limit.is_some() { 1 } else { runtime::threads() };
-        Self { rows_left: limit, ..Self::with_threads(schema, tasks, width) }
+        Self { rows_left: limit, ..Self::of_width(schema, tasks, width) }
     }
 
     /// Reads `tasks` in order, so many at a time.
     pub fn with_threads(schema: SchemaRef, tasks: Vec<OpenTask>, threads: usize) -> Self {
+        Self::of_width(schema, tasks.into_iter().map(whole).collect(), threads)
+    }
+
+    fn of_width(schema: SchemaRef, tasks: Vec<OpenParts>, threads: usize) -> Self {
         Self {
             schema,
-            tasks: tasks.into(),
-            under_way: VecDeque::new(),
+            tasks: tasks.into_iter().map(Task::Waiting).collect(),
             width: threads.max(1),
             rows_left: None,
             failed: false,
@@ -69,17 +132,33 @@ impl BatchStream {
         Ok(self)
     }
 
+    /// Starts tasks, in order, until enough are under way.
     fn start_tasks(&mut self) -> Result<()> {
-        while self.under_way.len() < self.width {
-            let Some(open) = self.tasks.pop_front() else { break };
-            let (sender, receiver) = sync_channel(WAITING);
-            thread::Builder::new()
-                .name("icefield-read".to_owned())
-                .spawn(move || run(open, &sender))
-                .map_err(|error| Error::Internal(format!("cannot start a thread: {error}")))?;
-            self.under_way.push_back(receiver);
+        let (mut place, mut under_way) = (0, 0);
+        while under_way < self.width
+            && let Some(task) = self.tasks.get_mut(place)
+        {
+            match task {
+                Task::UnderWay(task) => match task.parts() {
+                    Some(parts) => self.replace(place, parts),
+                    None => (place, under_way) = (place + 1, under_way + 1),
+                },
+                Task::Waiting(open) => {
+                    let open = std::mem::replace(open, Box::new(|| Ok(Opened::Parts(Vec::new()))));
+                    *task = Task::UnderWay(start(open)?);
+                    (place, under_way) = (place + 1, under_way + 1);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Puts tasks in the place of one.
+    fn replace(&mut self, place: usize, parts: Vec<OpenParts>) {
+        let mut behind = self.tasks.split_off(place);
+        behind.pop_front();
+        self.tasks.extend(parts.into_iter().map(Task::Waiting));
+        self.tasks.append(&mut behind);
     }
 
     fn step(&mut self) -> Result<Option<RecordBatch>> {
@@ -88,19 +167,19 @@ impl BatchStream {
         }
         loop {
             self.start_tasks()?;
-            let Some(first) = self.under_way.front() else { return Ok(None) };
+            let Some(Task::UnderWay(first)) = self.tasks.front_mut() else { return Ok(None) };
             interrupt::check()?;
-            match interrupt::receive(first)? {
-                Some(batch) => {
-                    let batch = batch?;
+            match first.next()? {
+                Some(Sent::Batch(batch)) => {
                     if batch.num_rows() > 0 {
                         let batch = self.limited(batch);
                         return self.engine.as_ref().map_or(Ok(batch.clone()), |engine| engine.apply(&batch)).map(Some);
                     }
                 }
+                Some(Sent::Parts(parts)) => self.replace(0, parts),
                 // The thread is done: on to the next task.
                 None => {
-                    self.under_way.pop_front();
+                    self.tasks.pop_front();
                 }
             }
         }
@@ -126,7 +205,6 @@ impl Iterator for BatchStream {
             // Dropping the queues makes their threads end at the next batch.
             self.failed = true;
             self.tasks.clear();
-            self.under_way.clear();
         }
         next
     }
@@ -141,16 +219,33 @@ impl std::fmt::Debug for BatchStream {
     }
 }
 
+/// A task that is not cut.
+fn whole(open: OpenTask) -> OpenParts {
+    Box::new(move || open().map(Opened::Batches))
+}
+
+fn start(open: OpenParts) -> Result<UnderWay> {
+    let (sender, queue) = sync_channel(WAITING);
+    thread::Builder::new()
+        .name("icefield-read".to_owned())
+        .spawn(move || run(open, &sender))
+        .map_err(|error| Error::Internal(format!("cannot start a thread: {error}")))?;
+    Ok(UnderWay { queue, first: None, is_open: false })
+}
+
 /// Runs one task into its queue; a queue that nobody listens to ends it, and a panic becomes an error of the stream.
-fn run(open: OpenTask, sender: &SyncSender<Result<RecordBatch>>) {
+fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>) {
     let work = std::panic::AssertUnwindSafe(|| match open() {
         Err(error) => {
             let _ = sender.send(Err(error));
         }
-        Ok(batches) => {
+        Ok(Opened::Parts(parts)) => {
+            let _ = sender.send(Ok(Sent::Parts(parts)));
+        }
+        Ok(Opened::Batches(batches)) => {
             for batch in batches {
                 let stop = batch.is_err();
-                if sender.send(batch).is_err() || stop {
+                if sender.send(batch.map(Sent::Batch)).is_err() || stop {
                     break;
                 }
             }
@@ -158,5 +253,87 @@ fn run(open: OpenTask, sender: &SyncSender<Result<RecordBatch>>) {
     });
     if std::panic::catch_unwind(work).is_err() {
         let _ = sender.send(Err(Error::Internal("a reader thread ended by a panic".to_owned())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::sync::{Arc, Barrier};
+
+    use arrow_array::{Int32Array, cast::AsArray, types::Int32Type};
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::*;
+
+    fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new("n", DataType::Int32, false)]))
+    }
+
+    fn batch(number: i32) -> RecordBatch {
+        RecordBatch::try_new(schema(), vec![Arc::new(Int32Array::from(vec![number]))]).unwrap()
+    }
+
+    fn batches(numbers: std::ops::Range<i32>) -> OpenParts {
+        Box::new(move || Ok(Opened::Batches(Box::new(numbers.map(|number| Ok(batch(number)))))))
+    }
+
+    fn cut(parts: Vec<OpenParts>) -> OpenParts {
+        Box::new(move || Ok(Opened::Parts(parts)))
+    }
+
+    fn numbers(stream: BatchStream) -> Vec<i32> {
+        stream.map(|batch| batch.unwrap().column(0).as_primitive::<Int32Type>().value(0)).collect()
+    }
+
+    #[test]
+    fn tasks_that_are_cut_keep_their_order() {
+        let tasks = || {
+            let inner = cut(vec![batches(7..9), cut(Vec::new()), batches(9..20)]);
+            vec![batches(0..3), cut(vec![batches(3..5), batches(5..7), inner]), batches(20..21), cut(vec![])]
+        };
+        for width in [1, 2, 8] {
+            assert_eq!(numbers(BatchStream::of_width(schema(), tasks(), width)), (0..21).collect::<Vec<_>>());
+        }
+        assert_eq!(numbers(BatchStream::of_parts(schema(), tasks(), Some(6))), (0..6).collect::<Vec<_>>());
+    }
+
+    /// Both halves of one task wait for each other: one thread alone would never end.
+    #[test]
+    fn parts_of_one_task_are_read_by_several_threads() {
+        let barrier = Arc::new(Barrier::new(2));
+        let half = |number: i32| -> OpenParts {
+            let barrier = Arc::clone(&barrier);
+            Box::new(move || {
+                barrier.wait();
+                Ok(Opened::Batches(Box::new(std::iter::once(Ok(batch(number))))))
+            })
+        };
+        let halves = vec![half(1), half(2)];
+        assert_eq!(numbers(BatchStream::of_width(schema(), vec![batches(0..1), cut(halves)], 2)), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_limit_opens_no_further_part() {
+        let (opened, count) = mpsc::channel();
+        let part = |number: i32| -> OpenParts {
+            let opened = opened.clone();
+            Box::new(move || {
+                opened.send(number).unwrap();
+                Ok(Opened::Batches(Box::new(std::iter::once(Ok(batch(number))))))
+            })
+        };
+        let stream = BatchStream::of_parts(schema(), vec![cut((0..9).map(part).collect())], Some(2));
+        assert_eq!(numbers(stream), [0, 1]);
+        assert_eq!(count.try_iter().collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn an_error_of_a_part_comes_after_the_rows_before_it() {
+        let fails: OpenParts = Box::new(|| Err(Error::invalid("meant")));
+        let mut stream = BatchStream::of_width(schema(), vec![cut(vec![batches(0..2), fails, batches(3..4)])], 2);
+        assert!(stream.next().unwrap().is_ok() && stream.next().unwrap().is_ok());
+        assert!(stream.next().unwrap().is_err());
+        assert!(stream.next().is_none());
     }
 }

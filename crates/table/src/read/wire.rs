@@ -5,18 +5,24 @@ use std::sync::Arc;
 
 use icefield_format::avro::codec::{Codec, Compression, Compressor, Decompressor};
 use icefield_format::expr::{BoundExpr, Expr};
-use icefield_format::types::{NameMapping, PrimitiveType, Schema, Type};
+use icefield_format::spec::PartitionSpec;
+use icefield_format::types::{Field, NameMapping, PrimitiveType, Schema, StructType, Type};
 use icefield_format::value::{Value, binary as single};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::task::{FilePart, ReadTask, Wanted};
 use crate::error::{Error, Result};
 use crate::limits::limits;
+use crate::plan::changes::{Change, ChangeType};
+use crate::plan::deletes::DeleteKind;
+use crate::plan::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
+use crate::plan::tasks::ReadTask;
+use crate::plan::wanted::Wanted;
 
 /// Version of the form; a reader refuses others.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
+/// What parts have in common stands once, and parts name it by place.
 #[derive(Serialize, Deserialize)]
 struct TaskForm {
     form: u32,
@@ -24,7 +30,33 @@ struct TaskForm {
     projection: Json,
     name_mapping: Option<Json>,
     residuals: Vec<Json>,
+    specs: Vec<SpecForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deletes: Vec<DeleteForm>,
     parts: Vec<PartForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SpecForm {
+    spec: Json,
+    /// The types of the tuple.
+    types: Vec<Json>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct DeleteForm {
+    kind: DeleteKind,
+    path: String,
+    format: String,
+    size: u64,
+    rows: i64,
+    sequence_number: i64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    equality_ids: Vec<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data_file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blob: Option<(i64, i64)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,10 +67,17 @@ struct PartForm {
     start: u64,
     length: u64,
     rows: i64,
+    spec: usize,
     /// In their binary form: JSON has no NaN and no infinities.
-    identity: Vec<(i32, Option<Vec<u8>>)>,
+    tuple: Vec<Option<Vec<u8>>>,
+    sequence_number: Option<i64>,
+    first_row_id: Option<i64>,
     residual: usize,
-    deletes: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deletes: Vec<usize>,
+    /// Type, ordinal and snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    change: Option<(String, i32, i64)>,
 }
 
 /// A document as it travels to another machine: names of columns and folders, which repeat, take little.
@@ -52,57 +91,98 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
     document.map_err(|error| Error::invalid(format!("not a packed document: {error}")))
 }
 
-impl ReadTask {
-    /// The task as bytes.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let wanted = &self.wanted;
-        let mut residuals: Vec<Json> = Vec::new();
-        let mut places = HashMap::new();
-        let mut parts = Vec::with_capacity(self.parts.len());
-        for part in &self.parts {
-            let residual = part.residual.to_json()?;
-            let place = *places.entry(residual.to_string()).or_insert_with(|| {
-                residuals.push(residual);
-                residuals.len() - 1
-            });
-            parts.push(PartForm {
-                path: part.path.clone(),
-                format: part.format.clone(),
-                size: part.size,
-                start: part.start,
-                length: part.length,
-                rows: part.record_count,
-                identity: identity_out(&wanted.schema, &part.identity)?,
-                residual: place,
-                deletes: part.deletes,
-            });
-        }
-        let form = TaskForm {
-            form: FORM,
-            schema: wanted.schema.to_json(),
-            projection: wanted.projection.to_json(),
-            name_mapping: wanted.name_mapping.as_ref().map(|mapping| mapping.to_json()),
-            residuals,
-            parts,
-        };
-        serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
+/// Things that parts name by place, each once.
+struct Shared<T> {
+    items: Vec<T>,
+    places: HashMap<String, usize>,
+}
+
+impl<T> Shared<T> {
+    fn new() -> Self {
+        Self { items: Vec::new(), places: HashMap::new() }
     }
 
-    /// The task that [`ReadTask::to_bytes`] made into bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let form: TaskForm =
-            serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("not a scan task: {error}")))?;
-        if form.form != FORM {
-            return Err(Error::invalid(format!("a scan task of form {}, but this icefield reads {FORM}", form.form)));
-        }
-        let schema = Arc::new(Schema::from_json(&form.schema)?);
-        let residuals = form.residuals.iter().map(|json| bind(json, &schema)).collect::<Result<Vec<_>>>()?;
-        let name_mapping = form.name_mapping.as_ref().map(NameMapping::from_json).transpose()?.map(Arc::new);
-        let parts = form.parts.into_iter().map(|part| part_in(part, &schema, &residuals));
-        let parts = parts.collect::<Result<_>>()?;
-        let projection = Arc::new(Schema::from_json(&form.projection)?);
-        Ok(Self { wanted: Arc::new(Wanted { schema, projection, name_mapping }), parts })
+    fn place(&mut self, key: String, make: impl FnOnce() -> Result<T>) -> Result<usize> {
+        Ok(match self.places.get(&key) {
+            Some(place) => *place,
+            None => {
+                self.items.push(make()?);
+                let place = self.items.len() - 1;
+                self.places.insert(key, place);
+                place
+            }
+        })
     }
+}
+
+/// The task as bytes.
+pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
+    let wanted = &task.wanted;
+    let (mut residuals, mut specs, mut deletes) = (Shared::new(), Shared::new(), Shared::new());
+    let mut parts = Vec::with_capacity(task.parts.len());
+    for part in &task.parts {
+        let residual = part.residual.to_json()?;
+        let residual = residuals.place(residual.to_string(), || Ok(residual))?;
+        let spec = SpecForm::of(&part.partition.spec);
+        let spec = specs.place(format!("{} {:?}", spec.spec, spec.types), || Ok(spec))?;
+        let delete = |delete: &Arc<DeletePart>| {
+            // A Puffin file has many vectors.
+            deletes.place(format!("{:?} {}", delete.blob, delete.path), || Ok(DeleteForm::of(delete)))
+        };
+        parts.push(PartForm {
+            path: part.path.clone(),
+            format: part.format.clone(),
+            size: part.size,
+            start: part.start,
+            length: part.length,
+            rows: part.record_count,
+            spec,
+            tuple: tuple_out(&part.partition)?,
+            sequence_number: part.sequence_number,
+            first_row_id: part.first_row_id,
+            residual,
+            deletes: part.deletes.iter().map(delete).collect::<Result<_>>()?,
+            change: part.change.map(|one| (one.change_type.as_str().to_owned(), one.ordinal, one.snapshot_id)),
+        });
+    }
+    let form = TaskForm {
+        form: FORM,
+        schema: wanted.schema.to_json(),
+        projection: wanted.projection.to_json(),
+        name_mapping: wanted.name_mapping.as_ref().map(|mapping| mapping.to_json()),
+        residuals: residuals.items,
+        specs: specs.items,
+        deletes: deletes.items,
+        parts,
+    };
+    serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// The task that [`to_bytes`] made into bytes.
+pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
+    let wrong = |error| Error::invalid(format!("not a scan task: {error}"));
+    // The version first: what else is there, it says.
+    let Version { form } = serde_json::from_slice(bytes).map_err(wrong)?;
+    if form != FORM {
+        return Err(Error::invalid(format!("a scan task of form {form}, but this icefield reads {FORM}")));
+    }
+    let form: TaskForm = serde_json::from_slice(bytes).map_err(wrong)?;
+    let schema = Arc::new(Schema::from_json(&form.schema)?);
+    let residuals = form.residuals.iter().map(|json| bind(json, &schema)).collect::<Result<Vec<_>>>()?;
+    let name_mapping = form.name_mapping.as_ref().map(NameMapping::from_json).transpose()?.map(Arc::new);
+    let shared = SharedParts {
+        residuals,
+        specs: form.specs.iter().map(|spec| spec.read().map(Arc::new)).collect::<Result<_>>()?,
+        deletes: form.deletes.into_iter().map(|delete| Arc::new(delete.read())).collect(),
+    };
+    let parts = form.parts.into_iter().map(|part| shared.part(part)).collect::<Result<_>>()?;
+    let projection = Arc::new(Schema::from_json(&form.projection)?);
+    Ok(ReadTask { wanted: Arc::new(Wanted { schema, projection, name_mapping }), parts })
+}
+
+#[derive(Deserialize)]
+struct Version {
+    form: u32,
 }
 
 /// Residuals are written bound: the names are those of the schema, in some case, and the literals have the columns' types.
@@ -111,15 +191,61 @@ fn bind(json: &Json, schema: &Schema) -> Result<BoundExpr> {
     Ok(expr.bind(schema, true).or_else(|_| expr.bind(schema, false))?)
 }
 
-/// Values of columns that the schema has; of others nobody asks.
-fn identity_out(schema: &Schema, identity: &[(i32, Option<Value>)]) -> Result<Vec<(i32, Option<Vec<u8>>)>> {
-    let known = identity.iter().filter_map(|(id, value)| Some((*id, value, schema.find_field(*id)?)));
-    known
-        .map(|(id, value, field)| {
-            let ty = primitive(&field.ty)?;
-            Ok((id, value.as_ref().map(|value| single::to_bytes(value, ty)).transpose()?))
-        })
-        .collect()
+impl SpecForm {
+    fn of(spec: &PlannedSpec) -> Self {
+        let types = spec.partition_type.fields.iter().map(|field| field.ty.to_json());
+        Self { spec: spec.spec.to_json(), types: types.collect() }
+    }
+
+    fn read(&self) -> Result<PlannedSpec> {
+        let spec = PartitionSpec::from_json(&self.spec)?;
+        if spec.fields.len() != self.types.len() {
+            return Err(Error::invalid("not a scan task: a partition spec with more or fewer types than fields"));
+        }
+        let fields = spec.fields.iter().zip(&self.types);
+        let fields = fields.map(|(field, ty)| Ok(Field::optional(field.field_id, &*field.name, Type::from_json(ty)?)));
+        let partition_type = StructType::new(fields.collect::<Result<_>>()?);
+        Ok(PlannedSpec { spec: Arc::new(spec), partition_type })
+    }
+}
+
+impl DeleteForm {
+    fn of(delete: &DeletePart) -> Self {
+        Self {
+            kind: delete.kind,
+            path: delete.path.clone(),
+            format: delete.format.clone(),
+            size: delete.size,
+            rows: delete.record_count,
+            sequence_number: delete.sequence_number,
+            equality_ids: delete.equality_ids.clone(),
+            data_file: delete.referenced_data_file.clone(),
+            blob: delete.blob,
+        }
+    }
+
+    fn read(self) -> DeletePart {
+        DeletePart {
+            kind: self.kind,
+            path: self.path,
+            format: self.format,
+            size: self.size,
+            record_count: self.rows,
+            sequence_number: self.sequence_number,
+            equality_ids: self.equality_ids,
+            referenced_data_file: self.data_file,
+            blob: self.blob,
+        }
+    }
+}
+
+fn tuple_out(partition: &FilePartition) -> Result<Vec<Option<Vec<u8>>>> {
+    let fields = partition.spec.partition_type.fields.iter().zip(&partition.tuple);
+    let bytes = |(field, value): (&Field, &Option<Value>)| {
+        let ty = primitive(&field.ty)?;
+        Ok(value.as_ref().map(|value| single::to_bytes(value, ty)).transpose()?)
+    };
+    fields.map(bytes).collect()
 }
 
 fn primitive(ty: &Type) -> Result<&PrimitiveType> {
@@ -129,24 +255,41 @@ fn primitive(ty: &Type) -> Result<&PrimitiveType> {
     }
 }
 
-fn part_in(part: PartForm, schema: &Schema, residuals: &[BoundExpr]) -> Result<FilePart> {
-    let identity = part.identity.into_iter().map(|(id, value)| {
-        let field = schema.find_field(id);
-        let field =
-            field.ok_or_else(|| Error::invalid(format!("a scan task with a value of field {id}, which it lacks")))?;
-        let ty = primitive(&field.ty)?;
-        Ok((id, value.map(|value| single::from_bytes(&value, ty)).transpose()?))
-    });
-    let residual = residuals.get(part.residual).ok_or_else(|| Error::invalid("a scan task without its residual"))?;
-    Ok(FilePart {
-        path: part.path,
-        format: part.format,
-        size: part.size,
-        start: part.start,
-        length: part.length,
-        record_count: part.rows,
-        identity: identity.collect::<Result<_>>()?,
-        residual: residual.clone(),
-        deletes: part.deletes,
-    })
+/// What the parts of a task name by place.
+struct SharedParts {
+    residuals: Vec<BoundExpr>,
+    specs: Vec<Arc<PlannedSpec>>,
+    deletes: Vec<Arc<DeletePart>>,
+}
+
+impl SharedParts {
+    fn part(&self, part: PartForm) -> Result<FilePart> {
+        let missing = |what: &str| Error::invalid(format!("a scan task without its {what}"));
+        let spec = self.specs.get(part.spec).ok_or_else(|| missing("partition spec"))?;
+        if part.tuple.len() != spec.partition_type.fields.len() {
+            return Err(missing("partition values"));
+        }
+        let values = spec.partition_type.fields.iter().zip(part.tuple).map(|(field, value)| {
+            let ty = primitive(&field.ty)?;
+            Ok(value.map(|value| single::from_bytes(&value, ty)).transpose()?)
+        });
+        let delete = |place: &usize| self.deletes.get(*place).cloned().ok_or_else(|| missing("delete file"));
+        let change = |(kind, ordinal, snapshot_id): (String, i32, i64)| {
+            Ok::<_, Error>(Change { change_type: ChangeType::parse(&kind)?, ordinal, snapshot_id })
+        };
+        Ok(FilePart {
+            path: part.path,
+            format: part.format,
+            size: part.size,
+            start: part.start,
+            length: part.length,
+            record_count: part.rows,
+            partition: FilePartition { spec: spec.clone(), tuple: values.collect::<Result<_>>()? },
+            sequence_number: part.sequence_number,
+            first_row_id: part.first_row_id,
+            deletes: part.deletes.iter().map(delete).collect::<Result<_>>()?,
+            residual: self.residuals.get(part.residual).ok_or_else(|| missing("residual"))?.clone(),
+            change: part.change.map(change).transpose()?,
+        })
+    }
 }

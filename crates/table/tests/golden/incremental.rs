@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use icefield_table::plan::incremental::{Point, Range};
 use icefield_table::plan::split::SplitOptions;
 use icefield_table::plan::{Plan, Scan};
-use icefield_table::read::changes::ScanTask;
+use icefield_table::read::{scan as rows_of, task, wire};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
@@ -43,23 +43,23 @@ fn appends(table: &Table, case: &Json, scan: &Scan) -> Result<(), Failed> {
     let mut found = Vec::new();
     for manifest in &plan.manifests {
         for row in 0..manifest.entries.len() {
-            let entry = manifest.entries.entry(row, manifest.spec_id)?;
+            let entry = manifest.entries.entry(row, manifest.spec_id())?;
             found.push(json!({
                 "file": table.relative(&entry.file.file_path),
-                "spec_id": manifest.spec_id,
+                "spec_id": manifest.spec_id(),
                 "record_count": entry.file.record_count,
                 "data_sequence_number": entry.sequence_number,
                 "first_row_id": entry.file.first_row_id,
-                "deletes": manifest.deletes.as_ref().map_or(&[][..], |links| links.of(row)),
-                "residual": manifest.residuals[manifest.residual_places[row] as usize].to_json()?,
+                "deletes": manifest.deletes(row),
+                "residual": manifest.residual(row)?.to_json()?,
             }));
         }
     }
     let expected = encoding::sorted(expected.clone());
     encoding::same("append_files", &Json::Array(encoding::sorted(found)), &Json::Array(expected))?;
     let Some(rows) = case["append_rows"].as_array() else { return Ok(()) };
-    let batches = scan.rows(&plan, &scan.wanted(None)?, None)?.collect::<Result<Vec<_>, _>>()?;
-    assert_eq!(scan.count(None)?, i64::try_from(rows.len())?);
+    let batches = rows_of::rows(scan, &plan, &scan.wanted(None)?, None)?.collect::<Result<Vec<_>, _>>()?;
+    assert_eq!(rows_of::count(scan, None)?, i64::try_from(rows.len())?);
     same_rows("append_rows", &encoding::rows(&batches), rows)
 }
 
@@ -75,23 +75,23 @@ fn changelog(table: &Table, case: &Json, scan: &Scan) -> Result<(), Failed> {
     let encoded = |found| encoding::same("changelog_tasks", &Json::Array(found), &sorted(expected));
     encoded(encoding::sorted(changes(table, scan, &plan)?))?;
     let Some(expected) = case["changelog_rows"].as_array() else { return Ok(()) };
-    let wanted = scan.wanted_changes(None)?;
-    let batches = scan.changed_rows(&plan, &wanted, None)?.collect::<Result<Vec<_>, _>>()?;
+    let wanted = scan.wanted(None)?;
+    let batches = rows_of::rows(scan, &plan, &wanted, None)?.collect::<Result<Vec<_>, _>>()?;
     let rows = encoding::rows(&batches);
-    assert_eq!(scan.count(None)?, i64::try_from(rows.len())?);
+    assert_eq!(rows_of::count(scan, None)?, i64::try_from(rows.len())?);
     same_but_carried_over(&rows, expected)?;
     let rows = &rows;
     // A worker elsewhere reads the same.
     let mut batches = Vec::new();
-    for task in scan.change_tasks(&plan, &wanted, &SplitOptions::default())? {
-        let task = ScanTask::from_bytes(&ScanTask::Changes(task).to_bytes()?)?;
-        batches.extend(task.batches(&table.storage, None)?.collect::<Result<Vec<_>, _>>()?);
+    for one in scan.tasks(&plan, &wanted, &SplitOptions::default())? {
+        let one = wire::from_bytes(&wire::to_bytes(&one)?)?;
+        batches.extend(task::rows(one, &table.storage, None)?.collect::<Result<Vec<_>, _>>()?);
     }
     same_rows("changelog_rows of tasks", &encoding::rows(&batches), rows)?;
     // What tells of the change can be read without the rows.
     let named = ["_change_type".to_owned(), "_change_ordinal".to_owned()];
-    let wanted = scan.wanted_changes(Some(&named))?;
-    let batches = scan.changed_rows(&plan, &wanted, None)?.collect::<Result<Vec<_>, _>>()?;
+    let wanted = scan.wanted(Some(&named))?;
+    let batches = rows_of::rows(scan, &plan, &wanted, None)?.collect::<Result<Vec<_>, _>>()?;
     let picked: Vec<Json> = rows.iter().map(|row| encoding::pick(row, &["_change_type", "_change_ordinal"])).collect();
     same_rows("columns of the change", &encoding::rows(&batches), &picked)
 }
@@ -108,7 +108,7 @@ fn changes(table: &Table, scan: &Scan, plan: &Plan) -> Result<Vec<Json>, Failed>
                 "change_ordinal": change.ordinal,
                 "commit_snapshot_id": change.snapshot_id,
                 "file": table.relative(manifest.entries.file_path.value(row)),
-                "residual": manifest.residuals[manifest.residual_places[row] as usize].to_json()?,
+                "residual": manifest.residual(row)?.to_json()?,
                 "task": if operation == "INSERT" { "added_rows" } else { "deleted_data_file" },
             }));
         }

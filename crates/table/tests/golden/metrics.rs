@@ -27,7 +27,7 @@ pub fn trials(table: &Table) -> Vec<Trial> {
     let mut trials = Vec::new();
     for manifest in &plan.manifests {
         for row in 0..manifest.entries.len() {
-            let Ok(file) = manifest.entries.file(row, manifest.spec_id) else { continue };
+            let Ok(file) = manifest.entries.file(row, manifest.spec_id()) else { continue };
             if !file.file_format.eq_ignore_ascii_case("parquet") || file.value_counts.is_none() {
                 continue;
             }

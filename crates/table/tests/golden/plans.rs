@@ -7,9 +7,11 @@ use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::manifest::FileContent;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_table::Error;
+use icefield_table::plan::part::FilePart;
 use icefield_table::plan::split::{Piece, SplitOptions};
+use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::{At, Plan, Scan};
-use icefield_table::read::task::{FilePart, ReadTask};
+use icefield_table::read::task;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
@@ -143,13 +145,12 @@ fn holds_no_match(table: &Table, case: &Json, scan: &Scan, path: &str, plan: &Pl
     let Some((manifest, row)) = place else { return Ok(false) };
     let planned = &all.manifests[manifest];
     let length = planned.entries.file_size_in_bytes.value(row);
-    let spec = scan.metadata.partition_spec(planned.spec_id).ok_or("no spec")?;
-    let part = FilePart::of_plan(&all, &Piece { manifest, row, start: 0, length }, spec)?;
-    let deleted = part.deletes > 0;
-    let task = ReadTask { wanted: scan.wanted(None)?, parts: vec![FilePart { deletes: 0, ..part }] };
+    let part = everything.parts(&all, &[Piece { manifest, row, start: 0, length }])?.remove(0);
+    let deleted = !part.deletes.is_empty();
+    let whole = ReadTask { wanted: scan.wanted(None)?, parts: vec![FilePart { deletes: Vec::new(), ..part }] };
     let filter = scan.filter.bind(&scan.schema, scan.case_sensitive)?.rewrite_not();
     let mut matching = 0;
-    for batch in task.batches(&scan.storage, None)? {
+    for batch in task::rows(whole, &scan.storage, None)? {
         match batch {
             Ok(batch) => matching += filter.evaluate(&batch)?.true_count(),
             Err(Error::Unsupported(_)) => return Ok(leaves_out_nothing(case, plan)),
@@ -181,7 +182,7 @@ fn null_partitions(table: &Table, plan: &Plan) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for manifest in &plan.manifests {
         for row in 0..manifest.entries.len() {
-            let file = manifest.entries.file(row, manifest.spec_id).unwrap();
+            let file = manifest.entries.file(row, manifest.spec_id()).unwrap();
             if file.partition.iter().any(Option::is_none) {
                 found.insert(table.relative(&file.file_path).to_owned());
             }
@@ -258,12 +259,12 @@ fn files(table: &Table, plan: &Plan) -> BTreeMap<String, File> {
     let mut found = BTreeMap::new();
     for manifest in &plan.manifests {
         for row in 0..manifest.entries.len() {
-            let entry = manifest.entries.entry(row, manifest.spec_id).unwrap();
+            let entry = manifest.entries.entry(row, manifest.spec_id()).unwrap();
             let places = manifest.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default();
             let mut deletes: Vec<String> = places.iter().map(|place| our_delete(table, plan, *place)).collect();
             deletes.sort();
             let file = File {
-                spec_id: manifest.spec_id.into(),
+                spec_id: manifest.spec_id().into(),
                 record_count: entry.file.record_count,
                 data_sequence_number: entry.sequence_number,
                 first_row_id: entry.file.first_row_id,

@@ -31,7 +31,7 @@ pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     }
     let shredded = schema.fields().iter().any(|field| variant(&field.ty));
     plan.manifests.iter().any(|manifest| {
-        let formats = (0..manifest.entries.len()).map(|row| manifest.entries.file(row, manifest.spec_id));
+        let formats = (0..manifest.entries.len()).map(|row| manifest.entries.file(row, manifest.spec_id()));
         let avro = formats.flatten().any(|file| file.file_format.eq_ignore_ascii_case("avro"));
         let deletes = manifest.deletes.as_ref();
         avro || shredded || (0..manifest.entries.len()).any(|row| deletes.is_some_and(|own| !own.of(row).is_empty()))

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use flate2::read::GzDecoder;
 use icefield_table::Error;
 use icefield_table::plan::{At, Scan};
+use icefield_table::read::scan as rows;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
@@ -37,7 +38,7 @@ fn check(table: &Table, snapshot_id: Option<i64>, item: &Json) -> Result<(), Fai
     let at = At { snapshot_id, ..At::default() };
     let scan = Scan::new(table.storage.clone(), table.metadata.clone(), &at)?;
     let plan = scan.plan()?;
-    let read = scan.rows(&plan, &scan.wanted(None)?, None).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = rows::rows(&scan, &plan, &scan.wanted(None)?, None).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let batches = match read {
         Err(Error::Unsupported(message)) => {
             return refused::note(&table.name, refused::may_refuse(&plan, &scan.schema), &message);

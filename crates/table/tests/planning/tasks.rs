@@ -1,12 +1,16 @@
 //! Tasks as bytes: they come back as they were, take little, and hostile bytes are refused.
 
+use icefield_format::manifest::{DataFile, FileContent};
 use icefield_table::Error;
+use icefield_table::plan::changes::{Change, ChangeType};
+use icefield_table::plan::deletes::DeleteKind;
+use icefield_table::plan::part::DeletePart;
 use icefield_table::plan::split::SplitOptions;
-use icefield_table::read::task::ReadTask;
-use icefield_table::read::wire::{pack, unpack};
+use icefield_table::plan::tasks::ReadTask;
+use icefield_table::read::wire::{from_bytes, pack, to_bytes, unpack};
 use icefield_table::storage::Storage;
 
-use crate::world::{Manifest, World, file};
+use crate::world::{Manifest, World, file, tuple};
 
 const FILES: usize = 400;
 
@@ -24,9 +28,9 @@ fn tasks(split_size: i64) -> Vec<ReadTask> {
 #[test]
 fn tasks_come_back_as_they_were() {
     for task in tasks(7_000) {
-        let bytes = task.to_bytes().unwrap();
-        let again = ReadTask::from_bytes(&unpack(&pack(&bytes).unwrap()).unwrap()).unwrap();
-        assert_eq!(again.to_bytes().unwrap(), bytes);
+        let bytes = to_bytes(&task).unwrap();
+        let again = from_bytes(&unpack(&pack(&bytes).unwrap()).unwrap()).unwrap();
+        assert_eq!(to_bytes(&again).unwrap(), bytes);
         assert_eq!(again.parts.len(), task.parts.len());
         for (again, part) in again.parts.iter().zip(&task.parts) {
             assert_eq!(format!("{again:?}"), format!("{part:?}"));
@@ -34,9 +38,53 @@ fn tasks_come_back_as_they_were() {
     }
 }
 
+/// What a reader needs to know of deletes, partitions, row ids and changes travels with the task.
+#[test]
+fn all_facts_of_a_part_travel() {
+    let location = "memory://tasks/facts";
+    let data = file(format!("{location}/data/a.parquet"), 0, 3);
+    let vector = |offset| DataFile {
+        content: FileContent::PositionDeletes,
+        file_format: "PUFFIN".to_owned(),
+        referenced_data_file: Some(data.file_path.clone()),
+        content_offset: Some(offset),
+        content_size_in_bytes: Some(40),
+        ..file(format!("{location}/data/deletes.puffin"), 0, 3)
+    };
+    let equality = DataFile {
+        content: FileContent::EqualityDeletes,
+        equality_ids: Some(vec![1, 3]),
+        ..file(format!("{location}/data/equal.parquet"), 0, 3)
+    };
+    let deletes = Manifest {
+        spec_id: 0,
+        sequence_number: 7,
+        deletes: true,
+        entries: vec![(true, vector(4)), (true, equality)],
+        ..Manifest::default()
+    };
+    let data = Manifest { spec_id: 0, sequence_number: 5, entries: vec![(true, data)], ..Manifest::default() };
+    let world = World::write(&Storage::default(), location, 3, &[data, deletes]);
+    let scan = world.scan("true");
+    let task = scan.tasks(&scan.plan().unwrap(), &scan.wanted(None).unwrap(), &SplitOptions::default()).unwrap();
+    let mut task = task.into_iter().next().unwrap();
+    task.parts[0].first_row_id = Some(1_000);
+    task.parts[0].change = Some(Change { change_type: ChangeType::Delete, ordinal: 2, snapshot_id: 77 });
+    let part = &task.parts[0];
+    assert_eq!((part.sequence_number, part.partition.spec.spec.spec_id), (Some(5), 0));
+    assert_eq!(part.partition.tuple, tuple(0, 3));
+    let facts = |delete: &DeletePart| (delete.kind, delete.sequence_number, delete.blob, delete.equality_ids.clone());
+    assert_eq!(
+        part.deletes.iter().map(|delete| facts(delete)).collect::<Vec<_>>(),
+        [(DeleteKind::Equality, 7, None, vec![1, 3]), (DeleteKind::Vector, 7, Some((4, 40)), vec![])]
+    );
+    let again = from_bytes(&to_bytes(&task).unwrap()).unwrap();
+    assert_eq!(format!("{:?}", again.parts[0]), format!("{part:?}"));
+}
+
 #[test]
 fn a_task_takes_little_and_a_further_file_less() {
-    let packed = |task: &ReadTask| pack(&task.to_bytes().unwrap()).unwrap().len();
+    let packed = |task: &ReadTask| pack(&to_bytes(task).unwrap()).unwrap().len();
     let [one, ..] = &tasks(1)[..] else { panic!() };
     assert_eq!(one.parts.len(), 1);
     let [all] = &tasks(1 << 40)[..] else { panic!() };
@@ -48,10 +96,9 @@ fn a_task_takes_little_and_a_further_file_less() {
 
 #[test]
 fn hostile_bytes_are_refused() {
-    let document = tasks(1)[0].to_bytes().unwrap();
+    let document = to_bytes(&tasks(1)[0]).unwrap();
     let refused = |bytes: &[u8], what: &str| {
-        let (plain, packed) =
-            (ReadTask::from_bytes(bytes), unpack(bytes).and_then(|bytes| ReadTask::from_bytes(&bytes)));
+        let (plain, packed) = (from_bytes(bytes), unpack(bytes).and_then(|bytes| from_bytes(&bytes)));
         assert!(plain.is_err() && packed.is_err(), "{what}");
         for error in [plain.unwrap_err(), packed.unwrap_err()] {
             assert!(matches!(error, Error::Invalid(_) | Error::Format(_)), "{what}: {error:?}");
@@ -69,12 +116,14 @@ fn hostile_bytes_are_refused() {
         for byte in [b'"', b'{', b'9', b'-', 0, 0xff] {
             let mut changed = document.clone();
             changed[at] = byte;
-            let _ = ReadTask::from_bytes(&changed);
+            let _ = from_bytes(&changed);
         }
     }
     let text = String::from_utf8(document).unwrap();
     for (from, to) in [
-        ("\"form\":1", "\"form\":2"),
+        ("\"form\":2", "\"form\":1"),
+        ("\"spec\":0", "\"spec\":7"),
+        ("\"tuple\":[", "\"tuple\":[null,"),
         ("\"residual\":0", "\"residual\":7"),
         ("\"size\":1000", "\"size\":-1"),
         ("\"residuals\":[", "\"residuals\":[{\"type\":\"not\"},"),
@@ -82,7 +131,7 @@ fn hostile_bytes_are_refused() {
         assert!(text.contains(from), "{from}");
         refused(text.replace(from, to).as_bytes(), from);
     }
-    let deep = format!("{{\"form\":1,\"schema\":{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{{\"form\":2,\"schema\":{}{}", "[".repeat(100_000), "]".repeat(100_000));
     refused(deep.as_bytes(), "deep");
     assert!(unpack(&pack(&vec![b' '; 1 << 24]).unwrap()).is_err(), "a bomb");
 }

@@ -236,8 +236,8 @@ pub fn shown(plan: &Plan, metrics: &Metrics) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for manifest in &plan.manifests {
         for row in 0..manifest.entries.len() {
-            let file = manifest.entries.file(row, manifest.spec_id).unwrap();
-            let residual = &manifest.residuals[manifest.residual_places[row] as usize];
+            let file = manifest.entries.file(row, manifest.spec_id()).unwrap();
+            let residual = manifest.residual(row).unwrap();
             let deletes = linked(plan, manifest, row);
             let bounds: Option<Vec<_>> = file.lower_bounds.map(|bounds| {
                 let wanted = |id: i32| *metrics == Metrics::all() || metrics.covers(&Metrics::for_filter([id]));

@@ -1,0 +1,212 @@
+//! Parts of data files with all that a reader must know of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use icefield_format::expr::BoundExpr;
+use icefield_format::manifest::Entries;
+use icefield_format::spec::PartitionSpec;
+use icefield_format::transform::Transform;
+use icefield_format::types::StructType;
+use icefield_format::value::Value;
+
+use super::changes::Change;
+use super::deletes::{DeleteKind, Deletes};
+use super::split::{Piece, with_sizes};
+use super::{Plan, PlannedManifest, Scan};
+use crate::error::{Error, Result};
+
+/// A part of a data file.
+#[derive(Debug, Clone)]
+pub struct FilePart {
+    /// Location.
+    pub path: String,
+    /// `parquet`, `orc` or `avro`, in lower case.
+    pub format: String,
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// First byte of the part.
+    pub start: u64,
+    /// Bytes of the part.
+    pub length: u64,
+    /// Rows of the whole file.
+    pub record_count: i64,
+    /// The partition of the file.
+    pub partition: FilePartition,
+    /// Data sequence number, which rows without one of their own were last updated with; `None` in tables of version 1.
+    pub sequence_number: Option<i64>,
+    /// Row id of the first row of the file; `None` where rows have no ids.
+    pub first_row_id: Option<i64>,
+    /// The delete files that apply, shared by all parts that they apply to.
+    pub deletes: Vec<Arc<DeletePart>>,
+    /// What rows are left to be tested for.
+    pub residual: BoundExpr,
+    /// In a changelog: what became of the rows.
+    pub change: Option<Change>,
+}
+
+/// The partition of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilePartition {
+    /// The partition spec.
+    pub spec: Arc<PlannedSpec>,
+    /// The tuple, in the order of the spec's fields.
+    pub tuple: Vec<Option<Value>>,
+}
+
+/// A partition spec and the type of its tuples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedSpec {
+    /// The spec.
+    pub spec: Arc<PartitionSpec>,
+    /// A field of the tuple for each field of the spec.
+    pub partition_type: StructType,
+}
+
+/// A delete file that applies to a data file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletePart {
+    /// What it deletes by.
+    pub kind: DeleteKind,
+    /// Location.
+    pub path: String,
+    /// `parquet`, `orc`, `avro` or `puffin`, in lower case.
+    pub format: String,
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// Rows; of a deletion vector the positions that it has.
+    pub record_count: i64,
+    /// Data sequence number.
+    pub sequence_number: i64,
+    /// Columns of equality deletes.
+    pub equality_ids: Vec<i32>,
+    /// The one data file that it is about.
+    pub referenced_data_file: Option<String>,
+    /// Where a deletion vector begins in its file, and how many bytes it has.
+    pub blob: Option<(i64, i64)>,
+}
+
+impl FilePartition {
+    /// A file that is in no partition.
+    pub fn unpartitioned() -> Self {
+        let spec = Arc::new(PartitionSpec::unpartitioned());
+        Self { spec: Arc::new(PlannedSpec { spec, partition_type: StructType::default() }), tuple: Vec::new() }
+    }
+
+    /// The value that an identity field of the partition has for its source column: `Some(None)` is null.
+    pub fn identity(&self, source_id: i32) -> Option<Option<&Value>> {
+        let fields = self.spec.spec.fields.iter().zip(&self.tuple);
+        let mut identities = fields.filter(|(field, _)| field.transform == Transform::Identity);
+        identities.find(|(field, _)| field.source_id() == Some(source_id)).map(|(_, value)| value.as_ref())
+    }
+}
+
+impl DeletePart {
+    /// The facts of a delete file of a manifest.
+    pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
+        let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
+        let named = &entries.referenced_data_file;
+        Ok(Self {
+            kind: DeleteKind::of_entry(entries, row)?,
+            path: entries.file_path.value(row).to_owned(),
+            format: entries.file_format.value(row).to_lowercase(),
+            size: size(entries, row)?,
+            record_count: entries.record_count.value(row),
+            sequence_number: long(&entries.sequence_number).unwrap_or(0),
+            equality_ids: super::deletes::equality_ids(entries, row),
+            referenced_data_file: named.is_valid(row).then(|| named.value(row).to_owned()),
+            blob: long(&entries.content_offset).zip(long(&entries.content_size_in_bytes)),
+        })
+    }
+}
+
+fn size(entries: &Entries, row: usize) -> Result<u64> {
+    let size = u64::try_from(entries.file_size_in_bytes.value(row));
+    size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
+}
+
+impl Scan {
+    /// The parts of a plan of this scan that these pieces are.
+    pub fn parts<'p>(&self, plan: &Plan, pieces: impl IntoIterator<Item = &'p Piece>) -> Result<Vec<FilePart>> {
+        let mut parts = Parts { scan: self, plan, specs: HashMap::new(), deletes: HashMap::new() };
+        pieces.into_iter().map(|piece| parts.part(piece)).collect()
+    }
+}
+
+/// Makes parts; what several of them have in common is made once.
+struct Parts<'a> {
+    scan: &'a Scan,
+    plan: &'a Plan,
+    /// By the place of the manifest.
+    specs: HashMap<usize, Arc<PlannedSpec>>,
+    /// By place.
+    deletes: HashMap<u32, Arc<DeletePart>>,
+}
+
+impl Parts<'_> {
+    fn part(&mut self, piece: &Piece) -> Result<FilePart> {
+        let lost = || Error::Internal("a piece of a file that the plan lacks".to_owned());
+        let manifest = self.plan.manifests.get(piece.manifest).ok_or_else(lost)?;
+        let (entries, row) = (&manifest.entries, piece.row);
+        let tuple = entries.partition_of(row)?;
+        let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
+        let (start, length) = whole_start(entries, piece);
+        let deletes = manifest.deletes(row).iter().map(|place| self.delete(*place));
+        let deletes = deletes.collect::<Result<_>>()?;
+        Ok(FilePart {
+            path: entries.file_path.value(row).to_owned(),
+            format: entries.file_format.value(row).to_lowercase(),
+            size: size(entries, row)?,
+            start: start.unsigned_abs(),
+            length: length.unsigned_abs(),
+            record_count: entries.record_count.value(row),
+            partition: FilePartition { spec: self.spec(piece.manifest, manifest), tuple },
+            sequence_number: long(&entries.sequence_number),
+            first_row_id: long(&entries.first_row_id),
+            deletes,
+            residual: manifest.residual(row)?.clone(),
+            change: match &self.scan.changes {
+                Some(changes) if changes.is_changelog() => Some(changes.change(manifest, row)?),
+                _ => None,
+            },
+        })
+    }
+
+    fn spec(&mut self, place: usize, manifest: &PlannedManifest) -> Arc<PlannedSpec> {
+        let made = || {
+            let partition_type = manifest.entries.partition_type.clone();
+            Arc::new(PlannedSpec { spec: manifest.spec().clone(), partition_type })
+        };
+        self.specs.entry(place).or_insert_with(made).clone()
+    }
+
+    fn delete(&mut self, place: u32) -> Result<Arc<DeletePart>> {
+        if let Some(known) = self.deletes.get(&place) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(self.plan.deletes.part(place)?);
+        self.deletes.insert(place, made.clone());
+        Ok(made)
+    }
+}
+
+impl Deletes {
+    /// The facts of a delete file.
+    pub fn part(&self, place: u32) -> Result<DeletePart> {
+        let (source, row) = self.find(place)?;
+        DeletePart::of_entry(&source.entries, row)
+    }
+}
+
+/// Where a piece begins, and its bytes. What lies before the first split offset belongs to the first piece, or no piece
+/// would have it; every format has its magic there.
+fn whole_start(entries: &Entries, piece: &Piece) -> (i64, i64) {
+    const MAGIC: i64 = 4;
+    let first = || with_sizes(entries, piece.row, |sizes| sizes.sound_offsets()?.first().copied());
+    if piece.start > MAGIC && first() == Some(piece.start) {
+        (0, piece.start.saturating_add(piece.length))
+    } else {
+        (piece.start, piece.length)
+    }
+}
