@@ -9,6 +9,13 @@ pub struct Known {
     pub names: &'static [&'static str],
 }
 
+impl Known {
+    /// The name that is written.
+    pub fn name(self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+}
+
 const fn known(id: i32, names: &'static [&'static str]) -> Known {
     Known { id, names }
 }

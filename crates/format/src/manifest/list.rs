@@ -169,96 +169,132 @@ impl ListHeader {
     }
 }
 
-/// What a field of a manifest list is read as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Number,
-    Text,
-    Boolean,
-    Summaries,
+/// A field of a manifest list: whether the writer must have it, and what is done with its value.
+struct Declared<T> {
+    field: Known,
+    required: bool,
+    set: Set<T>,
 }
 
-/// Fields, what they are read as, and whether they must be there.
-const MANIFEST: [(Known, Kind, bool); 16] = [
-    (fields::PATH, Kind::Text, true),
-    (fields::LENGTH, Kind::Number, true),
-    (fields::SPEC_ID, Kind::Number, true),
-    (fields::CONTENT, Kind::Number, false),
-    (fields::SEQUENCE_NUMBER, Kind::Number, false),
-    (fields::MIN_SEQUENCE_NUMBER, Kind::Number, false),
-    (fields::SNAPSHOT_ID, Kind::Number, true),
-    (fields::ADDED_FILES, Kind::Number, false),
-    (fields::EXISTING_FILES, Kind::Number, false),
-    (fields::DELETED_FILES, Kind::Number, false),
-    (fields::ADDED_ROWS, Kind::Number, false),
-    (fields::EXISTING_ROWS, Kind::Number, false),
-    (fields::DELETED_ROWS, Kind::Number, false),
-    (fields::PARTITIONS, Kind::Summaries, false),
-    (fields::KEY_METADATA, Kind::Text, false),
-    (fields::FIRST_ROW_ID, Kind::Number, false),
+/// What a field is read as, and where the value goes. A value that is null goes nowhere.
+enum Set<T> {
+    Number(fn(&mut T, i64) -> Result<(), Fault>),
+    Bytes(fn(&mut T, &[u8]) -> Result<(), Fault>),
+    Boolean(fn(&mut T, bool)),
+    Summaries(fn(&mut T, Vec<FieldSummary>)),
+}
+
+const fn required<T>(field: Known, set: Set<T>) -> Declared<T> {
+    Declared { field, required: true, set }
+}
+
+const fn optional<T>(field: Known, set: Set<T>) -> Declared<T> {
+    Declared { field, required: false, set }
+}
+
+fn int(number: i64) -> Result<i32, Fault> {
+    i32::try_from(number).map_err(|_| Fault::Range)
+}
+
+/// Where a number goes: into a field of its own type.
+macro_rules! number {
+    ($field:ident) => {
+        Set::Number(|file, number| {
+            file.$field = number.into();
+            Ok(())
+        })
+    };
+    ($field:ident: int) => {
+        Set::Number(|file, number| {
+            file.$field = int(number)?.into();
+            Ok(())
+        })
+    };
+}
+
+const MANIFEST: [Declared<ManifestFile>; 16] = [
+    required(
+        fields::PATH,
+        Set::Bytes(|file, path| {
+            file.manifest_path = std::str::from_utf8(path).map_err(|_| Fault::Text)?.to_owned();
+            Ok(())
+        }),
+    ),
+    required(fields::LENGTH, number!(manifest_length)),
+    required(fields::SPEC_ID, number!(partition_spec_id: int)),
+    optional(
+        fields::CONTENT,
+        Set::Number(|file, content| {
+            file.content = ManifestContent::from_id(int(content)?).map_err(|_| Fault::Range)?;
+            Ok(())
+        }),
+    ),
+    optional(fields::SEQUENCE_NUMBER, number!(sequence_number)),
+    optional(fields::MIN_SEQUENCE_NUMBER, number!(min_sequence_number)),
+    required(fields::SNAPSHOT_ID, number!(added_snapshot_id)),
+    optional(fields::ADDED_FILES, number!(added_files_count: int)),
+    optional(fields::EXISTING_FILES, number!(existing_files_count: int)),
+    optional(fields::DELETED_FILES, number!(deleted_files_count: int)),
+    optional(fields::ADDED_ROWS, number!(added_rows_count)),
+    optional(fields::EXISTING_ROWS, number!(existing_rows_count)),
+    optional(fields::DELETED_ROWS, number!(deleted_rows_count)),
+    optional(fields::PARTITIONS, Set::Summaries(|file, summaries| file.partitions = Some(summaries))),
+    optional(
+        fields::KEY_METADATA,
+        Set::Bytes(|file, key| {
+            file.key_metadata = Some(key.to_vec());
+            Ok(())
+        }),
+    ),
+    optional(fields::FIRST_ROW_ID, number!(first_row_id)),
 ];
 
-const SUMMARY: [(Known, Kind, bool); 4] = [
-    (fields::CONTAINS_NULL, Kind::Boolean, true),
-    (fields::CONTAINS_NAN, Kind::Boolean, false),
-    (fields::LOWER_BOUND, Kind::Text, false),
-    (fields::UPPER_BOUND, Kind::Text, false),
+const SUMMARY: [Declared<FieldSummary>; 4] = [
+    required(fields::CONTAINS_NULL, Set::Boolean(|summary, is_so| summary.contains_null = is_so)),
+    optional(fields::CONTAINS_NAN, Set::Boolean(|summary, is_so| summary.contains_nan = Some(is_so))),
+    optional(
+        fields::LOWER_BOUND,
+        Set::Bytes(|summary, bound| {
+            summary.lower_bound = Some(bound.to_vec());
+            Ok(())
+        }),
+    ),
+    optional(
+        fields::UPPER_BOUND,
+        Set::Bytes(|summary, bound| {
+            summary.upper_bound = Some(bound.to_vec());
+            Ok(())
+        }),
+    ),
 ];
-
-/// A step over one field; `id` is -1 where it is passed over.
-#[derive(Debug)]
-struct Step {
-    id: i32,
-    name: &'static str,
-    presence: Presence,
-    /// How to pass over the value, or over a value of an array.
-    skip: Skip,
-    summary: Vec<Step>,
-}
-
-/// A field's value.
-enum Value<'b> {
-    None,
-    Number(i64),
-    Bytes(&'b [u8]),
-    Boolean(bool),
-    Summaries(Vec<FieldSummary>),
-}
-
-impl<'b> Value<'b> {
-    fn number(self) -> Result<Option<i64>, Fault> {
-        match self {
-            Self::Number(number) => Ok(Some(number)),
-            _ => Ok(None),
-        }
-    }
-
-    fn int(self) -> Result<Option<i32>, Fault> {
-        self.number()?.map(i32::try_from).transpose().map_err(|_| Fault::Range)
-    }
-
-    fn required<T>(value: Option<T>) -> Result<T, Fault> {
-        value.ok_or(Fault::Branch)
-    }
-
-    fn bytes(self) -> Option<&'b [u8]> {
-        if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
-    }
-}
 
 /// The walk over one manifest of a list.
 struct Steps {
-    steps: Vec<Step>,
+    steps: Vec<Step<ManifestFile>>,
     min_bytes: u64,
     /// Summaries of one manifest, at the most: a spec has no more fields than a schema may have.
     most_summaries: usize,
+}
+
+/// A step over one field of the writer's record.
+enum Step<T> {
+    Read { name: &'static str, presence: Presence, required: bool, read: Read<T> },
+    Skip(Skip),
+}
+
+/// How the value of a field is read, and where it goes.
+enum Read<T> {
+    Number(fn(&mut T, i64) -> Result<(), Fault>),
+    Bytes(fn(&mut T, &[u8]) -> Result<(), Fault>),
+    Boolean(fn(&mut T, bool)),
+    Summaries(fn(&mut T, Vec<FieldSummary>), Vec<Step<FieldSummary>>),
 }
 
 impl Steps {
     fn compile(schema: &Schema, limits: &Limits) -> Result<Self> {
         let Schema::Record(record) = schema else { return Err(unexpected("manifest_file", schema, "a record")) };
         Ok(Self {
-            steps: steps(record, &MANIFEST)?,
+            steps: compile(record, &MANIFEST)?,
             min_bytes: Skip::of(schema).min_bytes().max(1),
             most_summaries: limits.fields,
         })
@@ -267,129 +303,95 @@ impl Steps {
     fn manifest(&self, cursor: &mut Cursor<'_>, at: &mut &'static str) -> Result<ManifestFile, Fault> {
         let mut file = ManifestFile::default();
         for step in &self.steps {
-            *at = step.name;
-            let value = step.read(cursor, self.most_summaries)?;
-            match step.id {
-                id if id == fields::PATH.id => {
-                    let path = Value::required(value.bytes())?;
-                    file.manifest_path = std::str::from_utf8(path).map_err(|_| Fault::Text)?.to_owned();
-                }
-                id if id == fields::LENGTH.id => file.manifest_length = Value::required(value.number()?)?,
-                id if id == fields::SPEC_ID.id => file.partition_spec_id = Value::required(value.int()?)?,
-                id if id == fields::CONTENT.id => {
-                    file.content = ManifestContent::from_id(value.int()?.unwrap_or(0)).map_err(|_| Fault::Range)?;
-                }
-                id if id == fields::SEQUENCE_NUMBER.id => file.sequence_number = value.number()?.unwrap_or(0),
-                id if id == fields::MIN_SEQUENCE_NUMBER.id => file.min_sequence_number = value.number()?.unwrap_or(0),
-                id if id == fields::SNAPSHOT_ID.id => file.added_snapshot_id = Value::required(value.number()?)?,
-                id if id == fields::ADDED_FILES.id => file.added_files_count = value.int()?,
-                id if id == fields::EXISTING_FILES.id => file.existing_files_count = value.int()?,
-                id if id == fields::DELETED_FILES.id => file.deleted_files_count = value.int()?,
-                id if id == fields::ADDED_ROWS.id => file.added_rows_count = value.number()?,
-                id if id == fields::EXISTING_ROWS.id => file.existing_rows_count = value.number()?,
-                id if id == fields::DELETED_ROWS.id => file.deleted_rows_count = value.number()?,
-                id if id == fields::KEY_METADATA.id => file.key_metadata = value.bytes().map(<[u8]>::to_vec),
-                id if id == fields::FIRST_ROW_ID.id => file.first_row_id = value.number()?,
-                _ => {
-                    if let Value::Summaries(summaries) = value {
-                        file.partitions = Some(summaries);
-                    }
-                }
-            }
+            *at = step.name();
+            step.run(cursor, &mut file, self.most_summaries)?;
         }
         *at = "end";
         Ok(file)
     }
 }
 
-fn steps(record: &RecordSchema, known: &[(Known, Kind, bool)]) -> Result<Vec<Step>> {
-    let mut found = Vec::with_capacity(known.len());
-    for (field, kind, required) in known {
-        let name = field.names.first().copied().unwrap_or("?");
-        match record.field(field.id, field.names) {
-            Some((index, _)) => found.push((index, field.id, name, *kind)),
-            None if *required => {
-                return Err(Error::corrupt(PLACE, format!("required field {name} (id {}) is missing", field.id)));
+/// Steps for the fields of a record, in their order; those that are not declared are passed over.
+fn compile<T>(record: &RecordSchema, declared: &[Declared<T>]) -> Result<Vec<Step<T>>> {
+    let mut found = Vec::with_capacity(declared.len());
+    for declared in declared {
+        let Known { id, names } = declared.field;
+        match record.field(id, names) {
+            Some((index, _)) => found.push((index, declared)),
+            None if declared.required => {
+                let name = declared.field.name();
+                return Err(Error::corrupt(PLACE, format!("required field {name} (id {id}) is missing")));
             }
             None => {}
         }
     }
-    let step = |(index, field): (usize, &crate::avro::RecordField)| {
-        let skipped = Step {
-            id: -1,
-            name: "?",
-            presence: Presence::Required,
-            skip: Skip::of(&field.schema),
-            summary: Vec::new(),
-        };
-        let Some(&(_, id, name, kind)) = found.iter().find(|(at, ..)| *at == index) else { return Ok(skipped) };
-        let wrong = || unexpected(name, &field.schema, "a value of another type");
-        let (presence, schema) = reduce(&field.schema).ok_or_else(wrong)?;
-        let made = Step { id, name, presence, skip: Skip::of(schema), summary: Vec::new() };
-        match (kind, schema) {
-            // An optional field that the writer never has.
-            (_, Schema::Null) => Ok(skipped),
-            (Kind::Number, Schema::Int(_) | Schema::Long(_))
-            | (Kind::Text, Schema::String(_) | Schema::Bytes(_))
-            | (Kind::Boolean, Schema::Boolean) => Ok(made),
-            (Kind::Summaries, Schema::Array(item)) => match &**item {
-                Schema::Record(summary) => {
-                    Ok(Step { skip: Skip::of(item), summary: steps(summary, &SUMMARY)?, ..made })
-                }
-                _ => Err(wrong()),
-            },
-            _ => Err(wrong()),
-        }
+    let step = |(index, field): (usize, &crate::avro::RecordField)| match found.iter().find(|(at, _)| *at == index) {
+        Some((_, declared)) => declared.step(&field.schema),
+        None => Ok(Step::Skip(Skip::of(&field.schema))),
     };
     record.fields.iter().enumerate().map(step).collect()
 }
 
-impl Step {
-    fn read<'b>(&self, cursor: &mut Cursor<'b>, most_summaries: usize) -> Result<Value<'b>, Fault> {
-        if self.id < 0 {
-            return self.skip.run(cursor).map(|()| Value::None);
-        }
-        if !self.presence.is_some(cursor)? {
-            return Ok(Value::None);
-        }
-        match &self.skip {
-            _ if !self.summary.is_empty() => self.summaries(cursor, most_summaries).map(Value::Summaries),
-            Skip::Varints(_) => cursor.long().map(Value::Number),
-            Skip::Prefixed => cursor.bytes().map(Value::Bytes),
-            _ => cursor.boolean().map(Value::Boolean),
+impl<T> Declared<T> {
+    fn step(&self, schema: &Schema) -> Result<Step<T>> {
+        let name = self.field.name();
+        let wrong = || unexpected(name, schema, "a value of another type");
+        let (presence, inner) = reduce(schema).ok_or_else(wrong)?;
+        let read = match (&self.set, inner) {
+            // An optional field that the writer never has.
+            (_, Schema::Null) => return Ok(Step::Skip(Skip::of(schema))),
+            (Set::Number(set), Schema::Int(_) | Schema::Long(_)) => Read::Number(*set),
+            (Set::Bytes(set), Schema::String(_) | Schema::Bytes(_)) => Read::Bytes(*set),
+            (Set::Boolean(set), Schema::Boolean) => Read::Boolean(*set),
+            (Set::Summaries(set), Schema::Array(item)) => match &**item {
+                Schema::Record(summary) => Read::Summaries(*set, compile(summary, &SUMMARY)?),
+                _ => return Err(wrong()),
+            },
+            _ => return Err(wrong()),
+        };
+        Ok(Step::Read { name, presence, required: self.required, read })
+    }
+}
+
+impl<T> Step<T> {
+    /// The name of the field, for errors.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Read { name, .. } => name,
+            Self::Skip(_) => "?",
         }
     }
 
-    fn summaries(&self, cursor: &mut Cursor<'_>, most: usize) -> Result<Vec<FieldSummary>, Fault> {
-        let mut summaries = Vec::new();
-        loop {
-            let (count, _) = cursor.items()?;
-            if count == 0 {
-                return Ok(summaries);
-            }
-            if count > (most - summaries.len()) as u64 {
-                return Err(Fault::TooLong);
-            }
-            for _ in 0..count {
-                let mut summary = FieldSummary::default();
-                for step in &self.summary {
-                    let value = step.read(cursor, 0)?;
-                    match (step.id, value) {
-                        (id, Value::Boolean(value)) if id == fields::CONTAINS_NULL.id => summary.contains_null = value,
-                        (id, Value::Boolean(value)) if id == fields::CONTAINS_NAN.id => {
-                            summary.contains_nan = Some(value)
-                        }
-                        (id, Value::Bytes(value)) if id == fields::LOWER_BOUND.id => {
-                            summary.lower_bound = Some(value.to_vec())
-                        }
-                        (id, Value::Bytes(value)) if id == fields::UPPER_BOUND.id => {
-                            summary.upper_bound = Some(value.to_vec())
-                        }
-                        _ => {}
-                    }
-                }
-                summaries.push(summary);
-            }
+    fn run(&self, cursor: &mut Cursor<'_>, to: &mut T, most_summaries: usize) -> Result<(), Fault> {
+        let (presence, required, read) = match self {
+            Self::Read { presence, required, read, .. } => (presence, *required, read),
+            Self::Skip(skip) => return skip.run(cursor),
+        };
+        match read {
+            _ if !presence.is_some(cursor)? => return if required { Err(Fault::Branch) } else { Ok(()) },
+            Read::Number(set) => set(to, cursor.long()?)?,
+            Read::Bytes(set) => set(to, cursor.bytes()?)?,
+            Read::Boolean(set) => set(to, cursor.boolean()?),
+            Read::Summaries(set, steps) => set(to, summaries(cursor, steps, most_summaries)?),
+        }
+        Ok(())
+    }
+}
+
+fn summaries(cursor: &mut Cursor<'_>, steps: &[Step<FieldSummary>], most: usize) -> Result<Vec<FieldSummary>, Fault> {
+    let mut summaries = Vec::new();
+    loop {
+        let (count, _) = cursor.items()?;
+        if count == 0 {
+            return Ok(summaries);
+        }
+        if count > (most - summaries.len()) as u64 {
+            return Err(Fault::TooLong);
+        }
+        for _ in 0..count {
+            let mut summary = FieldSummary::default();
+            steps.iter().try_for_each(|step| step.run(cursor, &mut summary, 0))?;
+            summaries.push(summary);
         }
     }
 }

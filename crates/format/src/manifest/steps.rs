@@ -144,7 +144,7 @@ impl Steps {
             match record.field(field.id, field.names) {
                 Some((index, _)) => found.push((index, *kind)),
                 None if kind.is_required() => {
-                    let name = field.names.first().unwrap_or(&"?");
+                    let name = field.name();
                     return Err(Error::corrupt(PLACE, format!("required field {name} (id {}) is missing", field.id)));
                 }
                 None => {}

@@ -5,7 +5,7 @@ use crate::types::{Field, ListType, MapType, PrimitiveType as P, StructType, Typ
 use crate::manifest::fields::{Known, entry, file, list};
 
 fn required(known: Known, ty: impl Into<Type>, doc: &str) -> Field {
-    let field = Field::required(known.id, known.names.first().copied().unwrap_or_default(), ty);
+    let field = Field::required(known.id, known.name(), ty);
     if doc.is_empty() { field } else { field.with_doc(doc) }
 }
 
