@@ -431,8 +431,8 @@ def test_references(table):
     [
         (lambda m, _: m.create_tag(1, "x"), "no snapshot 1"),
         (lambda m, now: m.create_tag(now, "t"), '"t".*tag'),
-        (lambda m, now: m.create_tag(now, ""), "has a name"),
-        (lambda m, now: m.create_branch(now, ""), "has a name"),
+        (lambda m, now: m.create_tag(now, ""), "must not be empty"),
+        (lambda m, now: m.create_branch(now, ""), "must not be empty"),
         (lambda m, now: m.create_branch(now, "main"), '"main".*branch'),
         (lambda m, now: m.create_tag(now, "x", max_ref_age_ms=0), "positive"),
         (lambda m, _: m.remove_tag("main"), '"main".*branch'),

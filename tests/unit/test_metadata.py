@@ -175,7 +175,7 @@ def test_updates_make_other_metadata(metadata: ice.TableMetadata) -> None:
     assert metadata.apply(json.dumps([{"action": "set-location", "location": "s3://x"}])).location == "s3://x"
     with pytest.raises(InvalidArgumentError, match="no snapshot 4"):
         metadata.apply([{"action": "set-snapshot-ref", "ref-name": "b", "type": "branch", "snapshot-id": 4}])
-    with pytest.raises(CorruptDataError, match="no update of a table"):
+    with pytest.raises(CorruptDataError, match="unknown table update"):
         metadata.apply([{"action": "frobnicate"}])
     with pytest.raises(ValueError, match="list"):
         metadata.apply({"action": "set-location", "location": "s3://x"})  # type: ignore[arg-type]

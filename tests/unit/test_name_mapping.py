@@ -33,9 +33,9 @@ def repr_of():
 
 
 def test_ids_and_names_are_unique():
-    with pytest.raises(ice.IcefieldError, match="id 1 is there twice"):
+    with pytest.raises(ice.IcefieldError, match="id 1 appears twice"):
         ice.NameMapping(ice.MappedField(1, ["a"]), ice.MappedField(1, ["b"]))
-    with pytest.raises(ice.IcefieldError, match='"a" is there twice'):
+    with pytest.raises(ice.IcefieldError, match='"a" appears twice'):
         ice.NameMapping(ice.MappedField(1, ["a"]), ice.MappedField(2, ["a"]))
     with pytest.raises(ice.CorruptDataError, match="/0/names"):
         ice.NameMapping.from_json('[{"field-id": 1, "names": [5]}]')

@@ -140,7 +140,7 @@ impl Decompressor {
         let found = crc32fast::hash(self.buffer.get(..written).unwrap_or_default());
         let stored = u32::from_be_bytes(*checksum);
         if found != stored {
-            return Err(format!("checksum is {found:#010x}, the block says {stored:#010x}"));
+            return Err(format!("checksum mismatch: expected {stored:#010x}, got {found:#010x}"));
         }
         Ok(written)
     }

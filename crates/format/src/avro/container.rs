@@ -43,7 +43,7 @@ impl<'a> Container<'a> {
         if cursor.array::<4>().map_err(|_| Error::corrupt_at(HEADER, 0, "the file is shorter than Avro's magic"))?
             != MAGIC
         {
-            return Err(Error::corrupt_at(HEADER, 0, "not an Avro file: the magic is another"));
+            return Err(Error::corrupt_at(HEADER, 0, "not an Avro file: wrong magic"));
         }
         let metadata = metadata(&mut cursor).map_err(|fault| fault.at(HEADER, at(&cursor)))?;
         let sync = cursor.array::<SYNC_BYTES>().map_err(|fault| fault.at(HEADER, at(&cursor)))?;
@@ -135,7 +135,7 @@ impl<'a> Iterator for Blocks<'a> {
         let offset = self.offset();
         let outcome = block.and_then(|block| match self.cursor.array::<SYNC_BYTES>() {
             Ok(sync) if sync == self.sync => Ok(block),
-            Ok(_) => Err(Error::corrupt_at("Avro block", offset, "the sync marker after the block is another")),
+            Ok(_) => Err(Error::corrupt_at("Avro block", offset, "the sync marker after the block does not match")),
             Err(fault) => Err(fault.at("Avro block", offset)),
         });
         self.ended = outcome.is_err();

@@ -197,7 +197,7 @@ impl Parser<'_> {
             "record" | "error" => self.record(object, namespace, depth),
             "fixed" => {
                 let size = inner("size")?.as_u64().filter(|&size| size <= i32::MAX as u64);
-                let size = size.ok_or_else(|| Error::corrupt(PLACE, "the size of a fixed is not a size"))?;
+                let size = size.ok_or_else(|| Error::corrupt(PLACE, "invalid size of a fixed"))?;
                 let schema = Schema::Fixed(size, logical(object));
                 self.named.insert(full_name(object, namespace)?, schema.clone());
                 Ok(schema)

@@ -163,9 +163,7 @@ impl Term {
         let ty = match &self.transform {
             None => reference.ty.clone(),
             Some(unknown @ Transform::Unknown(_)) => {
-                return Err(Error::unsupported(format!(
-                    "a filter cannot use the transform {unknown}, which is not known here"
-                )));
+                return Err(Error::unsupported(format!("a filter cannot use the unknown transform {unknown}")));
             }
             Some(transform) => transform.result_type(&reference.ty).ok_or_else(|| {
                 Error::unfit(format!("{transform} does not take {} of type {}", self.name, reference.ty))

@@ -412,7 +412,7 @@ pub(super) fn canonical(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef
             | DataType::Decimal128(_, own)
             | DataType::Decimal256(_, own),
         ) => {
-            let wanted = i8::try_from(*scale).map_err(|_| Error::invalid(format!("{ty} is no type")))?;
+            let wanted = i8::try_from(*scale).map_err(|_| Error::invalid(format!("invalid type {ty}")))?;
             if *own == wanted && !matches!(array.data_type(), DataType::Decimal256(..)) {
                 return Ok(Arc::clone(array));
             }

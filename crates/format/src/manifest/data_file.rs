@@ -145,6 +145,7 @@ impl Entries {
 
 /// A value of a partition column.
 fn partition_value(column: &arrow_array::ArrayRef, field: &crate::types::Field, row: usize) -> Result<Option<Value>> {
-    super::partition::value(column, &field.ty, row)
-        .ok_or_else(|| Error::invalid(format!("the partition column {} has another type than its field", field.name)))
+    super::partition::value(column, &field.ty, row).ok_or_else(|| {
+        Error::invalid(format!("the partition column {} does not have the type of its field", field.name))
+    })
 }

@@ -386,7 +386,7 @@ impl<'a> Decoder<'a> {
 
     fn block(&mut self, number: usize, block: Block<'_>, data: &[u8]) -> Result<()> {
         if block.count > data.len() as u64 / self.steps.min_bytes {
-            let message = format!("says it has {} entries in {} bytes", block.count, data.len());
+            let message = format!("claims {} entries in {} bytes", block.count, data.len());
             return Err(Error::corrupt_at(format!("manifest block {number}"), block.offset, message));
         }
         let mut cursor = Cursor::new(data);

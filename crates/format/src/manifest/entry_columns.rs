@@ -138,7 +138,7 @@ impl Tally {
         match wanted {
             Some(wanted) if wanted.unsigned_abs() > self.entries() as u64 => Err(Error::corrupt(
                 "manifest",
-                format!("holds {} entries where its manifest list says {wanted}", self.entries()),
+                format!("has {} entries, but its manifest list says {wanted}", self.entries()),
             )),
             _ => Ok(()),
         }

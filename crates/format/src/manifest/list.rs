@@ -133,7 +133,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
         let place = |entry: u64, field: &str| format!("manifest list block {number}, manifest {entry}, {field}");
         let data = decompressor.run(block.data, block.offset)?;
         if block.count > data.len() as u64 / steps.min_bytes {
-            let message = format!("says it has {} manifests in {} bytes", block.count, data.len());
+            let message = format!("claims {} manifests in {} bytes", block.count, data.len());
             return Err(Error::corrupt_at(format!("manifest list block {number}"), block.offset, message));
         }
         budget.charge(data.len()).map_err(|error| error.within(&format!("manifest list block {number}")))?;

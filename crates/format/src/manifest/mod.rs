@@ -77,7 +77,7 @@ impl ManifestContent {
         match id {
             0 => Ok(Self::Data),
             1 => Ok(Self::Deletes),
-            _ => Err(Error::corrupt("content", format!("{id} is no content of a manifest"))),
+            _ => Err(Error::corrupt("content", format!("invalid content of a manifest: {id}"))),
         }
     }
 }
@@ -94,7 +94,7 @@ impl FileContent {
             0 => Ok(Self::Data),
             1 => Ok(Self::PositionDeletes),
             2 => Ok(Self::EqualityDeletes),
-            _ => Err(Error::corrupt("content", format!("{id} is no content of a file"))),
+            _ => Err(Error::corrupt("content", format!("invalid content of a file: {id}"))),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Status {
             0 => Ok(Self::Existing),
             1 => Ok(Self::Added),
             2 => Ok(Self::Deleted),
-            _ => Err(Error::corrupt("status", format!("{id} is no status of an entry"))),
+            _ => Err(Error::corrupt("status", format!("invalid status of an entry: {id}"))),
         }
     }
 

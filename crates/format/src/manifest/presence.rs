@@ -44,5 +44,5 @@ pub(super) fn reduce(schema: &Schema) -> Option<(Presence, &Schema)> {
 
 #[cold]
 pub(super) fn unexpected(name: &str, schema: &Schema, wanted: &str) -> Error {
-    Error::corrupt(PLACE, format!("the field {name} is {} where {wanted} is expected", schema.word()))
+    Error::corrupt(PLACE, format!("field {name}: expected {wanted}, found {}", schema.word()))
 }

@@ -75,7 +75,7 @@ impl TableMetadata {
     /// The update that creates a branch or tag.
     pub fn create_ref(&self, name: &str, reference: SnapshotRef) -> Result<MetadataUpdate> {
         if name.is_empty() {
-            return Err(Error::invalid("a branch or tag has a name: this one is empty"));
+            return Err(Error::invalid("the name of a branch or tag must not be empty"));
         }
         if let Some(known) = self.reference(name) {
             return Err(Error::invalid(format!("cannot create {name:?}: there is a {} of this name", known.kind)));
@@ -90,7 +90,7 @@ impl TableMetadata {
     pub fn remove_ref(&self, name: &str, is_branch: bool) -> Result<MetadataUpdate> {
         let what = if is_branch { "branch" } else { "tag" };
         match self.reference(name) {
-            None => Err(Error::invalid(format!("cannot remove {what} {name:?}: there is none"))),
+            None => Err(Error::invalid(format!("cannot remove {what} {name:?}: it does not exist"))),
             Some(found) if found.is_branch() != is_branch => {
                 Err(Error::invalid(format!("cannot remove {what} {name:?}: it is a {}", found.kind)))
             }

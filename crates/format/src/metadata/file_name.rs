@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::properties::METADATA_COMPRESSION;
 use crate::{Error, Result};
 
 /// How a metadata file is compressed (`write.metadata.compression-codec`).
@@ -41,7 +42,7 @@ impl FromStr for MetadataCodec {
         match name.to_ascii_lowercase().as_str() {
             "none" => Ok(Self::None),
             "gzip" => Ok(Self::Gzip),
-            _ => Err(Error::invalid(format!("write.metadata.compression-codec is neither none nor gzip: {name:?}"))),
+            _ => Err(METADATA_COMPRESSION.unexpected(name)),
         }
     }
 }

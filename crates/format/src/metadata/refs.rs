@@ -103,10 +103,10 @@ impl SnapshotRef {
         let kind = match object.field("type", json::string)?.to_lowercase().as_str() {
             "branch" => RefKind::Branch { min_snapshots_to_keep, max_snapshot_age_ms },
             "tag" if min_snapshots_to_keep.is_some() => {
-                return Err(Error::corrupt("/min-snapshots-to-keep", "a tag has none"));
+                return Err(Error::corrupt("/min-snapshots-to-keep", "not allowed for a tag"));
             }
             "tag" if max_snapshot_age_ms.is_some() => {
-                return Err(Error::corrupt("/max-snapshot-age-ms", "a tag has none"));
+                return Err(Error::corrupt("/max-snapshot-age-ms", "not allowed for a tag"));
             }
             "tag" => RefKind::Tag,
             other => return Err(Error::corrupt("/type", format!("neither branch nor tag: {other:?}"))),

@@ -78,7 +78,7 @@ impl UpdateRequirement {
             "assert-default-sort-order-id" => Self::AssertDefaultSortOrderId {
                 default_sort_order_id: object.field("default-sort-order-id", json::int)?,
             },
-            other => return Err(Error::corrupt("/type", format!("no requirement on a table: {other:?}"))),
+            other => return Err(Error::corrupt("/type", format!("unknown table requirement: {other:?}"))),
         })
     }
 
@@ -146,7 +146,7 @@ impl UpdateRequirement {
 }
 
 fn changed(what: &str, expected: impl std::fmt::Display, current: impl std::fmt::Display) -> Error {
-    Error::RequirementFailed(format!("{what} has changed: expected {expected}, it is {current}"))
+    Error::RequirementFailed(format!("{what} has changed: expected {expected}, found {current}"))
 }
 
 fn same(what: &str, expected: i32, current: i32) -> Result<()> {
@@ -161,7 +161,7 @@ fn check_ref(base: &TableMetadata, ref_name: &str, expected: Option<i64>) -> Res
             Err(changed(&format!("{} {ref_name}", current.kind), expected, current.snapshot_id))
         }
         (Some(current), None) => {
-            Err(Error::RequirementFailed(format!("{} {ref_name} was created meanwhile", current.kind)))
+            Err(Error::RequirementFailed(format!("{} {ref_name} was created concurrently", current.kind)))
         }
         (None, Some(expected)) => {
             Err(Error::RequirementFailed(format!("branch or tag {ref_name} is missing, expected at {expected}")))

@@ -215,7 +215,7 @@ impl MetadataUpdate {
                 Self::AddEncryptionKey { encryption_key: object.field("encryption-key", EncryptedKey::from_json)? }
             }
             "remove-encryption-key" => Self::RemoveEncryptionKey { key_id: object.field("key-id", json::string)? },
-            other => return Err(Error::corrupt("/action", format!("no update of a table: {other:?}"))),
+            other => return Err(Error::corrupt("/action", format!("unknown table update: {other:?}"))),
         })
     }
 

@@ -100,7 +100,7 @@ impl Document {
             }
             if positions.insert(snapshot.snapshot_id, index).is_some() {
                 let place = format!("/snapshots/{index}/snapshot-id");
-                return Err(Error::corrupt(place, format!("{} is there twice", snapshot.snapshot_id)));
+                return Err(Error::corrupt(place, format!("{} appears twice", snapshot.snapshot_id)));
             }
         }
         Ok(positions)
@@ -166,7 +166,7 @@ where
     let mut seen = HashSet::new();
     for (index, id) in ids.enumerate() {
         if !seen.insert(id) {
-            return Err(Error::corrupt(format!("{list}/{index}/{id_name}"), format!("{id} is there twice")));
+            return Err(Error::corrupt(format!("{list}/{index}/{id_name}"), format!("{id} appears twice")));
         }
     }
     match seen.is_empty() {

@@ -52,12 +52,12 @@ impl DeletionVector {
         });
         let (length, data, checksum) = framed.ok_or_else(|| wrong(0, format!("{} bytes are too few", blob.len())))?;
         if u64::from(length) != data.len() as u64 {
-            return Err(wrong(0, format!("it says that it has {length} bytes where there are {}", data.len())));
+            return Err(wrong(0, format!("its length field says {length} bytes, but there are {}", data.len())));
         }
-        let bitmap = data.strip_prefix(&MAGIC).ok_or_else(|| wrong(FRAME_BYTES, "the magic is another".to_owned()))?;
+        let bitmap = data.strip_prefix(&MAGIC).ok_or_else(|| wrong(FRAME_BYTES, "wrong magic".to_owned()))?;
         let found = crc32fast::hash(data);
         if found != checksum {
-            let message = format!("the checksum is {found:#010x} where {checksum:#010x} is stored");
+            let message = format!("checksum mismatch: expected {checksum:#010x}, got {found:#010x}");
             return Err(wrong(FRAME_BYTES + data.len(), message));
         }
         let rows = read_bitmap(bitmap).map_err(|(left, message)| wrong(FRAME_BYTES + data.len() - left, message))?;
@@ -69,7 +69,7 @@ impl DeletionVector {
         let mut rows = self.rows.clone();
         rows.optimize();
         let length = rows.serialized_size().saturating_add(MAGIC.len());
-        let length = i32::try_from(length).map_err(|_| Error::invalid("a deletion vector beyond 2 GiB"))?;
+        let length = i32::try_from(length).map_err(|_| Error::invalid("a deletion vector exceeds 2 GiB"))?;
         let mut blob = Vec::with_capacity(length.unsigned_abs() as usize + 2 * FRAME_BYTES);
         blob.extend(length.to_be_bytes());
         blob.extend(MAGIC);
@@ -106,7 +106,7 @@ impl DeletionVector {
         if i64::try_from(self.cardinality()) == Ok(record_count) {
             return Ok(());
         }
-        Err(Error::corrupt(PLACE, format!("it has {} rows where the manifest says {record_count}", self.cardinality())))
+        Err(Error::corrupt(PLACE, format!("it has {} rows, but the manifest says {record_count}", self.cardinality())))
     }
 
     /// Whether no row is deleted.
@@ -173,7 +173,7 @@ fn read_bitmap(bytes: &[u8]) -> Result<RoaringTreemap, (usize, String)> {
     let count = u64::from_le_bytes(*count);
     // A key and the smallest bitmap.
     if count > rest.len() as u64 / 12 {
-        return Err((rest.len(), format!("it says that it has {count} bitmaps in {} bytes", rest.len())));
+        return Err((rest.len(), format!("it claims {count} bitmaps in {} bytes", rest.len())));
     }
     let mut bitmaps = Vec::new();
     let mut last = None;
@@ -227,7 +227,7 @@ mod tests {
         };
         for (change, message) in [
             (&(|blob: &mut Vec<u8>| blob.truncate(7)) as &dyn Fn(&mut Vec<u8>), "too few"),
-            (&|blob| blob[3] ^= 1, "it says that it has"),
+            (&|blob| blob[3] ^= 1, "its length field says"),
             (&|blob| blob[4] ^= 1, "magic"),
             (&|blob| blob[30] ^= 1, "checksum"),
             (&|blob| *blob.last_mut().unwrap() ^= 1, "checksum"),

@@ -90,7 +90,7 @@ impl PuffinWriter {
         let start = self.file.len();
         compress(self.footer_codec, self.footer.to_json().to_string().as_bytes(), &mut self.file)?;
         let length =
-            u32::try_from(self.file.len() - start).map_err(|_| Error::invalid("a Puffin footer beyond 4 GiB"))?;
+            u32::try_from(self.file.len() - start).map_err(|_| Error::invalid("a Puffin footer exceeds 4 GiB"))?;
         self.file.extend(length.to_le_bytes());
         self.file.extend([u8::from(self.footer_codec != BlobCodec::None), 0, 0, 0]);
         self.file.extend(MAGIC);

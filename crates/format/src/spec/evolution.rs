@@ -59,7 +59,7 @@ impl UpdatePartitionSpec {
     /// Adds a field: a transform of a column. Without a name it gets one like `id_bucket_16`.
     pub fn add_field(&mut self, transform: Transform, column: &str, name: Option<&str>) -> Result<&mut Self> {
         if let Some(added) = name.and_then(|name| self.added_named(name)) {
-            return Err(Error::invalid(format!("partition field {added} has been added already")));
+            return Err(Error::invalid(format!("partition field {added} was already added")));
         }
         let source_id = self.find_column(column)?;
         if let Some(existing) = find(&self.spec.fields, source_id, &transform).cloned() {
@@ -69,10 +69,10 @@ impl UpdatePartitionSpec {
                     None => Ok(self),
                 };
             }
-            return Err(Error::invalid(format!("partition field {existing} is there already")));
+            return Err(Error::invalid(format!("partition field {existing} already exists")));
         }
         if let Some(added) = find(&self.added, source_id, &transform) {
-            return Err(Error::invalid(format!("partition field {added} has been added already")));
+            return Err(Error::invalid(format!("partition field {added} was already added")));
         }
         let field = self.new_field(source_id, transform, name)?;
         field.check_new(&self.schema)?;

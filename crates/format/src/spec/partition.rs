@@ -139,7 +139,7 @@ impl PartitionField {
     fn no_primitive(&self, schema: &Schema, id: i32) -> Error {
         let ty = schema.find_type(id).map(|ty| format!(": {ty}")).unwrap_or_default();
         let name = schema.column_name(id).map(|name| format!(" {name:?}")).unwrap_or_default();
-        Error::unfit(format!("partition field {self}: column {id}{name} is no primitive{ty}"))
+        Error::unfit(format!("partition field {self}: column {id}{name} is not of a primitive type{ty}"))
     }
 
     fn check_source(&self, schema: &Schema, usage: SpecUse) -> Result<()> {

@@ -67,7 +67,7 @@ impl SortField {
         check_transform(&self.transform, ty, &format_args!("sort field {self}"))?;
         match ty.as_primitive() {
             Some(_) => Ok(()),
-            None => Err(Error::unfit(format!("sort field {self}: column {id} is no primitive: {ty}"))),
+            None => Err(Error::unfit(format!("sort field {self}: column {id} is not of a primitive type: {ty}"))),
         }
     }
 }

@@ -15,7 +15,7 @@ impl Transform {
     /// type (hours beyond the year 246,953); `Unsupported` for an unknown transform.
     pub fn apply(&self, source: &Type, value: Option<&Value>) -> Result<Option<Value>> {
         if let Self::Unknown(text) = self {
-            return Err(Error::unsupported(format!("transform {text} is not known here")));
+            return Err(Error::unsupported(format!("unknown transform {text}")));
         }
         let refused = || Error::invalid(format!("transform {self} does not take type {source}"));
         if self.result_type(source).is_none() {

@@ -127,14 +127,14 @@ impl Level {
         let mut level = Self { entries: Vec::with_capacity(fields.len()), by_name: HashMap::new() };
         for MappedField { id, names, fields } in fields {
             if let Some(id) = id.filter(|id| !ids.insert(*id)) {
-                return Err(Error::invalid(format!("name mapping: the id {id} is there twice")));
+                return Err(Error::invalid(format!("name mapping: the id {id} appears twice")));
             }
             let mut unique = Vec::with_capacity(names.len());
             for name in names {
                 match level.by_name.insert(name.clone(), level.entries.len()) {
                     None => unique.push(name),
                     Some(other) if other == level.entries.len() => {}
-                    Some(_) => return Err(Error::invalid(format!("name mapping: the name {name:?} is there twice"))),
+                    Some(_) => return Err(Error::invalid(format!("name mapping: the name {name:?} appears twice"))),
                 }
             }
             let inside = fields.map(|fields| Self::new(fields, ids, limits, depth + 1)).transpose()?;

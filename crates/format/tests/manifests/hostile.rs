@@ -176,7 +176,7 @@ fn a_manifest_cut_between_blocks_is_told() {
         let options = ReadOptions { inherit: Some(&described), ..ReadOptions::default() };
         assert_eq!(entries::read(&whole, &options, &Limits::default()).unwrap().len(), 3000);
         let error = entries::read(&whole[..end], &options, &Limits::default()).unwrap_err().to_string();
-        assert!(error.contains("where its manifest list says 3000"), "{error}");
+        assert!(error.contains("but its manifest list says 3000"), "{error}");
         // What nobody counted cannot be missed: lists of version 1 may lack the counts.
         let described = ManifestFile { added_files_count: None, ..described };
         let options = ReadOptions { inherit: Some(&described), ..ReadOptions::default() };

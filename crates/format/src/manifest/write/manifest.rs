@@ -198,7 +198,10 @@ impl ManifestWriter {
 }
 
 fn primitive(field: &Field) -> Result<&PrimitiveType> {
-    field.ty.as_primitive().ok_or_else(|| Error::invalid(format!("the partition field {} is no primitive", field.name)))
+    field
+        .ty
+        .as_primitive()
+        .ok_or_else(|| Error::invalid(format!("the partition field {} is not of a primitive type", field.name)))
 }
 
 /// The Avro schema of entries. `fixed` partition values are written with a length, as the Java library writes and reads them
@@ -317,7 +320,7 @@ fn write_partition(out: &mut Encoder, value: Option<&Value>, ty: &PrimitiveType)
         (P::Uuid, Some(Value::Uuid(value))) => out.raw(value),
         (P::Fixed(size), Some(Value::Binary(value))) if value.len() == *size as usize => out.bytes(value),
         (P::Binary | P::Geometry { .. } | P::Geography { .. }, Some(Value::Binary(value))) => out.bytes(value),
-        (ty, Some(value)) => return Err(Error::invalid(format!("{value:?} is no partition value of type {ty}"))),
+        (ty, Some(value)) => return Err(Error::invalid(format!("{value:?} is not a partition value of type {ty}"))),
     }
     Ok(())
 }

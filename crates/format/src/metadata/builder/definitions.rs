@@ -129,7 +129,7 @@ fn resolve(id: i32, last_added: Option<i32>, what: &str) -> Result<i32> {
     if id != LAST_ADDED {
         return Ok(id);
     }
-    last_added.ok_or_else(|| Error::invalid(format!("no {what} has been added that could be the last added one")))
+    last_added.ok_or_else(|| Error::invalid(format!("the last added {what} is asked for, but none was added")))
 }
 
 /// One more than the highest id, and at least `first`.

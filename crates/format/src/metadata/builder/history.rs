@@ -22,7 +22,7 @@ impl MetadataBuilder {
             }
         }
         if self.has_snapshot(snapshot.snapshot_id) {
-            return Err(Error::invalid(format!("there is a snapshot with id {} already", snapshot.snapshot_id)));
+            return Err(Error::invalid(format!("a snapshot with id {} already exists", snapshot.snapshot_id)));
         }
         self.check_sequence_number(&snapshot)?;
         if self.document.format_version >= FormatVersion::V3 {

@@ -49,7 +49,7 @@ impl Transform {
             Self::Year | Self::Month | Self::Day | Self::Hour => {
                 temporal::kernel(self, array)?.ok_or_else(|| refused(self, array))
             }
-            Self::Unknown(text) => Err(Error::unsupported(format!("transform {text} is not known here"))),
+            Self::Unknown(text) => Err(Error::unsupported(format!("unknown transform {text}"))),
         }
     }
 

@@ -118,7 +118,7 @@ impl ToArrow {
             })?),
             P::Binary | P::Geometry { .. } | P::Geography { .. } => self.binary(),
             P::Unrecognized(name) => {
-                return Err(Error::unsupported(format!("column {path:?}: the type {name:?} is not known here")));
+                return Err(Error::unsupported(format!("column {path:?}: unknown type {name:?}")));
             }
         })
     }
