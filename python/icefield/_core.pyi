@@ -309,7 +309,7 @@ class Storage:
 class TableState:
     @staticmethod
     def load(storage: Storage, metadata_location: str) -> TableState: ...
-    def at(self, metadata_location: str) -> TableState: ...
+    def refresh(self, catalog: object, identifier: object) -> TableState: ...
     @staticmethod
     def create(
         storage: Storage,
@@ -349,6 +349,42 @@ class TableState:
     @property
     def current_snapshot_id(self) -> int | None: ...
     def schema(self, schema_id: int | None = None) -> Schema: ...
+
+# transactions
+
+@final
+class Transaction:
+    """Changes of a table, made anew of the table as it then is at each attempt to commit them."""
+
+    def __new__(cls, state: TableState) -> Transaction: ...
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata with the changes so far."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+
+    def stage(self, updates: _Json) -> None:
+        """Add updates of the REST protocol that were made of `metadata`."""
+
+    def append(
+        self,
+        rows: object,
+        *,
+        branch: str = ...,
+        snapshot_properties: Mapping[str, str] = ...,
+        allow_missing: bool = True,
+        ignore_extra: bool = False,
+        evolve: bool = False,
+    ) -> int:
+        """Write rows to data files, to be appended with the other changes: the number of rows."""
+
+    def commit(self, catalog: object, identifier: object) -> TableState:
+        """Commit the changes."""
+
+    def abort(self) -> None:
+        """Give the changes up: what was written for them is deleted."""
 
 # partitioning
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState, WritePlan
+from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
 from icefield._layout import iso_of, partition_texts, sort_texts
 from icefield._metadata_files import newest_metadata
@@ -29,8 +30,8 @@ from icefield.scan import DataScan, fields_of, split_of
 from icefield.transaction import Transaction
 
 if TYPE_CHECKING:
+    from icefield.catalog.base import Catalog
     from icefield.catalog.identifier import Identifier
-    from icefield.catalog.pointer import PointerCatalog
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
     from icefield.schema import Schema
@@ -55,13 +56,22 @@ class MetadataLogEntry:
     timestamp_ms: int
 
 
+class AppendOptions(TypedDict):
+    """Keywords of an append of the core."""
+
+    branch: str
+    snapshot_properties: dict[str, str]
+    allow_missing: bool
+    evolve: bool
+
+
 class Table:
     """A table as it was when it was opened; `refresh` takes it to now.
 
     Opened by a catalog, or without one by `Table.from_metadata`: then it is read-only.
     """
 
-    def __init__(self, identifier: Identifier, state: TableState, catalog: PointerCatalog | None) -> None:
+    def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
         self._identifier = identifier
         self._state = state
         self._catalog = catalog
@@ -106,7 +116,7 @@ class Table:
         return self._identifier
 
     @property
-    def catalog(self) -> PointerCatalog | None:
+    def catalog(self) -> Catalog | None:
         """The catalog that it was opened by."""
         return self._catalog
 
@@ -375,20 +385,16 @@ class Table:
             If nobody knows whether it was committed; nothing was deleted.
 
         """
-        if schema_mode not in {"strict", "subset", "evolve"}:
-            raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
         base = self._state
-        state, _, _ = base.append(
-            self._require_catalog(),
-            self._identifier,
-            without_nul(data),
-            branch=branch,
-            snapshot_properties=property_texts(snapshot_properties),
-            allow_missing=schema_mode != "strict",
-            evolve=schema_mode == "evolve",
-        )
+        options = append_options(snapshot_properties, branch, schema_mode)
+        state, _, _ = base.append(self._require_catalog(), self._identifier, without_nul(data), **options)
         self._become(state, base)
         return self
+
+    def commit_changes(self, changes: CoreTransaction) -> None:
+        """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
+        base = self._state
+        self._become(changes.commit(self._require_catalog(), self._identifier), base)
 
     def _commit_files(
         self, plan: WritePlan, written: Sequence[bytes], snapshot_properties: Mapping[str, str], branch: str
@@ -532,10 +538,9 @@ class Table:
             self._state = state
 
     def _newest(self, known: TableState) -> TableState:
-        location = self._require_catalog()._pointer(self._identifier)  # noqa: SLF001
-        return known if location == known.metadata_location else known.at(location)
+        return known.refresh(self._require_catalog(), self._identifier)
 
-    def _require_catalog(self) -> PointerCatalog:
+    def _require_catalog(self) -> Catalog:
         if self._catalog is None:
             msg = "this table was opened by its metadata file, without a catalog: it is read-only and never newer"
             raise UnsupportedFeatureError(msg)
@@ -590,6 +595,27 @@ class Table:
 
     def __hash__(self) -> int:
         return hash((self._identifier, self.metadata_location))
+
+
+def append_options(
+    snapshot_properties: Mapping[str, str] | None, branch: str, schema_mode: Literal["strict", "subset", "evolve"]
+) -> AppendOptions:
+    """Return the keywords of an append of the core.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the schema mode is unknown.
+
+    """
+    if schema_mode not in {"strict", "subset", "evolve"}:
+        raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
+    return {
+        "branch": branch,
+        "snapshot_properties": property_texts(snapshot_properties),
+        "allow_missing": schema_mode != "strict",
+        "evolve": schema_mode == "evolve",
+    }
 
 
 def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:

@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from icefield._arrow_names import without_nul
+from icefield._core import Transaction as CoreTransaction
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -30,13 +32,15 @@ class Transaction:
     lost, with a ``ResourceWarning``. Changes are checked as they are made, each on top of those before it; the
     commit requires that what they build on has not been changed by others since the table was read. A transaction is
     used once.
+
+    Rows that are appended are written at once, and deleted if the transaction is not committed. Where another commit
+    was first, the changes are made anew on top of it.
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._base = table.metadata
-        self._staged = self._base
-        self._updates: list[str] = []
+        self._changes = CoreTransaction(table._state)  # noqa: SLF001
+        self._staged = self._changes.metadata
         self._finished = False
         #: Whether it was left by an exception, and so are changes within.
         self.aborted = False
@@ -45,6 +49,25 @@ class Transaction:
     def metadata(self) -> TableMetadata:
         """The table's metadata with the changes so far."""
         return self._staged
+
+    def append(
+        self,
+        data: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+    ) -> Self:
+        """Append rows with the other changes; see `Table.append`.
+
+        The columns are those that the changes before it leave.
+        """
+        from icefield.table import append_options
+
+        self._check_open()
+        self._changes.append(without_nul(data), **append_options(snapshot_properties, branch, schema_mode))
+        self._staged = self._changes.metadata
+        return self
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Change the schema; see `Table.update_schema`."""
@@ -106,9 +129,8 @@ class Transaction:
         """
         self._check_open()
         self._finished = True
-        if self._updates:
-            requirements = [json.loads(text) for text in self._base.requirements_for(self._updates)]
-            self._table.commit(requirements, [json.loads(text) for text in self._updates])
+        if not self._changes.is_empty:
+            self._table.commit_changes(self._changes)
         return self._table
 
     def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
@@ -125,9 +147,8 @@ class Transaction:
             raise InvalidArgumentError(
                 "another change of this transaction was made in the meantime: begin this one anew"
             )
-        updates = list(updates)
-        self._staged = self._staged.apply(updates)
-        self._updates += updates
+        self._changes.stage(f"[{','.join(updates)}]")
+        self._staged = self._changes.metadata
 
     def _stage_objects(self, *updates: Mapping[str, Any]) -> Self:
         self.stage([json.dumps(update) for update in updates], self._staged)
@@ -146,11 +167,12 @@ class Transaction:
     ) -> None:
         if kind is not None:
             self._finished = self.aborted = True
+            self._changes.abort()
         elif not self._finished:
             self.commit_transaction()
 
     def __del__(self) -> None:
-        if not getattr(self, "_finished", True) and self._updates:
+        if not getattr(self, "_finished", True) and not self._changes.is_empty:
             _warn_of_lost(self, "commit_transaction()")
 
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use icefield_format::metadata::{MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use icefield_format::spec::{PartitionTerm, SortField, SortOrder, UpdatePartitionSpec};
 use icefield_format::types::evolution::{NewColumn, UpdateSchema};
-use icefield_table::write::widening::asked_by;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -306,10 +305,4 @@ fn rollback_to_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: Int<
 #[pyfunction]
 fn rollback_to_timestamp(metadata: &Bound<'_, PyTableMetadata>, timestamp_ms: Int<i64>) -> Result<String> {
     Ok(metadata.get().0.rollback_to_before(timestamp_ms.0)?.to_json().to_string())
-}
-
-/// The updates after which a table has the columns of rows that are to be appended.
-pub fn widening(metadata: &TableMetadata, rows: &arrow_schema::Schema) -> icefield_table::Result<Vec<MetadataUpdate>> {
-    let asked = asked_by(rows, metadata.current_schema(), metadata.format_version().number())?;
-    Ok(metadata.widened_by(&asked)?)
 }

@@ -36,6 +36,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
     }
 }
 
+/// A JSON value as the dicts and lists that `json.loads` makes.
+pub fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (value.to_string(),))
+}
+
 /// JSON of untrusted text; its depth is limited by the parser, its memory by a budget.
 fn parse(text: &[u8]) -> Result<Json> {
     let mut budget = icefield_table::limits()?.budget(text.len());

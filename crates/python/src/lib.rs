@@ -7,6 +7,7 @@
 
 mod callback;
 mod capsule;
+mod catalog;
 mod entry;
 mod errors;
 mod evolution;
@@ -26,6 +27,7 @@ mod schema;
 mod sorting;
 mod storage;
 mod table;
+mod transaction;
 mod transforms;
 mod type_input;
 mod types;
@@ -56,6 +58,7 @@ const ROOMS: &[Room] = &[
     puffin::register,
     storage::register,
     table::register,
+    transaction::register,
     partitioning::register,
     sorting::register,
     metadata::register,

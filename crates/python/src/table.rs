@@ -3,24 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use icefield_format::metadata::{
-    MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, UpdateRequirement, requirements_for_update,
-};
+use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
 use icefield_format::spec::{PartitionSpec, SortOrder};
-use icefield_table::commit::{self, Append, Change as _, Committed, Pointer, Prepared, SnapshotOptions};
-use icefield_table::limits;
+use icefield_table::commit::{self, Committed, SnapshotOptions};
+use icefield_table::operation::append::AppendOptions;
+use icefield_table::operation::create::create;
 use icefield_table::purge::purge;
 use icefield_table::storage::redacted;
-use icefield_table::write::conform::Matching;
-use icefield_table::write::{TableWriter, WriterConfig, check_writable};
+use icefield_table::write::Matching;
+use icefield_table::{Table, limits};
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 
-use crate::callback::{ENDED, call_python};
 use crate::capsule::StreamInput;
+use crate::catalog::of_python;
 use crate::entry::detached;
-use crate::errors::{InvalidArgumentError, Result, from_callback, from_rows};
-use crate::evolution;
+use crate::errors::{InvalidArgumentError, Result, from_rows};
 use crate::integer::Int;
 use crate::json::JsonInput;
 use crate::metadata::PyTableMetadata;
@@ -47,91 +45,11 @@ enum Fields {
     Json(JsonInput),
 }
 
-/// A catalog of Python, asked for one table's pointer.
-pub struct CatalogPointer {
-    pub catalog: Py<PyAny>,
-    pub identifier: Py<PyAny>,
-    /// The table that was opened: no other is committed to.
-    pub table_uuid: Option<String>,
-}
-
-impl Pointer for CatalogPointer {
-    fn table_uuid(&self) -> Option<&str> {
-        self.table_uuid.as_deref()
-    }
-
-    fn load(&self) -> icefield_table::Result<String> {
-        let location = call_python(|py| {
-            let location = self.catalog.bind(py).call_method1("_pointer", (&self.identifier,));
-            location.and_then(|location| location.extract()).map_err(|error| from_callback(py, error))
-        });
-        location.unwrap_or_else(|| Err(icefield_table::Error::invalid(ENDED)))
-    }
-
-    fn swap(&self, base: &str, new: &str) -> icefield_table::Result<()> {
-        let swapped = call_python(|py| {
-            let swapped = self.catalog.bind(py).call_method1("_swap", (&self.identifier, base, new));
-            swapped.map(drop).map_err(|error| from_callback(py, error))
-        });
-        // Nothing was sent: the state is known.
-        swapped.unwrap_or_else(|| Err(icefield_table::Error::Interrupted(ENDED.into())))
-    }
-}
-
 impl PyTableState {
-    fn append_rows(
-        &self,
-        pointer: &CatalogPointer,
-        rows: StreamInput,
-        matching: Matching,
-        evolve: bool,
-        options: SnapshotOptions,
-    ) -> icefield_table::Result<(Committed, Option<i64>, i64)> {
-        let base = &self.committed.metadata;
-        check_writable(base)?;
-        let widening = if evolve { evolution::widening(base, &rows.0.schema())? } else { Vec::new() };
-        let requirements = match widening.as_slice() {
-            [] => Vec::new(),
-            updates => requirements_for_update(base, updates),
-        };
-        let metadata = MetadataBuilder::from_base(base, base.last_updated_ms()).apply_all(widening.clone())?.build()?;
-        let schema = metadata.current_schema().clone();
-        let spec = metadata.default_spec().clone();
-        let mut config = WriterConfig::new(self.storage.0.clone(), metadata.location(), schema, spec);
-        config.properties = metadata.properties().clone();
-        config.order = Some(metadata.default_sort_order().clone());
-        config.matching = matching;
-        let mut writer = TableWriter::new(config, &rows.0.schema())?;
-        for batch in rows.0 {
-            let written = batch.map_err(from_rows).and_then(|batch| writer.write(&batch));
-            if let Err(error) = written {
-                writer.abort();
-                return Err(error);
-            }
-        }
-        let files = writer.finish()?;
-        let count = files.iter().map(|file| file.record_count).sum();
-        let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
-        let committed = Append::new(self.storage.0.clone(), files, options).and_then(|change| {
-            let mut change = Prepared { requirements, updates: widening, change };
-            let committed = commit::commit_change(&self.storage.0, pointer, &mut change)?;
-            Ok((committed, change.snapshot_id(), count))
-        });
-        match committed {
-            Ok(committed) => Ok(committed),
-            Err(error) => {
-                // Unknown means that the files may be in the table already.
-                if !matches!(error, icefield_table::Error::CommitStateUnknown { .. }) {
-                    let _ = self.storage.0.delete_all(&paths);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn pointer(&self, catalog: Py<PyAny>, identifier: Py<PyAny>) -> CatalogPointer {
-        let table_uuid = self.committed.metadata.table_uuid().map(str::to_owned);
-        CatalogPointer { catalog, identifier, table_uuid }
+    /// The table with its entry in a catalog of Python.
+    pub fn table(&self, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Table {
+        let catalog = of_python(&self.storage.0, catalog, identifier);
+        Table::new(self.storage.0.clone(), catalog, (*self.committed).clone())
     }
 
     pub fn with(&self, committed: Committed) -> Self {
@@ -150,15 +68,10 @@ impl PyTableState {
         Ok(Self { storage, committed: Arc::new(committed) })
     }
 
-    /// The same table as another of its metadata files has it.
-    fn at(&self, py: Python<'_>, metadata_location: String) -> Result<Self> {
-        let known = self.committed.metadata.table_uuid();
-        let metadata = detached(py, || {
-            let metadata = commit::read_metadata(&self.storage.0, &metadata_location)?;
-            commit::require_same_table(known, &metadata, &metadata_location)?;
-            Ok::<_, icefield_table::Error>(metadata)
-        })??;
-        Ok(self.with(Committed { location: metadata_location, metadata: Arc::new(metadata) }))
+    /// The table as its catalog has it now.
+    fn refresh(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<Self> {
+        let table = self.table(catalog, identifier);
+        Ok(self.with(detached(py, || table.refresh())??.committed().clone()))
     }
 
     /// Write the first metadata file of a new table, of which no catalog knows yet.
@@ -187,7 +100,7 @@ impl PyTableState {
         };
         let definition = TableDefinition { schema, partition_spec, sort_order, location, properties };
         let storage = storage.get().clone();
-        let committed = detached(py, || commit::create_table(&storage.0, &definition))??;
+        let committed = detached(py, || create(&storage.0, &definition))??;
         Ok(Self { storage, committed: Arc::new(committed) })
     }
 
@@ -206,9 +119,9 @@ impl PyTableState {
             .collect::<std::result::Result<_, _>>()?;
         let updates: Vec<_> =
             elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
-        let pointer = self.pointer(catalog, identifier);
-        let committed = detached(py, || commit::commit_updates(&self.storage.0, &pointer, &requirements, &updates))??;
-        Ok(self.with(committed))
+        let table = self.table(catalog, identifier);
+        let table = detached(py, || table.update(requirements, updates))??;
+        Ok(self.with(table.committed().clone()))
     }
 
     /// Write rows to data files and append them in one snapshot: the new state, the snapshot's id and the number of rows.
@@ -232,16 +145,12 @@ impl PyTableState {
         ignore_extra: bool,
         evolve: bool,
     ) -> Result<(Self, Option<i64>, i64)> {
-        let pointer = self.pointer(catalog, identifier);
-        let matching = Matching { allow_missing, ignore_extra };
-        let options = SnapshotOptions {
-            branch,
-            properties: snapshot_properties.into_iter().collect(),
-            ..SnapshotOptions::default()
-        };
-        let (committed, snapshot_id, rows) =
-            detached(py, || self.append_rows(&pointer, rows, matching, evolve, options))??;
-        Ok((self.with(committed), snapshot_id, rows))
+        let options = append_options(branch, snapshot_properties, allow_missing, ignore_extra, evolve);
+        let table = self.table(catalog, identifier);
+        let schema = rows.0.schema();
+        let batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let appended = detached(py, || table.append(&schema, batches, options))??;
+        Ok((self.with(appended.table.committed().clone()), appended.snapshot_id, appended.rows))
     }
 
     /// Delete the files that the metadata names, in the table's own folders: how many things could not be read or deleted,
@@ -326,7 +235,23 @@ impl PyTableState {
     }
 }
 
+/// How rows are appended, from the keywords of an append.
+pub fn append_options(
+    branch: String,
+    snapshot_properties: BTreeMap<String, String>,
+    allow_missing: bool,
+    ignore_extra: bool,
+    evolve: bool,
+) -> AppendOptions {
+    let properties = snapshot_properties.into_iter().collect();
+    AppendOptions {
+        snapshot: SnapshotOptions { branch, properties, ..SnapshotOptions::default() },
+        matching: Matching { allow_missing, ignore_extra },
+        evolve,
+    }
+}
+
 /// The elements of a JSON array.
-fn elements(json: &Json) -> Result<&[Json]> {
+pub fn elements(json: &Json) -> Result<&[Json]> {
     Ok(json.as_array().ok_or_else(|| InvalidArgumentError::new_err("expected a JSON array"))?)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::properties::check_set;
-use icefield_table::commit::{self, SnapshotOptions};
+use icefield_table::commit::{SnapshotOptions, require_same_table};
 use icefield_table::interrupt;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
@@ -19,7 +19,7 @@ use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::storage::PyStorage;
-use crate::table::{CatalogPointer, PyTableState};
+use crate::table::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -107,18 +107,16 @@ impl PyWritePlan {
         written: Vec<PyBackedBytes>,
         branch: String,
         snapshot_properties: BTreeMap<String, String>,
-    ) -> Result<(PyTableState, i64, i64)> {
+    ) -> Result<(PyTableState, Option<i64>, i64)> {
         let state = table.get();
-        let pointer = CatalogPointer { catalog, identifier, table_uuid: self.0.table_uuid.clone() };
+        let open = state.table(catalog, identifier);
         let properties = snapshot_properties.into_iter().collect();
         let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
-        let (committed, snapshot_id, rows) = detached(py, || {
-            let files = self.files(written)?;
-            let rows = files.iter().map(|file| file.record_count).sum::<i64>();
-            let (committed, snapshot_id) = commit::append(&state.storage.0, &pointer, files, options)?;
-            Ok::<_, icefield_table::Error>((committed, snapshot_id, rows))
+        let appended = detached(py, || {
+            require_same_table(self.0.table_uuid.as_deref(), open.metadata(), &open.committed().location)?;
+            open.append_files(self.files(written)?, options)
         })??;
-        Ok((state.with(committed), snapshot_id, rows))
+        Ok((state.with(appended.table.committed().clone()), appended.snapshot_id, appended.rows))
     }
 }
 

@@ -9,14 +9,17 @@ pub mod inspect;
 pub mod interrupt;
 mod limits;
 mod memory;
+pub mod operation;
 pub mod orc_pool;
 pub mod plan;
 pub mod purge;
 pub mod read;
 pub mod runtime;
 pub mod storage;
+mod table;
 pub mod transform;
 pub mod write;
 
 pub use error::{Error, Result};
 pub use limits::{limits, orc_limits};
+pub use table::{Appended, Table};

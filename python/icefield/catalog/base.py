@@ -20,10 +20,20 @@ from icefield.errors import (
 )
 
 if TYPE_CHECKING:
+    from icefield.metadata import TableMetadata
     from icefield.schema import Schema
     from icefield.table import Table
 
-__all__ = ["Catalog", "PropertiesUpdateSummary"]
+__all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
+
+
+@dataclass(frozen=True)
+class CommitTableResponse:
+    """A table as a catalog has it."""
+
+    metadata: TableMetadata
+    #: Location of the file that holds the metadata.
+    metadata_location: str
 
 
 @dataclass(frozen=True)
@@ -123,6 +133,53 @@ class Catalog(ABC):
         ------
         NoSuchTableError
             If there is none of this name.
+
+        """
+
+    @abstractmethod
+    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        """Return the metadata of a table as it is now.
+
+        Raises
+        ------
+        NoSuchTableError
+            If there is no table of this name.
+
+        """
+
+    @abstractmethod
+    def commit_table(
+        self,
+        identifier: IdentifierLike,
+        requirements: Iterable[Mapping[str, Any]],
+        updates: Iterable[Mapping[str, Any]],
+    ) -> CommitTableResponse:
+        """Apply updates to a table if it meets the requirements, all or none.
+
+        Appends and transactions of tables end here. A catalog of your own implements it in one step that no other
+        commit can come between; `icefield.catalog.pointer.PointerCatalog` does so by swapping a pointer.
+
+        Parameters
+        ----------
+        identifier
+            The table.
+        requirements
+            ``TableRequirement`` objects of the REST protocol, checked against the table as it is now.
+        updates
+            ``TableUpdate`` objects of the REST protocol, applied in their order.
+
+        Returns
+        -------
+        CommitTableResponse
+            The table with the updates.
+
+        Raises
+        ------
+        CommitFailedException
+            If the table does not meet a requirement, and the commit has certainly not been made: the caller makes its
+            change anew and tries again.
+        CommitStateUnknownException
+            If the outcome is unknown. Any other exception is taken for this one.
 
         """
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
 from icefield._secrets import revealed
-from icefield.catalog.base import Catalog
+from icefield.catalog.base import Catalog, CommitTableResponse
 from icefield.catalog.identifier import Identifier, IdentifierLike, table_tuple
 from icefield.errors import (
     InvalidArgumentError,
@@ -74,6 +74,20 @@ class PointerCatalog(Catalog):
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Open a table as it is now."""
         return self._opened(identifier, TableState.load(self.storage, self._pointer(identifier)))
+
+    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        """Return the metadata of a table as it is now."""
+        return _response(TableState.load(self.storage, self._pointer(identifier)))
+
+    def commit_table(
+        self,
+        identifier: IdentifierLike,
+        requirements: Iterable[Mapping[str, Any]],
+        updates: Iterable[Mapping[str, Any]],
+    ) -> CommitTableResponse:
+        """Apply updates to a table if it meets the requirements, all or none; lost races are run again."""
+        state = TableState.load(self.storage, self._pointer(identifier))
+        return _response(state.commit(self, identifier, list(requirements), list(updates)))
 
     def create_table(
         self,
@@ -176,6 +190,10 @@ class PointerCatalog(Catalog):
             folder = absolute_location(folder, f"the property 'location' of the namespace {'.'.join(namespace)}")
         suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
         return f"{folder.rstrip('/')}/{table}{suffix}"
+
+
+def _response(state: TableState) -> CommitTableResponse:
+    return CommitTableResponse(state.metadata, state.metadata_location)
 
 
 def absolute_location(location: str, what: str) -> str:

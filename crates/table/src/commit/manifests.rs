@@ -24,14 +24,14 @@ use crate::storage::{Existing, Storage};
 
 /// Writes the manifests of one snapshot, and remembers all files that it wrote.
 #[derive(Debug)]
-pub(super) struct Manifests {
+pub struct Manifests {
     storage: Storage,
-    pub(super) snapshot_id: i64,
+    snapshot_id: i64,
     /// One for all files of the commit, so that they are found together.
-    pub(super) uuid: Uuid,
+    uuid: Uuid,
     count: u32,
     /// Every file that was written, used or not.
-    pub(super) written: Vec<String>,
+    written: Vec<String>,
     /// What merging gave, by the paths of what was merged: the same again in the next attempt.
     merged: BTreeMap<Vec<String>, ManifestFile>,
 }
@@ -40,6 +40,16 @@ impl Manifests {
     pub(super) fn new(storage: Storage, snapshot_id: i64) -> Self {
         let uuid = Uuid::new_v4();
         Self { storage, snapshot_id, uuid, count: 0, written: Vec::new(), merged: BTreeMap::new() }
+    }
+
+    /// Id of the snapshot.
+    pub fn snapshot_id(&self) -> i64 {
+        self.snapshot_id
+    }
+
+    /// The id in the names of all files of the commit.
+    pub(super) fn uuid(&self) -> Uuid {
+        self.uuid
     }
 
     /// Writes a file of the commit into the metadata folder.
@@ -52,7 +62,7 @@ impl Manifests {
     }
 
     /// Manifests of added data files, one or more for each partition spec.
-    pub(super) fn of_added(&mut self, base: &TableMetadata, files: &[DataFile]) -> Result<Vec<ManifestFile>> {
+    pub fn of_added(&mut self, base: &TableMetadata, files: &[DataFile]) -> Result<Vec<ManifestFile>> {
         let mut by_spec: BTreeMap<i32, Vec<&DataFile>> = BTreeMap::new();
         for file in files {
             by_spec.entry(file.partition_spec_id).or_default().push(file);
@@ -101,7 +111,7 @@ impl Manifests {
     ///
     /// Manifests of one spec are packed to the target size from the oldest on, so that the under-filled pack is the
     /// newest; the pack of the new manifest waits until it has enough of them.
-    pub(super) fn merge(&mut self, base: &TableMetadata, all: Vec<ManifestFile>) -> Result<(Vec<ManifestFile>, usize)> {
+    pub fn merge(&mut self, base: &TableMetadata, all: Vec<ManifestFile>) -> Result<(Vec<ManifestFile>, usize)> {
         let Some(first) = all.first().map(|manifest| manifest.manifest_path.clone()) else { return Ok((all, 0)) };
         if !MANIFEST_MERGE_ENABLED.read(base.properties()) {
             return Ok((all, 0));
@@ -189,7 +199,7 @@ impl Manifests {
     }
 
     /// A manifest of another format version cannot be used in the next attempt.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.merged.clear();
     }
 }

@@ -6,7 +6,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::take::take_record_batch;
 use icefield_format::manifest::DataFile;
-use icefield_format::metadata::StringMap;
+use icefield_format::metadata::{StringMap, TableMetadata};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
 use rayon::prelude::*;
@@ -77,6 +77,16 @@ pub struct WriterConfig {
 }
 
 impl WriterConfig {
+    /// A configuration for rows of a table as its metadata describe it: current schema, default spec and sort order.
+    pub fn of_table(storage: Storage, metadata: &TableMetadata) -> Self {
+        let (schema, spec) = (metadata.current_schema().clone(), metadata.default_spec().clone());
+        Self {
+            properties: metadata.properties().clone(),
+            order: Some(metadata.default_sort_order().clone()),
+            ..Self::new(storage, metadata.location(), schema, spec)
+        }
+    }
+
     /// A configuration with defaults for what is not of the table.
     pub fn new(storage: Storage, location: impl Into<String>, schema: Arc<Schema>, spec: Arc<PartitionSpec>) -> Self {
         Self {

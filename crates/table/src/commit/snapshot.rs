@@ -1,22 +1,20 @@
-//! Appends: snapshots that add data files ("Snapshots", operation `append`; "Row Lineage" for the row ids of v3).
-
-use std::collections::HashSet;
+//! The producer of snapshots, the same for every operation ("Snapshots", "Manifest Lists"; "Row Lineage" for the row ids of v3).
+//!
+//! What an operation does to the manifests of its branch is its [`Content`]; the rest is here: the parent, the summary's
+//! totals, the manifest list, first row ids, the reference of the branch, and the files that failed attempts leave.
 
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ListOptions, ListWriter};
-use icefield_format::manifest::{DataFile, FileContent, ManifestContent};
 use icefield_format::metadata::properties::{WRITE_AUDIT_PUBLISH_ENABLED, WRITE_PARTITION_SUMMARY_LIMIT};
 use icefield_format::metadata::{
     FormatVersion, MAIN_BRANCH, MetadataUpdate, Operation, RefKind, Snapshot, SnapshotManifests, SnapshotRef,
     StringMap, TableMetadata,
 };
-use icefield_format::transform::path::partition_path;
-use icefield_format::types::{PrimitiveType, Type};
 use uuid::Uuid;
 
 use super::manifests::{Manifests, compression};
 use super::summary::SummaryBuilder;
-use super::{Change, Committed, Pointer, commit_change, now_ms};
+use super::{Change, now_ms};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::plan::manifests::of_snapshot;
@@ -25,6 +23,46 @@ use crate::write::check_writable;
 
 /// Entry of the summary of a snapshot that is staged for an audit.
 const WAP_ID: &str = "wap.id";
+
+/// What an operation makes of the manifests of a branch.
+pub trait Content {
+    /// The operation, as the summary names it.
+    fn operation(&self) -> Operation;
+
+    /// Checks that the operation may be made on top of `parent`, which others may have committed since it was planned.
+    ///
+    /// # Errors
+    /// [`Error::Validation`], which ends the commit: trying again does not help.
+    fn validate(&self, _base: &TableMetadata, _parent: Option<&Snapshot>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the manifests of the new snapshot, made of those of its parent. New ones are written with `manifests`.
+    ///
+    /// Called for each attempt; what an attempt has written can be used by the next one.
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged>;
+
+    /// Counts what the operation adds and removes.
+    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder>;
+
+    /// The operation has certainly failed: data files that are its own can be deleted.
+    fn failed(&mut self) {}
+}
+
+/// The manifests of a snapshot.
+#[derive(Debug, Default)]
+pub struct Arranged {
+    /// All of them, in the order of the manifest list.
+    pub manifests: Vec<ManifestFile>,
+    /// How many of the parent's are no longer among them, since others took their place.
+    pub replaced: usize,
+}
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
@@ -45,60 +83,39 @@ impl Default for SnapshotOptions {
     }
 }
 
-/// Appends data files to a table, in a snapshot of its own, and says which.
-///
-/// # Errors
-/// [`Error::CommitFailed`] and every other error but the next: the files are not in the table, and what the commit itself
-/// wrote is deleted; the data files stay, they are the caller's. [`Error::CommitStateUnknown`]: they may be in the
-/// table; nothing is deleted, and nothing of it may be.
-pub fn append(
-    storage: &Storage,
-    pointer: &dyn Pointer,
-    files: Vec<DataFile>,
-    options: SnapshotOptions,
-) -> Result<(Committed, i64)> {
-    let mut append = Append::new(storage.clone(), files, options)?;
-    let committed = commit_change(storage, pointer, &mut append)?;
-    Ok((committed, append.manifests.snapshot_id))
-}
-
-/// An append, made anew for each attempt; its own manifests are written once.
+/// One snapshot, made anew for each attempt to commit it.
 #[derive(Debug)]
-pub struct Append {
+pub struct SnapshotProducer<C> {
     storage: Storage,
-    files: Vec<DataFile>,
+    content: C,
     options: SnapshotOptions,
     manifests: Manifests,
-    /// Manifests of the files, and the format version they were written in.
-    own: Option<(FormatVersion, Vec<ManifestFile>)>,
     attempts: u32,
+    /// Whether a snapshot was made that has the id: it cannot change any more.
+    has_id: bool,
     /// Files that the last attempt's snapshot uses.
     used: Vec<String>,
 }
 
-impl Append {
-    /// An append of these files. A file that is named twice is taken once.
-    pub fn new(storage: Storage, mut files: Vec<DataFile>, options: SnapshotOptions) -> Result<Self> {
-        if let Some(file) = files.iter().find(|file| file.content != FileContent::Data) {
-            return Err(Error::invalid(format!("{}: an append takes data files only", file.file_path)));
-        }
-        let mut seen = HashSet::new();
-        files.retain(|file| seen.insert(file.file_path.clone()));
+impl<C: Content> SnapshotProducer<C> {
+    /// A snapshot with this content.
+    pub fn new(storage: Storage, content: C, options: SnapshotOptions) -> Self {
         let manifests = Manifests::new(storage.clone(), new_snapshot_id());
-        Ok(Self { storage, files, options, manifests, own: None, attempts: 0, used: Vec::new() })
+        Self { storage, content, options, manifests, attempts: 0, has_id: false, used: Vec::new() }
     }
 
-    /// The snapshot that the attempt makes, and the summary's counts of manifests.
+    /// Returns the snapshot of this attempt, after writing its manifests and manifest list.
     fn snapshot(&mut self, base: &TableMetadata) -> Result<Snapshot> {
         let parent = self.parent(base)?;
-        let own = self.own_manifests(base)?;
+        self.content.validate(base, parent)?;
         let older = match parent {
             Some(parent) => of_snapshot(&self.storage, base, parent, &limits()?)?,
             None => Vec::new(),
         };
-        let (manifests, replaced) = self.arranged(base, own, older)?;
-        let created =
-            manifests.iter().filter(|manifest| manifest.added_snapshot_id == self.manifests.snapshot_id).count();
+        let arranged = self.content.manifests(base, older, &mut self.manifests, self.options.merge)?;
+        let Arranged { manifests, replaced } = arranged;
+        let snapshot_id = self.manifests.snapshot_id();
+        let created = manifests.iter().filter(|manifest| manifest.added_snapshot_id == snapshot_id).count();
         let mut properties = self.options.properties.clone();
         for (name, count) in [("created", created), ("kept", manifests.len() - created), ("replaced", replaced)] {
             properties.insert(format!("manifests-{name}"), count.to_string());
@@ -106,12 +123,12 @@ impl Append {
         let limit = usize::try_from(WRITE_PARTITION_SUMMARY_LIMIT.read(base.properties())?).unwrap_or(0);
         let empty = StringMap::new();
         let previous = parent.map(|parent| parent.summary.as_ref().map_or(&empty, |summary| &summary.properties));
-        let summary = self.summary(base)?.build(Operation::Append, &properties, previous, limit);
+        let summary = self.content.summary(base)?.build(self.content.operation(), &properties, previous, limit);
         let parent_snapshot_id = parent.map(|parent| parent.snapshot_id);
         let (list, first_row_id, added_rows) = self.write_list(base, parent_snapshot_id, &manifests)?;
         self.used = manifests.into_iter().map(|manifest| manifest.manifest_path).chain([list.clone()]).collect();
         Ok(Snapshot {
-            snapshot_id: self.manifests.snapshot_id,
+            snapshot_id,
             parent_snapshot_id,
             sequence_number: base.next_sequence_number(),
             // A clock that is behind must not make a snapshot that is older than what it follows.
@@ -150,57 +167,12 @@ impl Append {
             return Ok(base.current_snapshot().map(|current| &**current));
         };
         if !reference.is_branch() {
-            return Err(Error::invalid(format!("{branch} is a tag: only a branch can be appended to")));
+            return Err(Error::invalid(format!("{branch} is a tag: only a branch can be written to")));
         }
         let found = base.snapshot(reference.snapshot_id);
         found.map(|snapshot| Some(&**snapshot)).ok_or_else(|| {
             Error::Validation(format!("branch {branch}: its snapshot {} is not in the table", reference.snapshot_id))
         })
-    }
-
-    fn own_manifests(&mut self, base: &TableMetadata) -> Result<Vec<ManifestFile>> {
-        if let Some((version, own)) = &self.own
-            && *version == base.format_version()
-        {
-            return Ok(own.clone());
-        }
-        self.manifests.forget();
-        let own = self.manifests.of_added(base, &self.files)?;
-        self.own = Some((base.format_version(), own.clone()));
-        Ok(own)
-    }
-
-    /// The manifests of the snapshot, the newest first, and how many older ones are replaced.
-    fn arranged(
-        &mut self,
-        base: &TableMetadata,
-        own: Vec<ManifestFile>,
-        older: Vec<ManifestFile>,
-    ) -> Result<(Vec<ManifestFile>, usize)> {
-        if !self.options.merge {
-            return Ok((own.into_iter().chain(older).collect(), 0));
-        }
-        let live = older.into_iter().filter(ManifestFile::has_live_files);
-        let (data, deletes): (Vec<_>, Vec<_>) = live.partition(|manifest| manifest.content == ManifestContent::Data);
-        let (mut arranged, replaced_data) = self.manifests.merge(base, own.into_iter().chain(data).collect())?;
-        let (deletes, replaced_deletes) = self.manifests.merge(base, deletes)?;
-        arranged.extend(deletes);
-        Ok((arranged, replaced_data + replaced_deletes))
-    }
-
-    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder> {
-        let mut builder = SummaryBuilder::default();
-        for file in &self.files {
-            let spec = base.partition_spec(file.partition_spec_id);
-            let spec = spec.ok_or_else(|| Error::invalid(format!("no partition spec {}", file.partition_spec_id)))?;
-            let source = |id: Option<i32>| {
-                let found = id.and_then(|id| base.current_schema().find_type(id)).and_then(Type::as_primitive);
-                found.cloned().unwrap_or(PrimitiveType::Unknown)
-            };
-            let sources: Vec<PrimitiveType> = spec.fields.iter().map(|field| source(field.source_id())).collect();
-            builder.added(file, partition_path(spec, &sources, &file.partition)?);
-        }
-        Ok(builder)
     }
 
     /// Writes the manifest list; in v3 also the first row id of the snapshot and the number of ids it takes.
@@ -213,7 +185,7 @@ impl Append {
         let first_row_id = (base.format_version() >= FormatVersion::V3).then(|| base.next_row_id());
         let mut writer = ListWriter::new(ListOptions {
             format_version: base.format_version().number(),
-            snapshot_id: self.manifests.snapshot_id,
+            snapshot_id: self.manifests.snapshot_id(),
             parent_snapshot_id,
             sequence_number: base.next_sequence_number(),
             first_row_id,
@@ -223,19 +195,20 @@ impl Append {
         manifests.iter().try_for_each(|manifest| writer.add(manifest))?;
         let written = writer.finish()?;
         self.attempts += 1;
-        let name = format!("snap-{}-{}-{}.avro", self.manifests.snapshot_id, self.attempts, self.manifests.uuid);
+        let name = format!("snap-{}-{}-{}.avro", self.manifests.snapshot_id(), self.attempts, self.manifests.uuid());
         let added_rows = first_row_id.zip(written.next_row_id).map(|(first, next)| next.saturating_sub(first));
         Ok((self.manifests.put(base, &name, written.bytes)?, first_row_id, added_rows))
     }
 }
 
-impl Change for Append {
+impl<C: Content> Change for SnapshotProducer<C> {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         check_writable(base)?;
         let staged = self.options.stage_only || self.is_staged_for_audit(base)?;
-        while base.snapshot(self.manifests.snapshot_id).is_some() && self.own.is_none() {
-            self.manifests.snapshot_id = new_snapshot_id();
+        while !self.has_id && base.snapshot(self.manifests.snapshot_id()).is_some() {
+            self.manifests = Manifests::new(self.storage.clone(), new_snapshot_id());
         }
+        self.has_id = true;
         let snapshot = self.snapshot(base)?;
         let mut updates = Vec::new();
         if base.table_uuid().is_none() {
@@ -258,18 +231,19 @@ impl Change for Append {
     }
 
     fn snapshot_id(&self) -> Option<i64> {
-        Some(self.manifests.snapshot_id)
+        Some(self.manifests.snapshot_id())
     }
 
-    fn landed(&mut self, own_attempt_was_last: bool) {
+    fn landed(&mut self, last_attempt: bool) {
         // Which attempt landed is known only where it was the last one.
-        if own_attempt_was_last {
+        if last_attempt {
             self.manifests.clean(&self.used);
         }
     }
 
     fn failed(&mut self) {
         self.manifests.clean(&[]);
+        self.content.failed();
     }
 }
 

@@ -1,0 +1,85 @@
+//! Catalogs of Python, as commits need them: one entry of a catalog each.
+
+use std::sync::Arc;
+
+use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
+use icefield_table::Error;
+use icefield_table::commit::{Catalog, Committed, Outcome, Pointer, PointerCatalog};
+use icefield_table::storage::Storage;
+use pyo3::prelude::*;
+use serde_json::Value as Json;
+
+use crate::callback::{ENDED, call_python};
+use crate::errors::from_callback;
+use crate::json::to_python;
+use crate::metadata::PyTableMetadata;
+
+/// The entry of a table in a catalog of Python: a pointer that we swap where the catalog has one, else a service that
+/// takes requirements and updates.
+pub fn of_python(storage: &Storage, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Arc<dyn Catalog> {
+    let has_pointers = Python::attach(|py| catalog.bind(py).hasattr("_swap").unwrap_or_default());
+    let entry = Entry { catalog, identifier };
+    if has_pointers { Arc::new(PointerCatalog::new(storage.clone(), entry)) } else { Arc::new(entry) }
+}
+
+/// A catalog and the name of a table in it.
+#[derive(Debug)]
+struct Entry {
+    catalog: Py<PyAny>,
+    identifier: Py<PyAny>,
+}
+
+impl Entry {
+    fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> icefield_table::Result<T> {
+        let called = call_python(|py| work(py).map_err(|error| from_callback(py, error)));
+        // Nothing was sent: the state is known.
+        called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))
+    }
+}
+
+impl Pointer for Entry {
+    fn load(&self) -> icefield_table::Result<String> {
+        self.call(|py| self.catalog.bind(py).call_method1("_pointer", (&self.identifier,))?.extract())
+    }
+
+    fn swap(&self, base: &str, new: &str) -> icefield_table::Result<()> {
+        self.call(|py| self.catalog.bind(py).call_method1("_swap", (&self.identifier, base, new)).map(drop))
+    }
+}
+
+impl Catalog for Entry {
+    fn load(&self, _known: Option<&Committed>) -> icefield_table::Result<Committed> {
+        self.call(|py| committed(&self.catalog.bind(py).call_method1("load_table_metadata", (&self.identifier,))?))
+    }
+
+    fn commit(
+        &self,
+        _base: &Committed,
+        requirements: &[UpdateRequirement],
+        updates: &[MetadataUpdate],
+    ) -> icefield_table::Result<Outcome> {
+        let requirements = Json::Array(requirements.iter().map(UpdateRequirement::to_json).collect());
+        let updates = Json::Array(updates.iter().map(MetadataUpdate::to_json).collect());
+        let answer = self.call(|py| {
+            let arguments = (&self.identifier, to_python(py, &requirements)?, to_python(py, &updates)?);
+            committed(&self.catalog.bind(py).call_method1("commit_table", arguments)?)
+        });
+        Ok(match answer {
+            Ok(committed) => Outcome::Committed(committed),
+            Err(Error::CommitFailed(reason)) => Outcome::Lost(reason),
+            Err(Error::CommitStateUnknown { message, cause, .. }) => Outcome::Unknown { message, cause },
+            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+            // Whatever else a catalog raises may have come after it committed.
+            Err(Error::Callback(raised)) => Outcome::Unknown { message: raised.to_string(), cause: Some(raised) },
+            Err(other) => Outcome::Unknown { message: other.to_string(), cause: None },
+        })
+    }
+}
+
+/// A `CommitTableResponse`: the metadata and the location of their file.
+fn committed(response: &Bound<'_, PyAny>) -> PyResult<Committed> {
+    let metadata = response.getattr("metadata")?.cast_into::<PyTableMetadata>()?;
+    let location = response.getattr("metadata_location")?.extract()?;
+    let metadata: Arc<TableMetadata> = metadata.get().0.clone();
+    Ok(Committed { location, metadata })
+}

@@ -1,0 +1,49 @@
+//! What a commit asks of a catalog (REST catalog: `loadTable`, `commitTable`).
+
+use icefield_format::metadata::{MetadataUpdate, UpdateRequirement};
+
+use super::Committed;
+use crate::error::Result;
+
+/// The entry of one table in a catalog.
+///
+/// A catalog checks requirements against the table as it then is and applies updates to it, both in one step. How it
+/// does that is its own affair: [`super::PointerCatalog`] writes a metadata file and swaps a pointer, a server may write
+/// the metadata itself.
+pub trait Catalog: Send + Sync {
+    /// Returns the table as the catalog now has it; may return `known` where that is still the current one.
+    ///
+    /// # Errors
+    /// Whatever keeps the catalog from answering. Nothing has been committed.
+    fn load(&self, known: Option<&Committed>) -> Result<Committed>;
+
+    /// Applies `updates` to the table if it meets `requirements`, all or nothing.
+    ///
+    /// `base` is the table that the updates were made of, as [`Catalog::load`] returned it. A catalog may refuse every
+    /// table but this one as [`Outcome::Lost`], whatever the requirements say.
+    ///
+    /// # Errors
+    /// The commit has certainly not landed, and trying it again does not help.
+    fn commit(
+        &self,
+        base: &Committed,
+        requirements: &[UpdateRequirement],
+        updates: &[MetadataUpdate],
+    ) -> Result<Outcome>;
+}
+
+/// How a commit ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It landed; the table as it is now.
+    Committed(Committed),
+    /// It has certainly not landed: another commit was first. It can be made anew on top of that one.
+    Lost(String),
+    /// It may have landed, or still land: nothing that it uses may be deleted.
+    Unknown {
+        /// What happened.
+        message: String,
+        /// The error behind it, of the caller's own code.
+        cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}

@@ -1,0 +1,111 @@
+//! Attempts at a commit, until it lands or has certainly failed (`commit.retry.*`).
+
+use std::time::{Duration, SystemTime};
+
+use icefield_format::metadata::properties::{
+    COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_TOTAL_RETRY_TIME_MS, Property,
+};
+use icefield_format::metadata::{StringMap, requirements_for_update};
+
+use super::{Catalog, Change, Committed, Outcome, require_same_table};
+use crate::error::{Error, Result};
+use crate::interrupt;
+
+/// Commits what `change` makes of the table as it is, anew for each attempt. `opened` is the table as the caller knows it:
+/// the change is committed to no other.
+///
+/// # Errors
+/// [`Error::CommitStateUnknown`]: it may have landed, and nothing was deleted. Every other error: it has certainly not,
+/// and [`Change::failed`] was called; [`Error::CommitFailed`] where other commits won all races,
+/// [`Error::TableReplaced`] where another table has taken the place of `opened`.
+pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Committed> {
+    let mut retries: Option<Retries> = None;
+    loop {
+        let lost = match attempt(catalog, opened, change) {
+            Ok(Attempt::Landed(committed)) => {
+                change.landed(true);
+                return Ok(committed);
+            }
+            Ok(Attempt::Found(committed)) => {
+                change.landed(false);
+                return Ok(committed);
+            }
+            Ok(Attempt::Lost(reason, properties)) => {
+                match retries.get_or_insert_with(|| Retries::new(&properties)).wait() {
+                    Ok(true) => continue,
+                    Ok(false) => Error::CommitFailed(reason),
+                    Err(interrupted) => interrupted,
+                }
+            }
+            Err(unknown @ Error::CommitStateUnknown { .. }) => return Err(unknown),
+            Err(error) => error,
+        };
+        change.failed();
+        return Err(lost);
+    }
+}
+
+/// How an attempt ended, unless in an error: then it has certainly not landed, but for the one that says otherwise.
+enum Attempt {
+    /// It landed.
+    Landed(Committed),
+    /// An earlier attempt had landed, or there is nothing to change.
+    Found(Committed),
+    /// Another commit was first; with the properties of the table.
+    Lost(String, StringMap),
+}
+
+fn attempt(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Attempt> {
+    let base = catalog.load(Some(opened))?;
+    require_same_table(opened.metadata.table_uuid(), &base.metadata, &base.location)?;
+    if change.snapshot_id().is_some_and(|id| base.metadata.snapshot(id).is_some()) {
+        return Ok(Attempt::Found(base));
+    }
+    let updates = change.updates(&base.metadata)?;
+    if updates.is_empty() {
+        return Ok(Attempt::Found(base));
+    }
+    let requirements = requirements_for_update(&base.metadata, &updates);
+    Ok(match catalog.commit(&base, &requirements, &updates)? {
+        Outcome::Committed(committed) => Attempt::Landed(committed),
+        Outcome::Lost(reason) => Attempt::Lost(reason, base.metadata.properties().clone()),
+        Outcome::Unknown { message, cause } => {
+            return Err(Error::CommitStateUnknown { snapshot_id: change.snapshot_id(), message, cause });
+        }
+    })
+}
+
+/// How often, and how long apart, a lost commit is run again.
+struct Retries {
+    left: i64,
+    wait_ms: u64,
+    longest_ms: u64,
+    end: SystemTime,
+}
+
+impl Retries {
+    fn new(properties: &StringMap) -> Self {
+        // A property that cannot be read is as good as none: it must not stop a commit.
+        let read = |property: &Property<i64>| property.read(properties).unwrap_or(property.default).max(0);
+        let milliseconds = |property| u64::try_from(read(property)).unwrap_or_default();
+        Self {
+            left: read(&COMMIT_NUM_RETRIES),
+            wait_ms: milliseconds(&COMMIT_MIN_RETRY_WAIT_MS),
+            longest_ms: milliseconds(&COMMIT_MAX_RETRY_WAIT_MS),
+            end: SystemTime::now() + Duration::from_millis(milliseconds(&COMMIT_TOTAL_RETRY_TIME_MS)),
+        }
+    }
+
+    /// Waits for the next attempt; `false` if there is none.
+    fn wait(&mut self) -> Result<bool> {
+        if self.left == 0 || SystemTime::now() >= self.end {
+            return Ok(false);
+        }
+        self.left -= 1;
+        // Losers of one race must not meet again at the next: each waits a length of its own.
+        let share = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+        interrupt::sleep(Duration::from_millis(self.wait_ms / 2 + self.wait_ms * share / 512))?;
+        self.wait_ms = (self.wait_ms * 2).min(self.longest_ms);
+        Ok(true)
+    }
+}

@@ -1,0 +1,165 @@
+//! Several changes of one table, of data and metadata alike, in one commit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
+
+use super::{Catalog, Change, Committed, commit, now_ms};
+use crate::error::{Error, Result};
+
+/// Changes that become visible together.
+///
+/// Each change sees the table as those before it leave it. The changes are kept, not what they made: where another commit
+/// was first, all of them are made anew on top of it. What an unfinished transaction has written is deleted when it is
+/// dropped.
+pub struct Transaction {
+    base: Committed,
+    changes: Vec<Box<dyn Change + Send>>,
+    /// The table as the first changes leave it, how many these are, and their updates.
+    staged: Arc<TableMetadata>,
+    made: usize,
+    updates: Vec<MetadataUpdate>,
+    finished: bool,
+}
+
+impl Transaction {
+    /// A transaction without changes.
+    pub fn new(base: Committed) -> Self {
+        let staged = base.metadata.clone();
+        Self { base, changes: Vec::new(), staged, made: 0, updates: Vec::new(), finished: false }
+    }
+
+    /// The table that the transaction began with.
+    pub fn base(&self) -> &Committed {
+        &self.base
+    }
+
+    /// Whether there is nothing to commit.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// # Errors
+    /// If the transaction was committed or aborted.
+    pub fn check_open(&self) -> Result<()> {
+        if self.finished {
+            return Err(Error::invalid("this transaction is finished: begin a new one"));
+        }
+        Ok(())
+    }
+
+    /// Adds a change without making it.
+    pub fn add(&mut self, change: impl Change + Send + 'static) {
+        self.changes.push(Box::new(change));
+    }
+
+    /// Adds a change and makes it of the table as the others leave it: what is wrong with it is said now.
+    ///
+    /// # Errors
+    /// That of the change, which is then no part of the transaction.
+    pub fn stage(&mut self, change: impl Change + Send + 'static) -> Result<()> {
+        self.check_open()?;
+        self.metadata()?;
+        self.add(change);
+        match self.metadata() {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                if let Some(mut change) = self.changes.pop() {
+                    change.failed();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The table's metadata as the changes so far leave it.
+    ///
+    /// # Errors
+    /// That of a change which cannot be made of the table as it was when the transaction began.
+    pub fn metadata(&mut self) -> Result<&Arc<TableMetadata>> {
+        while let Some(change) = self.changes.get_mut(self.made) {
+            let updates = change.updates(&self.staged)?;
+            self.staged = applied(&self.staged, &updates)?;
+            self.updates.extend(updates);
+            self.made += 1;
+        }
+        Ok(&self.staged)
+    }
+
+    /// Commits the changes.
+    ///
+    /// # Errors
+    /// As [`commit`]. A transaction is committed once, whatever the outcome.
+    pub fn commit(&mut self, catalog: &dyn Catalog) -> Result<Committed> {
+        self.check_open()?;
+        let opened = self.base.clone();
+        let committed = commit(catalog, &opened, self);
+        // Unless the outcome is unknown, the changes have been told it.
+        self.finished = true;
+        committed
+    }
+}
+
+impl Transaction {
+    /// Gives the changes up: what they have written is deleted.
+    pub fn abort(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            self.failed();
+        }
+    }
+}
+
+impl Change for Transaction {
+    fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        if std::ptr::eq(base, &*self.base.metadata) {
+            self.metadata()?;
+            return Ok(self.updates.clone());
+        }
+        let mut all = Vec::new();
+        let mut between: Option<Arc<TableMetadata>> = None;
+        let last = self.changes.len().saturating_sub(1);
+        for (number, change) in self.changes.iter_mut().enumerate() {
+            let on = between.as_deref().unwrap_or(base);
+            let updates = change.updates(on)?;
+            if number < last {
+                between = Some(applied(on, &updates)?);
+            }
+            all.extend(updates);
+        }
+        Ok(all)
+    }
+
+    fn snapshot_id(&self) -> Option<i64> {
+        self.changes.iter().rev().find_map(|change| change.snapshot_id())
+    }
+
+    fn landed(&mut self, last_attempt: bool) {
+        self.changes.iter_mut().for_each(|change| change.landed(last_attempt));
+    }
+
+    fn failed(&mut self) {
+        self.changes.iter_mut().for_each(|change| change.failed());
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("base", &self.base.location)
+            .field("changes", &self.changes.len())
+            .field("finished", &self.finished)
+            .finish_non_exhaustive()
+    }
+}
+
+fn applied(base: &TableMetadata, updates: &[MetadataUpdate]) -> Result<Arc<TableMetadata>> {
+    let builder = MetadataBuilder::from_base(base, now_ms()).apply_all(updates.iter().cloned())?;
+    Ok(Arc::new(builder.build()?))
+}

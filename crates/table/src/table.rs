@@ -1,0 +1,133 @@
+//! A table: what operations take and return.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema as ArrowSchema;
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
+
+use crate::commit::{
+    Catalog, Change, Committed, SnapshotOptions, SnapshotProducer, Transaction, Updates, commit, require_same_table,
+};
+use crate::error::Result;
+use crate::operation::append::{Append, AppendOptions, append};
+use crate::plan::{At, Scan};
+use crate::storage::Storage;
+
+/// A table as it was last seen, its files, and its entry in a catalog. Commits return the table as they leave it.
+#[derive(Clone)]
+pub struct Table {
+    storage: Storage,
+    catalog: Arc<dyn Catalog>,
+    committed: Committed,
+}
+
+impl Table {
+    /// A table as it is known already.
+    pub fn new(storage: Storage, catalog: Arc<dyn Catalog>, committed: Committed) -> Self {
+        Self { storage, catalog, committed }
+    }
+
+    /// Opens the table as the catalog has it.
+    pub fn load(storage: Storage, catalog: Arc<dyn Catalog>) -> Result<Self> {
+        let committed = catalog.load(None)?;
+        Ok(Self::new(storage, catalog, committed))
+    }
+
+    /// Returns the table as the catalog has it now.
+    ///
+    /// # Errors
+    /// [`crate::Error::TableReplaced`] if another table has taken its place.
+    pub fn refresh(&self) -> Result<Self> {
+        let committed = self.catalog.load(Some(&self.committed))?;
+        require_same_table(self.committed.metadata.table_uuid(), &committed.metadata, &committed.location)?;
+        Ok(self.with(committed))
+    }
+
+    /// Its files.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Its metadata, and the file that they are in.
+    pub fn committed(&self) -> &Committed {
+        &self.committed
+    }
+
+    /// Its metadata.
+    pub fn metadata(&self) -> &Arc<TableMetadata> {
+        &self.committed.metadata
+    }
+
+    /// A scan of the table at a moment.
+    pub fn scan(&self, at: &At) -> Result<Scan> {
+        Scan::new(self.storage.clone(), self.committed.metadata.clone(), at)
+    }
+
+    /// Writes rows to data files and appends them in one snapshot.
+    ///
+    /// # Errors
+    /// [`crate::Error::CommitStateUnknown`]: the files may be in the table, and stay. Every other error: nothing of the
+    /// append is in the table, and what was written is deleted.
+    pub fn append(
+        &self,
+        schema: &ArrowSchema,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        options: AppendOptions,
+    ) -> Result<Appended> {
+        let mut transaction = self.transaction();
+        let rows = append(&self.storage, &mut transaction, schema, batches, options)?;
+        let table = self.commit(&mut transaction)?;
+        Ok(Appended { table, snapshot_id: transaction.snapshot_id(), rows })
+    }
+
+    /// Appends data files that are written already, in one snapshot. If that fails they stay, and are the caller's.
+    ///
+    /// # Errors
+    /// As [`Table::append`].
+    pub fn append_files(&self, files: Vec<DataFile>, options: SnapshotOptions) -> Result<Appended> {
+        let rows = files.iter().map(|file| file.record_count).sum();
+        let mut change = SnapshotProducer::new(self.storage.clone(), Append::new(files)?, options);
+        let committed = commit(&*self.catalog, &self.committed, &mut change)?;
+        Ok(Appended { table: self.with(committed), snapshot_id: change.snapshot_id(), rows })
+    }
+
+    /// Applies updates of metadata to the table as the catalog has it, if that meets the requirements.
+    pub fn update(&self, requirements: Vec<UpdateRequirement>, updates: Vec<MetadataUpdate>) -> Result<Self> {
+        let mut change = Updates::new(requirements, updates)?;
+        Ok(self.with(commit(&*self.catalog, &self.committed, &mut change)?))
+    }
+
+    /// Begins a transaction of the table as it is known here.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.committed.clone())
+    }
+
+    /// Commits a transaction of this table.
+    pub fn commit(&self, transaction: &mut Transaction) -> Result<Self> {
+        Ok(self.with(transaction.commit(&*self.catalog)?))
+    }
+
+    fn with(&self, committed: Committed) -> Self {
+        Self { storage: self.storage.clone(), catalog: self.catalog.clone(), committed }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("location", &self.committed.location).finish_non_exhaustive()
+    }
+}
+
+/// What an append has done.
+#[derive(Debug)]
+pub struct Appended {
+    /// The table with the rows.
+    pub table: Table,
+    /// The new snapshot.
+    pub snapshot_id: Option<i64>,
+    /// Number of rows.
+    pub rows: i64,
+}
