@@ -12,18 +12,16 @@ use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, Tabl
 use icefield_format::spec::{PartitionField, PartitionSpec, SortOrder};
 use icefield_format::transform::Transform;
 use icefield_format::types::{Field, PrimitiveType, Schema};
-use icefield_table::commit::{
-    Committed, Pointer, SnapshotOptions, append, commit_updates, create_table, read_metadata,
-};
+use icefield_table::commit::{Committed, Pointer, PointerCatalog, SnapshotOptions, read_metadata};
+use icefield_table::operation::create::create;
 use icefield_table::plan::{At, Scan};
 use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use icefield_table::write::{TableWriter, WriterConfig};
-use icefield_table::{Error, Result};
+use icefield_table::{Appended, Error, Result};
 
-/// A catalog of one table.
+/// The pointer of one table.
 struct Catalog {
     location: Mutex<String>,
-    uuid: Option<String>,
     /// What the coming swaps do instead of what they should.
     moods: Mutex<Vec<Mood>>,
 }
@@ -39,10 +37,6 @@ enum Mood {
 }
 
 impl Pointer for Catalog {
-    fn table_uuid(&self) -> Option<&str> {
-        self.uuid.as_deref()
-    }
-
     fn load(&self) -> Result<String> {
         Ok(self.location.lock().unwrap().clone())
     }
@@ -65,7 +59,9 @@ impl Pointer for Catalog {
 
 struct Table {
     storage: Storage,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
+    /// The table as it was created.
+    opened: Committed,
     root: String,
 }
 
@@ -93,10 +89,9 @@ impl Table {
             properties: properties.collect(),
         };
         let storage = Storage::default();
-        let created = create_table(&storage, &definition).unwrap();
-        let uuid = created.metadata.table_uuid().map(str::to_owned);
-        let catalog = Catalog { location: Mutex::new(created.location), uuid, moods: Mutex::default() };
-        Self { storage, catalog, root }
+        let opened = create(&storage, &definition).unwrap();
+        let catalog = Catalog { location: Mutex::new(opened.location.clone()), moods: Mutex::default() };
+        Self { storage, catalog: Arc::new(catalog), opened, root }
     }
 
     fn metadata(&self) -> TableMetadata {
@@ -115,8 +110,22 @@ impl Table {
         writer.finish().unwrap()
     }
 
-    fn append(&self, ids: &[i64]) -> Result<(Committed, i64)> {
-        append(&self.storage, &self.catalog, self.files(ids), SnapshotOptions::default())
+    /// The table as it was created, with other storage where that is to fail.
+    fn open(&self, storage: &Storage) -> icefield_table::Table {
+        let catalog = PointerCatalog::new(storage.clone(), self.catalog.clone());
+        icefield_table::Table::new(storage.clone(), Arc::new(catalog), self.opened.clone())
+    }
+
+    fn append_files(&self, files: Vec<DataFile>, options: SnapshotOptions) -> Result<Appended> {
+        self.open(&self.storage).append_files(files, options)
+    }
+
+    fn append(&self, ids: &[i64]) -> Result<Appended> {
+        self.append_files(self.files(ids), SnapshotOptions::default())
+    }
+
+    fn update(&self, update: MetadataUpdate) -> Result<Committed> {
+        Ok(self.open(&self.storage).update(Vec::new(), vec![update])?.committed().clone())
     }
 
     /// Rows of the current snapshot, by its plan.
@@ -158,9 +167,10 @@ fn appends_of_every_version() {
     for version in ["1", "2", "3"] {
         let table = Table::create("versions", &[("format-version", version)]);
         for round in 0..3 {
-            let (committed, id) = table.append(&[1, 2, 3, 4]).unwrap();
-            assert_eq!(committed.metadata.current_snapshot_id(), Some(id));
-            let snapshot = committed.metadata.current_snapshot().unwrap();
+            let appended = table.append(&[1, 2, 3, 4]).unwrap();
+            let metadata = appended.table.metadata();
+            assert_eq!((metadata.current_snapshot_id(), appended.rows), (appended.snapshot_id, 4));
+            let snapshot = metadata.current_snapshot().unwrap();
             let summary = snapshot.summary.as_ref().unwrap();
             for (name, value) in [
                 ("operation", "append".to_owned()),
@@ -175,7 +185,7 @@ fn appends_of_every_version() {
             assert_eq!(snapshot.sequence_number, if version == "1" { 0 } else { round + 1 });
             let row_ids = (version == "3").then_some((4 * round, 4));
             assert_eq!(snapshot.first_row_id.zip(snapshot.added_rows), row_ids);
-            assert_eq!(committed.metadata.next_row_id(), if version == "3" { 4 * (round + 1) } else { 0 });
+            assert_eq!(metadata.next_row_id(), if version == "3" { 4 * (round + 1) } else { 0 });
         }
         assert_eq!(table.rows(), 12);
         table.check_line(3);
@@ -208,9 +218,9 @@ fn branches_and_staged_snapshots_leave_main_alone() {
     let table = Table::create("branch", &[]);
     table.append(&[1]).unwrap();
     let options = SnapshotOptions { branch: "audit".into(), ..SnapshotOptions::default() };
-    append(&table.storage, &table.catalog, table.files(&[2, 3]), options).unwrap();
+    table.append_files(table.files(&[2, 3]), options).unwrap();
     let staged = SnapshotOptions { stage_only: true, ..SnapshotOptions::default() };
-    append(&table.storage, &table.catalog, table.files(&[4]), staged).unwrap();
+    table.append_files(table.files(&[4]), staged).unwrap();
     assert_eq!(table.rows(), 1);
     let metadata = table.metadata();
     let audit = metadata.snapshot(metadata.reference("audit").unwrap().snapshot_id).unwrap();
@@ -269,7 +279,7 @@ fn a_failure_at_any_step_leaves_the_table_as_before_or_after() {
             let files = table.files(&[2, 3]);
             let plan = FaultPlan::new(step, fault);
             let storage = table.storage.with_faults(plan.clone());
-            let result = append(&storage, &table.catalog, files, SnapshotOptions::default());
+            let result = table.open(&storage).append_files(files, SnapshotOptions::default());
             let landed = result.is_ok();
             assert_eq!(table.rows(), if landed { 3 } else { 1 }, "{fault:?} at {step}");
             table.check_line(if landed { 2 } else { 1 });
@@ -292,8 +302,7 @@ fn updates_of_metadata_go_the_same_way() {
     );
     for round in 0..5 {
         let updates: StringMap = [("round".to_owned(), round.to_string())].into_iter().collect();
-        let updates = [MetadataUpdate::SetProperties { updates }];
-        let committed = commit_updates(&table.storage, &table.catalog, &[], &updates).unwrap();
+        let committed = table.update(MetadataUpdate::SetProperties { updates }).unwrap();
         assert_eq!(committed.metadata.property("round"), Some(round.to_string().as_str()));
     }
     assert_eq!(table.metadata().metadata_log().len(), 2);
@@ -318,15 +327,15 @@ fn a_table_that_took_the_place_of_another_is_left_alone() {
         location: table.root.clone(),
         properties: StringMap::new(),
     };
-    let other = create_table(&table.storage, &definition).unwrap();
+    let other = create(&table.storage, &definition).unwrap();
     table.catalog.location.lock().unwrap().clone_from(&other.location);
     let before = written(&table);
-    let uuids = [table.catalog.uuid.clone().unwrap(), other.metadata.table_uuid().unwrap().to_owned()];
+    let uuids =
+        [table.opened.metadata.table_uuid().unwrap().to_owned(), other.metadata.table_uuid().unwrap().to_owned()];
     let property = MetadataUpdate::SetProperties { updates: [("a".to_owned(), "b".to_owned())].into_iter().collect() };
-    for failure in [
-        append(&table.storage, &table.catalog, files, SnapshotOptions::default()).unwrap_err(),
-        commit_updates(&table.storage, &table.catalog, &[], &[property]).unwrap_err(),
-    ] {
+    for failure in
+        [table.append_files(files, SnapshotOptions::default()).unwrap_err(), table.update(property).unwrap_err()]
+    {
         assert!(matches!(failure, Error::TableReplaced { .. }), "{failure}");
         assert!(uuids.iter().all(|uuid| failure.to_string().contains(uuid)), "{failure}");
     }
@@ -350,12 +359,13 @@ fn a_clock_that_is_behind_stops_nothing() {
     *table.catalog.location.lock().unwrap() = location;
     let first = table.metadata().current_snapshot_id().unwrap();
 
-    let (committed, second) = table.append(&[2]).unwrap();
-    assert_eq!(committed.metadata.snapshot(second).unwrap().timestamp_ms, ahead);
-    let rollback = committed.metadata.set_current(first).unwrap();
+    let appended = table.append(&[2]).unwrap();
+    let metadata = appended.table.metadata();
+    assert_eq!(metadata.snapshot(appended.snapshot_id.unwrap()).unwrap().timestamp_ms, ahead);
+    let rollback = metadata.set_current(first).unwrap();
     let property = MetadataUpdate::SetProperties { updates: [("a".to_owned(), "b".to_owned())].into_iter().collect() };
     for update in [rollback, property] {
-        commit_updates(&table.storage, &table.catalog, &[], &[update]).unwrap();
+        table.update(update).unwrap();
     }
     let left = table.metadata();
     assert_eq!(left.last_updated_ms(), ahead);

@@ -15,7 +15,8 @@ use icefield_format::metadata::{
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_format::value::Value;
-use icefield_table::commit::{create_table, write_metadata};
+use icefield_table::commit::write_metadata;
+use icefield_table::operation::create::create;
 use icefield_table::storage::{Existing, Storage};
 use icefield_table::{Error, Result};
 
@@ -64,7 +65,7 @@ pub fn write(folder: &str, files: usize, deletes: Deletes) -> Result<String> {
         location: folder.to_owned(),
         properties: [("format-version".to_owned(), version.to_string())].into_iter().collect(),
     };
-    let base = create_table(&storage, &definition)?.metadata;
+    let base = create(&storage, &definition)?.metadata;
     let mut list = ListWriter::new(ListOptions {
         format_version: version,
         snapshot_id: 2,

@@ -2,7 +2,7 @@
 //! that is not an append.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use icefield_format::Limits;
 use icefield_format::manifest::entries::{self, ReadOptions};
@@ -10,20 +10,17 @@ use icefield_format::manifest::{DataFile, ManifestContent, ManifestFile, Status}
 use icefield_format::metadata::{MetadataUpdate, TableDefinition, TableMetadata};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
-use icefield_table::commit::{Pointer, SnapshotOptions, append, commit_updates, create_table};
+use icefield_table::commit::{Pointer, PointerCatalog, SnapshotOptions};
+use icefield_table::operation::create::create;
 use icefield_table::plan::manifests::of_snapshot;
 use icefield_table::storage::Storage;
-use icefield_table::{Error, Result};
+use icefield_table::{Error, Result, Table};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
-struct Catalog(Mutex<String>);
+struct Location(Mutex<String>);
 
-impl Pointer for Catalog {
-    fn table_uuid(&self) -> Option<&str> {
-        None
-    }
-
+impl Pointer for Location {
     fn load(&self) -> Result<String> {
         Ok(self.0.lock().unwrap().clone())
     }
@@ -58,21 +55,23 @@ fn history(case: &Json) -> std::result::Result<(), Failed> {
         location: format!("memory://row-lineage/{}", uuid::Uuid::new_v4()),
         properties: properties.into_iter().collect(),
     };
-    let catalog = Catalog(Mutex::new(create_table(&storage, &definition)?.location));
+    let created = create(&storage, &definition)?;
+    let catalog = PointerCatalog::new(storage.clone(), Location(Mutex::new(created.location.clone())));
+    let mut table = Table::new(storage.clone(), Arc::new(catalog), created);
     let mut known = HashSet::new();
     for (number, step) in case["steps"].as_array().into_iter().flatten().enumerate() {
-        let committed = match step["operation"].as_str().unwrap_or_default() {
+        table = match step["operation"].as_str().unwrap_or_default() {
             "upgrade to v3" => {
                 let update = MetadataUpdate::UpgradeFormatVersion { format_version: 3 };
-                commit_updates(&storage, &catalog, &[], &[update])?
+                table.update(Vec::new(), vec![update])?
             }
             operation @ ("append" | "fast append") => {
                 let options = SnapshotOptions { merge: operation == "append", ..SnapshotOptions::default() };
-                append(&storage, &catalog, added(step, &mut known)?, options)?.0
+                table.append_files(added(step, &mut known)?, options)?.table
             }
             _ => return Ok(()),
         };
-        let found = state(&storage, &committed.metadata, step.get("manifests").is_some())?;
+        let found = state(&storage, table.metadata(), step.get("manifests").is_some())?;
         for (field, value) in found.as_object().into_iter().flatten() {
             if step[field] != *value {
                 return Err(format!("step {number}, {field}: expected {}, found {value}", step[field]).into());

@@ -14,7 +14,7 @@ use icefield_format::metadata::{
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_format::value::Value;
-use icefield_table::commit::create_table;
+use icefield_table::operation::create::create;
 use icefield_table::plan::{At, Plan, Scan};
 use icefield_table::storage::{Existing, Storage};
 
@@ -126,7 +126,7 @@ impl World {
             location: location.to_owned(),
             properties: [("format-version".to_owned(), version.to_string())].into_iter().collect(),
         };
-        let base = create_table(storage, &definition).unwrap().metadata;
+        let base = create(storage, &definition).unwrap().metadata;
         let mut list = ListWriter::new(ListOptions {
             format_version: version,
             snapshot_id: SNAPSHOT,
