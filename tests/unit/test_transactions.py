@@ -1,7 +1,8 @@
-"""Transactions of data and metadata, and a catalog that takes requirements and updates instead of swapping a pointer."""
+"""Transactions of data and metadata, over a catalog of pointers and over one that takes requirements and updates."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -130,10 +131,10 @@ def test_a_schema_that_others_changed(table):
 @pytest.mark.parametrize("end", ["raise", "drop", "retype"])
 def test_what_is_given_up_leaves_no_file(table, end):
     if end == "raise":
-        with pytest.raises(RuntimeError, match="no"), table.transaction() as tx:
+        with contextlib.suppress(ZeroDivisionError), table.transaction() as tx:
             tx.append(ids(1))
             assert len(data_files(table)) == 1
-            raise RuntimeError("no")
+            _ = 1 / 0
     elif end == "drop":
         tx = table.transaction()
         tx.append(ids(1))

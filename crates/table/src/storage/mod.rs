@@ -7,6 +7,8 @@
 
 mod credentials;
 mod faults;
+
+mod leftover;
 mod local;
 mod location;
 mod memory;
@@ -27,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::runtime;
 
 pub use faults::{Fault, FaultPlan};
+pub use leftover::Leftover;
 pub use location::{Location, Scheme};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
 

@@ -15,8 +15,7 @@ use super::location::DataLocations;
 use super::wire;
 use super::writer::WriterConfig;
 use crate::error::{Error, Result};
-use crate::purge::Leftover;
-use crate::storage::Storage;
+use crate::storage::{Leftover, Storage};
 
 /// Version of the form; a reader refuses others.
 const FORM: u32 = 2;

@@ -4,8 +4,8 @@ use icefield_format::Limits;
 use icefield_format::manifest::ManifestFile;
 use icefield_table::commit::{Committed, write_metadata};
 use icefield_table::error::Result;
+use icefield_table::maintain::purge::purge;
 use icefield_table::plan::Scan;
-use icefield_table::purge::purge;
 use icefield_table::storage::Storage;
 
 use super::world::{Manifest, World, file};

@@ -2,7 +2,8 @@
 
 use icefield_format::Limits;
 use icefield_table::commit::{Committed, write_metadata};
-use icefield_table::purge::{Leftover, purge};
+use icefield_table::maintain::purge::purge;
+use icefield_table::storage::Leftover;
 use icefield_table::storage::{Existing, Storage};
 
 use super::world::{Manifest, World, file};

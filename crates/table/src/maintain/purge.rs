@@ -17,33 +17,12 @@ use crate::commit::Committed;
 use crate::error::Error;
 use crate::plan::manifests;
 use crate::runtime;
-use crate::storage::{Location, Scheme, Storage};
+use crate::storage::{Leftover, Location, Scheme, Storage};
 
 /// Manifests that are fetched at once from a store across the network.
 const REMOTE_READERS: usize = 16;
 /// Files that are remembered; one that is met again later is deleted again, which is no error.
 const MET: usize = 1 << 24;
-/// Failures whose messages are kept.
-const MESSAGES: usize = 5;
-
-/// What a purge could not do.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Leftover {
-    /// Files that could not be read, whose own files may be left, and files that could not be deleted.
-    pub failures: usize,
-    /// What the first of them said.
-    pub first: Vec<String>,
-}
-
-impl Leftover {
-    /// Counts a failure, and keeps what it says if it is one of the first.
-    pub fn add(&mut self, error: &Error) {
-        self.failures += 1;
-        if self.first.len() < MESSAGES {
-            self.first.push(error.to_string());
-        }
-    }
-}
 
 /// Deletes the files of a table of which no catalog knows any more, of all its snapshots: data and delete files, manifests,
 /// manifest lists, statistics, and last the metadata files, so that a purge that was killed can be taken up again.

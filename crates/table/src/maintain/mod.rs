@@ -1,0 +1,3 @@
+//! Upkeep of tables: what removes files and history rather than rows.
+
+pub mod purge;
