@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
+from icefield._arguments import append_options, property_names, property_texts, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState, WritePlan
 from icefield._core import Transaction as CoreTransaction
@@ -54,15 +54,6 @@ class MetadataLogEntry:
 
     metadata_file: str
     timestamp_ms: int
-
-
-class AppendOptions(TypedDict):
-    """Keywords of an append of the core."""
-
-    branch: str
-    snapshot_properties: dict[str, str]
-    allow_missing: bool
-    evolve: bool
 
 
 class Table:
@@ -595,107 +586,3 @@ class Table:
 
     def __hash__(self) -> int:
         return hash((self._identifier, self.metadata_location))
-
-
-def append_options(
-    snapshot_properties: Mapping[str, str] | None, branch: str, schema_mode: Literal["strict", "subset", "evolve"]
-) -> AppendOptions:
-    """Return the keywords of an append of the core.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the schema mode is unknown.
-
-    """
-    if schema_mode not in {"strict", "subset", "evolve"}:
-        raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
-    return {
-        "branch": branch,
-        "snapshot_properties": property_texts(snapshot_properties),
-        "allow_missing": schema_mode != "strict",
-        "evolve": schema_mode == "evolve",
-    }
-
-
-def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
-    """Give properties as texts; those of booleans are in lower case, as Java writes them.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a name is no text, or a value is ``None``.
-
-    """
-    texts = {}
-    for key, value in (properties or {}).items():
-        if not isinstance(key, str) or value is None:
-            msg = f"a property is a name and a value, not {key!r} and {value!r}"
-            raise InvalidArgumentError(msg)
-        texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return texts
-
-
-def property_names(names: Iterable[str] | str) -> list[str]:
-    """Give names of properties as a list; one text is one name.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a name is not text.
-
-    """
-    listed = [names] if isinstance(names, str) else list(names)
-    if odd := [name for name in listed if not isinstance(name, str)]:
-        msg = f"expected the name of a property, got {odd[0]!r}"
-        raise InvalidArgumentError(msg)
-    return listed
-
-
-def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Give the updates of the REST protocol that set properties.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a name is no text, a value is ``None``, or ``format-version`` is no number.
-
-    """
-    texts = property_texts(properties)
-    changes: list[dict[str, Any]] = []
-    # Reserved by the Java library: never kept as a property, but what it asks for is done.
-    if (version := texts.pop("format-version", None)) is not None:
-        if not version.isascii() or not version.isdigit():
-            msg = f"the property format-version is no number: {version!r}"
-            raise InvalidArgumentError(msg)
-        changes.append({"action": "upgrade-format-version", "format-version": int(version)})
-    if texts:
-        changes.append({"action": "set-properties", "updates": texts})
-    return changes
-
-
-def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> Any:
-    """Give partition or sort fields as the core takes them: texts, or the JSON of an object that has some.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If both forms are given.
-
-    """
-    if fields is not None and texts is not None:
-        msg = f"give the {what} once: as an object or as text"
-        raise InvalidArgumentError(msg)
-    given = fields if texts is None else texts
-    if given is None:
-        return []
-    if isinstance(given, str):
-        return [given]
-    if hasattr(given, "to_json"):
-        return json.loads(given.to_json())
-    if isinstance(given, Mapping):
-        return given
-    if not isinstance(given, Iterable):
-        msg = f"the {what} is an object, or text for each field, not {given!r}"
-        raise InvalidArgumentError(msg)
-    return list(given)

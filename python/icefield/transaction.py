@@ -11,6 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from icefield._arguments import append_options, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import InvalidArgumentError
@@ -62,8 +63,6 @@ class Transaction:
 
         The columns are those that the changes before it leave.
         """
-        from icefield.table import append_options
-
         self._check_open()
         self._changes.append(without_nul(data), **append_options(snapshot_properties, branch, schema_mode))
         self._staged = self._changes.metadata
@@ -95,8 +94,6 @@ class Transaction:
 
     def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
         """Set table properties; ``format-version`` raises the version of the table, as in Java."""
-        from icefield.table import property_updates
-
         return self._stage_objects(*property_updates({**(properties or {}), **more}))
 
     def remove_properties(self, *removals: str) -> Self:

@@ -148,7 +148,7 @@ fn rows(table: &Table) -> Vec<i64> {
     let scan = table.scan(&At::default()).unwrap();
     let plan = scan.plan().unwrap();
     let mut ids = Vec::new();
-    for batch in scan.rows(&plan, &scan.wanted(None).unwrap(), None).unwrap() {
+    for batch in icefield_table::read::scan::rows(&scan, &plan, &scan.wanted(None).unwrap(), None).unwrap() {
         let batch = batch.unwrap();
         ids.extend_from_slice(batch.column_by_name("id").unwrap().as_primitive::<Int64Type>().values());
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from icefield._arguments import field_texts, property_texts
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
 from icefield._secrets import revealed
@@ -23,7 +24,7 @@ from icefield.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icefield.table import Table, field_texts, property_texts
+from icefield.table import Table
 
 if TYPE_CHECKING:
     from icefield.schema import Schema

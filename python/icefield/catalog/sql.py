@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from icefield._arguments import property_names, property_texts
 from icefield._optional import require
 from icefield._secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
@@ -37,7 +38,6 @@ from icefield.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
-from icefield.table import property_names, property_texts
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

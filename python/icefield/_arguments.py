@@ -1,0 +1,131 @@
+"""Arguments of tables and catalogs in the forms that the core takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict
+
+from icefield.errors import InvalidArgumentError
+
+__all__ = [
+    "AppendOptions",
+    "append_options",
+    "field_texts",
+    "property_names",
+    "property_texts",
+    "property_updates",
+]
+
+
+class AppendOptions(TypedDict):
+    """Keywords of an append of the core."""
+
+    branch: str
+    snapshot_properties: dict[str, str]
+    allow_missing: bool
+    evolve: bool
+
+
+def append_options(
+    snapshot_properties: Mapping[str, str] | None, branch: str, schema_mode: Literal["strict", "subset", "evolve"]
+) -> AppendOptions:
+    """Return the keywords of an append of the core.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the schema mode is unknown.
+
+    """
+    if schema_mode not in {"strict", "subset", "evolve"}:
+        raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
+    return {
+        "branch": branch,
+        "snapshot_properties": property_texts(snapshot_properties),
+        "allow_missing": schema_mode != "strict",
+        "evolve": schema_mode == "evolve",
+    }
+
+
+def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return properties as texts; those of booleans are in lower case, as Java writes them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is not text, or a value is ``None``.
+
+    """
+    texts = {}
+    for key, value in (properties or {}).items():
+        if not isinstance(key, str) or value is None:
+            msg = f"a property is a name and a value, not {key!r} and {value!r}"
+            raise InvalidArgumentError(msg)
+        texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
+def property_names(names: Iterable[str] | str) -> list[str]:
+    """Return names of properties as a list; one text is one name.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is not text.
+
+    """
+    listed = [names] if isinstance(names, str) else list(names)
+    if odd := [name for name in listed if not isinstance(name, str)]:
+        msg = f"expected the name of a property, got {odd[0]!r}"
+        raise InvalidArgumentError(msg)
+    return listed
+
+
+def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the updates of the REST protocol that set properties.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is not text, a value is ``None``, or ``format-version`` is not a number.
+
+    """
+    texts = property_texts(properties)
+    changes: list[dict[str, Any]] = []
+    # Reserved by the Java library: never kept as a property, but what it asks for is done.
+    if (version := texts.pop("format-version", None)) is not None:
+        if not version.isascii() or not version.isdigit():
+            msg = f"the property format-version is not a number: {version!r}"
+            raise InvalidArgumentError(msg)
+        changes.append({"action": "upgrade-format-version", "format-version": int(version)})
+    if texts:
+        changes.append({"action": "set-properties", "updates": texts})
+    return changes
+
+
+def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> Any:
+    """Return partition or sort fields as the core takes them: texts, or the JSON of an object that has some.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If both forms are given.
+
+    """
+    if fields is not None and texts is not None:
+        msg = f"give the {what} once: as an object or as text"
+        raise InvalidArgumentError(msg)
+    given = fields if texts is None else texts
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [given]
+    if hasattr(given, "to_json"):
+        return json.loads(given.to_json())
+    if isinstance(given, Mapping):
+        return given
+    if not isinstance(given, Iterable):
+        msg = f"the {what} is an object, or text for each field, not {given!r}"
+        raise InvalidArgumentError(msg)
+    return list(given)
