@@ -4,12 +4,13 @@
 
 use super::{ColumnProperty, Effect, Known, MetricsMode, Property, Values};
 use crate::types::NAME_MAPPING_PROPERTY;
+use crate::types::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
 
 /// Declares properties: constants for the code that reads them, and the list of all. First those of columns, then those
 /// without a default.
 macro_rules! properties {
     (
-        $($(#[doc = $of_column:literal])+ $column:ident: $kind:ty = $prefix:literal, $without:expr, $may_be:expr, $does:expr;)+
+        $($(#[doc = $of_column:literal])+ $column:ident: $kind:ty = $prefix:expr, $without:expr, $may_be:expr, $does:expr;)+
         ---
         $($(#[doc = $own:literal])+ $plain:ident: $plain_type:ty = $label:expr, $allowed:expr, $done:expr;)+
         ---
@@ -47,9 +48,9 @@ macro_rules! properties {
 
 properties! {
     /// Followed by a column's name: how much of its metrics is kept.
-    METRICS_MODE_COLUMN_CONF_PREFIX: () = "write.metadata.metrics.column.", (), Values::MetricsMode, Effect::Honoured;
+    METRICS_MODE_COLUMN_CONF_PREFIX: () = METRICS_MODE_PREFIX, (), Values::MetricsMode, Effect::Honoured;
     /// Followed by a column's name: whether it gets a bloom filter.
-    PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX: bool = "write.parquet.bloom-filter-enabled.column.", false,
+    PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX: bool = BLOOM_FILTER_PREFIX, false,
         Values::Flag, Effect::Honoured;
     /// Followed by a column's name: false positives of its bloom filter.
     PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX: f64 = "write.parquet.bloom-filter-fpp.column.", 0.01,
@@ -58,7 +59,7 @@ properties! {
     PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX: Option<i64> = "write.parquet.bloom-filter-ndv.column.", None,
         Values::AtLeast(1), Effect::Honoured;
     /// Followed by a column's name: whether Parquet writes statistics of it.
-    PARQUET_COLUMN_STATS_ENABLED_PREFIX: bool = "write.parquet.stats-enabled.column.", true, Values::Flag, Effect::Honoured;
+    PARQUET_COLUMN_STATS_ENABLED_PREFIX: bool = STATISTICS_PREFIX, true, Values::Flag, Effect::Honoured;
     /// Followed by a column's name: whether Parquet may encode it with a dictionary.
     PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX: bool = "write.parquet.dict-encoding-enabled.column.", true,
         Values::Flag, Effect::Honoured;

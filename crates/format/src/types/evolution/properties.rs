@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use super::super::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 use super::UpdateSchema;
 
-/// Prefixes of properties whose names end in that of a column.
-const COLUMN_PREFIXES: [&str; 3] = [
-    "write.metadata.metrics.column.",
-    "write.parquet.bloom-filter-enabled.column.",
-    "write.parquet.stats-enabled.column.",
-];
+/// What the names of properties begin with that follow a column when it is renamed or deleted, as in Java.
+pub(crate) const METRICS_MODE_PREFIX: &str = "write.metadata.metrics.column.";
+pub(crate) const BLOOM_FILTER_PREFIX: &str = "write.parquet.bloom-filter-enabled.column.";
+pub(crate) const STATISTICS_PREFIX: &str = "write.parquet.stats-enabled.column.";
+
+const COLUMN_PREFIXES: [&str; 3] = [METRICS_MODE_PREFIX, BLOOM_FILTER_PREFIX, STATISTICS_PREFIX];
 
 /// Properties to change along with the schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
