@@ -190,7 +190,7 @@ def test_options_of_scans_count_or_are_refused(catalog: ice.Catalog) -> None:
         ("s3.sse.type", None, ""),
         ("encryption.kms-impl", UnsupportedFeatureError, "without the encryption"),
         ("s3.remote-signing-enabled", UnsupportedFeatureError, "signed"),
-        ("py-catalog-impl", UnsupportedFeatureError, "another library"),
+        ("catalog-impl", UnsupportedFeatureError, "Java class"),
         ("s3.secret-acces-key", InvalidArgumentError, r"did you mean s3\.secret-access-key"),
         ("warehose-location", None, ""),
         ("s3.retry.num-retries", None, ""),

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from icefield._core import HIDDEN
 from icefield._secrets import guarded
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
 from icefield.catalog.identifier import Identifier, IdentifierLike
 from icefield.catalog.known import check as check_properties
+from icefield.catalog.registry import OWN_KINDS, class_named, class_of_kind, kinds
 from icefield.errors import InvalidArgumentError, NoSuchCatalogError, UnsupportedFeatureError
 
 __all__ = [
@@ -24,12 +23,6 @@ __all__ = [
     "list_catalogs",
     "load_catalog",
 ]
-
-# Kinds of catalogs: the value of the property ``type``, and the class that serves it.
-CATALOGS = {
-    "in-memory": "icefield.catalog.memory:InMemoryCatalog",
-    "sql": "icefield.catalog.sql:SqlCatalog",
-}
 
 # The kind that a URI's scheme means where ``type`` is not given.
 _SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql"}
@@ -65,7 +58,9 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
         Its name; without one the configured default.
     **properties
         Properties of the catalog and its storage; they win over the environment, which wins over the file. ``type``
-        chooses the kind (``sql``, ``in-memory``); without it the scheme of ``uri`` does.
+        chooses the kind: ``sql``, ``in-memory``, or one that an installed package brings by an entry point in the
+        group ``icefield.catalogs``. ``py-catalog-impl`` names a class instead, a subclass of `Catalog`. Without either
+        the scheme of ``uri`` chooses.
 
     Raises
     ------
@@ -84,30 +79,38 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     name = default_catalog() if name is None else name
     merged = catalog_properties(name)
     merged.update(guarded({key: value for key, value in properties.items() if value is not None}))
-    module, _, attribute = CATALOGS[_kind(name, merged)].partition(":")
-    check_properties(merged)
-    opened: Catalog = getattr(import_module(module), attribute)(name, **merged)
-    return opened
+    if (named := merged.get("py-catalog-impl")) is not None:
+        if "type" in merged:
+            msg = f"catalog {name!r}: give 'type' or 'py-catalog-impl', not both"
+            raise InvalidArgumentError(msg)
+        # What its other properties mean only the class knows.
+        return class_named(named)(name, **merged)
+    kind = _kind(name, merged)
+    if kind in OWN_KINDS:
+        check_properties(merged)
+    return class_of_kind(kind)(name, **merged)
 
 
 def _kind(name: str, properties: dict[str, str]) -> str:
-    """Find out which of `CATALOGS` the properties mean; what they mean instead is named."""
-    supported = f"supported types: {', '.join(CATALOGS)}"
+    """Return the kind that the properties mean; the error names what they mean instead."""
+    supported = f"supported types: {', '.join(kinds())}"
     if kind := properties.get("type"):
-        if kind.lower() not in CATALOGS:
+        if kind.lower() not in kinds():
             msg = f"catalog {name!r}: catalogs of type {kind!r} are not supported; {supported}"
             raise UnsupportedFeatureError(msg)
         return kind.lower()
-    for foreign in ("py-catalog-impl", "catalog-impl"):
-        if foreign in properties:
-            msg = f"catalog {name!r}: the property {foreign!r} is not supported; {supported}"
-            raise UnsupportedFeatureError(msg)
+    if "catalog-impl" in properties:
+        msg = (
+            f"catalog {name!r}: the property 'catalog-impl' names a Java class, which is not supported: name a Python "
+            f"class by 'py-catalog-impl', or give a type; {supported}"
+        )
+        raise UnsupportedFeatureError(msg)
     # The shown text: a password in it is stars.
     uri = str(properties.get("uri") or "")
     if not uri:
         known = ", ".join(catalog_names()) or "none"
         msg = (
-            f"catalog {name!r} is not configured: give a 'uri' or a 'type' ({', '.join(CATALOGS)}); configured: {known}"
+            f"catalog {name!r} is not configured: give a 'uri' or a 'type' ({', '.join(kinds())}); configured: {known}"
         )
         raise NoSuchCatalogError(msg)
     scheme, colon, rest = uri.partition(":")

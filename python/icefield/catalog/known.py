@@ -30,6 +30,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "honoured",
         "",
         """
+        py-catalog-impl
         type uri warehouse io.manifest.cache-enabled unique-table-location table-default. init_catalog_tables
         schema_version jdbc.schema-version s3.endpoint s3.access-key-id s3.secret-access-key s3.session-token s3.region
         s3.role-arn s3.sse.type s3.sse.key s3.server-side-encryption s3.sse-kms-key-id
@@ -82,9 +83,9 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
     ),
     (
         "refused",
-        "it names a class of another library",
+        "it names a Java class",
         """
-        catalog-impl py-catalog-impl
+        catalog-impl
         """,
     ),
     (

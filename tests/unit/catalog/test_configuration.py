@@ -175,7 +175,7 @@ def test_a_file_that_cannot_be_read_says_where(home, text, message):
         ({"uri": "jdbc:sqlite:x.db"}, UnsupportedFeatureError, "leave out 'jdbc:'"),
         ({"type": "REST", "uri": "https://host"}, UnsupportedFeatureError, "type 'REST' are not supported"),
         ({"type": "glue"}, UnsupportedFeatureError, "supported types: in-memory, sql"),
-        ({"py-catalog-impl": "a.B"}, UnsupportedFeatureError, "'py-catalog-impl' is not supported"),
+        ({"catalog-impl": "a.B"}, UnsupportedFeatureError, "names a Java class"),
         ({"uri": "wh/catalog.db"}, InvalidArgumentError, "is a path, not a URL: write sqlite:///wh/catalog.db"),
         ({"uri": "/wh/catalog.db"}, InvalidArgumentError, "write sqlite:////wh/catalog.db"),
         ({"uri": r"C:\wh\catalog.db"}, InvalidArgumentError, "is a path, not a URL"),
