@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, Lar
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
+use crate::transform::Transform;
 use crate::value::{Value, binary};
 
 use super::bind::BoundTerm;
@@ -231,7 +232,7 @@ impl TermStatistics<'_> {
         let Some(ty) = self.term.reference.primitive() else { return ask(None, None) };
         let (lower, upper) = (self.field.lower, self.field.upper);
         let transform = match &self.term.transform {
-            None => {
+            None | Some(Transform::Identity) => {
                 let (lower, upper) = Datum::of_bounds(ty, lower, upper);
                 return ask(lower, upper);
             }

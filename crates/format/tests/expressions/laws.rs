@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, Int64Array};
 use icefield_format::expr::{
-    BoundExpr, Expr, FieldSummary, InclusiveMetrics, Residuals, StatisticsColumns, StrictMetrics, SummaryEvaluator,
-    project_inclusive, project_strict,
+    BoundExpr, Comparison, Expr, FieldSummary, InclusiveMetrics, Literal, Predicate, Residuals, StatisticsColumns,
+    StrictMetrics, SummaryEvaluator, Term, Test, project_inclusive, project_strict,
 };
 use icefield_format::spec::PartitionSpec;
+use icefield_format::transform::Transform;
 use icefield_format::types::PrimitiveType;
 use icefield_format::value::Value;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::layouts;
-use crate::world::{File, Row, bounds_of, columns, expr, partition, row, schema, spec};
+use crate::world::{File, Metrics, Row, bounds_of, columns, expr, partition, row, schema, spec};
 
 /// The files of a list of files as columns.
 fn columns_of(files: &[File]) -> StatisticsColumns {
@@ -157,4 +158,18 @@ fn a_thousand_terms_stay_flat() {
     }
     assert_eq!(grown.predicates().count(), 5000);
     assert!(grown.depth() <= 65, "{}", grown.depth());
+}
+
+#[test]
+fn the_identity_of_a_uuid_has_bounds_in_either_order() {
+    let uuid = |bits: u128| bits.to_be_bytes();
+    // As Java orders them.
+    let [low, high] = [1 << 127, 0].map(|bits| Some(uuid(bits).to_vec()));
+    let known = Metrics { counts: Some([2, 0, 0]), lower: low, upper: high };
+    let file = File { record_count: 2, fields: [(11, known)].into_iter().collect() };
+    for term in [Term::column("u"), Term::transform(Transform::Identity, "u")] {
+        let test = Test::Compare(Comparison::Eq, Literal::uuid(uuid(0)));
+        let bound = bind(&Expr::Predicate(Predicate { term, test }));
+        assert!(InclusiveMetrics::new(&bound).might_match(&file), "{bound}");
+    }
 }
