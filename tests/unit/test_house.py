@@ -23,6 +23,27 @@ ARROWS = {
     "icefield-python": {"icefield-format", "icefield-orc", "icefield-table"},
 }
 
+#: What everything in `crates/table` may stand on: errors, bounds, threads, and what asks whether to stop.
+GROUND = {"error", "interrupt", "limits", "memory", "orc_pool", "runtime"}
+
+#: What a room of `crates/table` may stand on, of its rooms. A room that is missing here stands on no other.
+ROOMS = {
+    "arrow": set(),
+    "storage": set(),
+    "transform": set(),
+    "stream": {"arrow"},
+    "snapshot": {"storage"},
+    "file": {"arrow", "storage", "stream"},
+    "plan": {"arrow", "snapshot", "storage"},
+    "read": {"arrow", "file", "plan", "storage", "stream"},
+    "write": {"arrow", "file", "storage"},
+    "commit": {"snapshot", "storage", "write"},
+    "operation": {"arrow", "commit", "file", "plan", "read", "snapshot", "storage", "stream", "write"},
+    "table": {"commit", "operation", "plan", "read", "snapshot", "storage", "stream", "write"},
+    "maintain": {"commit", "operation", "plan", "snapshot", "storage", "table"},
+    "inspect": {"arrow", "file", "plan", "read", "snapshot", "storage", "stream"},
+}
+
 #: What does I/O, runs threads or knows Python: none of it enters the cores.
 NOT_IN_CORES = {"arrow-cast", "futures", "object_store", "parquet", "pyo3", "rayon", "reqwest", "tokio"}
 
@@ -50,6 +71,29 @@ def test_crates_depend_downwards_and_the_cores_do_no_io() -> None:
         assert dependencies & set(ARROWS) == ARROWS[name], name
     for core in ("icefield-format", "icefield-orc"):
         assert not found[core] & NOT_IN_CORES, core
+
+
+def rooms_named(text: str) -> set[str]:
+    """List the rooms that a file's lines name, less those of its tests."""
+    text = re.split(r"#\[cfg\(test\)\]\nmod tests", text)[0]
+    found = re.findall(r"\bcrate::(\{.*?\}(?=;)|\w+)", text, re.DOTALL)
+    heads = [re.sub(r"::(\{[^{}]*\}|[\w:]+)", "", item) for item in found]
+    return {name for head in heads for name in re.findall(r"\w+", head)}
+
+
+def test_rooms_of_the_table_crate_stand_on_those_below() -> None:
+    source = ROOT / "crates" / "table" / "src"
+    rooms = {path.stem if path.is_file() else path.name for path in source.iterdir()} - {"lib"}
+    found: dict[str, set[str]] = {room: set() for room in rooms}
+    for path in source.rglob("*.rs"):
+        room = path.relative_to(source).parts[0].removesuffix(".rs")
+        if room != "lib":
+            found[room] |= rooms_named(path.read_text()) & rooms - {room}
+    assert rooms_named("use crate::{plan::{Plan, Scan}, read};\ncrate::file::open()") == {"plan", "read", "file"}
+    wrong = {room: below - ROOMS.get(room, set()) - GROUND for room, below in found.items() if room not in GROUND}
+    assert {room: below for room, below in wrong.items() if below} == {}
+    assert {(room, below) for room, belows in found.items() for below in belows if room in found[below]} == set()
+    assert all(below <= GROUND for room, below in found.items() if room in GROUND), found
 
 
 def test_nothing_imports_spark_or_the_command_line() -> None:

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use icefield_format::manifest::{FieldIds, ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
 use icefield_format::types::{StructType, Type};
 use icefield_table::limits;
-use icefield_table::plan::cache::ManifestCache;
+use icefield_table::snapshot::cache::ManifestCache;
 use pyo3::prelude::*;
 
 use crate::capsule::ArrowTable;

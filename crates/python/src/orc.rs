@@ -12,10 +12,10 @@ use icefield_orc::{
     ArrowOptions, Batches, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Pool, Projection, ReadOptions,
     Reader as OrcReader, Source, StringForm, TimeUnit,
 };
+use icefield_table::file::orc::ahead::ReadAhead;
 use icefield_table::interrupt;
 use icefield_table::orc_limits;
 use icefield_table::orc_pool::ProcessPool;
-use icefield_table::read::orc_ahead::ReadAhead;
 use icefield_table::read::orc_filter;
 use icefield_table::storage::Storage;
 use pyo3::exceptions::PyRuntimeError;

@@ -3,8 +3,10 @@
 //! Everything here is synchronous to its caller: the network is driven by one runtime and processor work by one pool,
 //! both of this process alone and both started at first use (see [`runtime`]).
 
+pub mod arrow;
 pub mod commit;
 pub mod error;
+pub mod file;
 pub mod inspect;
 pub mod interrupt;
 mod limits;
@@ -15,7 +17,9 @@ pub mod orc_pool;
 pub mod plan;
 pub mod read;
 pub mod runtime;
+pub mod snapshot;
 pub mod storage;
+pub mod stream;
 mod table;
 pub mod transform;
 pub mod write;

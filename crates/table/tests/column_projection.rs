@@ -12,8 +12,10 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as Ar
 use icefield_format::types::arrow::{field_id, with_mapped_ids};
 use icefield_format::types::{Field, ListType, NameMapping, PrimitiveType, StructType, Type};
 use icefield_format::value::Value;
+use icefield_table::file::Request;
+use icefield_table::file::leaves::projected;
+use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::read::columns::{Constants, Planned, Rules, Source, leaves};
-use icefield_table::read::parquet::{ParquetFile, Request, projected};
 use icefield_table::read::reshape::Reshape;
 use icefield_table::storage::{Existing, Storage};
 use icefield_table::{Error, Result};
@@ -82,8 +84,7 @@ fn read(file: &ParquetFile, wanted: &[(Field, FieldRef)], rules: &Rules<'_>, fie
     let marks = leaves(&rules.plan(wanted, fields)?, fields);
     let planned: Vec<Planned> = rules.plan(wanted, &projected(fields, &marks))?;
     let schema = Arc::new(ArrowSchema::new(wanted.iter().map(|(_, target)| target.clone()).collect::<Vec<_>>()));
-    let request = Request { leaves: marks, row_groups: vec![0], batch_rows: 100, selection: None, filter: None };
-    let batch = file.batches(request)?.next().unwrap()?;
+    let batch = file.decode(vec![0], &Request::all(marks))?.next().unwrap()?;
     Reshape::new("file", schema, planned).apply(&batch)
 }
 
@@ -222,9 +223,7 @@ fn a_cut_or_flipped_file_is_an_error_and_no_panic() {
         storage.put(damaged, bytes, Existing::Replace)?;
         let file = ParquetFile::open(&storage, damaged, None)?;
         let groups = (0..file.metadata().num_row_groups()).collect();
-        let request =
-            Request { leaves: vec![0, 1, 2, 3], row_groups: groups, batch_rows: 10, selection: None, filter: None };
-        file.batches(request)?.map(|batch| batch.map(|batch| batch.num_rows())).sum()
+        file.decode(groups, &Request::all(vec![0, 1, 2, 3]))?.map(|batch| batch.map(|batch| batch.num_rows())).sum()
     };
     for cut in 0..bytes.len() {
         let error = try_it(bytes[..cut].to_vec()).unwrap_err();

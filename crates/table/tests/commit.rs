@@ -141,8 +141,12 @@ impl Table {
         let mut used = BTreeSet::new();
         for snapshot in metadata.snapshots() {
             used.insert(snapshot.manifest_list().unwrap().to_owned());
-            let manifests =
-                icefield_table::plan::manifests::of_snapshot(&self.storage, &metadata, snapshot, &Default::default());
+            let manifests = icefield_table::snapshot::manifests::of_snapshot(
+                &self.storage,
+                &metadata,
+                snapshot,
+                &Default::default(),
+            );
             used.extend(manifests.unwrap().into_iter().map(|manifest| manifest.manifest_path));
         }
         let all = self.storage.list(&format!("{}/metadata", self.root)).unwrap();
@@ -201,7 +205,7 @@ fn manifests_are_merged_when_there_are_enough() {
         let metadata = table.metadata();
         let snapshot = metadata.current_snapshot().unwrap().clone();
         let manifests =
-            icefield_table::plan::manifests::of_snapshot(&table.storage, &metadata, &snapshot, &Default::default())
+            icefield_table::snapshot::manifests::of_snapshot(&table.storage, &metadata, &snapshot, &Default::default())
                 .unwrap();
         assert!(manifests.len() < 3, "{}", manifests.len());
         assert_eq!(

@@ -163,7 +163,7 @@ fn orphans(table: &Table) -> Vec<String> {
     for snapshot in metadata.snapshots() {
         used.push(snapshot.manifest_list().unwrap().to_owned());
         let limits = icefield_table::limits().unwrap();
-        let manifests = icefield_table::plan::manifests::of_snapshot(table.storage(), metadata, snapshot, &limits);
+        let manifests = icefield_table::snapshot::manifests::of_snapshot(table.storage(), metadata, snapshot, &limits);
         used.extend(manifests.unwrap().into_iter().map(|manifest| manifest.manifest_path));
     }
     let plan = table.scan(&At::default()).unwrap().plan().unwrap();

@@ -10,21 +10,23 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
-use arrow_schema::{DataType, Field as ArrowField};
+use arrow_schema::{DataType, Field as ArrowField, Fields};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
 use icefield_format::expr::Expr;
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_orc::{Projection, ReadOptions, Reader, Source, Writer, WriterOptions};
-use icefield_table::error::Error;
+use icefield_table::error::{Error, Result};
+use icefield_table::file::orc::ahead::ReadAhead;
+use icefield_table::file::orc::read::OrcFile;
+use icefield_table::file::{DataFileReader, Filter, Request};
 use icefield_table::plan::part::{FilePart, FilePartition};
 use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::wanted::Wanted;
-use icefield_table::read::orc::{OrcFile, OrcFilter, OrcRequest};
-use icefield_table::read::orc_ahead::ReadAhead;
 use icefield_table::read::task;
 use icefield_table::storage::{Existing, Storage};
+use icefield_table::stream::TaskBatches;
 
 const ROWS: i64 = 100_000;
 
@@ -144,8 +146,14 @@ fn what_fails_ends_the_stream_after_the_rows_before_it() {
     }
 }
 
-fn request(size: u64, threads: usize, filter: Option<OrcFilter>) -> OrcRequest {
-    OrcRequest { leaves: vec![0], rows: None, range: (0, size), batch_rows: 1024, predicate: None, filter, threads }
+fn request(threads: usize, filter: Option<Filter>) -> Request {
+    Request { batch_rows: 1024, filter, threads, ..Request::all(vec![0]) }
+}
+
+/// The batches of a file that is read by the ids it has.
+fn batches(mut file: OrcFile, request: Request) -> Result<TaskBatches> {
+    file.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new()).unwrap()));
+    Ok(Box::new(file).batches(request)?.into_batches())
 }
 
 #[test]
@@ -155,7 +163,7 @@ fn a_missing_file_is_named_as_missing() {
         storage.put(&path, file(30_000).to_vec(), Existing::Replace).unwrap();
         let file = OrcFile::open(&storage, &path, size).unwrap();
         storage.delete(&path).unwrap();
-        let error = file.batches(request(size, threads, None)).and_then(|mut batches| batches.next().unwrap());
+        let error = batches(file, request(threads, None)).and_then(|mut batches| batches.next().unwrap());
         assert!(matches!(error, Err(Error::NotFound { path: named }) if named == path));
     }
     assert!(matches!(OrcFile::open(&storage, &path, size), Err(Error::NotFound { path: named }) if named == path));
@@ -166,9 +174,9 @@ fn an_error_of_a_filter_passes_through() {
     let (storage, path, size) = stored("filter");
     for threads in [1, 4] {
         let test = Arc::new(|_: &RecordBatch| Err(Error::Callback("the filter's own".into())));
-        let filter = OrcFilter { leaves: vec![0], test };
+        let filter = Filter { leaves: vec![0], test };
         let file = OrcFile::open(&storage, &path, size).unwrap();
-        let error = file.batches(request(size, threads, Some(filter))).and_then(|mut batches| batches.next().unwrap());
+        let error = batches(file, request(threads, Some(filter))).and_then(|mut batches| batches.next().unwrap());
         assert!(matches!(error, Err(Error::Callback(cause)) if cause.to_string() == "the filter's own"));
     }
 }
@@ -228,16 +236,9 @@ fn rows_are_selected_by_position() {
         for threads in [1, 2, 4] {
             let file = OrcFile::open(&storage, &path, size).unwrap();
             let positions = file.fields().iter().map(|field| leaves_of(field.data_type())).sum();
-            let request = OrcRequest {
-                leaves: vec![0, 6, positions],
-                rows: Some(rows.clone()),
-                range: (0, size),
-                batch_rows: 1024,
-                predicate: None,
-                filter: None,
-                threads,
-            };
-            let batches: Vec<RecordBatch> = file.batches(request).unwrap().map(Result::unwrap).collect();
+            let selected = Some(rows.clone());
+            let request = Request { rows: selected, batch_rows: 1024, threads, ..Request::all(vec![0, 6, positions]) };
+            let batches: Vec<RecordBatch> = batches(file, request).unwrap().map(Result::unwrap).collect();
             let wanted: Vec<i64> =
                 rows.iter().flat_map(|range| range.start as i64..(range.end as i64).min(ROWS)).collect();
             let column = |at: usize| {

@@ -1,21 +1,27 @@
-//! Parquet data files: pieces of one file that several threads read.
+//! Parquet data files: pieces of one file that several threads read, rows by their numbers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_ord::cmp::gt;
+use arrow_schema::Fields;
+use icefield_format::types::Schema;
 use icefield_table::Error;
-use icefield_table::read::parquet::{Filter, ParquetFile, Request};
+use icefield_table::file::parquet::read::ParquetFile;
+use icefield_table::file::{DataFileReader, Filter, Request};
 use icefield_table::storage::{Existing, Storage};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
 const ROWS: i64 = 10_000;
 const GROUP: usize = 1_000;
+/// The leaf of positions, behind those of the file.
+const POSITION: usize = 2;
 
 /// Ten row groups of `n`, which counts the rows, and a text.
 fn file(storage: &Storage, path: &str) -> ParquetFile {
@@ -31,41 +37,106 @@ fn file(storage: &Storage, path: &str) -> ParquetFile {
     ParquetFile::open(storage, path, None).unwrap()
 }
 
-fn numbers(file: &ParquetFile, request: Request) -> Vec<i64> {
-    let batches = file.batches(request).unwrap().map(Result::unwrap);
-    batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+/// Texts above `text 5`: about half of the rows, here and there.
+fn above_five() -> Filter {
+    let test = |batch: &RecordBatch| {
+        let texts = batch.column(0).as_string::<i32>();
+        gt(texts, &StringArray::new_scalar("text 5")).map_err(|error| Error::invalid(error.to_string()))
+    };
+    Filter { leaves: vec![1], test: Arc::new(test) }
+}
+
+fn column(batches: &[RecordBatch], at: usize) -> Vec<i64> {
+    batches.iter().flat_map(|batch| batch.column(at).as_primitive::<Int64Type>().values().to_vec()).collect()
 }
 
 #[test]
 fn pieces_of_a_file_have_its_rows_in_order() {
     let file = file(&Storage::default(), "memory://pieces/one.parquet");
-    let request = |filter| Request {
-        leaves: vec![0],
-        row_groups: (0..10).collect(),
-        batch_rows: 300,
-        filter,
-        ..Request::default()
-    };
-    let test = |batch: &RecordBatch| {
-        let texts = batch.column(0).as_string::<i32>();
-        gt(texts, &StringArray::new_scalar("text 5")).map_err(|error| Error::invalid(error.to_string()))
+    let request = |filter| Request { batch_rows: 300, filter, ..Request::all(vec![0]) };
+    let numbers = |groups: Vec<usize>, request: &Request| -> Vec<i64> {
+        column(&file.decode(groups, request).unwrap().map(Result::unwrap).collect::<Vec<_>>(), 0)
     };
     let bytes: i64 = file.metadata().row_groups().iter().map(|group| group.column(0).compressed_size()).sum();
     let bytes = bytes.unsigned_abs();
-    for filter in [None, Some(Filter { leaves: vec![1], test: Arc::new(test) })] {
-        let whole = numbers(&file, request(filter.clone()));
-        assert_eq!(whole.len(), if filter.is_none() { 10_000 } else { whole.len().min(9_999) });
-        for (least, most) in [(1, 10), (bytes / 5 - 1, 10), (bytes / 2, 10), (u64::MAX, 1)] {
-            let pieces = file.pieces(request(filter.clone()), least);
-            assert!(pieces.len() <= most, "{} pieces of {least} bytes", pieces.len());
-            let groups: Vec<usize> = pieces.iter().flat_map(|piece| piece.row_groups.clone()).collect();
-            assert_eq!(groups, (0..10).collect::<Vec<_>>());
-            let rows: Vec<i64> = pieces.into_iter().flat_map(|piece| numbers(&file, piece)).collect();
+    for filter in [None, Some(above_five())] {
+        let request = request(filter);
+        let whole = numbers((0..10).collect(), &request);
+        assert!(if request.filter.is_none() { whole.len() == 10_000 } else { (1000..9000).contains(&whole.len()) });
+        for least in [1, bytes / 5, bytes / 2, u64::MAX] {
+            let pieces = file.pieces(&request, least);
+            assert_eq!(pieces.concat(), (0..10).collect::<Vec<_>>());
+            let rows: Vec<i64> = pieces.into_iter().flat_map(|piece| numbers(piece, &request)).collect();
             assert_eq!(rows, whole);
         }
     }
-    assert_eq!(file.pieces(request(None), 1).len(), 10);
-    assert_eq!(file.pieces(request(None), bytes / 2).len(), 2);
+    assert_eq!(file.pieces(&request(None), 1).len(), 10);
+    assert_eq!(file.pieces(&request(None), bytes / 2).len(), 2);
     // What is not read does not count: the texts are larger than the numbers.
-    assert_eq!(file.pieces(request(None), bytes).len(), 1);
+    assert_eq!(file.pieces(&request(None), bytes).len(), 1);
+}
+
+/// Rows between those that a delete vector names, with their numbers in the file, whatever is skipped or filtered.
+#[test]
+fn rows_are_selected_by_position_and_have_their_numbers() {
+    let (storage, path) = (Storage::default(), "memory://pieces/selected.parquet");
+    let file = file(&storage, path);
+    let one = |range: Range<u64>| std::iter::once(range).collect();
+    let all: Vec<Range<u64>> = one(0..u64::MAX);
+    let selections: [Vec<Range<u64>>; 6] = [
+        vec![],
+        all.clone(),
+        one(0..1),
+        vec![5..6, 7..900, 999..1001, 2_999..3_001, 9_999..10_000],
+        one(4_000..20_000),
+        (0..ROWS as u64).filter(|row| row % 3 != 0).map(|row| row..row + 1).collect(),
+    ];
+    let kept = {
+        let request = Request { filter: Some(above_five()), ..Request::all(vec![0]) };
+        column(&file.decode((0..10).collect(), &request).unwrap().map(Result::unwrap).collect::<Vec<_>>(), 0)
+    };
+    for rows in selections {
+        for filter in [None, Some(above_five())] {
+            for leaves in [vec![0, POSITION], vec![POSITION]] {
+                let mut file = file.clone();
+                let fields = file.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new()).unwrap()));
+                assert_eq!(fields.len(), 3);
+                let request = Request {
+                    rows: Some(rows.clone()),
+                    filter: filter.clone(),
+                    batch_rows: 300,
+                    ..Request::all(leaves.clone())
+                };
+                let batches = Box::new(file).batches(request).unwrap().into_batches();
+                let batches: Vec<RecordBatch> = batches.map(Result::unwrap).collect();
+                let wanted = rows.iter().flat_map(|range| range.start as i64..range.end.min(ROWS as u64) as i64);
+                let wanted: Vec<i64> = match filter {
+                    None => wanted.collect(),
+                    Some(_) => wanted.filter(|row| kept.binary_search(row).is_ok()).collect(),
+                };
+                for at in 0..leaves.len() {
+                    assert_eq!(column(&batches, at), wanted, "column {at} of {leaves:?}");
+                }
+            }
+        }
+    }
+    // Row groups without a row are not read.
+    let request = Request { rows: Some(vec![2_500..2_600, 7_000..7_001]), ..Request::all(vec![0]) };
+    assert_eq!(file.pieces(&request, 1), [[2], [7]]);
+}
+
+/// A filter may ask for positions.
+#[test]
+fn positions_can_be_filtered_by() {
+    let file = file(&Storage::default(), "memory://pieces/filtered.parquet");
+    let test = |batch: &RecordBatch| {
+        let positions = batch.column(0).as_primitive::<Int64Type>();
+        gt(positions, &Int64Array::new_scalar(9_990)).map_err(|error| Error::invalid(error.to_string()))
+    };
+    let filter = Some(Filter { leaves: vec![POSITION], test: Arc::new(test) });
+    for leaves in [vec![0], vec![0, POSITION]] {
+        let request = Request { filter: filter.clone(), ..Request::all(leaves) };
+        let batches: Vec<_> = file.decode(vec![3, 9], &request).unwrap().map(Result::unwrap).collect();
+        assert_eq!(column(&batches, 0), (9_991..ROWS).collect::<Vec<_>>());
+    }
 }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::metadata_file::metadata_folder;
 use crate::error::{Error, Result};
 use crate::limits::limits;
-use crate::plan::manifests::spec_of;
+use crate::snapshot::manifests::spec_of;
 use crate::storage::{Existing, Storage};
 
 /// Writes the manifests of one snapshot, and remembers all files that it wrote.

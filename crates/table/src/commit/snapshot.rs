@@ -17,7 +17,7 @@ use super::summary::SummaryBuilder;
 use super::{Change, now_ms};
 use crate::error::{Error, Result};
 use crate::limits::limits;
-use crate::plan::manifests::of_snapshot;
+use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::check_writable;
 

@@ -10,7 +10,7 @@ use icefield_format::types::{Field, PrimitiveType as P, StructType, Type};
 use super::batch::{build, conform, internal};
 use super::{Read, files, readable_metrics};
 use crate::error::Result;
-use crate::read::stream::OpenTask;
+use crate::stream::OpenTask;
 
 pub(super) fn fields(partition: &StructType) -> Vec<Field> {
     let file = Type::Struct(Arc::new(StructType::new(files::fields(partition))));

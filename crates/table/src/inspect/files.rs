@@ -11,7 +11,7 @@ use icefield_format::types::{Field, ListType, MapType, PrimitiveType as P, Struc
 use super::batch::{build, missing};
 use super::{MetadataTable, Read, readable_metrics};
 use crate::error::Result;
-use crate::read::stream::OpenTask;
+use crate::stream::OpenTask;
 
 /// The fields of a file, as Java's `DataFile` has them; without the partition where no spec has a field.
 pub(super) fn fields(partition: &StructType) -> Vec<Field> {

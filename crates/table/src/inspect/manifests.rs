@@ -19,9 +19,9 @@ use super::Read;
 use super::batch::{build, internal, missing};
 use super::partition::OfSpec;
 use crate::error::{Error, Result};
-use crate::plan::manifests::{of_snapshot, with_own_lists};
-use crate::read::stream::OpenTask;
 use crate::runtime;
+use crate::snapshot::manifests::{of_snapshot, with_own_lists};
+use crate::stream::OpenTask;
 
 /// Lists of all snapshots that are in memory together, for each thread.
 const LISTS_A_THREAD: usize = 4;

@@ -27,8 +27,8 @@ use icefield_format::types::{Field, Schema};
 
 use crate::error::{Error, Result};
 use crate::plan::{At, Scan};
-use crate::read::stream::{BatchStream, OpenTask, TaskBatches};
 use crate::storage::Storage;
+use crate::stream::{BatchStream, OpenTask, TaskBatches};
 
 use partition::PartitionUnion;
 

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use super::batch::{build, internal, missing};
 use super::{Read, manifests};
 use crate::error::Result;
-use crate::read::stream::OpenTask;
 use crate::runtime;
+use crate::stream::OpenTask;
 
 /// Manifests that are in memory together, for each thread.
 const MANIFESTS_A_THREAD: usize = 4;

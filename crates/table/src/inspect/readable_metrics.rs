@@ -13,8 +13,8 @@ use icefield_format::types::{Field, PrimitiveType, Schema, StructType, Type};
 use icefield_format::value::{Value, binary};
 
 use super::batch::{internal, missing};
+use crate::arrow::constant;
 use crate::error::{Error, Result};
-use crate::read::constant;
 
 /// Name of the column.
 pub(super) const NAME: &str = "readable_metrics";

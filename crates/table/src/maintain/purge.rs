@@ -15,8 +15,8 @@ use icefield_format::metadata::{Snapshot, SnapshotManifests, TableMetadata};
 
 use crate::commit::Committed;
 use crate::error::Error;
-use crate::plan::manifests;
 use crate::runtime;
+use crate::snapshot::manifests;
 use crate::storage::{Leftover, Location, Scheme, Storage};
 
 /// Manifests that are fetched at once from a store across the network.

@@ -16,8 +16,8 @@ use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary};
 
 use super::{PlannedManifest, Scan};
+use crate::arrow::constant;
 use crate::error::{Error, Result};
-use crate::read::constant;
 
 /// What metrics tell of the values of a column.
 #[derive(Debug, Clone, PartialEq)]

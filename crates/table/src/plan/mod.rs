@@ -2,7 +2,7 @@
 //!
 //! A [`Scan`] says what is wanted. [`Scan::plan_stream`] reads the manifest list, drops manifests by their partition
 //! summaries, reads delete files whole, and then gives the data files manifest by manifest, in the order of the list: decoded
-//! in columns and in parallel, or taken from the [`cache`], less the files that their partition or their metrics exclude, with
+//! in columns and in parallel, or taken from the [cache](crate::snapshot::cache), less the files that their partition or their metrics exclude, with
 //! their deletes linked. [`Scan::plan`] collects them. Nothing here makes an object for each file: a [`Plan`] holds the columns
 //! of the manifests, and [`split`] and [`columns`] turn them into tasks or into Arrow tables.
 //!
@@ -12,14 +12,12 @@
 
 mod apart;
 pub mod bounds;
-pub mod cache;
 pub mod changes;
 pub mod columns;
 pub mod count;
 mod cut;
 pub mod deletes;
 pub mod incremental;
-pub mod manifests;
 mod overlap;
 pub mod part;
 pub mod pipeline;
@@ -68,7 +66,7 @@ pub struct Scan {
     pub metrics: Metrics,
     /// Bounds of what is read.
     pub limits: Limits,
-    /// Whether the [`cache`] of this process may be used.
+    /// Whether the [cache](crate::snapshot::cache) of this process may be used.
     pub cached: bool,
     /// Only what some snapshots changed; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,

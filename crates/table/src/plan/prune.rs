@@ -22,13 +22,14 @@ use icefield_format::types::StructType;
 use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
 
-use super::cache::{Cached, Decoded, Key, ManifestCache};
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
 use super::pipeline::Work;
 use super::report::FileCounts;
-use super::{PlannedManifest, Scan, manifests};
+use super::{PlannedManifest, Scan};
 use crate::error::{Error, Result};
+use crate::snapshot::cache::{Cached, Decoded, Key, ManifestCache};
+use crate::snapshot::manifests;
 use crate::storage::Storage;
 
 /// The filter of a scan, prepared for manifests of any spec.

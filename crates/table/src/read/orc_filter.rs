@@ -10,9 +10,9 @@ use icefield_format::types::{NameMapping, Schema};
 use icefield_orc::{ArrowOptions, Kind, Predicate, RowFilter, TypeDescription};
 
 use super::columns::Rules;
-use super::orc_predicate;
 use super::reshape::Reshape;
 use crate::error::{Error, Result};
+use crate::file::orc::predicate as orc_predicate;
 
 /// The version that has all types.
 const NEWEST: u8 = 3;

@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, SchemaRef};
-use arrow_select::take::take;
-use icefield_format::types::Type;
-use icefield_format::value::Value;
 
 use super::columns::{Planned, Shape, Source};
-use super::constant;
+use crate::arrow::constant::repeat;
 use crate::error::{Error, Result};
 
 /// A plan bound to the schema that its batches get.
@@ -106,14 +103,6 @@ impl Reshape {
     fn inconsistent(&self) -> Error {
         Error::Internal(format!("{}: the plan of its columns does not fit its batches", self.path))
     }
-}
-
-/// One value as a column of `rows` rows.
-pub fn repeat(value: Option<&Value>, ty: &Type, wanted: &DataType, rows: usize) -> Result<ArrayRef> {
-    let Some(value) = value else { return Ok(arrow_array::new_null_array(wanted, rows)) };
-    let one = constant::array(&[Some(value)], ty, wanted)?;
-    let zeros = UInt64Array::from_value(0, rows);
-    take(&one, &zeros, None).map_err(|error| Error::Internal(error.to_string()))
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use super::stream::BatchStream;
 use super::task;
 use crate::error::Result;
 use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
 use crate::plan::{Plan, Scan};
+use crate::stream::BatchStream;
 
 /// The rows of a plan of a scan, file after file, `limit` of them at the most.
 pub fn rows(scan: &Scan, plan: &Plan, wanted: &Arc<Wanted>, limit: Option<usize>) -> Result<BatchStream> {

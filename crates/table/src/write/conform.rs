@@ -17,8 +17,9 @@ use icefield_format::value::Value;
 
 use super::cast::{self, Cast};
 use super::fault::{Fault, Wrong};
+use crate::arrow::constant;
 use crate::error::{Error, Result};
-use crate::read::constant;
+use crate::file::is_stored;
 
 /// What may differ between the columns of the data and those of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,11 +97,6 @@ impl Conform {
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map_err(|error| Error::Internal(format!("a stored batch: {error}")).into())
     }
-}
-
-/// Whether a field has a place in data files: columns of type `unknown` hold nothing but nulls.
-pub(super) fn is_stored(field: &Field) -> bool {
-    !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
 }
 
 /// Whether a column of the rows can be written to a column of the table, as far as types tell.

@@ -2,27 +2,18 @@
 //!
 //! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`intake`] makes rows ready
 //! while those before them are encoded: [`conform`] brings them to the table's schema, [`route`] finds the partition of each
-//! row. [`sort`] sorts, [`layout`] starts a [`file`] by format
-//! ([`parquet`], [`orc`]), [`metrics`] says what a manifest wants to know of the file.
+//! row, [`sort`] sorts, and the rows go to [files](crate::file) of the table's format.
 
 mod background;
 mod cast;
-mod column;
 pub mod conform;
 mod fault;
-pub mod file;
 pub mod intake;
-pub mod layout;
 pub mod location;
-pub mod metrics;
-pub mod modes;
 pub mod options;
-pub mod orc;
-pub mod parquet;
 pub mod plan;
 mod roll;
 mod route;
-mod sink;
 pub mod sort;
 mod text;
 pub mod widening;

@@ -4,9 +4,10 @@ use icefield_format::manifest::FileFormat;
 use icefield_format::metadata::properties::{DEFAULT_FILE_FORMAT, ENCRYPTION_TABLE_KEY, WRITE_TARGET_FILE_SIZE_BYTES};
 use icefield_format::metadata::{StringMap, TableMetadata};
 
-use super::orc::OrcOptions;
-use super::parquet::ParquetOptions;
 use crate::error::{Error, Result};
+use crate::file::FormatOptions;
+use crate::file::orc::OrcOptions;
+use crate::file::parquet::ParquetOptions;
 
 /// How data files are written.
 #[derive(Debug, Clone)]
@@ -15,15 +16,6 @@ pub struct WriteOptions {
     pub target_file_bytes: u64,
     /// The format of data files and what is set of it.
     pub format: FormatOptions,
-}
-
-/// What is set of the format of data files (`write.format.default`).
-#[derive(Debug, Clone)]
-pub enum FormatOptions {
-    /// `write.parquet.*`
-    Parquet(ParquetOptions),
-    /// `write.orc.*`
-    Orc(OrcOptions),
 }
 
 impl WriteOptions {

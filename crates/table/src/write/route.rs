@@ -15,8 +15,8 @@ use icefield_format::transform::path::partition_path;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
-use super::column::{StoredColumn, value_at};
 use super::fault::{Fault, Wrong};
+use crate::arrow::cells::{StoredColumn, value_at};
 use crate::error::{Error, Result};
 
 /// A partition tuple, in the order of the spec.

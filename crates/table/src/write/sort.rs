@@ -9,7 +9,7 @@ use icefield_format::spec::{NullOrder, SortDirection, SortOrder};
 use icefield_format::transform::Transform;
 use icefield_format::types::Schema;
 
-use super::column::StoredColumn;
+use crate::arrow::cells::StoredColumn;
 use crate::error::{Error, Result};
 
 /// Rows of a sorted batch.

@@ -13,16 +13,15 @@ use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::conform::{Conform, Matching};
-use super::file::{FileWriter, WrittenFile};
 use super::intake::{Intake, Prepared};
-use super::layout::FileLayout;
 use super::location::{DataLocations, FileNames};
-use super::modes::Modes;
 use super::options::WriteOptions;
 use super::roll::{self, bytes_of};
 use super::route::{Router, Share, Tuple};
 use super::sort::Sorter;
 use crate::error::{Error, Result};
+use crate::file::modes::Modes;
+use crate::file::{FileLayout, FileWriter, WrittenFile};
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
 
@@ -156,7 +155,7 @@ impl TableWriter {
         let options = WriteOptions::new(&config.properties)?;
         let conform = Conform::new(&config.schema, data, config.matching)?;
         let modes = Modes::new(&config.properties, &config.schema, config.order.as_deref())?;
-        let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options, modes)?;
+        let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options.format, modes)?;
         let locations = DataLocations::new(&config.location, &config.properties)?;
         let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension());
         let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();

@@ -12,7 +12,7 @@ use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_table::commit::{Pointer, PointerCatalog, SnapshotOptions};
 use icefield_table::operation::create::create;
-use icefield_table::plan::manifests::of_snapshot;
+use icefield_table::snapshot::manifests::of_snapshot;
 use icefield_table::storage::Storage;
 use icefield_table::{Error, Result, Table};
 use libtest_mimic::{Failed, Trial};

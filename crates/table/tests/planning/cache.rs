@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use icefield_format::manifest::Metrics;
 use icefield_format::value::Value;
-use icefield_table::plan::cache::{DEFAULT_BYTES, ENABLED_PROPERTY, ManifestCache};
 use icefield_table::plan::{Plan, Scan};
+use icefield_table::snapshot::cache::{DEFAULT_BYTES, ENABLED_PROPERTY, ManifestCache};
 use icefield_table::storage::Storage;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -7,13 +7,21 @@ use arrow_schema::SchemaRef;
 use icefield_format::manifest::FileFormat;
 use icefield_format::types::Schema;
 
-use super::file::FileWriter;
+use super::FileWriter;
 use super::modes::Modes;
-use super::options::{FormatOptions, WriteOptions};
-use super::orc::{OrcLayout, OrcWriter};
-use super::parquet::{ParquetLayout, ParquetWriter};
+use super::orc::{OrcLayout, OrcOptions, OrcWriter};
+use super::parquet::{ParquetLayout, ParquetOptions, ParquetWriter};
 use crate::error::Result;
 use crate::storage::Storage;
+
+/// What is set of the format of data files (`write.format.default`).
+#[derive(Debug, Clone)]
+pub enum FormatOptions {
+    /// `write.parquet.*`
+    Parquet(ParquetOptions),
+    /// `write.orc.*`
+    Orc(OrcOptions),
+}
 
 /// What all files of one writer have in common.
 #[derive(Debug, Clone)]
@@ -26,8 +34,8 @@ pub enum FileLayout {
 
 impl FileLayout {
     /// The layout of files of a table schema whose batches come as `arrow`.
-    pub fn new(schema: &Arc<Schema>, arrow: SchemaRef, options: &WriteOptions, modes: Modes) -> Result<Self> {
-        Ok(match &options.format {
+    pub fn new(schema: &Arc<Schema>, arrow: SchemaRef, options: &FormatOptions, modes: Modes) -> Result<Self> {
+        Ok(match options {
             FormatOptions::Parquet(options) => {
                 Self::Parquet(Arc::new(ParquetLayout::new(schema, arrow, options, modes)?))
             }

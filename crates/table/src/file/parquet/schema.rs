@@ -7,7 +7,7 @@ use parquet::basic::{EdgeInterpolationAlgorithm, LogicalType, Repetition, TimeUn
 use parquet::schema::types::{Type as ParquetType, TypePtr};
 
 use crate::error::{Error, Result};
-use crate::write::conform::is_stored;
+use crate::file::is_stored;
 
 /// The root of the Parquet schema. Columns of type `unknown` are left out: they hold nothing but nulls.
 pub fn parquet_schema(schema: &Schema) -> Result<TypePtr> {

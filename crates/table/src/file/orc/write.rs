@@ -1,10 +1,5 @@
 //! ORC data files ("Appendix A: ORC").
 
-mod floats;
-mod metrics;
-mod options;
-mod schema;
-
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -13,13 +8,13 @@ use icefield_format::metadata::properties::ORC_BLOOM_FILTER_COLUMNS;
 use icefield_format::types::Schema;
 use icefield_orc::{TypeDescription, Writer, WriterOptions};
 
-pub use options::OrcOptions;
-
-use self::floats::Floats;
-use super::file::{FileWriter, WrittenFile};
-use super::modes::Modes;
-use super::sink::Sink;
+use super::floats::Floats;
+use super::options::OrcOptions;
+use super::{metrics, schema};
 use crate::error::{Error, Result};
+use crate::file::modes::Modes;
+use crate::file::sink::Sink;
+use crate::file::{FileWriter, WrittenFile};
 use crate::orc_pool::ProcessPool;
 use crate::storage::Storage;
 

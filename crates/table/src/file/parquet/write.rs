@@ -1,11 +1,5 @@
 //! Parquet data files ("Appendix A: Parquet"): columns encoded side by side, row groups closed by bytes and rows.
 
-mod dictionary;
-mod metrics;
-mod options;
-mod schema;
-mod uuids;
-
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -18,13 +12,13 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 use rayon::prelude::*;
 
-pub use options::ParquetOptions;
-
-use self::schema::parquet_schema;
-use super::file::{FileWriter, WrittenFile};
-use super::modes::Modes;
-use super::sink::Sink;
+use super::options::ParquetOptions;
+use super::schema::parquet_schema;
+use super::{dictionary, metrics, uuids};
 use crate::error::{Error, Result};
+use crate::file::modes::Modes;
+use crate::file::sink::Sink;
+use crate::file::{FileWriter, WrittenFile};
 use crate::runtime;
 use crate::storage::Storage;
 

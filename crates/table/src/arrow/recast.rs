@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 
 /// A cast of batches to an engine's schema, column by column.
 #[derive(Debug, Clone)]
-pub struct Engine {
+pub struct Recast {
     target: SchemaRef,
 }
 
-impl Engine {
+impl Recast {
     /// Checks that every column has a counterpart, by position.
     pub fn new(from: &SchemaRef, target: SchemaRef) -> Result<Self> {
         if from.fields().len() != target.fields().len() {

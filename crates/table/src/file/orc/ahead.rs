@@ -8,10 +8,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use icefield_orc::{ByColumns, Piece, Pool, ReadOptions, Reader, Source};
 
-use super::stream::{BatchStream, OpenTask, TaskBatches};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::orc_pool::ProcessPool;
+use crate::stream::{BatchStream, OpenTask, TaskBatches};
 
 /// Rows of a piece, at the most where the file has row groups: as many as `threads` threads may hold decoded.
 const PIECE_ROWS: u64 = 1 << 18;

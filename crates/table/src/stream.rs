@@ -6,13 +6,14 @@
 //! pool to write what it reads, must never find the pool full of readers that wait for it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::engine::Engine;
+use crate::arrow::recast::Recast;
 use crate::error::{Error, Result};
 use crate::{interrupt, runtime};
 
@@ -32,6 +33,36 @@ pub enum Opened {
     /// Tasks that take its place, in order.
     Parts(Vec<OpenParts>),
 }
+
+impl Opened {
+    /// The batches, each changed.
+    pub fn map(self, change: BatchChange) -> Self {
+        match self {
+            Self::Batches(batches) => Self::Batches(Box::new(batches.map(move |batch| change(batch?)))),
+            Self::Parts(parts) => {
+                let changed = |open: OpenParts| -> OpenParts {
+                    let change = Arc::clone(&change);
+                    Box::new(move || Ok(open()?.map(change)))
+                };
+                Self::Parts(parts.into_iter().map(changed).collect())
+            }
+        }
+    }
+
+    /// The batches, read by one thread.
+    pub fn into_batches(self) -> TaskBatches {
+        match self {
+            Self::Batches(batches) => batches,
+            Self::Parts(parts) => Box::new(parts.into_iter().flat_map(|open| match open() {
+                Ok(opened) => opened.into_batches(),
+                Err(error) => Box::new(std::iter::once(Err(error))),
+            })),
+        }
+    }
+}
+
+/// What is done to every batch of a task.
+pub type BatchChange = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
 /// Opens one task, on the thread that will read it unless others take its place.
 pub type OpenParts = Box<dyn FnOnce() -> Result<Opened> + Send>;
@@ -87,7 +118,7 @@ pub struct BatchStream {
     width: usize,
     rows_left: Option<usize>,
     failed: bool,
-    engine: Option<Engine>,
+    recast: Option<Recast>,
 }
 
 impl BatchStream {
@@ -115,7 +146,7 @@ impl BatchStream {
             width: threads.max(1),
             rows_left: None,
             failed: false,
-            engine: None,
+            recast: None,
         }
     }
 
@@ -126,9 +157,9 @@ impl BatchStream {
 
     /// The same rows in the types of an engine that has no others: strings for uuids, microseconds for nanoseconds, …
     pub fn as_schema(mut self, target: SchemaRef) -> Result<Self> {
-        let engine = Engine::new(&self.schema, target.clone())?;
+        let recast = Recast::new(&self.schema, target.clone())?;
         self.schema = target;
-        self.engine = Some(engine);
+        self.recast = Some(recast);
         Ok(self)
     }
 
@@ -173,7 +204,7 @@ impl BatchStream {
                 Some(Sent::Batch(batch)) => {
                     if batch.num_rows() > 0 {
                         let batch = self.limited(batch);
-                        return self.engine.as_ref().map_or(Ok(batch.clone()), |engine| engine.apply(&batch)).map(Some);
+                        return self.recast.as_ref().map_or(Ok(batch.clone()), |recast| recast.apply(&batch)).map(Some);
                     }
                 }
                 Some(Sent::Parts(parts)) => self.replace(0, parts),
@@ -258,8 +289,8 @@ fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
     use std::sync::mpsc;
-    use std::sync::{Arc, Barrier};
 
     use arrow_array::{Int32Array, cast::AsArray, types::Int32Type};
     use arrow_schema::{DataType, Field, Schema};

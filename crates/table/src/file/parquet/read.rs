@@ -8,59 +8,41 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use icefield_format::types::Schema as TableSchema;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
+use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowSelection,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowSelection, RowSelector,
 };
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder};
 
+use super::row_groups;
 use crate::error::{Error, Result};
+use crate::file::{DataFileReader, Filter, Request, position_field};
 use crate::storage::Storage;
+use crate::stream::{OpenParts, Opened};
 
 /// Bytes fetched from the end of a file in the hope that they hold its footer.
 const TAIL: u64 = 64 << 10;
+
+/// Bytes of a piece of a file, at the least, where several threads read it.
+const PIECE_BYTES: u64 = 8 << 20;
 
 /// A Parquet file whose footer was read.
 #[derive(Clone)]
 pub struct ParquetFile {
     storage: Storage,
     path: Arc<str>,
-    /// Bytes of the file.
     size: u64,
     metadata: ArrowReaderMetadata,
-}
-
-/// What to read of a file.
-#[derive(Default, Clone)]
-pub struct Request {
-    /// Leaves to read, in order of the file's leaves.
-    pub leaves: Vec<usize>,
-    /// Row groups to read, ascending.
-    pub row_groups: Vec<usize>,
-    /// Rows of these row groups to read; all without it.
-    pub selection: Option<RowSelection>,
-    /// Rows to keep, decided on some leaves before the others are decoded.
-    pub filter: Option<Filter>,
-    /// Rows of a batch, at the most.
-    pub batch_rows: usize,
-}
-
-/// Says for every row of a batch whether it stays.
-pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
-
-/// A test of rows that sees a batch of the leaves it asks for; null counts as no.
-#[derive(Clone)]
-pub struct Filter {
-    /// Leaves of the batch that `test` gets.
-    pub leaves: Vec<usize>,
-    /// The test.
-    pub test: RowTest,
+    /// The columns with the ids that they are read by, and the schema of the filter.
+    bound: Option<(Fields, Arc<TableSchema>)>,
 }
 
 impl ParquetFile {
@@ -71,8 +53,8 @@ impl ParquetFile {
             None => storage.size(path)?,
         };
         let metadata = Arc::new(footer(storage, path, size)?);
-        let metadata = guarded(path, || arrow_metadata(metadata))?;
-        Ok(Self { storage: storage.clone(), path: path.into(), size, metadata })
+        let metadata = guarded(path, || arrow_metadata(metadata, &[]))?;
+        Ok(Self { storage: storage.clone(), path: path.into(), size, metadata, bound: None })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -85,24 +67,33 @@ impl ParquetFile {
         self.metadata.metadata()
     }
 
-    /// A request as several of so many bytes at the least, for threads that each read some of its row groups; in order.
-    pub fn pieces(&self, request: Request, least: u64) -> Vec<Request> {
-        let bytes = |place: &usize| self.bytes(*place, &request);
-        let all = request.row_groups.iter().fold(0, |sum: u64, place| sum.saturating_add(bytes(place)));
-        if request.selection.is_some() || all / 2 < least {
-            return vec![request];
+    /// The row groups that a request reads, in order, as pieces of so many bytes at the least for threads that each read
+    /// some of them. What is small stays whole.
+    pub fn pieces(&self, request: &Request, least: u64) -> Vec<Vec<usize>> {
+        let mut wanted = match &self.bound {
+            Some((fields, schema)) => row_groups::wanted(self.metadata(), fields, schema, request, self.size),
+            None => (0..self.metadata().num_row_groups()).collect(),
+        };
+        if let Some(rows) = &request.rows {
+            let all = self.row_numbers();
+            wanted.retain(|place| all.get(*place).is_some_and(|group| overlapping(rows, group).next().is_some()));
         }
-        let mut pieces: Vec<Request> = Vec::new();
+        let bytes = |place: &usize| self.bytes(*place, request);
+        let all = wanted.iter().fold(0, |sum: u64, place| sum.saturating_add(bytes(place)));
+        if all / 2 < least {
+            return if wanted.is_empty() { Vec::new() } else { vec![wanted] };
+        }
+        let mut pieces: Vec<Vec<usize>> = Vec::new();
         let mut room = 0;
-        for place in &request.row_groups {
+        for place in wanted {
             match pieces.last_mut() {
-                Some(last) if room > 0 => last.row_groups.push(*place),
+                Some(last) if room > 0 => last.push(place),
                 _ => {
                     room = least;
-                    pieces.push(Request { row_groups: vec![*place], ..request.clone() });
+                    pieces.push(vec![place]);
                 }
             }
-            room = room.saturating_sub(bytes(place));
+            room = room.saturating_sub(bytes(&place));
         }
         pieces
     }
@@ -116,51 +107,96 @@ impl ParquetFile {
         sizes.fold(0, |sum, column| sum.saturating_add(column.compressed_size().max(0).unsigned_abs()))
     }
 
-    /// The batches of a request, in order.
-    pub fn batches(&self, request: Request) -> Result<Batches> {
-        self.check_places(&request)?;
+    /// For each row group the numbers of its rows in the file.
+    fn row_numbers(&self) -> Vec<Range<u64>> {
+        let counts = self.metadata().row_groups().iter().map(|group| group.num_rows().max(0).unsigned_abs());
+        let ranges = counts.scan(0, |next: &mut u64, count| {
+            let start = *next;
+            *next = start.saturating_add(count);
+            Some(start..*next)
+        });
+        ranges.collect()
+    }
+
+    /// The batches of some row groups for a request, in order.
+    pub fn decode(&self, row_groups: Vec<usize>, request: &Request) -> Result<Batches> {
         let schema = self.metadata.parquet_schema();
-        let mask = ProjectionMask::leaves(schema, request.leaves);
-        let mut builder = ParquetPushDecoderBuilder::new_with_metadata(self.metadata.clone())
-            .with_projection(mask)
-            .with_row_groups(request.row_groups)
+        let position = schema.num_columns();
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let metadata = match request.leaves.iter().chain(filtered).any(|leaf| *leaf == position) {
+            true => {
+                let numbers = Arc::new(position_field().as_ref().clone().with_extension_type(RowNumber));
+                guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[numbers]))?
+            }
+            false => self.metadata.clone(),
+        };
+        let mask =
+            |leaves: &[usize]| ProjectionMask::leaves(schema, leaves.iter().copied().filter(|leaf| *leaf != position));
+        let selection = request.rows.as_ref().map(|rows| self.selection(&row_groups, rows));
+        let mut builder = ParquetPushDecoderBuilder::new_with_metadata(metadata)
+            .with_projection(mask(&request.leaves))
+            .with_row_groups(row_groups)
             .with_batch_size(request.batch_rows);
-        if let Some(selection) = request.selection {
+        if let Some(selection) = selection {
             builder = builder.with_row_selection(selection);
         }
-        if let Some(filter) = request.filter {
-            let leaves = ProjectionMask::leaves(schema, filter.leaves);
-            let test = move |batch: RecordBatch| {
-                (filter.test)(&batch).map_err(|error| ArrowError::ExternalError(Box::new(error)))
-            };
-            builder = builder.with_row_filter(RowFilter::new(vec![Box::new(ArrowPredicateFn::new(leaves, test))]));
+        if let Some(Filter { leaves, test }) = &request.filter {
+            let test = Arc::clone(test);
+            let test =
+                move |batch: RecordBatch| test(&batch).map_err(|error| ArrowError::ExternalError(Box::new(error)));
+            let predicate = ArrowPredicateFn::new(mask(leaves), test);
+            builder = builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]));
         }
         let decoder = guarded(&self.path, || builder.build())?;
         Ok(Batches { storage: self.storage.clone(), path: self.path.clone(), decoder: Some(decoder) })
     }
 
-    /// Whether the column chunks that are read lie in the file.
-    fn check_places(&self, request: &Request) -> Result<()> {
-        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
-        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
-        for number in &request.row_groups {
-            let Some(group) = self.metadata().row_groups().get(*number) else { continue };
-            for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
-                let (start, length) = (chunk.dictionary_page_offset(), chunk.compressed_size());
-                let start = start.unwrap_or(i64::MAX).min(chunk.data_page_offset());
-                let end = start.checked_add(length).and_then(|end| u64::try_from(end).ok());
-                if start < 0 || length < 0 || end.is_none_or(|end| end > self.size) {
-                    let column = chunk.column_path().string();
-                    let message = format!(
-                        "row group {number}, column {column}: its {length} bytes from byte {start} on are not in the \
-                         file, which has {} bytes",
-                        self.size
-                    );
-                    return Err(Error::corrupt_file(&*self.path, message));
-                }
+    /// Rows by number in the file as rows of some row groups, counted through.
+    fn selection(&self, row_groups: &[usize], rows: &[Range<u64>]) -> RowSelection {
+        let all = self.row_numbers();
+        let mut selectors = Vec::new();
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        for group in row_groups.iter().filter_map(|place| all.get(*place)) {
+            let mut next = group.start;
+            for range in overlapping(rows, group) {
+                let (start, end) = (range.start.max(group.start), range.end.min(group.end));
+                selectors.push(RowSelector::skip(size(start.saturating_sub(next))));
+                selectors.push(RowSelector::select(size(end.saturating_sub(start))));
+                next = end;
             }
+            selectors.push(RowSelector::skip(size(group.end.saturating_sub(next))));
         }
-        Ok(())
+        selectors.into()
+    }
+}
+
+/// Those of some ranges, ascending, that have rows of a row group.
+fn overlapping<'r>(rows: &'r [Range<u64>], group: &Range<u64>) -> impl Iterator<Item = &'r Range<u64>> {
+    let first = rows.partition_point(|range| range.end <= group.start);
+    let end = group.end;
+    rows.iter().skip(first).take_while(move |range| range.start < end).filter(|range| range.start < range.end)
+}
+
+impl DataFileReader for ParquetFile {
+    fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
+        let fields = with_ids(self.fields());
+        self.bound = Some((fields.clone(), Arc::clone(schema)));
+        fields.iter().cloned().chain([position_field()]).collect()
+    }
+
+    fn batches(self: Box<Self>, request: Request) -> Result<Opened> {
+        let least = if request.threads > 1 { PIECE_BYTES } else { u64::MAX };
+        let mut pieces = self.pieces(&request, least);
+        if pieces.len() < 2 {
+            let batches = self.decode(pieces.pop().unwrap_or_default(), &request)?;
+            return Ok(Opened::Batches(Box::new(batches)));
+        }
+        let shared = Arc::new((*self, request));
+        let open = |piece: Vec<usize>| -> OpenParts {
+            let shared = Arc::clone(&shared);
+            Box::new(move || Ok(Opened::Batches(Box::new(shared.0.decode(piece, &shared.1)?))))
+        };
+        Ok(Opened::Parts(pieces.into_iter().map(open).collect()))
     }
 }
 
@@ -222,17 +258,18 @@ fn footer(storage: &Storage, path: &str, size: u64) -> Result<ParquetMetaData> {
     }
 }
 
-fn arrow_metadata(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
-    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let plain = ArrowReaderMetadata::try_new(metadata.clone(), options())?;
+/// How Arrow sees a file, with columns made up beside those of the file.
+fn arrow_metadata(metadata: Arc<ParquetMetaData>, made_up: &[FieldRef]) -> Result<ArrowReaderMetadata, ParquetError> {
+    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_virtual_columns(made_up.to_vec());
+    let plain = ArrowReaderMetadata::try_new(metadata.clone(), options()?)?;
     let descriptor = metadata.file_metadata().schema_descr();
     if descriptor.columns().iter().all(|column| column.physical_type() != PhysicalType::INT96) {
         return Ok(plain);
     }
     // INT96 counts nanoseconds, but as 64 bits those end in 2262: read microseconds, which is what tables have.
-    let fields = plain.schema().fields().iter().map(|field| Arc::new(int96_as_micros(field)));
-    let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
-    ArrowReaderMetadata::try_new(metadata, options().with_schema(schema))
+    let stored = plain.schema().fields().iter().take(descriptor.root_schema().get_fields().len());
+    let schema = Arc::new(Schema::new(stored.map(|field| Arc::new(int96_as_micros(field))).collect::<Fields>()));
+    ArrowReaderMetadata::try_new(metadata, options()?.with_schema(schema))
 }
 
 /// The field with nanosecond timestamps without a zone, which only INT96 gives here next to no annotation, in microseconds.
@@ -248,38 +285,6 @@ fn int96_as_micros(field: &Field) -> Field {
         other => other.clone(),
     };
     field.clone().with_data_type(ty)
-}
-
-/// The columns that a batch of some leaves has: those of the file, without what is not read.
-pub fn projected(fields: &Fields, leaves: &[usize]) -> Fields {
-    keep_leaves(fields, leaves, &mut 0)
-}
-
-fn keep_leaves(fields: &Fields, leaves: &[usize], next: &mut usize) -> Fields {
-    fields.iter().filter_map(|field| keep(field, leaves, next)).collect()
-}
-
-fn keep(field: &Arc<Field>, leaves: &[usize], next: &mut usize) -> Option<Arc<Field>> {
-    let ty = match field.data_type() {
-        DataType::Struct(children) => {
-            let kept = keep_leaves(children, leaves, next);
-            if kept.is_empty() {
-                return None;
-            }
-            DataType::Struct(kept)
-        }
-        DataType::List(element) => DataType::List(keep(element, leaves, next)?),
-        DataType::Map(entries, sorted) => DataType::Map(keep(entries, leaves, next)?, *sorted),
-        other => {
-            let wanted = leaves.contains(next);
-            *next += 1;
-            if !wanted {
-                return None;
-            }
-            other.clone()
-        }
-    };
-    Some(Arc::new(field.as_ref().clone().with_data_type(ty)))
 }
 
 /// Runs the Parquet library on bytes of a file: its errors name the file, and a panic of it is an error too, since it

@@ -7,9 +7,10 @@ use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Time64MicrosecondType,
     TimestampMicrosecondType, TimestampNanosecondType,
 };
-use arrow_array::{ArrayRef, ArrowPrimitiveType, ListArray, MapArray, PrimitiveArray, StructArray};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, ListArray, MapArray, PrimitiveArray, StructArray, UInt64Array};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, TimeUnit};
+use arrow_select::take::take;
 use icefield_format::types::Type;
 use icefield_format::value::Value;
 
@@ -91,6 +92,14 @@ pub fn array(values: &[Option<&Value>], ty: &Type, wanted: &DataType) -> Result<
         DataType::Struct(_) | DataType::List(_) | DataType::Map(..) => nested(values, ty, wanted)?,
         _ => return Err(misfit(wanted)),
     })
+}
+
+/// One value as a column of `rows` rows.
+pub fn repeat(value: Option<&Value>, ty: &Type, wanted: &DataType, rows: usize) -> Result<ArrayRef> {
+    let Some(value) = value else { return Ok(arrow_array::new_null_array(wanted, rows)) };
+    let one = array(&[Some(value)], ty, wanted)?;
+    let zeros = UInt64Array::from_value(0, rows);
+    take(&one, &zeros, None).map_err(|error| Error::Internal(error.to_string()))
 }
 
 fn numbers<T: ArrowPrimitiveType>(

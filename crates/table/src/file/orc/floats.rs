@@ -8,9 +8,9 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use icefield_format::metadata::properties::MetricsMode;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 
+use crate::arrow::cells::StoredColumn;
 use crate::error::Result;
-use crate::write::column::StoredColumn;
-use crate::write::modes::Modes;
+use crate::file::modes::Modes;
 
 /// The columns of `float` and `double` outside lists and maps whose metrics are wanted.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@ const FLUSH_BYTES: usize = 1 << 20;
 
 /// An output as a `Write`; bytes are gathered, and a failure of the store is kept with its type.
 #[derive(Clone)]
-pub(super) struct Sink(Arc<Mutex<SinkState>>);
+pub(crate) struct Sink(Arc<Mutex<SinkState>>);
 
 impl std::fmt::Debug for Sink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -29,7 +29,7 @@ struct SinkState {
 }
 
 impl Sink {
-    pub(super) fn new(output: Box<dyn Output>) -> Self {
+    pub(crate) fn new(output: Box<dyn Output>) -> Self {
         Self(Arc::new(Mutex::new(SinkState { output: Some(output), pending: Vec::new(), bytes: 0, failure: None })))
     }
 
@@ -38,12 +38,12 @@ impl Sink {
     }
 
     /// The error that made a write fail.
-    pub(super) fn failure(&self) -> Option<Error> {
+    pub(crate) fn failure(&self) -> Option<Error> {
         self.state().failure.take()
     }
 
     /// Closes the output; gives the bytes that went to it.
-    pub(super) fn finish(&self) -> Result<u64> {
+    pub(crate) fn finish(&self) -> Result<u64> {
         let mut state = self.state();
         state.push()?;
         let output = state.output.take().ok_or_else(|| Error::Internal("a file closed twice".into()))?;
@@ -52,7 +52,7 @@ impl Sink {
     }
 
     /// Gives up: nothing stays behind.
-    pub(super) fn abort(&self) {
+    pub(crate) fn abort(&self) {
         if let Some(output) = self.state().output.take() {
             output.abort();
         }

@@ -10,7 +10,7 @@ use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use icefield_orc::TYPE_KEY;
 
 use crate::error::{Error, Result};
-use crate::write::conform::is_stored;
+use crate::file::is_stored;
 
 /// Attribute of a column's field id.
 pub(super) const ID: &str = "iceberg.id";

@@ -200,12 +200,12 @@ impl ManifestCache {
     }
 
     /// The number of a new plan.
-    pub(super) fn start_plan(&self) -> u64 {
+    pub(crate) fn start_plan(&self) -> u64 {
         self.plans.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The value of a key, if `suffices` finds that it has all that is needed.
-    pub(super) fn get<T>(&self, key: &Key, plan: u64, suffices: impl FnOnce(Cached) -> Option<T>) -> Option<T> {
+    pub(crate) fn get<T>(&self, key: &Key, plan: u64, suffices: impl FnOnce(Cached) -> Option<T>) -> Option<T> {
         let found = self.kept().touch(key, plan);
         // Decided without the lock: it takes a look at columns.
         let found = found.and_then(suffices);
@@ -214,7 +214,7 @@ impl ManifestCache {
     }
 
     /// Metrics that are there for a manifest already.
-    pub(super) fn metrics(&self, key: &Key) -> Option<Metrics> {
+    pub(crate) fn metrics(&self, key: &Key) -> Option<Metrics> {
         match &self.kept().slots.get(key)?.value {
             Cached::Manifest(decoded) => Some(decoded.metrics.clone()),
             Cached::List(_) => None,
@@ -222,12 +222,12 @@ impl ManifestCache {
     }
 
     /// Keeps a list in the place of what was there, if there is room beside what this plan itself has used.
-    pub(super) fn insert_list(&self, key: Key, plan: u64, list: Arc<Vec<ManifestFile>>) {
+    pub(crate) fn insert_list(&self, key: Key, plan: u64, list: Arc<Vec<ManifestFile>>) {
         self.insert(key, plan, Cached::List(list), Shared::default());
     }
 
     /// Keeps the entries of a manifest likewise, and gives them in the form that is kept.
-    pub(super) fn insert_manifest(
+    pub(crate) fn insert_manifest(
         &self,
         key: Key,
         plan: u64,

@@ -1,13 +1,14 @@
 //! ORC data files ("Appendix A: ORC"): stripes of a byte range, columns by the ids in their `iceberg.id` attributes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Fields};
+use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
+use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
-use icefield_format::types::arrow::{FIELD_ID_KEY, field_id};
+use icefield_format::types::arrow::{FIELD_ID_KEY, field_id, has_ids};
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_orc::{
@@ -15,12 +16,14 @@ use icefield_orc::{
     TypeDescription,
 };
 
-use super::orc_ahead::ReadAhead;
-use super::parquet::RowTest;
-use super::stream::TaskBatches;
+use super::ahead::ReadAhead;
+use super::predicate;
 use crate::error::{Error, Result};
+use crate::file::leaves::pick;
+use crate::file::{DataFileReader, Filter, Request, RowTest, position_field};
 use crate::limits::orc_limits;
 use crate::storage::Storage;
+use crate::stream::{Opened, TaskBatches};
 
 /// Files of fewer rows are read by one thread: other files are read beside them.
 const FEW_ROWS: u64 = 1 << 16;
@@ -33,33 +36,10 @@ pub struct OrcFile {
     reader: Arc<Reader<Stored>>,
     path: Arc<str>,
     arrow: ArrowOptions,
-}
-
-/// What is wanted of a file.
-pub struct OrcRequest {
-    /// Leaves, as [`columns::leaves`](super::columns::leaves) counts them over [`OrcFile::fields`]; that of
-    /// [`position_field`], which may stand behind them, gives each row's number in the file as the last column.
-    pub leaves: Vec<usize>,
-    /// Rows wanted, by number in the file: sorted, without overlaps. All without it.
-    pub rows: Option<Vec<Range<u64>>>,
-    /// Stripes are read that begin in this range: first byte, and length.
-    pub range: (u64, u64),
-    /// Rows of a batch, at the most.
-    pub batch_rows: usize,
-    /// Skips stripes and row groups.
-    pub predicate: Option<Predicate>,
-    /// Drops rows; it sees its columns before others are decoded.
-    pub filter: Option<OrcFilter>,
-    /// Stripes, or parts of them, that are read at a time.
-    pub threads: usize,
-}
-
-/// A test of rows that sees a batch of its own leaves; null counts as no.
-pub struct OrcFilter {
-    /// Leaves of the batch that `test` gets: top-level columns.
-    pub leaves: Vec<usize>,
-    /// The test.
-    pub test: RowTest,
+    /// The columns with the ids that they are read by.
+    bound: Fields,
+    /// Whether these are the ids that the file stores.
+    own_ids: bool,
 }
 
 /// The filter as the ORC crate calls it.
@@ -109,7 +89,7 @@ impl OrcFile {
         let reader = Reader::open_with(source, orc_limits()?, None).map_err(|error| Error::of_orc(&path, error))?;
         // A value that the table's type cannot hold is corrupt: it must not read as null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
-        Ok(Self { reader: Arc::new(reader), path, arrow })
+        Ok(Self { reader: Arc::new(reader), path, arrow, bound: Fields::empty(), own_ids: false })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -118,15 +98,10 @@ impl OrcFile {
         schema.fields().iter().map(with_field_ids).collect()
     }
 
-    /// The schema of the rows.
-    pub fn description(&self) -> &TypeDescription {
-        &self.reader.metadata().schema
-    }
-
     /// Reads those timestamps in nanoseconds that the table has so; `fields` carry the ids that columns are read by.
     ///
     /// ORC has one type for both units, and an Iceberg file may hold columns of each.
-    pub fn take_units(&mut self, fields: &Fields, schema: &Schema) {
+    fn take_units(&mut self, fields: &Fields, schema: &Schema) {
         let mut units = BTreeMap::new();
         for (field, node) in fields.iter().zip(&self.reader.metadata().schema.children) {
             nanosecond_columns(field, node, schema, &mut units);
@@ -134,11 +109,24 @@ impl OrcFile {
         self.arrow.column_units = units;
     }
 
-    /// The batches wanted.
-    pub fn batches(self, request: OrcRequest) -> Result<TaskBatches> {
-        let mut columns = Vec::new();
-        collect_leaves(&self.reader.metadata().schema, &mut columns);
+    /// What of the file may have rows for a filter.
+    fn predicate(&self, request: &Request) -> Option<Predicate> {
+        let mut known = predicate::columns(&self.bound, &self.reader.metadata().schema, self.own_ids);
+        known.retain(|id, _| !request.constants.contains(id));
+        predicate::predicate(&request.prune, &known)
+    }
+
+    /// Whether a filter can go before other columns: it asks for whole columns.
+    fn is_early(&self, filter: &Filter, leaves: &[u32]) -> bool {
+        let tops = &self.reader.metadata().schema.children;
+        let is_top = |leaf: &usize| leaves.get(*leaf).is_some_and(|id| tops.iter().any(|top| top.column == *id));
+        !filter.leaves.is_empty() && filter.leaves.iter().all(is_top)
+    }
+
+    /// The batches of a request, whose filter asks for whole columns if it has one.
+    fn read(self, request: Request, columns: &[u32]) -> Result<TaskBatches> {
         let ids = |leaves: &[usize]| leaves.iter().filter_map(|leaf| columns.get(*leaf).copied()).collect::<Vec<_>>();
+        let predicate = self.predicate(&request);
         let filter = request
             .filter
             .map(|filter| -> Arc<dyn RowFilter> { Arc::new(Late { columns: ids(&filter.leaves), test: filter.test }) });
@@ -148,7 +136,7 @@ impl OrcFile {
             rows: request.rows,
             row_numbers: positions.then(|| POS.name.to_owned()),
             batch_size: request.batch_rows,
-            predicate: request.predicate,
+            predicate,
             filter,
             arrow: self.arrow.clone(),
             ..ReadOptions::default()
@@ -171,6 +159,34 @@ impl OrcFile {
     }
 }
 
+impl DataFileReader for OrcFile {
+    fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<Schema>) -> Fields {
+        self.take_units(&with_ids(&self.fields()), schema);
+        let stored = self.fields();
+        (self.bound, self.own_ids) = (with_ids(&stored), has_ids(&stored));
+        self.bound.iter().cloned().chain([position_field()]).collect()
+    }
+
+    fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {
+        let mut columns = Vec::new();
+        collect_leaves(&self.reader.metadata().schema, &mut columns);
+        let late = request.filter.take_if(|filter| !self.is_early(filter, &columns));
+        let Some(Filter { leaves: tested, test }) = late else {
+            return self.read(request, &columns).map(Opened::Batches);
+        };
+        // Tests inside of structs, of positions, and of nothing that the file has, see rows that are read.
+        let all: BTreeSet<usize> = request.leaves.iter().chain(&tested).copied().collect();
+        let read: Vec<usize> = all.into_iter().collect();
+        let wanted = std::mem::replace(&mut request.leaves, read.clone());
+        let internal = |error: ArrowError| Error::Internal(error.to_string());
+        let kept = move |batch: RecordBatch| {
+            let kept = test(&pick(&batch, &read, &tested).map_err(internal)?)?;
+            pick(&filter_record_batch(&batch, &kept).map_err(internal)?, &read, &wanted).map_err(internal)
+        };
+        Ok(Opened::Batches(self.read(request, &columns)?).map(Arc::new(kept)))
+    }
+}
+
 /// Column ids of the leaves in the order in which `columns::leaves` counts them: a union counts as one.
 fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
     if matches!(node.kind, Kind::Struct | Kind::List | Kind::Map) {
@@ -178,13 +194,6 @@ fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
     } else {
         out.push(node.column);
     }
-}
-
-/// The column of row positions, as the columns of a file are given: with its field id.
-pub fn position_field() -> FieldRef {
-    let mut field = Field::new(POS.name, DataType::Int64, false);
-    field.metadata_mut().insert(FIELD_ID_KEY, POS.id.to_string());
-    Arc::new(field)
 }
 
 fn with_field_ids(field: &FieldRef) -> FieldRef {

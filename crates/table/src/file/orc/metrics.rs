@@ -12,8 +12,8 @@ use icefield_orc::{Kind, TypeDescription, WrittenFile};
 use super::floats::Floats;
 use super::schema::ID;
 use crate::error::Result;
-use crate::write::metrics::FileMetrics;
-use crate::write::modes::Modes;
+use crate::file::metrics::FileMetrics;
+use crate::file::modes::Modes;
 
 /// The metrics of a finished file.
 pub fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {

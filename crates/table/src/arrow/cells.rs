@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// A column, or a field in structs, of stored batches.
 #[derive(Debug, Clone)]
-pub(super) struct StoredColumn {
+pub(crate) struct StoredColumn {
     names: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for StoredColumn {
 
 impl StoredColumn {
     /// The column of a field id. Fields in lists and maps are none.
-    pub(super) fn find(schema: &Schema, id: i32) -> Result<Self> {
+    pub(crate) fn find(schema: &Schema, id: i32) -> Result<Self> {
         let name = schema.column_name(id).unwrap_or("?");
         let path =
             schema.accessor(id).ok_or_else(|| Error::invalid(format!("column {name} ({id}) cannot be used here")))?;
@@ -43,7 +43,7 @@ impl StoredColumn {
     }
 
     /// Its values; null where a struct around it is.
-    pub(super) fn of(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+    pub(crate) fn of(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let missing = || Error::Internal(format!("no column {} in a stored batch", self.names.join(".")));
         let (first, rest) = self.names.split_first().ok_or_else(missing)?;
         let mut array = batch.column_by_name(first).ok_or_else(missing)?.clone();
@@ -61,7 +61,7 @@ impl StoredColumn {
 }
 
 /// A value of an array that holds a primitive type.
-pub(super) fn value_at(array: &ArrayRef, ty: &PrimitiveType, row: usize) -> Result<Option<Value>> {
+pub(crate) fn value_at(array: &ArrayRef, ty: &PrimitiveType, row: usize) -> Result<Option<Value>> {
     if row >= array.len() || array.is_null(row) {
         return Ok(None);
     }

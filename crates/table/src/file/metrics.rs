@@ -33,7 +33,7 @@ pub struct FileMetrics {
 
 impl FileMetrics {
     /// Sets the bounds of a column, cut as its mode says.
-    pub(super) fn set_bounds(
+    pub(crate) fn set_bounds(
         &mut self,
         id: i32,
         ty: &PrimitiveType,

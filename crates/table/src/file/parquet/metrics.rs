@@ -9,8 +9,8 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::statistics::Statistics;
 
 use crate::error::Result;
-use crate::write::metrics::FileMetrics;
-use crate::write::modes::Modes;
+use crate::file::metrics::FileMetrics;
+use crate::file::modes::Modes;
 
 /// What is known of one column over the row groups so far.
 #[derive(Default)]

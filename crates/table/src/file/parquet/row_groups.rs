@@ -4,25 +4,28 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
 use arrow_schema::{DataType, Fields, TimeUnit};
-use icefield_format::expr::{BoundExpr, FieldStatistics, FileStatistics, InclusiveMetrics};
+use icefield_format::expr::{FieldStatistics, FileStatistics, InclusiveMetrics};
 use icefield_format::types::arrow::field_id;
 use icefield_format::types::{PrimitiveType, Schema};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
-/// Row groups of the file whose middle lies in `start .. start + length` and that may hold rows of `filter`.
+use crate::file::Request;
+
+/// Row groups of the file whose middle lies in the range of a request, and that may hold rows of its filter.
 ///
-/// `size` is the file's; `fields` are the file's columns with the ids that they are read by; `schema` gives the types that the filter is bound to.
+/// `size` is the file's; `fields` are the file's columns with the ids that they are read by; `schema` has the types that the filter is bound to.
 pub fn wanted(
     metadata: &ParquetMetaData,
     fields: &Fields,
     schema: &Schema,
-    filter: &BoundExpr,
-    (start, length): (u64, u64),
+    request: &Request,
     size: u64,
 ) -> Vec<usize> {
-    let evaluator = InclusiveMetrics::new(filter);
-    let ids = evaluator.field_ids();
+    let (start, length) = request.range;
+    let evaluator = InclusiveMetrics::new(&request.prune);
+    let mut ids = evaluator.field_ids();
+    ids.retain(|id| !request.constants.contains(id));
     let leaves = filtered_leaves(fields, schema, &ids);
     let groups = metadata.row_groups().iter().enumerate();
     let in_range = groups.filter(|(_, group)| {

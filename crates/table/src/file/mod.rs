@@ -1,0 +1,154 @@
+//! Data and delete files: one door a format, in both directions ("Appendix A: Format-specific Requirements").
+//!
+//! [`open`] reads: a [`DataFileReader`] says which columns a file has and gives the batches of a [`Request`]. [`FileLayout`] writes:
+//! each of its files is a [`FileWriter`]. Formats know leaves of columns, row numbers, byte ranges and filters, and nothing of a
+//! table's deletes, tasks or partitions. The place of Avro is `avro/` beside [`parquet`] and [`orc`], with a line in [`open`] and one
+//! in [`FileLayout`].
+
+pub mod layout;
+pub mod leaves;
+pub mod metrics;
+pub mod modes;
+pub mod orc;
+pub mod parquet;
+mod sink;
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
+use icefield_format::expr::{BoundExpr, Expression};
+use icefield_format::manifest::{FileContent, FileFormat};
+use icefield_format::types::arrow::FIELD_ID_KEY;
+use icefield_format::types::reserved::POS;
+use icefield_format::types::{Field, PrimitiveType, Schema, Type};
+
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+use crate::stream::Opened;
+pub use layout::{FileLayout, FormatOptions};
+use metrics::FileMetrics;
+
+/// Rows of a batch, at the most, unless a reader is asked for others.
+pub const BATCH_ROWS: usize = 64 << 10;
+
+/// A file that is open for reading.
+pub trait DataFileReader: Send {
+    /// Settles by which ids columns are read: `with_ids` makes them from the ids that the file stores as
+    /// `PARQUET:field_id`, or from none. `schema` has the types that values must fit. Returns the columns as batches will
+    /// have them, and behind them that of row positions, [`position_field`].
+    fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<Schema>) -> Fields;
+
+    /// The batches of a request, in the order of the file; what is large may come in parts, for several threads.
+    fn batches(self: Box<Self>, request: Request) -> Result<Opened>;
+}
+
+/// What to read of a file.
+#[derive(Clone)]
+pub struct Request {
+    /// Leaves of the columns that [`DataFileReader::bind`] returned, counted depth first, ascending.
+    pub leaves: Vec<usize>,
+    /// First byte and length: row groups and stripes that lie elsewhere belong to other parts of the file.
+    pub range: (u64, u64),
+    /// Rows wanted, by number in the file: ascending, without overlaps. All without it.
+    pub rows: Option<Vec<Range<u64>>>,
+    /// Row groups and stripes without a row for this filter may be skipped.
+    pub prune: BoundExpr,
+    /// Columns that rows have other values of than the file: `prune` must not be held against its statistics.
+    pub constants: HashSet<i32>,
+    /// Rows to keep, decided before other columns are decoded where that is possible.
+    pub filter: Option<Filter>,
+    /// Rows of a batch, at the most.
+    pub batch_rows: usize,
+    /// Threads that may read the file.
+    pub threads: usize,
+}
+
+/// Says for every row of a batch whether it stays.
+pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
+
+/// A test of rows that sees a batch of the leaves it asks for; null counts as no.
+#[derive(Clone)]
+pub struct Filter {
+    /// Leaves of the batch that `test` gets, ascending.
+    pub leaves: Vec<usize>,
+    /// The test.
+    pub test: RowTest,
+}
+
+impl Request {
+    /// All rows of some leaves, read by one thread.
+    pub fn all(leaves: Vec<usize>) -> Self {
+        Self {
+            leaves,
+            range: (0, u64::MAX),
+            rows: None,
+            prune: Expression::True,
+            constants: HashSet::new(),
+            filter: None,
+            batch_rows: BATCH_ROWS,
+            threads: 1,
+        }
+    }
+}
+
+/// Opens a file for reading; `format` is what its manifest says, in any case.
+pub fn open(
+    storage: &Storage,
+    path: &str,
+    format: &str,
+    content: FileContent,
+    size: u64,
+) -> Result<Box<dyn DataFileReader>> {
+    match FileFormat::from_name(format) {
+        Some(FileFormat::Parquet) => Ok(Box::new(parquet::read::ParquetFile::open(storage, path, Some(size))?)),
+        Some(FileFormat::Orc) => Ok(Box::new(orc::read::OrcFile::open(storage, path, size)?)),
+        _ => {
+            let what = if content == FileContent::Data { "data" } else { "delete" };
+            let format = format.to_lowercase();
+            Err(Error::unsupported(format!("{path}: reading {format} {what} files is not built yet")))
+        }
+    }
+}
+
+/// The column of row positions, as the columns of a file are given: with its field id.
+pub fn position_field() -> FieldRef {
+    let mut field = ArrowField::new(POS.name, DataType::Int64, false);
+    field.metadata_mut().insert(FIELD_ID_KEY, POS.id.to_string());
+    Arc::new(field)
+}
+
+/// Whether a field has a place in data files: columns of type `unknown` hold nothing but nulls.
+pub(crate) fn is_stored(field: &Field) -> bool {
+    !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
+}
+
+/// A file in the making. After an error it can only be given up.
+pub trait FileWriter: Debug + Send {
+    /// Appends batches; `side_by_side` encodes their columns on the pool, where the format lets columns be encoded apart.
+    fn write(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()>;
+    /// Ends the open row group or stripe, so that its memory is free again.
+    fn close_group(&mut self) -> Result<()>;
+    /// Memory that the open row group or stripe holds.
+    fn memory(&self) -> usize;
+    /// Bytes that the file would have if it were closed now.
+    fn size(&self) -> u64;
+    /// Closes the file, which appears under its name.
+    fn finish(self: Box<Self>) -> Result<WrittenFile>;
+    /// Gives up: nothing stays behind.
+    fn abort(self: Box<Self>);
+}
+
+/// A finished file.
+#[derive(Debug)]
+pub struct WrittenFile {
+    /// Where it lies.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What a manifest says of it.
+    pub metrics: FileMetrics,
+}

@@ -1,0 +1,13 @@
+//! Parquet files ("Appendix A: Parquet").
+
+mod dictionary;
+mod metrics;
+mod options;
+pub mod read;
+mod row_groups;
+mod schema;
+mod uuids;
+mod write;
+
+pub use options::ParquetOptions;
+pub use write::{ParquetLayout, ParquetWriter};

@@ -1,0 +1,3 @@
+//! Deleted rows, by the kind of the delete file.
+
+pub mod vectors;
