@@ -15,6 +15,7 @@ mod expressions;
 mod inspect;
 mod integer;
 mod json;
+mod logging;
 mod manifests;
 mod metadata;
 mod name_mapping;
@@ -47,6 +48,7 @@ type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 /// Every room of the border.
 const ROOMS: &[Room] = &[
     callback::register, // one a line
+    logging::register,
     capsule::register,
     types::register,
     schema::register,

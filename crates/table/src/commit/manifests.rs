@@ -194,8 +194,7 @@ impl Manifests {
         let (kept, wasted) = std::mem::take(&mut self.written).into_iter().partition(|path| used.contains(path));
         self.written = kept;
         let wasted: Vec<String> = wasted;
-        // What cannot be deleted stays as an orphan.
-        self.storage.delete_all(&wasted);
+        self.storage.discard(&wasted, "manifests and manifest lists that the commit does not use");
     }
 
     /// A manifest of another format version cannot be used in the next attempt.

@@ -31,13 +31,23 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
                 return Ok(committed);
             }
             Ok(Attempt::Lost(reason, properties)) => {
+                let table = opened.metadata.location();
                 match retries.get_or_insert_with(|| Retries::new(&properties)).wait() {
-                    Ok(true) => continue,
-                    Ok(false) => Error::CommitFailed(reason),
+                    Ok(true) => {
+                        log::info!("{table}: another commit was first ({reason}); trying again on top of it");
+                        continue;
+                    }
+                    Ok(false) => {
+                        log::warn!("{table}: the commit lost to others ({reason}); no attempt is left");
+                        Error::CommitFailed(reason)
+                    }
                     Err(interrupted) => interrupted,
                 }
             }
-            Err(unknown @ Error::CommitStateUnknown { .. }) => return Err(unknown),
+            Err(unknown @ Error::CommitStateUnknown { .. }) => {
+                log::warn!("{}: {unknown}; nothing was deleted", opened.metadata.location());
+                return Err(unknown);
+            }
             Err(error) => error,
         };
         change.failed();

@@ -169,8 +169,7 @@ impl Content for Append {
     fn failed(&mut self) {
         if let Some(storage) = &self.owned_in {
             let paths: Vec<String> = self.files.iter().map(|file| file.file_path.clone()).collect();
-            // What cannot be deleted stays as an orphan.
-            storage.delete_all(&paths);
+            storage.discard(&paths, "data files of an append that was not committed");
         }
     }
 }

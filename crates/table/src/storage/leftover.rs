@@ -1,5 +1,6 @@
 //! What could not be deleted.
 
+use super::Storage;
 use crate::error::Error;
 
 /// Failures whose messages are kept.
@@ -20,6 +21,19 @@ impl Leftover {
         self.failures += 1;
         if self.first.len() < MESSAGES {
             self.first.push(error.to_string());
+        }
+    }
+}
+
+impl Storage {
+    /// Deletes files that nothing uses and says so in the log. What cannot be deleted stays as an orphan.
+    pub fn discard(&self, paths: &[String], what: &str) {
+        let Some(first) = paths.first() else { return };
+        let errors = self.delete_all(paths);
+        let deleted = paths.len().saturating_sub(errors.len());
+        log::info!("deleted {deleted} of {} {what}, such as {first}", paths.len());
+        if let Some(error) = errors.first() {
+            log::warn!("{} {what} could not be deleted, and stay as orphans: {error}", errors.len());
         }
     }
 }

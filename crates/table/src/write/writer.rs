@@ -210,8 +210,7 @@ impl TableWriter {
             }
             done.extend(lane.done.into_iter().map(|file| file.file_path));
         }
-        // What cannot be deleted stays as an orphan; the write has failed already.
-        self.lanes.shared.config.storage.delete_all(&done);
+        self.lanes.shared.config.storage.discard(&done, "data files of a write that failed");
     }
 }
 
