@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_schema"]
+from icefield._core import nearest_name
+
+__all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_schema", "nearest_name"]
 
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(

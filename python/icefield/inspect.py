@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Inspect
 from icefield._core import TableState as _TableState
+from icefield.distributed import InspectTask
+from icefield.errors import InvalidArgumentError
+from icefield.expressions import parse
 from icefield.moments import milliseconds_of
 from icefield.scan import fields_of
 
@@ -75,9 +78,47 @@ class InspectTable:
             name, snapshot_id, as_of, ref, row_filter, fields_of(selected_fields), case_sensitive
         ).to_pyarrow()
 
-    def schema(self, name: str) -> Schema:
-        """Give the columns of a metadata table."""
-        return self._core.schema(name)
+    def schema(self, name: str, selected_fields: Iterable[str] | str = ("*",)) -> Schema:
+        """Return the columns of a metadata table, all or those selected."""
+        return self._core.schema(name, selected_fields=list(fields_of(selected_fields)))
+
+    def tasks(
+        self,
+        name: str,
+        *,
+        row_filter: Any = None,
+        selected_fields: Iterable[str] | str = ("*",),
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        ref: str | None = None,
+        manifests: int = 8,
+    ) -> list[InspectTask]:
+        """Cut a metadata table into tasks that workers read (`icefield.distributed`).
+
+        Parameters
+        ----------
+        name, row_filter, selected_fields, snapshot_id, as_of, ref
+            As in `stream`.
+        manifests
+            How many manifests a task reads.
+
+        """
+        if manifests < 1:
+            raise InvalidArgumentError(f"manifests: expected a positive number, got {manifests}")
+        selected = fields_of(selected_fields)
+        moment_ms = milliseconds_of(as_of)
+        document = None
+        if row_filter is not None:
+            expression = parse(row_filter) if isinstance(row_filter, str) else row_filter
+            document = expression.bind(self.schema(name)).to_json()
+        names = tuple(field.name for field in self.schema(name, selected).fields)
+        most = self._core.most_parts(name, snapshot_id=snapshot_id, as_of_ms=moment_ms, reference=ref)
+        count = -(-most // manifests)
+        location = self._state.metadata_location
+        return [
+            InspectTask(location, name, selected, names, document, snapshot_id, moment_ms, ref, (number, count))
+            for number in range(count)
+        ]
 
     # What the metadata file tells
 

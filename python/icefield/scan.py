@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Self
 
-    from icefield.metadata import Snapshot
+    from icefield.distributed import ReadTask, Storage
+    from icefield.metadata import Snapshot, TableMetadata
     from icefield.schema import Schema
 
 __all__ = ["ColumnBounds", "DataScan", "ScanPlan", "TableScan"]
@@ -94,6 +95,16 @@ class TableScan(ABC):
     def projection(self) -> Schema:
         """Give the columns that are read."""
         return self._scan.schema
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata of the table that is read."""
+        return self._state.metadata
+
+    @property
+    def storage(self) -> Storage:
+        """The files of the table."""
+        return self._state.storage
 
     # Reading
 
@@ -217,9 +228,36 @@ class TableScan(ABC):
             A row a piece: number of its task, place of its file in ``plan_files().to_arrow()``, path, start, length.
 
         """
-        given = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
-        chosen = {**dict(self.split), **{name: value for name, value in given.items() if value is not None}}
-        return self._scan.plan().tasks(**chosen).to_pyarrow()
+        sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
+        return self._scan.plan().tasks(**self._split(sizes)).to_pyarrow()
+
+    def tasks(
+        self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
+    ) -> list[ReadTask]:
+        """Cut the scan into tasks that workers read, each by itself (`icefield.distributed`).
+
+        Parameters are those of `plan_tasks`, which shows the same tasks as a table.
+
+        Returns
+        -------
+        list of ReadTask
+            Tasks that pickle. ``task.rows(table.storage)`` is an Arrow stream of the rows of one.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the scan has a limit: no task knows how many rows the others have.
+
+        """
+        return self.plan_files().tasks(split_size, lookback=lookback, open_file_cost=open_file_cost)
+
+    def _tasks(self, plan: Plan, files: Iterable[int] | None, sizes: Mapping[str, int | None]) -> list[ReadTask]:
+        if self.limit is not None:
+            raise InvalidArgumentError("a scan with a limit cannot be cut into tasks: apply the limit to their rows")
+        return self._scan.tasks(plan, places=None if files is None else set(files), **self._split(sizes))
+
+    def _split(self, sizes: Mapping[str, int | None]) -> dict[str, int]:
+        return {**dict(self.split), **{name: value for name, value in sizes.items() if value is not None}}
 
     def explain(self) -> str:
         """Say what is read and what is skipped."""
@@ -328,6 +366,38 @@ class ScanPlan:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Give a row a data file."""
         return self._plan.files().__arrow_c_stream__(requested_schema)
+
+    def tasks(
+        self,
+        split_size: int | None = None,
+        *,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
+        files: Iterable[int] | None = None,
+    ) -> list[ReadTask]:
+        """Cut the files into tasks that workers read; as `TableScan.tasks`, without planning again.
+
+        Parameters
+        ----------
+        split_size, lookback, open_file_cost
+            As in `TableScan.plan_tasks`.
+        files
+            Places in `to_arrow` of the files to read; all by default.
+
+        """
+        sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
+        return self._of[0]._tasks(self._plan, files, sizes)  # noqa: SLF001 - the scan that made this plan
+
+    def skippable_by(self, field_ids: Iterable[int]) -> list[int]:
+        """Return those of some text columns whose bounds differ between files, so that a filter could skip files.
+
+        Parameters
+        ----------
+        field_ids
+            Ids of text columns that the plan has metrics of (``plan_files(metrics=...)``).
+
+        """
+        return self._plan.tells_apart(list(field_ids))
 
     @property
     def report(self) -> dict[str, int]:

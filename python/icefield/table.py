@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from icefield._arguments import append_options, property_names, property_texts, property_updates
 from icefield._arrow_names import without_nul
-from icefield._core import Storage, TableState, WritePlan
+from icefield._core import Storage, TableState
 from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
 from icefield._layout import iso_of, partition_texts, sort_texts
 from icefield._metadata_files import newest_metadata
 from icefield._printable import printable
 from icefield._secrets import guarded, redacted_url, revealed
+from icefield.distributed import WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
@@ -387,21 +388,53 @@ class Table:
         base = self._state
         self._become(changes.commit(self._require_catalog(), self._identifier), base)
 
-    def _commit_files(
-        self, plan: WritePlan, written: Sequence[bytes], snapshot_properties: Mapping[str, str], branch: str
-    ) -> None:
-        """Append what the tasks of a distributed write wrote, in one snapshot."""
-        properties = property_texts(snapshot_properties)
+    def new_write(self, properties: Mapping[str, str] | None = None) -> WritePlan:
+        """Plan a write that workers carry out (`icefield.distributed`); nothing is written yet.
+
+        Parameters
+        ----------
+        properties
+            Table properties that are different for this write alone, such as ``write.format.default``.
+
+        """
+        return WritePlan.of(self._state, property_texts(properties))
+
+    def commit_files(
+        self,
+        plan: WritePlan,
+        written: Iterable[WrittenFiles],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+    ) -> Table:
+        """Append what the tasks of a write wrote, in one snapshot.
+
+        If it fails the files stay, to be tried again or deleted by `WritePlan.discard`.
+
+        Parameters
+        ----------
+        plan
+            The write, made by `new_write` of this table.
+        written
+            What the `TaskWriter` of each task returned.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        branch
+            The branch that the snapshot goes to.
+
+        Raises
+        ------
+        CommitFailedException
+            If other commits won every race.
+        CommitStateUnknownException
+            If the outcome is unknown: the files may be part of the table, so keep them.
+
+        """
         base = self._state
-        state, _, _ = plan.append(
-            base,
-            self._require_catalog(),
-            self._identifier,
-            written,
-            branch=branch,
-            snapshot_properties=properties,
-        )
+        properties = property_texts(snapshot_properties)
+        catalog = self._require_catalog()
+        state = plan.append(base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties)
         self._become(state, base)
+        return self
 
     def refresh(self) -> Table:
         """Take this table to its newest metadata.

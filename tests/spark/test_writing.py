@@ -255,10 +255,10 @@ def test_abort_deletes_nothing_once_a_commit_was_tried(
     table = catalog.create_table("db.t", SCHEMA)
     batch = pa.record_batch({"id": [1, 2], "s": ["a", "b"]}, schema=SCHEMA)
     write = Write.of_schema(table, SCHEMA)
-    files = write_task(write.plan, write.storage, iter([batch]), clustered=False)
+    files = write_task(write, iter([batch]), clustered=False)
     assert files is not None
-    writer = Writer(SourceOptions.of({**options, "path": "db.t"}), write.plan, write.write_id, write.storage)
-    message = Written(files[0])
+    writer = Writer(SourceOptions.of({**options, "path": "db.t"}), write)
+    message = Written(files)
     # Spark calls `abort` with all messages when `commit` raised, even if the snapshot was published.
     writer.commit([message])
     writer.abort([message])
@@ -266,11 +266,11 @@ def test_abort_deletes_nothing_once_a_commit_was_tried(
     assert table.scan().count() == 2
 
     other = Write.of_schema(table, SCHEMA)
-    lost = write_task(other.plan, other.storage, iter([batch]), clustered=False)
+    lost = write_task(other, iter([batch]), clustered=False)
     assert lost is not None
     assert len(data_files(table)) == 2
-    failed = Writer(SourceOptions.of({**options, "path": "db.t"}), other.plan, other.write_id, other.storage)
-    failed.abort([Written(lost[0]), None])
+    failed = Writer(SourceOptions.of({**options, "path": "db.t"}), other)
+    failed.abort([Written(lost), None])
     assert data_files(table) == planned(table)
 
 
@@ -338,7 +338,7 @@ def test_files_that_a_failed_write_leaves_are_told(catalog: ice.Catalog, monkeyp
     table = catalog.create_table("db.t", SCHEMA)
     write = Write.of_schema(table, SCHEMA)
     batch = pa.record_batch({"id": [1], "s": ["a"]}, schema=SCHEMA)
-    files = write_task(write.plan, write.storage, iter([batch]), clustered=False)
+    files = write_task(write, iter([batch]), clustered=False)
     assert files is not None
     (path,) = data_files(table)
     file = Path(table.location().removeprefix("file://"), "data", Path(path).name)
@@ -346,7 +346,7 @@ def test_files_that_a_failed_write_leaves_are_told(catalog: ice.Catalog, monkeyp
     file.mkdir()
     (file / "in-the-way").touch()
     with pytest.warns(RuntimeWarning, match=f"files of the failed write {write.write_id} may be left: .*cannot delete"):
-        write.clean_up([files[0]])
+        write.clean_up([files])
     # Another write's files have another id.
     (file / "in-the-way").unlink()
     file.rmdir()

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield.distributed import TaskWriter
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationError
 
 
@@ -210,8 +211,8 @@ def test_errors_name_the_row_of_all_that_is_appended(catalog: ice.Catalog, file_
             with pytest.raises(ValidationError, match="^column v.element: row 5 is 2147483648, which does not fit"):
                 table.append(rows)
         # What a task of a distributed write is given is all that it knows.
-        plan = ice._core.WritePlan(table._state)
-        writer = ice._core.TaskWriter(plan, table.storage, whole.schema, task=3)
+        plan = table.new_write()
+        writer = TaskWriter(plan, table.storage, whole.schema, task=3)
         with pytest.raises(ValidationError, match="^column v.element: row 5 of task 3 is 2147483648"):  # noqa: PT012
             for part in parts:
                 writer.write(part)

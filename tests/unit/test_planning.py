@@ -110,7 +110,7 @@ def test_tasks_follow_the_split_properties(table):
 
 def test_tasks_travel_as_few_bytes(table):
     scan = table.scan("id > 17")
-    tasks = scan._scan.tasks(scan._scan.plan(), split_size=1)
+    tasks = scan.tasks(split_size=1)
     assert len(tasks) == len(scan.plan_files())
     for task in tasks:
         sent = pickle.dumps(task)

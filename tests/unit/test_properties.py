@@ -124,7 +124,7 @@ def test_nothing_is_written_in_the_clear_into_an_encrypted_table(catalog: ice.Ca
     with pytest.raises(UnsupportedFeatureError, match="in the clear"):
         table.append(ROWS)
     with pytest.raises(UnsupportedFeatureError, match="in the clear"):
-        ice._core.WritePlan(table._state)
+        table.new_write()
     assert sorted(catalog.storage.list(table.location())) == before
     # It can be taken back.
     if "properties" in change or "encryption.key-id" in table.properties:

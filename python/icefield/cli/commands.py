@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from icefield._core import __version__
+from icefield import __version__
 from icefield._layout import iso_of, partition_texts, sort_texts
 from icefield._secrets import redacted
 from icefield.catalog import Catalog, load_catalog

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
+
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ def session_audit(spark: SparkSession) -> dict[str, str]:
 
 def task_audit() -> dict[str, str]:
     """Give what the session of this task set of the two."""
-    from pyspark import TaskContext
-
     context = TaskContext.get()
     found = {} if context is None else {name: context.getLocalProperty(name) for name in (_ID, _BRANCH)}
     return {name: value for name, value in found.items() if value is not None}

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F  # noqa: N812
+
 from icefield.spark.names import quoted_path
 
 if TYPE_CHECKING:
@@ -201,8 +203,6 @@ def column(expression: Json, types: dict[str, str]) -> Column:
         NaN of floats. The caller then lets Rust filter.
 
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     if isinstance(expression, bool):
         return F.lit(expression)
     kind = expression["type"]
@@ -220,8 +220,6 @@ _SAFE_TYPES = ("boolean", "int", "long", "date", "string", "timestamp", "timesta
 
 
 def _column_predicate(kind: str, expression: Json, types: dict[str, str]) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     term = expression["term"]
     type_name = types.get(term) if isinstance(term, str) else None
     if type_name is None:
@@ -260,8 +258,6 @@ def _spark_literal(value: Json, type_name: str) -> Any:
         return dt.date.fromisoformat(value)
     if type_name in ("timestamp", "timestamptz"):
         # A cast from text, not a datetime: PySpark would read a naive one in the session's zone.
-        from pyspark.sql import functions as F  # noqa: N812
-
         return F.lit(value).cast("timestamp_ntz" if type_name == "timestamp" else "timestamp")
     if type_name.startswith("decimal("):
         return Decimal(value)

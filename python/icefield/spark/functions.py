@@ -19,13 +19,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyspark.sql.functions as F  # noqa: N812
 
-from icefield._core import Transform
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.spark.failures import sentence
 from icefield.spark.workers import drivers_python
-from icefield.transforms import parse
+from icefield.transforms import Transform, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -140,8 +140,6 @@ _TRUNCATING = {
 
 def _require_truncated(kind: Any, result: str) -> None:
     """Refuse values whose truncation is not of the type that the SQL function was registered with."""
-    import pyarrow as pa
-
     fitting = {
         "string": pa.types.is_string(kind) or pa.types.is_large_string(kind),
         "int": pa.types.is_integer(kind) and kind.bit_width <= 32,  # noqa: PLR2004
@@ -158,7 +156,7 @@ def _require_truncated(kind: Any, result: str) -> None:
 
 
 def _numbered(transform: str, numbers: Any) -> Transform:
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # not at the top: every worker of a session imports this module
 
     distinct = pc.unique(numbers).to_pylist() or [1]
     if len(distinct) > 1 or not isinstance(distinct[0], int) or distinct[0] < 1:
@@ -168,8 +166,6 @@ def _numbered(transform: str, numbers: Any) -> Transform:
 
 def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> Any:
     """Make a function of Spark from one of Arrow arrays."""
-    import pyarrow as pa
-
     kind: Any = pa.Array
     if not ON_ARROW:
         import pandas as pd
@@ -183,7 +179,6 @@ def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> An
 
 def _of_series(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
     """Make a function of pandas Series, as PySpark 4.0 gives them, from one of Arrow arrays."""
-    import pyarrow as pa
 
     def arrow_of(series: Any) -> Any:
         if series.dtype.kind in "mM":

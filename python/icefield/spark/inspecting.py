@@ -4,91 +4,43 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from icefield._core import Inspect, Storage, TableState
-from icefield.expressions import from_json, parse
-from icefield.moments import milliseconds_of
-from icefield.scan import fields_of
+import pyarrow as pa
+
+from icefield.distributed import InspectTask, Storage
 from icefield.spark.failures import sentence
-from icefield.spark.opening import Moment, moment_of, opened
+from icefield.spark.opening import moment_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as st
 
     from icefield.table import Table
 
-__all__ = ["InspectTask", "inspect_tasks", "read_inspect"]
+__all__ = ["inspect_rows", "inspect_tasks", "read_inspect"]
 
 #: Manifests that one task reads; a Python task costs Spark more than decoding one.
 _MANIFESTS_A_TASK = 8
 
 
-@dataclass(frozen=True)
-class InspectTask:
-    """Some of the rows of a metadata table, and all that an executor must know to read them."""
-
-    metadata_location: str
-    storage: Storage
-    name: str
-    row_filter: str | None
-    moment: Moment
-    part: tuple[int, int]
-
-    def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
-        """Read the rows, in the exact Arrow types that Spark takes for a schema."""
-        import pyarrow as pa
-
-        # As for rows of tables: Spark runs a worker a core.
-        os.environ.setdefault("ICEFIELD_THREADS", "1")
-        inspect = Inspect(TableState.load(self.storage, self.metadata_location))
-        wanted = arrow_schema(schema)
-        own = inspect.schema(self.name, selected_fields=wanted.names)
-        stream = inspect.stream(
-            self.name,
-            row_filter=None if self.row_filter is None else from_json(self.row_filter, inspect.schema(self.name)),
-            selected_fields=wanted.names,
-            part=self.part,
-            schema=pa.schema([wanted.field(field.name) for field in own.fields]),
-            **_arguments(self.moment),
-        )
-        for batch in stream.to_pyarrow():
-            yield batch if batch.schema.names == wanted.names else batch.select(wanted.names)
+def inspect_tasks(table: Table, name: str, **options: Any) -> list[InspectTask]:
+    """Cut a metadata table into tasks; options are those of `icefield.inspect.InspectTable.tasks`."""
+    return table.inspect.tasks(name, manifests=_MANIFESTS_A_TASK, **options)
 
 
-def inspect_tasks(table: Table, name: str, row_filter: str | None, moment: Moment) -> list[InspectTask]:
-    """Cut a metadata table into tasks.
-
-    Parameters
-    ----------
-    table
-        The table; tasks are about it as it is now.
-    name
-        Name of the metadata table.
-    row_filter
-        Rows to read, as REST expression JSON.
-    moment
-        The snapshot, where the metadata table is about one.
-
-    """
-    most = Inspect(table._state).most_parts(name, **_arguments(moment))  # noqa: SLF001
-    count = -(-most // _MANIFESTS_A_TASK)
-    location, storage = table.metadata_location, table.storage
-    return [InspectTask(location, storage, name, row_filter, moment, (number, count)) for number in range(count)]
-
-
-def _arguments(moment: Moment) -> dict[str, Any]:
-    return {
-        "snapshot_id": moment.get("snapshot_id"),
-        "as_of_ms": milliseconds_of(moment.get("as_of")),
-        "reference": moment.get("ref"),
-    }
+def inspect_rows(task: InspectTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
+    """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
+    # As for rows of tables: Spark runs a worker a core.
+    os.environ.setdefault("ICEFIELD_THREADS", "1")
+    wanted = arrow_schema(schema)
+    # The task has the table's order of columns, Spark asks for its own.
+    ordered = pa.schema([wanted.field(name) for name in task.column_names])
+    for batch in task.rows(storage, schema=ordered).to_pyarrow():
+        yield batch if ordered.names == wanted.names else batch.select(wanted.names)
 
 
 def read_inspect(
@@ -129,21 +81,16 @@ def read_inspect(
 
     """
     open_table = opened(table, catalog, properties)
-    inspect = Inspect(open_table._state)  # noqa: SLF001
-    names = ("*",) if columns is None else fields_of(columns)
-    whole = inspect.schema(name)
-    schema = spark_schema(inspect.schema(name, selected_fields=names))
-    row_filter = None
-    if filter is not None:
-        expression = parse(filter) if isinstance(filter, str) else filter
-        row_filter = expression.bind(whole).to_json()
-    tasks = inspect_tasks(open_table, name, row_filter, moment_of(spark, as_of))
+    storage = open_table.storage
+    names = ("*",) if columns is None else columns
+    schema = spark_schema(open_table.inspect.schema(name, names))
+    tasks = inspect_tasks(open_table, name, row_filter=filter, selected_fields=names, **moment_of(spark, as_of))
 
     @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                yield from tasks[place].rows(schema)
+                yield from inspect_rows(tasks[place], storage, schema)
 
     with drivers_python():
         return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rows, schema)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from icefield._core import nearest_name
+from icefield._hints import nearest_name
 from icefield.catalog.known import is_catalog_property
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 

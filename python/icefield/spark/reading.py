@@ -16,9 +16,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from icefield._core import ReadTask, Storage
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as st
+
+from icefield.distributed import ReadTask, Storage
 from icefield.expressions import parse
 from icefield.incremental import IncrementalChangelogScan
+from icefield.name_mapping import NAME_MAPPING_PROPERTY
 from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
 from icefield.spark.audit import read_branch, session_audit
@@ -32,15 +37,11 @@ from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql import types as st
 
     from icefield.table import Table
 
 __all__ = ["of_scan", "read", "task_rows"]
-
-_NAME_MAPPING = "schema.name-mapping.default"
 
 
 def read(
@@ -103,7 +104,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
     plan = replace(scan, limit=None).plan_files(metrics=tuple(texts) or False)
     files = plan.to_arrow()
     if reader:
-        skipping = plan._plan.tells_apart(list(texts.values()))  # noqa: SLF001
+        skipping = plan.skippable_by(texts.values())
         reader.as_bytes = {name for name, field_id in texts.items() if field_id not in skipping}
     places = reader.readable(files) if reader else []
     rest = sorted(set(range(files.num_rows)) - set(places))
@@ -111,8 +112,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
     if reader and places:
         parts.append(reader.frame(files["file_path"].take(places).to_pylist()))
     if rest or not parts:
-        tasks = scan._scan.tasks(plan._plan, places=set(rest), **dict(scan.split))  # noqa: SLF001
-        parts.append(_decoded(spark, tasks, scan._state.storage, schema))  # noqa: SLF001
+        parts.append(_decoded(spark, plan.tasks(files=rest), scan.storage, schema))
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)
 
@@ -121,29 +121,25 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
     """Read tasks in Rust, one a Spark task."""
     if not tasks:
         return spark.createDataFrame([], schema)
-    sent = [task.to_bytes() for task in tasks]
 
     @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                yield from task_rows(sent[place], storage, schema)
+                yield from task_rows(tasks[place], storage, schema)
 
     with drivers_python():
-        return spark.range(0, len(sent), 1, len(sent)).mapInArrow(rows, schema)
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rows, schema)
 
 
-def task_rows(task: bytes, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
+def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
     """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
-    import pyarrow as pa
-
     # Spark runs a worker a core; threads of our own would only fight with the other workers.
     os.environ.setdefault("ICEFIELD_THREADS", "1")
-    read = ReadTask.from_bytes(task)
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.
-    ordered = pa.schema([wanted.field(name) for name in read.column_names])
-    for batch in read.rows(storage, schema=ordered).to_pyarrow():
+    ordered = pa.schema([wanted.field(name) for name in task.column_names])
+    for batch in task.rows(storage, schema=ordered).to_pyarrow():
         yield batch if ordered.names == wanted.names else batch.select(wanted.names)
 
 
@@ -158,7 +154,7 @@ class _NativeReader:
         self._schema = schema
         self._history = history
         self._names = names
-        self._condition: Callable[[], Column] | None = None
+        self.condition: Callable[[], Column] | None = None
         #: Texts that may be read as bytes, with their ids; and those that are.
         self.texts: dict[str, int] = {}
         self.as_bytes: set[str] = set()
@@ -167,10 +163,10 @@ class _NativeReader:
     @classmethod
     def of(cls, spark: SparkSession, scan: TableScan, schema: st.StructType) -> _NativeReader | None:
         """Give the reader of a scan; None if Spark's cannot read its columns or test its filter as Iceberg does."""
-        document = json.loads(scan._state.metadata_json())  # noqa: SLF001
+        document = json.loads(scan.metadata.to_json())
         history = History.of(document)
         # Files that came from elsewhere have no ids; Spark would not find their columns.
-        if history is None or _NAME_MAPPING in document.get("properties", {}):
+        if history is None or NAME_MAPPING_PROPERTY in document.get("properties", {}):
             return None
         table_schema = replace(scan, selected_fields=("*",), row_filter=None).projection()
         condition = _condition(scan, table_schema)
@@ -182,7 +178,7 @@ class _NativeReader:
         if not names or not all(history.is_plain(field_id) for field_id in ids):
             return None
         reader = cls(spark, scan, schema, history, names)
-        reader._condition = make
+        reader.condition = make
         reader.texts = texts_without_order(document, (f for f in table_schema.fields if f.name in names), used)
         return reader
 
@@ -198,7 +194,7 @@ class _NativeReader:
         ]
 
     def _reachable(self, path: str) -> bool:
-        resolved = self._scan._state.storage.resolve(path)  # noqa: SLF001
+        resolved = self._scan.storage.resolve(path)
         scheme = urlsplit(resolved).scheme if "://" in resolved else ""
         if scheme not in self._schemes:
             self._schemes[scheme] = reads_scheme(self._spark, scheme)
@@ -208,10 +204,7 @@ class _NativeReader:
 
     def frame(self, paths: list[str]) -> DataFrame:
         """Read the files."""
-        from pyspark.sql import functions as F  # noqa: N812
-        from pyspark.sql import types as st
-
-        storage = self._scan._state.storage  # noqa: SLF001
+        storage = self._scan.storage
         resolved = [storage.resolve(path) for path in paths]
         urls = [path if "://" in path else f"file://{path}" for path in resolved]
         whole = spark_schema(replace(self._scan, selected_fields=tuple(self._names)).projection())
@@ -228,8 +221,8 @@ class _NativeReader:
             frame = frame.toDF(*whole.names)
         if self.as_bytes:
             frame = frame.to(whole.toNullable())
-        if self._condition is not None:
-            frame = frame.where(self._condition())
+        if self.condition is not None:
+            frame = frame.where(self.condition())
         if whole.simpleString() != self._schema.simpleString():
             frame = frame.select(*(F.col(quoted(name)) for name in self._schema.names))
             if frame.schema.simpleString() != self._schema.simpleString():

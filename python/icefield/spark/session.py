@@ -52,7 +52,7 @@ class ReaderSession:
     def __init__(self, spark: SparkSession) -> None:
         self._session = spark.newSession()
         self._settings: dict[str, str] = {}
-        self._set(_SETTINGS)
+        self.set_conf(_SETTINGS)
         self._relations: OrderedDict[tuple[str, ...], Any] = OrderedDict()
 
     @classmethod
@@ -61,10 +61,11 @@ class ReaderSession:
         found = cls._known.get(spark)
         if found is None:
             found = cls._known[spark] = cls(spark)
-        found._set({name: str(spark.conf.get(name)) for name in _COPIED})
+        found.set_conf({name: str(spark.conf.get(name)) for name in _COPIED})
         return found
 
-    def _set(self, settings: dict[str, str]) -> None:
+    def set_conf(self, settings: dict[str, str]) -> None:
+        """Change settings of the session, where they are others."""
         for name, value in settings.items():
             if self._settings.get(name) != value:
                 self._session.conf.set(name, value)

@@ -25,19 +25,30 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from icefield.errors import TableReplacedError, UnsupportedFeatureError, ValidationError
+from icefield.errors import (
+    CorruptDataError,
+    InvalidArgumentError,
+    TableReplacedError,
+    UnsupportedFeatureError,
+    ValidationError,
+)
+from icefield.expressions import from_json
+from icefield.spark.audit import task_audit, write_target
 from icefield.spark.failures import sentence
+from icefield.spark.filters import leaf_types, pushed
+from icefield.spark.inspecting import inspect_rows, inspect_tasks
 from icefield.spark.opening import CHANGES, SourceOptions
+from icefield.spark.reading import task_rows
 from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
+from icefield.spark.writing import Write, write_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import types as st
     from pyspark.sql.datasource import Filter
 
-    from icefield._core import Storage
+    from icefield.distributed import InspectTask, ReadTask, Storage, WrittenFiles
     from icefield.schema import Schema
-    from icefield.spark.inspecting import InspectTask
     from icefield.table import Table
 
 __all__ = ["Source"]
@@ -92,12 +103,10 @@ class Source(DataSource):
         """Give a writer of rows with these columns."""
         if overwrite:
             raise UnsupportedFeatureError('overwriting a table is not supported: use mode("append")')
-        from icefield.spark.writing import Write
-
         options = SourceOptions.of(self.options).writing()
         table = options.open()
         write = Write.of_schema(table, arrow_schema(schema), options.write_properties(table))
-        return Writer(options, write.plan, write.write_id, write.storage)
+        return Writer(options, write)
 
 
 def readable_schema(options: SourceOptions, table: Table, what: str | None) -> Schema:
@@ -140,13 +149,11 @@ def require_columns(asked: st.StructType, current: st.StructType) -> None:
 class Part(InputPartition):
     """One task: pieces of data files, and the storage that they lie in."""
 
-    task: bytes
+    task: ReadTask
     storage: Storage
 
     def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
         """Read the task."""
-        from icefield.spark.reading import task_rows
-
         yield from task_rows(self.task, self.storage, schema)
 
 
@@ -155,10 +162,11 @@ class InspectPart(InputPartition):
     """One task: some of the rows of a metadata table."""
 
     task: InspectTask
+    storage: Storage
 
     def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
         """Read the task."""
-        yield from self.task.rows(schema)
+        yield from inspect_rows(self.task, self.storage, schema)
 
 
 class Reader(DataSourceReader):
@@ -177,15 +185,13 @@ class Reader(DataSourceReader):
         table, what = options.target()
         require_same(table, self._table_uuid)
         if what not in (None, CHANGES):
-            from icefield.spark.inspecting import inspect_tasks
-
             require_columns(self._schema, spark_schema(table.inspect.schema(what)))
-            row_filter = None if self._filter is None else self._filter.to_json()
-            return [InspectPart(task) for task in inspect_tasks(table, what, row_filter, options.metadata_moment())]
+            moment = options.metadata_moment()
+            tasks = inspect_tasks(table, what, row_filter=self._filter, selected_fields=self._schema.names, **moment)
+            return [InspectPart(task, table.storage) for task in tasks]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         require_columns(self._schema, spark_schema(scan.projection()))
-        tasks = scan._scan.tasks(scan.plan_files()._plan, places=None, **options.split)  # noqa: SLF001
-        return [Part(task.to_bytes(), table.storage) for task in tasks]
+        return [Part(task, table.storage) for task in scan.tasks(**options.split)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -228,10 +234,6 @@ class FilteringReader(Reader):
     @sentence
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what Iceberg knows for skipping files; Spark still applies every filter itself."""
-        from icefield.errors import CorruptDataError, InvalidArgumentError
-        from icefield.expressions import from_json
-        from icefield.spark.filters import leaf_types, pushed
-
         table, what = self._options.target()
         # A changelog is filtered by the columns of the table; those of the change are left to Spark.
         schema = table.schema() if what == CHANGES else readable_schema(self._options, table, what)
@@ -253,7 +255,7 @@ class FilteringReader(Reader):
 class Written(WriterCommitMessage):
     """What a task wrote; None if it had no rows."""
 
-    files: bytes | None
+    files: WrittenFiles | None
     #: What the session says of staging; only a task knows.
     audit: dict[str, str] = field(default_factory=dict)
 
@@ -261,35 +263,27 @@ class Written(WriterCommitMessage):
 class Writer(DataSourceArrowWriter):
     """Appends to a table."""
 
-    def __init__(self, options: SourceOptions, plan: bytes, write_id: str, storage: Storage) -> None:
+    def __init__(self, options: SourceOptions, write: Write) -> None:
         self._source = options
-        self._plan = plan
-        self._write_id = write_id
-        self._storage = storage
+        self._write = write
 
     @sentence
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
-        from icefield.spark.audit import task_audit
-        from icefield.spark.writing import write_task
-
-        files = write_task(self._plan, self._storage, iterator, clustered=False)
-        return Written(None if files is None else files[0], task_audit())
+        return Written(write_task(self._write, iterator, clustered=False), task_audit())
 
     @sentence
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote, in one snapshot."""
-        from icefield.spark.audit import write_target
-
         written = _files_of(messages)
         audit = next((message.audit for message in messages if isinstance(message, Written) and message.audit), {})
         try:
             table = self._source.open()
             branch, staged = write_target(table, self._source.branch, audit)
         except Exception:
-            self._write().clean_up(written)
+            self._write.clean_up(written)
             raise
-        self._write().commit(table, written, branch, {**self._source.summary, **staged})
+        self._write.commit(table, written, branch, {**self._source.summary, **staged})
 
     @sentence
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -299,13 +293,8 @@ class Writer(DataSourceArrowWriter):
         deleted here: a commit that certainly failed has deleted its files itself.
         """
         if not messages or None in messages:
-            self._write().clean_up(_files_of(messages), search=True)
-
-    def _write(self) -> Any:
-        from icefield.spark.writing import Write
-
-        return Write(self._plan, self._write_id, self._storage)
+            self._write.clean_up(_files_of(messages), search=True)
 
 
-def _files_of(messages: Iterable[WriterCommitMessage | None]) -> list[bytes]:
+def _files_of(messages: Iterable[WriterCommitMessage | None]) -> list[WrittenFiles]:
     return [message.files for message in messages if isinstance(message, Written) and message.files is not None]

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from pyspark.sql import types as st
+
 from icefield.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import types as st
-
     import icefield as ice
 
 #: Key under which Spark's Parquet reader and writer look for the field id (an ``int``).
@@ -43,15 +43,11 @@ def spark_schema(schema: ice.Schema) -> st.StructType:
         If this PySpark has no type for a column; the message names the column.
 
     """
-    from pyspark.sql import types as st
-
     document = json.loads(schema.to_json())
     return st.StructType([_field(field, field["name"]) for field in document["fields"]])
 
 
 def _field(field: dict[str, Any], path: str) -> st.StructField:
-    from pyspark.sql import types as st
-
     metadata: dict[str, Any] = {FIELD_ID: field["id"]}
     if field.get("doc"):
         metadata["comment"] = field["doc"]
@@ -59,8 +55,6 @@ def _field(field: dict[str, Any], path: str) -> st.StructField:
 
 
 def _type(kind: Any, path: str) -> st.DataType:
-    from pyspark.sql import types as st
-
     if isinstance(kind, str):
         return _primitive(kind, path)
     if kind["type"] == "struct":
@@ -96,8 +90,6 @@ _CLASSES = {
 
 
 def _primitive(kind: str, path: str) -> st.DataType:
-    from pyspark.sql import types as st
-
     if kind.startswith("decimal("):
         precision, scale = kind[len("decimal(") : -1].split(",")
         return st.DecimalType(int(precision), int(scale))
@@ -165,8 +157,6 @@ def _is_required(kind: st.DataType, nullable: bool) -> bool:
 
 
 def _iceberg_type(kind: st.DataType, numbers: Iterator[int], path: str) -> Any:
-    from pyspark.sql import types as st
-
     if isinstance(kind, st.StructType):
         return {"type": "struct", "fields": _iceberg_fields(kind, numbers, f"{path}.")}
     if isinstance(kind, st.ArrayType):
@@ -208,21 +198,14 @@ def arrow_schema(schema: st.StructType) -> pa.Schema:
         microseconds, zone ``UTC``.
 
     """
-    import pyarrow as pa
-
     return pa.schema([_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
 
 
 def _arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
-    import pyarrow as pa
-
     return pa.field(name, _arrow_type(kind), nullable)
 
 
 def _arrow_type(kind: st.DataType) -> pa.DataType:
-    import pyarrow as pa
-    from pyspark.sql import types as st
-
     if isinstance(kind, st.StructType):
         return pa.struct([_arrow_field(field.name, field.dataType, field.nullable) for field in kind.fields])
     if isinstance(kind, st.ArrayType):

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
 import pyspark.sql.functions as F  # noqa: N812
+from pyspark import TaskContext
 
-from icefield._core import Storage, TaskWriter, WritePlan
+from icefield.distributed import Storage, TaskWriter, WritePlan, WrittenFiles
 from icefield.errors import CommitStateUnknownException, IcefieldError, InvalidArgumentError
 from icefield.spark.audit import session_audit, write_target
 from icefield.spark.failures import raised_in_task, sentence
@@ -29,7 +31,6 @@ from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import StatusTracker
     from pyspark.sql import Column, DataFrame
 
@@ -98,12 +99,12 @@ def append(
     # PySpark hands columns over by names that it parses as paths.
     sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
     with drivers_python():
-        payload = sent.mapInArrow(_tasks_of(write.plan, write.storage, names, clustered=clustered), _RESULT)
+        payload = sent.mapInArrow(_tasks_of(write, names, clustered=clustered), _RESULT)
     tag = f"icefield-write-{write.write_id}"
     try:
         with _tagged(df, tag):
             # Collected once: a second action would write everything again.
-            written = [row["files"] for row in payload.collect()]
+            written = [WrittenFiles(bytes(row[0]), *row[1:]) for row in payload.collect()]
     except BaseException as error:
         _await_tasks(df, tag)
         write.clean_up(search=True)
@@ -119,9 +120,13 @@ def append(
 class Write:
     """A write into a table, as it can be sent to executors."""
 
-    plan: bytes
-    write_id: str
+    plan: WritePlan
     storage: Storage
+
+    @property
+    def write_id(self) -> str:
+        """Id of the write."""
+        return self.plan.write_id
 
     @classmethod
     def into(cls, table: Table, df: DataFrame) -> Write:
@@ -131,25 +136,25 @@ class Write:
     @classmethod
     def of_schema(cls, table: Table, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Write:
         """Begin a write of rows with these columns; ``properties`` set some of the table's otherwise."""
-        plan = WritePlan(table._state, properties=dict(properties or {}))  # noqa: SLF001
+        plan = table.new_write(properties)
         plan.check(table.storage, schema)
-        return cls(plan.to_bytes(), plan.write_id, table.storage)
+        return cls(plan, table.storage)
 
     def commit(
-        self, table: Table, written: Iterable[bytes], branch: str, snapshot_properties: Mapping[str, str] | None
+        self, table: Table, written: Iterable[WrittenFiles], branch: str, snapshot_properties: Mapping[str, str] | None
     ) -> None:
         """Commit what the tasks wrote; if that certainly failed, their files are deleted."""
         properties = {**(snapshot_properties or {}), WRITE_ID: self.write_id}
         files = list(written)
         try:
-            table._commit_files(WritePlan.from_bytes(self.plan), files, properties, branch)  # noqa: SLF001
+            table.commit_files(self.plan, files, properties, branch)
         except CommitStateUnknownException:
             raise
         except Exception:
             self.clean_up(files)
             raise
 
-    def clean_up(self, written: Iterable[bytes] = (), *, search: bool = False) -> None:
+    def clean_up(self, written: Iterable[WrittenFiles] = (), *, search: bool = False) -> None:
         """Delete the files of this write, which was certainly not committed; warn of those that stay.
 
         Parameters
@@ -162,7 +167,7 @@ class Write:
 
         """
         try:
-            failures, first = WritePlan.from_bytes(self.plan).discard(self.storage, list(written), search=search)
+            failures, first = self.plan.discard(self.storage, written, search=search)
         except IcefieldError as error:
             # The error of the write itself is on its way to the caller.
             failures, first = 1, [str(error)]
@@ -172,34 +177,29 @@ class Write:
             warnings.warn(msg, RuntimeWarning, stacklevel=2)
 
 
-def _tasks_of(plan: bytes, storage: Storage, names: list[str], *, clustered: bool) -> Any:
+def _tasks_of(into: Write, names: list[str], *, clustered: bool) -> Any:
     @sentence
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
-        files = write_task(plan, storage, named, clustered=clustered)
-        if files is not None:
+        written = write_task(into, named, clustered=clustered)
+        if written is not None:
+            row = (written.data, written.file_count, written.row_count, written.byte_count)
             types = (pa.binary(), pa.int32(), pa.int64(), pa.int64())
-            arrays = [pa.array([value], kind) for value, kind in zip(files, types, strict=True)]
+            arrays = [pa.array([value], kind) for value, kind in zip(row, types, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, ["files", "file_count", "row_count", "byte_count"])
 
     return write
 
 
-def write_task(
-    plan: bytes, storage: Storage, batches: Iterator[pa.RecordBatch], *, clustered: bool
-) -> tuple[bytes, int, int, int] | None:
+def write_task(into: Write, batches: Iterator[pa.RecordBatch], *, clustered: bool) -> WrittenFiles | None:
     """Write the rows of one Spark task.
 
     Returns
     -------
-    tuple or None
-        The files for the commit, their number, their rows and their bytes; None if there were no rows.
+    WrittenFiles or None
+        What was written, for the commit; None if there were no rows.
 
     """
-    from pyspark import TaskContext
-
     os.environ.setdefault("ICEFIELD_THREADS", "1")
     context = TaskContext.get()
     task, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
@@ -207,8 +207,9 @@ def write_task(
     try:
         for batch in batches:
             if writer is None:
-                opened_plan = WritePlan.from_bytes(plan)
-                writer = TaskWriter(opened_plan, storage, batch.schema, task=task, attempt=attempt, clustered=clustered)
+                writer = TaskWriter(
+                    into.plan, into.storage, batch.schema, task=task, attempt=attempt, clustered=clustered
+                )
             writer.write(batch)
     except BaseException:
         if writer is not None:

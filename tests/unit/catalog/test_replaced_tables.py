@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield._core import TaskWriter, WritePlan
+from icefield.distributed import TaskWriter
 from icefield.errors import CommitFailedException, NoSuchTableError, TableReplacedError, ValidationException
 
 OLD = pa.table({"name": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
@@ -64,14 +64,14 @@ def in_a_transaction(table):
 def distributed(table):
     """Write as a task of Spark does, by a plan that was made before."""
     rows = pa.record_batch({"name": ["c"], "n": pa.array([3], pa.int64())}, schema=OLD.schema)
-    plan = WritePlan.from_bytes(WritePlan(table._state).to_bytes())
+    plan = table.new_write()
     writer = TaskWriter(plan, table.storage, rows.schema)
     writer.write(rows)
-    written = [writer.close()[0]]
+    written = [writer.close()]
     try:
-        table._commit_files(plan, written, {}, "main")
+        table.commit_files(plan, written)
     finally:
-        assert plan.discard(table.storage, written, search=False) == (0, [])
+        assert plan.discard(table.storage, written) == (0, [])
 
 
 WRITES = {

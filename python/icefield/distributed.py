@@ -1,0 +1,275 @@
+"""Reads and writes that an engine distributes over workers: planned and committed in one place, done in many.
+
+`icefield.spark` stands on this module alone; so can Ray, Dask, or a pool of processes. Whatever is sent pickles, and
+no plan or task holds credentials: those are in the `Storage`, which is sent beside them.
+
+Reading: `icefield.scan.TableScan.tasks` cuts a scan into tasks, and `ReadTask.rows` reads one on a worker.
+
+Writing: `icefield.table.Table.new_write` plans a write, a `TaskWriter` writes the rows of one task, and
+`icefield.table.Table.commit_files` commits what all tasks wrote, in one snapshot. Nothing is visible before that; what
+a failed write has left is deleted by `WritePlan.discard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from icefield._core import ArrowStream, Inspect, ReadTask, Storage, TableState
+from icefield._core import TaskWriter as _TaskWriter
+from icefield._core import WritePlan as _WritePlan
+from icefield.expressions import from_json
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+__all__ = ["ArrowStream", "FilesLeft", "InspectTask", "ReadTask", "Storage", "TaskWriter", "WritePlan", "WrittenFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class InspectTask:
+    """Some of the rows of a metadata table, made by `icefield.inspect.InspectTable.tasks`."""
+
+    metadata_location: str
+    name: str
+    #: The columns that are read; ``"readable_metrics.id"`` names a nested one.
+    selected_fields: tuple[str, ...]
+    #: The top-level columns of the rows, in their order.
+    column_names: tuple[str, ...]
+    #: Rows to read, as REST expression JSON.
+    row_filter: str | None
+    snapshot_id: int | None
+    as_of_ms: int | None
+    ref: str | None
+    #: Which part of how many.
+    part: tuple[int, int]
+
+    def rows(self, storage: Storage, *, schema: Any = None) -> ArrowStream:
+        """Read the rows, on a worker.
+
+        Parameters
+        ----------
+        storage
+            The storage of the table, `icefield.table.Table.storage`.
+        schema
+            The exact Arrow types to read the columns as; anything with ``__arrow_c_schema__``.
+
+        """
+        inspect = Inspect(TableState.load(storage, self.metadata_location))
+        matching = None if self.row_filter is None else from_json(self.row_filter, inspect.schema(self.name))
+        return inspect.stream(
+            self.name,
+            row_filter=matching,
+            selected_fields=list(self.selected_fields),
+            snapshot_id=self.snapshot_id,
+            as_of_ms=self.as_of_ms,
+            reference=self.ref,
+            part=self.part,
+            schema=schema,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """The data files that a task wrote, for `icefield.table.Table.commit_files`."""
+
+    #: Their descriptions.
+    data: bytes
+    file_count: int
+    row_count: int
+    byte_count: int
+
+
+class FilesLeft(NamedTuple):
+    """Files that could not be deleted: how many, and the first errors."""
+
+    number: int
+    messages: list[str]
+
+
+class WritePlan:
+    """One write into a table, as all its tasks must know it; made by `icefield.table.Table.new_write`."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _WritePlan) -> None:
+        self._core = core
+
+    @classmethod
+    def of(cls, state: TableState, properties: Mapping[str, str]) -> WritePlan:
+        """Plan a write into a table in this state; `icefield.table.Table.new_write` calls it."""
+        return cls(_WritePlan(state, properties=properties))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> WritePlan:
+        """Read a plan from what `to_bytes` returned."""
+        return cls(_WritePlan.from_bytes(data))
+
+    def to_bytes(self) -> bytes:
+        """Return the plan as bytes, to be sent to the workers; pickling does the same."""
+        return self._core.to_bytes()
+
+    @property
+    def core(self) -> _WritePlan:
+        """The plan of the core."""
+        return self._core
+
+    @property
+    def write_id(self) -> str:
+        """Id of the write, a part of the name of every file that it makes."""
+        return self._core.write_id
+
+    def check(self, storage: Storage, schema: Any, *, allow_missing: bool = True) -> None:
+        """Check that rows of these columns can be written, before any task starts.
+
+        Parameters
+        ----------
+        storage
+            The storage of the table.
+        schema
+            The Arrow schema of the rows.
+        allow_missing
+            Whether optional columns may be missing.
+
+        Raises
+        ------
+        ValidationError
+            If a column does not fit; it names the column.
+
+        """
+        self._core.check(storage, schema, allow_missing=allow_missing)
+
+    def discard(self, storage: Storage, written: Iterable[WrittenFiles] = (), *, search: bool = False) -> FilesLeft:
+        """Delete the files of this write; only for a write that was certainly not committed.
+
+        Never call it after a `CommitStateUnknownException`: the files may be part of the table.
+
+        Parameters
+        ----------
+        storage
+            The storage of the table.
+        written
+            What tasks have returned.
+        search
+            Also look for files that no task returned, by the id of the write in their names: it lists the folder of
+            the table's data.
+
+        """
+        return FilesLeft(*self._core.discard(storage, [files.data for files in written], search=search))
+
+    def append(
+        self,
+        state: TableState,
+        catalog: object,
+        identifier: object,
+        written: Iterable[WrittenFiles],
+        *,
+        branch: str,
+        snapshot_properties: Mapping[str, str],
+    ) -> TableState:
+        """Commit what the tasks wrote; `icefield.table.Table.commit_files` calls it."""
+        committed, _, _ = self._core.append(
+            state,
+            catalog,
+            identifier,
+            [files.data for files in written],
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+        )
+        return committed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WritePlan.from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        return f"WritePlan({self.write_id})"
+
+
+class TaskWriter:
+    """Writes the data files of one attempt at one task.
+
+    In a ``with`` block it is closed at the end, or aborted if the block fails; `written` is then what it wrote.
+
+    Parameters
+    ----------
+    plan
+        The write.
+    storage
+        The storage of the table, `icefield.table.Table.storage`.
+    schema
+        The Arrow schema of the rows. Columns are found by name, in any order.
+    task, attempt
+        Numbers that tell this writer from every other of the same write: they are part of the names of its files.
+    allow_missing
+        Whether optional columns may be missing; they get their write default or null.
+    clustered
+        Whether rows come partition after partition: one file is then open at a time.
+
+    Raises
+    ------
+    ValidationError
+        If a column does not fit; it names the column.
+
+    """
+
+    __slots__ = ("_core", "_ended", "_written")
+
+    def __init__(
+        self,
+        plan: WritePlan,
+        storage: Storage,
+        schema: Any,
+        *,
+        task: int = 0,
+        attempt: int = 0,
+        allow_missing: bool = True,
+        clustered: bool = False,
+    ) -> None:
+        self._core = _TaskWriter(
+            plan.core, storage, schema, task=task, attempt=attempt, allow_missing=allow_missing, clustered=clustered
+        )
+        self._ended = False
+        self._written: WrittenFiles | None = None
+
+    @property
+    def written(self) -> WrittenFiles | None:
+        """What was written, once the writer is closed; None before, and after `abort`."""
+        return self._written
+
+    def write(self, rows: Any) -> None:
+        """Take rows, to be written while the next ones come.
+
+        So an error may be that of rows taken before. After one nothing more can be written: call `abort`.
+
+        Parameters
+        ----------
+        rows
+            Anything with ``__arrow_c_stream__``, or one Arrow batch.
+
+        """
+        self._core.write(rows)
+
+    def close(self) -> WrittenFiles:
+        """Close all files and return what was written, to be sent to where it is committed."""
+        self._ended = True
+        self._written = WrittenFiles(*self._core.close())
+        return self._written
+
+    def abort(self) -> None:
+        """Delete what was written; of no effect after `close`."""
+        self._ended = True
+        self._core.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif not self._ended:
+            self.close()
