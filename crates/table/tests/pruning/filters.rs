@@ -75,7 +75,7 @@ impl Leaf {
     fn draw(draw: &mut Draw, world: &World) -> Self {
         let position = draw.below(world.columns.len());
         let column = &world.columns[position];
-        let transform = if draw.chance(30) { Some(Self::transform(draw, column)) } else { None };
+        let transform = if draw.chance(45) { Some(Self::transform(draw, column)) } else { None };
         let transform = transform.filter(|transform| !transform.is_void());
         let today = &column.types.1;
         let ty = match &transform {
@@ -98,8 +98,8 @@ impl Leaf {
                 None => drawn,
             };
             match draw.below(6) {
-                4 => neighbour(&drawn, true),
-                5 => neighbour(&drawn, false),
+                2 | 4 => neighbour(&drawn, true),
+                3 | 5 => neighbour(&drawn, false),
                 _ => drawn,
             }
         };
@@ -120,7 +120,7 @@ impl Leaf {
     ) -> Test<Value, Vec<Value>> {
         use Comparison as C;
         let comparisons = [C::Eq, C::NotEq, C::Lt, C::LtEq, C::Gt, C::GtEq];
-        let mut several = |draw: &mut Draw| (0..1 + draw.below(3)).map(|_| literal(draw)).collect::<Vec<_>>();
+        let mut several = |draw: &mut Draw| (0..draw.pick(&[1, 1, 2, 3])).map(|_| literal(draw)).collect::<Vec<_>>();
         match draw.below(14) {
             8 => Test::In(several(draw)),
             9 => Test::NotIn(several(draw)),

@@ -21,8 +21,20 @@ use crate::laws::{FILTERS, location};
 use crate::world::{Row, World, schema};
 
 const DECIMAL: P = P::Decimal { precision: 9, scale: 2 };
-const TYPES: [P; 10] =
-    [P::Double, P::Float, P::Double, P::Float, P::Int, P::Long, P::Date, P::String, P::Boolean, DECIMAL];
+const TYPES: [P; 12] = [
+    P::Double,
+    P::Float,
+    P::Double,
+    P::Float,
+    P::Double,
+    P::Float,
+    P::Int,
+    P::Long,
+    P::Date,
+    P::String,
+    P::Boolean,
+    DECIMAL,
+];
 
 fn array(ty: &P, values: &[Option<&Value>]) -> ArrayRef {
     macro_rules! collected {
@@ -61,7 +73,7 @@ fn written(world: &World, storage: &Storage, location: &str, format: &str, rows:
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, max_shrink_iters: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rows_of_files_are_those_that_match(choices in choices()) {

@@ -62,12 +62,12 @@ pub fn pool(ty: &P) -> Vec<Value> {
         P::Timestamp | P::Timestamptz => longs(DAY),
         P::TimestampNs | P::TimestamptzNs => longs(DAY * 1000),
         P::Float => {
-            let near = [0.0, -0.0, 1.5, -1.5, f32::MIN_POSITIVE, f32::MIN, f32::MAX];
+            let near = [0.0, -0.0, 0.0, -0.0, 1.5, -1.5, f32::MIN_POSITIVE, f32::MIN, f32::MAX];
             let far = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
             near.iter().chain(&far).map(|number| Value::Float(*number)).collect()
         }
         P::Double => {
-            let near = [0.0, -0.0, 1.5, -1.5, f64::MIN_POSITIVE, f64::MIN, f64::MAX];
+            let near = [0.0, -0.0, 0.0, -0.0, 1.5, -1.5, f64::MIN_POSITIVE, f64::MIN, f64::MAX];
             let far = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN];
             near.iter().chain(&far).map(|number| Value::Double(*number)).collect()
         }
@@ -93,11 +93,13 @@ pub fn pool(ty: &P) -> Vec<Value> {
     }
 }
 
-/// The next value, up or down, of a type that has one.
+/// The next value, up or down, of types that have one; of a zero that of the sign.
 pub fn neighbour(value: &Value, up: bool) -> Value {
     match value {
         Value::Int(number) => Value::Int(if up { number.saturating_add(1) } else { number.saturating_sub(1) }),
         Value::Long(number) => Value::Long(if up { number.saturating_add(1) } else { number.saturating_sub(1) }),
+        Value::Float(0.0) => Value::Float(if up { 0.0 } else { -0.0 }),
+        Value::Double(0.0) => Value::Double(if up { 0.0 } else { -0.0 }),
         other => other.clone(),
     }
 }

@@ -152,6 +152,9 @@ impl World {
         let row =
             |draw: &mut Draw| -> Row { self.columns.iter().map(|column| column.value(draw, manifest.early)).collect() };
         let mut written: Vec<Row> = (0..1 + draw.below(4)).map(|_| row(draw)).collect();
+        if draw.chance(12) {
+            written = vec![written[0].clone(); written.len()];
+        }
         let tuple = self.partition(spec, &written[0], manifest.early);
         written.retain(|row| self.partition(spec, row, manifest.early) == tuple);
         let today = |row: &Row| -> Row {
