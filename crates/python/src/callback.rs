@@ -11,9 +11,6 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::entry::detached;
-use crate::errors::Result;
-
 /// How long the end of a program waits for calls. One that takes longer would hardly return before the process is gone.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
@@ -22,26 +19,16 @@ static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Has [`end_calls`] run before the interpreter ends.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let at_exit = module.py().import("atexit")?;
-    at_exit.call_method1("register", (wrap_pyfunction!(end_calls, module)?,))?;
-    Ok(())
-}
-
-/// Lets no further call into Python begin, and waits a moment for the ones under way.
-#[pyfunction]
-fn end_calls(py: Python<'_>) -> Result<()> {
+/// Lets no further call begin, and waits a moment for the ones under way.
+pub fn end_calls() {
     ENDING.store(true, Ordering::SeqCst);
     let end = Instant::now() + LAST_CALLS;
-    detached(py, || {
-        while OWNER.load(Ordering::SeqCst) == std::process::id()
-            && UNDER_WAY.load(Ordering::SeqCst) > 0
-            && Instant::now() < end
-        {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    })
+    while OWNER.load(Ordering::SeqCst) == std::process::id()
+        && UNDER_WAY.load(Ordering::SeqCst) > 0
+        && Instant::now() < end
+    {
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// A call under way.

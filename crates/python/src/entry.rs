@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use icefield_table::interrupt;
 use pyo3::prelude::*;
 
-use crate::callback::signalled;
+use crate::callback::{end_calls, signalled};
 use crate::errors::{InternalError, Result};
 
 /// Runs `work`, which neither needs Python nor ends in a moment. A panic raises [`InternalError`] with its message;
@@ -18,6 +18,18 @@ use crate::errors::{InternalError, Result};
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
     py.detach(|| interrupt::interruptible(signalled, || catch_unwind(AssertUnwindSafe(work))))
         .map_err(|panic| InternalError::new_err(message(&*panic)).into())
+}
+
+/// Ends calls into Python before the interpreter ends.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let at_exit = module.py().import("atexit")?;
+    at_exit.call_method1("register", (wrap_pyfunction!(at_exit_of_python, module)?,))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn at_exit_of_python(py: Python<'_>) -> Result<()> {
+    detached(py, end_calls)
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -47,7 +47,7 @@ type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
 /// Every room of the border.
 const ROOMS: &[Room] = &[
-    callback::register, // one a line
+    entry::register, // one a line
     logging::register,
     capsule::register,
     types::register,

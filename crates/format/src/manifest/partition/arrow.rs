@@ -6,7 +6,7 @@ use arrow_array::types::{
     TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{Array, ArrayRef, StructArray, UInt32Array};
-use arrow_schema::{DataType, Field as ArrowField, Fields, TimeUnit};
+use arrow_schema::{DataType, Field as ArrowField, Fields};
 use arrow_select::take::take;
 
 use crate::types::arrow::FIELD_ID_KEY;
@@ -14,31 +14,7 @@ use crate::types::{Field, PrimitiveType, StructType, Type};
 use crate::value::Value;
 use crate::{Error, Result};
 
-use super::column::PartitionColumn;
-
-/// The Arrow type of a partition value.
-pub(in crate::manifest) fn arrow_type(ty: &PrimitiveType) -> DataType {
-    use PrimitiveType as P;
-    match ty {
-        P::Unknown | P::Unrecognized(_) => DataType::Null,
-        P::Boolean => DataType::Boolean,
-        P::Int => DataType::Int32,
-        P::Long => DataType::Int64,
-        P::Float => DataType::Float32,
-        P::Double => DataType::Float64,
-        P::Decimal { precision, scale } => DataType::Decimal128(*precision, scale.cast_signed()),
-        P::Date => DataType::Date32,
-        P::Time => DataType::Time64(TimeUnit::Microsecond),
-        P::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-        P::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        P::TimestampNs => DataType::Timestamp(TimeUnit::Nanosecond, None),
-        P::TimestamptzNs => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-        P::String => DataType::Utf8,
-        P::Uuid => DataType::FixedSizeBinary(16),
-        P::Fixed(size) => DataType::FixedSizeBinary(i32::try_from(*size).unwrap_or(i32::MAX)),
-        P::Binary | P::Geometry { .. } | P::Geography { .. } => DataType::Binary,
-    }
-}
+use super::column::{PartitionColumn, arrow_type};
 
 /// The Arrow fields of a partition type, as [`Entries::partition`](super::Entries) has them.
 pub fn arrow_fields(ty: &StructType) -> Fields {

@@ -8,6 +8,7 @@ use arrow_array::types::{
 };
 use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, NullArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
+use arrow_schema::{DataType, TimeUnit};
 
 use crate::avro::{Cursor, Fault};
 use crate::manifest::columns::{Numbers, Strings};
@@ -15,11 +16,34 @@ use crate::types::{Field, PrimitiveType};
 use crate::value::Value;
 use crate::{Error, Result};
 
-use super::arrow::arrow_type;
-use super::walk::{FixedForm, Wire};
+use super::wire::{FixedForm, Wire};
 
 /// Bytes of one column of fixed values, nulls included.
 const MOST_FIXED_BYTES: usize = 1 << 30;
+
+/// The Arrow type of a partition value.
+pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
+    use PrimitiveType as P;
+    match ty {
+        P::Unknown | P::Unrecognized(_) => DataType::Null,
+        P::Boolean => DataType::Boolean,
+        P::Int => DataType::Int32,
+        P::Long => DataType::Int64,
+        P::Float => DataType::Float32,
+        P::Double => DataType::Float64,
+        P::Decimal { precision, scale } => DataType::Decimal128(*precision, scale.cast_signed()),
+        P::Date => DataType::Date32,
+        P::Time => DataType::Time64(TimeUnit::Microsecond),
+        P::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+        P::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        P::TimestampNs => DataType::Timestamp(TimeUnit::Nanosecond, None),
+        P::TimestamptzNs => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+        P::String => DataType::Utf8,
+        P::Uuid => DataType::FixedSizeBinary(16),
+        P::Fixed(size) => DataType::FixedSizeBinary(i32::try_from(*size).unwrap_or(i32::MAX)),
+        P::Binary | P::Geometry { .. } | P::Geography { .. } => DataType::Binary,
+    }
+}
 
 /// A partition column in the making.
 #[derive(Debug)]

@@ -6,8 +6,10 @@
 mod arrow;
 mod column;
 mod walk;
+mod wire;
 
 pub use arrow::arrow_fields;
 pub(super) use arrow::{finish, of_rows, type_of, value};
 pub(super) use column::PartitionColumn;
-pub(super) use walk::{FixedForm, PartitionSteps};
+pub(super) use walk::PartitionSteps;
+pub(super) use wire::FixedForm;
