@@ -4,6 +4,7 @@ import ctypes
 import datetime as dt
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import threading
@@ -168,3 +169,15 @@ def test_a_held_lock_lets_no_other_thread_run():
 def test_no_pyarrow_on_import():
     code = "import sys, icefield.transforms, icefield.values; sys.exit('pyarrow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_text_that_is_not_utf8():
+    """Buckets hash the bytes; what a transform returns of a text is checked, and only that."""
+    offsets = pa.py_buffer(struct.pack("<3i", 0, 2, 6))
+    texts = pa.py_buffer(bytes([97, 254, 97, 98, 254, 100]))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, texts])
+    assert ice.transforms.bucket(4)(texts).equals(ice.transforms.bucket(4)(texts.cast(pa.binary())))
+    assert ice.transforms.truncate(1)(texts).to_pylist() == ["a", "a"]
+    for transform in ("truncate[2]", "identity"):
+        with pytest.raises(ice.errors.InvalidArgumentError, match="row 0 is no UTF-8"):
+            ice.transforms.parse(transform)(texts)

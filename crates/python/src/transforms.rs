@@ -8,9 +8,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::capsule::{ArrayInput, ArrowArray};
+use crate::capsule::{ArrayInput, ArrowArray, check};
 use crate::entry::detached;
-use crate::errors::{InvalidArgumentError, Result};
+use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::type_input::{PyIcebergType, TypeInput};
 use crate::values::{primitive, to_python, to_value};
 
@@ -37,7 +37,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TransformInput {
             return Ok(Self(ours.get().0.clone()));
         }
         match object.cast::<PyString>() {
-            Ok(text) => Ok(Self(Transform::parse(text.to_str()?).map_err(crate::errors::BorderError::from)?)),
+            Ok(text) => Ok(Self(Transform::parse(text.to_str()?).map_err(BorderError::from)?)),
             Err(_) => {
                 let found = object.get_type().name()?;
                 Err(PyTypeError::new_err(format!("expected a transform or its text, not {found}")))
@@ -65,7 +65,12 @@ impl PyTransform {
     #[pyo3(signature = (array, /))]
     fn array(&self, py: Python<'_>, array: ArrayInput) -> Result<ArrowArray> {
         let is_uuid = array.field.metadata().get("ARROW:extension:name").is_some_and(|name| name == "arrow.uuid");
-        let results = detached(py, || icefield_table::transform::apply(&self.0, &array.array))??;
+        let results = detached(py, || {
+            let results = icefield_table::transform::apply(&self.0, &array.array)?;
+            // Kernels read bytes. What they leave of a text is all that can be wrong in the results.
+            check(&results, array.field.name())?;
+            Ok::<_, BorderError>(results)
+        })??;
         if is_uuid && self.0.is_identity() {
             // What the column is called to be by its field is lost without the field.
             return Ok(ArrowArray { field: array.field, array: results });

@@ -19,6 +19,8 @@ use crate::errors::{ArgumentTypeError, InvalidArgumentError};
 pub struct SchemaInput(pub SchemaRef);
 
 /// One column: anything with `__arrow_c_array__`, or `__arrow_c_stream__` of chunks, which are joined.
+///
+/// Its text may not be UTF-8: whoever takes it calls [`ArrayInput::checked`], or checks what it makes of it.
 #[derive(Debug)]
 pub struct ArrayInput {
     /// Name, type and nullability as the producer says.
@@ -28,7 +30,8 @@ pub struct ArrayInput {
 }
 
 impl ArrayInput {
-    fn checked(self, py: Python<'_>) -> PyResult<Self> {
+    /// The same column, unless it holds text that is not UTF-8.
+    pub fn checked(self, py: Python<'_>) -> PyResult<Self> {
         detached(py, || texts::check(&self.array, self.field.name()))?
             .map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
         Ok(self)
@@ -60,16 +63,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ArrayInput {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Some(pair) = call(object, "__arrow_c_array__")? {
             let (field, array) = import_array(&pair)?;
-            return Self { field, array }.checked(object.py());
+            return Ok(Self { field, array });
         }
         let Some(capsule) = call(object, "__arrow_c_stream__")? else {
             return Err(not_arrow(object, "an array", "__arrow_c_array__ or __arrow_c_stream__"));
         };
         let reader = import_stream(&capsule)?;
         let py = object.py();
-        detached(py, || join_chunks(reader))?
-            .map_err(|error| InvalidArgumentError::new_err(error.to_string()))?
-            .checked(py)
+        detached(py, || join_chunks(reader))?.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
     }
 }
 

@@ -151,8 +151,9 @@ impl ArrowSchema {
 impl ArrowArray {
     #[new]
     #[pyo3(signature = (array, /))]
-    fn py_new(array: ArrayInput) -> Self {
-        Self { field: array.field, array: array.array }
+    fn py_new(py: Python<'_>, array: ArrayInput) -> PyResult<Self> {
+        let array = array.checked(py)?;
+        Ok(Self { field: array.field, array: array.array })
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
