@@ -120,6 +120,7 @@ impl ParquetFile {
 
     /// The batches of some row groups for a request, in order.
     pub fn decode(&self, row_groups: Vec<usize>, request: &Request) -> Result<Batches> {
+        self.check_places(&row_groups, request)?;
         let schema = self.metadata.parquet_schema();
         let position = schema.num_columns();
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
@@ -149,6 +150,30 @@ impl ParquetFile {
         }
         let decoder = guarded(&self.path, || builder.build())?;
         Ok(Batches { storage: self.storage.clone(), path: self.path.clone(), decoder: Some(decoder) })
+    }
+
+    /// Whether the column chunks that are read lie in the file.
+    fn check_places(&self, row_groups: &[usize], request: &Request) -> Result<()> {
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
+        for number in row_groups {
+            let Some(group) = self.metadata().row_groups().get(*number) else { continue };
+            for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
+                let (start, length) = (chunk.dictionary_page_offset(), chunk.compressed_size());
+                let start = start.unwrap_or(i64::MAX).min(chunk.data_page_offset());
+                let end = start.checked_add(length).and_then(|end| u64::try_from(end).ok());
+                if start < 0 || length < 0 || end.is_none_or(|end| end > self.size) {
+                    let column = chunk.column_path().string();
+                    let message = format!(
+                        "row group {number}, column {column}: its {length} bytes from byte {start} on are not in the \
+                         file, which has {} bytes",
+                        self.size
+                    );
+                    return Err(Error::corrupt_file(&*self.path, message));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Rows by number in the file as rows of some row groups, counted through.
