@@ -33,6 +33,7 @@ pub mod metadata;
 pub mod nearest;
 pub mod puffin;
 pub mod rest;
+pub mod secret;
 pub mod spec;
 pub mod transform;
 pub mod types;

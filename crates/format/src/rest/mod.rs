@@ -14,6 +14,7 @@ mod scan;
 mod secret;
 mod table;
 
+pub use crate::secret::Secret;
 pub use catalog::CatalogConfig;
 pub use error::{ErrorModel, ErrorResponse};
 pub use metrics::{CommitReport, Counter, Metric, ReportMetricsRequest, ScanReport, Timer};
@@ -26,7 +27,7 @@ pub use scan::{
     ContentFile, ContentKind, CountMap, FetchScanTasksRequest, FileScanTask, PlanTableScanRequest, PlanningResult,
     ScanTasks, ValueMap,
 };
-pub use secret::{Secret, SecretMap};
+pub use secret::SecretMap;
 pub use table::{
     CommitTableRequest, CommitTableResponse, CommitTransactionRequest, CreateTableRequest, ListTablesResponse,
     LoadCredentialsResponse, LoadTableResult, RegisterTableRequest, RenameTableRequest, StorageCredential,

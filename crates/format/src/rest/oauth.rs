@@ -1,7 +1,7 @@
 //! Tokens by OAuth 2 (`/v1/oauth/tokens`; RFC 6749, RFC 8693). Requests are forms, answers are JSON.
 
 use super::form::messages;
-use super::secret::Secret;
+use crate::secret::Secret;
 use crate::{Error, Result};
 
 const CLIENT_CREDENTIALS: &str = "client_credentials";

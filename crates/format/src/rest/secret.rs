@@ -1,4 +1,4 @@
-//! Values that are not printed: passwords, tokens, and configuration that may hold them.
+//! Secrets in messages: passwords, tokens, and configuration that may hold them.
 
 use std::fmt;
 
@@ -7,36 +7,15 @@ use serde_json::Value as Json;
 use super::form::Form;
 use crate::Result;
 use crate::json::StringMap;
-
-/// A text that `Debug` does not show.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// A secret.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+use crate::secret::Secret;
 
 impl Form for Secret {
     fn read(json: &Json) -> Result<Self> {
-        String::read(json).map(Self)
+        String::read(json).map(Self::new)
     }
 
     fn write(&self) -> Json {
-        self.0.write()
+        Json::from(self.reveal())
     }
 }
 

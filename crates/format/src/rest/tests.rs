@@ -361,7 +361,7 @@ fn secrets_are_not_printed() {
         format!("{:?}", TokenResponse::from_json(&token).unwrap()),
         format!("{request:?}"),
     ] {
-        assert!(!printed.contains("hidden") && printed.contains("***"), "{printed}");
+        assert!(!printed.contains("hidden") && printed.contains("********"), "{printed}");
     }
 }
 

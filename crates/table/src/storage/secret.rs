@@ -1,25 +1,6 @@
 //! What must not be seen: the one rule for names of secrets, and how properties, URLs and messages are printed.
 
-use std::fmt;
-
-/// What is printed in the place of a secret.
-pub const HIDDEN: &str = "********";
-
-/// A password, key or token: shown as stars, taken out only on purpose.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Guards a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that sends it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
+pub use icefield_format::secret::{HIDDEN, Secret};
 
 /// Parts of names that speak of a secret, without what separates their words.
 const PARTS: &[&str] = &[
@@ -122,18 +103,6 @@ fn without_query(url: &str, is_web: bool) -> String {
         // The colon of a message that names the URL first is not the URL's.
         Some((path, query)) => format!("{path}?{HIDDEN}{}", if query.ends_with(':') { ":" } else { "" }),
         None => url.to_owned(),
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
     }
 }
 

@@ -1,0 +1,34 @@
+//! Text that is not printed: passwords, keys and tokens.
+
+use std::fmt;
+
+/// What is printed in the place of a secret.
+pub const HIDDEN: &str = "********";
+
+/// A password, key or token. `Debug` and `Display` print [`HIDDEN`]; [`Secret::reveal`] returns the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A secret text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the text, for the one place that sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
