@@ -1,6 +1,7 @@
 """The options that all commands of ``icefield`` share, how a catalog is found, and what terminals are spared."""
 
 import json
+import re
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -93,7 +94,8 @@ def test_partitions_are_printed_as_folders_are_named(uri, monkeypatch):
     for command in (["files", "a.t"], ["plan", "a.t"], ["inspect", "a.t", "partitions"], ["inspect", "a.t", "files"]):
         printed = run("--uri", uri, "table", *command)
         assert "time_month=2013-01, id_bucket=" in printed
-        assert "516" not in printed
+        # The month as a number, and not a part of a file's name.
+        assert not re.search(r"(?<![-\w])516(?![-\w])", printed)
     only = run("--uri", uri, "table", "inspect", "a.t", "partitions", "-c", "partition")
     assert "time_month=2013-03" in only
     with ice.load_catalog("c", uri=uri) as catalog, catalog.load_table("a.t").update_spec() as update:
