@@ -1,39 +1,21 @@
 //! `icefield._core`: the border between Python and the crates beneath. Arguments in, Arrow or small values out, errors
 //! mapped; no logic.
 //!
-//! Each room of the public API is one file here, beside one of the same name in `python/icefield`, and one line in
-//! [`ROOMS`]. The rules of a room: classes are `frozen`; what takes longer than microseconds runs inside [`entry::detached`];
-//! columns cross as the classes of [`capsule`], never as lists; errors cross by `?` ([`errors`]).
+//! A folder for each crate beneath ([`mod@format`], [`table`], [`orc`]), one for the conversion of [`arguments`], one for
+//! Arrow ([`capsule`]). A file with classes or functions has one line in [`ROOMS`]. The rules: classes are `frozen`; what
+//! takes longer than microseconds runs inside [`entry::detached`]; columns cross as the classes of [`capsule`], never as
+//! lists; errors cross by `?` ([`errors`]).
 
+mod arguments;
 mod callback;
 mod capsule;
-mod catalog;
 mod entry;
 mod errors;
-mod evolution;
-mod expressions;
-mod inspect;
-mod integer;
-mod json;
+mod format;
 mod logging;
-mod manifests;
-mod metadata;
-mod name_mapping;
 mod orc;
-mod orc_write;
-mod partitioning;
-mod puffin;
-mod scan;
-mod schema;
-mod sorting;
 mod storage;
 mod table;
-mod transaction;
-mod transforms;
-mod type_input;
-mod types;
-mod values;
-mod write;
 
 use pyo3::prelude::*;
 
@@ -42,34 +24,34 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What adds a room's names to the module.
+/// Adds the names of one file to the module.
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
-/// Every room of the border.
+/// Every file that adds names.
 const ROOMS: &[Room] = &[
     entry::register, // one a line
     logging::register,
     capsule::register,
-    types::register,
-    schema::register,
-    name_mapping::register,
-    values::register,
-    transforms::register,
-    expressions::register,
-    manifests::register,
-    puffin::register,
+    format::types::register,
+    format::schema::register,
+    format::name_mapping::register,
+    format::values::register,
+    format::transforms::register,
+    format::expressions::register,
+    format::manifests::register,
+    format::puffin::register,
     storage::register,
-    table::register,
-    transaction::register,
-    partitioning::register,
-    sorting::register,
-    metadata::register,
-    evolution::register,
-    scan::register,
-    inspect::register,
-    write::register,
-    orc::register,
-    orc_write::register,
+    table::state::register,
+    table::transaction::register,
+    format::partitioning::register,
+    format::sorting::register,
+    format::metadata::register,
+    table::evolution::register,
+    table::scan::register,
+    table::inspect::register,
+    table::write::register,
+    orc::read::register,
+    orc::write::register,
 ];
 
 #[pymodule(gil_used = false)]

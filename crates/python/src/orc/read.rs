@@ -23,12 +23,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::arguments::integer::Int;
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
-use crate::expressions::ExpressionInput;
-use crate::integer::Int;
+use crate::format::expressions::ExpressionInput;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.

@@ -19,13 +19,13 @@ use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyType, PyTzInfoAccess as _,
 };
 
+use crate::arguments::json::JsonInput;
 use crate::capsule::{ArrowArray, StreamInput, check_batch, mend};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
-use crate::json::JsonInput;
-use crate::schema::PySchema;
-use crate::transforms::TransformInput;
-use crate::values::to_value;
+use crate::format::schema::PySchema;
+use crate::format::transforms::TransformInput;
+use crate::format::values::to_value;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -21,14 +21,14 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
+use crate::arguments::integer::Int;
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::expressions::ExpressionInput;
-use crate::integer::Int;
-use crate::schema::PySchema;
+use crate::format::expressions::ExpressionInput;
+use crate::format::schema::PySchema;
 use crate::storage::PyStorage;
-use crate::table::PyTableState;
+use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

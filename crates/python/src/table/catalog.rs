@@ -9,10 +9,10 @@ use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 
+use crate::arguments::json::to_python;
 use crate::callback::{ENDED, call_python};
 use crate::errors::from_callback;
-use crate::json::to_python;
-use crate::metadata::PyTableMetadata;
+use crate::format::metadata::PyTableMetadata;
 
 /// The entry of a table in a catalog of Python: a pointer that we swap where the catalog has one, else a service that
 /// takes requirements and updates.

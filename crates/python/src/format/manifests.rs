@@ -7,11 +7,11 @@ use icefield_table::limits;
 use icefield_table::snapshot::cache::ManifestCache;
 use pyo3::prelude::*;
 
+use crate::arguments::integer::{Int, Named};
+use crate::arguments::type_input::TypeInput;
 use crate::capsule::ArrowTable;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::{Int, Named};
-use crate::type_input::TypeInput;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

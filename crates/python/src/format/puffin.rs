@@ -11,10 +11,10 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use crate::arguments::integer::Int;
 use crate::capsule::ArrowArray;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,14 +5,14 @@ use icefield_table::limits;
 use icefield_table::plan::At;
 use pyo3::prelude::*;
 
+use crate::arguments::integer::Int;
 use crate::capsule::{ArrowStream, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::expressions::ExpressionInput;
-use crate::integer::Int;
-use crate::scan::Reader;
-use crate::schema::PySchema;
-use crate::table::PyTableState;
+use crate::format::expressions::ExpressionInput;
+use crate::format::schema::PySchema;
+use crate::table::scan::Reader;
+use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

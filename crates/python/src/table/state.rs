@@ -15,15 +15,15 @@ use icefield_table::{Table, limits};
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 
+use crate::arguments::integer::Int;
+use crate::arguments::json::JsonInput;
 use crate::capsule::StreamInput;
-use crate::catalog::of_python;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result, from_rows};
-use crate::integer::Int;
-use crate::json::JsonInput;
-use crate::metadata::PyTableMetadata;
-use crate::schema::{IcebergSchemaInput, PySchema};
+use crate::format::metadata::PyTableMetadata;
+use crate::format::schema::{IcebergSchemaInput, PySchema};
 use crate::storage::PyStorage;
+use crate::table::catalog::of_python;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

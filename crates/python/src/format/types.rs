@@ -7,11 +7,11 @@ use icefield_format::types::{Field, ListType, MapType, PrimitiveType, StructType
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::arguments::integer::Int;
+use crate::arguments::json::JsonInput;
+use crate::arguments::type_input::{PyIcebergType, TypeInput};
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
-use crate::json::JsonInput;
-use crate::type_input::{PyIcebergType, TypeInput};
-use crate::values::{to_python, to_value};
+use crate::format::values::{to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

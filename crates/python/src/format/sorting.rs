@@ -5,12 +5,12 @@ use std::sync::Arc;
 use icefield_format::spec::{NullOrder, SortDirection, SortField, SortOrder};
 use pyo3::prelude::*;
 
+use crate::arguments::integer::Int;
+use crate::arguments::json::JsonInput;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
-use crate::json::JsonInput;
-use crate::partitioning::{SourceIds, hash_of};
-use crate::schema::PySchema;
-use crate::transforms::{PyTransform, TransformInput};
+use crate::format::partitioning::{SourceIds, hash_of};
+use crate::format::schema::PySchema;
+use crate::format::transforms::{PyTransform, TransformInput};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

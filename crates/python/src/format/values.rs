@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess as _, PyDict};
 use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTime, PyTimeAccess as _, PyTuple, PyTzInfoAccess as _};
 
+use crate::arguments::integer::Int;
+use crate::arguments::json::JsonInput;
+use crate::arguments::type_input::TypeInput;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
-use crate::json::JsonInput;
-use crate::type_input::TypeInput;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

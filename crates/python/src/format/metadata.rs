@@ -16,13 +16,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use serde_json::Value as Json;
 
+use crate::arguments::integer::{Id, Int};
+use crate::arguments::json::JsonInput;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::{Id, Int};
-use crate::json::JsonInput;
-use crate::partitioning::PyPartitionSpec;
-use crate::schema::PySchema;
-use crate::sorting::PySortOrder;
+use crate::format::partitioning::PyPartitionSpec;
+use crate::format::schema::PySchema;
+use crate::format::sorting::PySortOrder;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

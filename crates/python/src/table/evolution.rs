@@ -8,14 +8,14 @@ use icefield_format::spec::{PartitionTerm, SortField, SortOrder, UpdatePartition
 use icefield_format::types::evolution::{NewColumn, UpdateSchema};
 use pyo3::prelude::*;
 
+use crate::arguments::integer::Int;
+use crate::arguments::type_input::TypeInput;
 use crate::errors::Result;
-use crate::integer::Int;
-use crate::metadata::PyTableMetadata;
-use crate::partitioning::PyPartitionSpec;
-use crate::schema::{IcebergSchemaInput, PySchema};
-use crate::transforms::TransformInput;
-use crate::type_input::TypeInput;
-use crate::values::{primitive, to_value};
+use crate::format::metadata::PyTableMetadata;
+use crate::format::partitioning::PyPartitionSpec;
+use crate::format::schema::{IcebergSchemaInput, PySchema};
+use crate::format::transforms::TransformInput;
+use crate::format::values::{primitive, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -19,7 +19,7 @@ use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::storage::PyStorage;
-use crate::table::PyTableState;
+use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

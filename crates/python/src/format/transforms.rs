@@ -8,11 +8,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::arguments::type_input::{PyIcebergType, TypeInput};
 use crate::capsule::{ArrayInput, ArrowArray, check};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
-use crate::type_input::{PyIcebergType, TypeInput};
-use crate::values::{primitive, to_python, to_value};
+use crate::format::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -13,12 +13,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
+use crate::arguments::integer::{Id, Int};
+use crate::arguments::json::JsonInput;
+use crate::arguments::type_input::PyIcebergType;
 use crate::capsule::{ArrowSchema, SchemaInput, mend};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
-use crate::integer::{Id, Int};
-use crate::json::JsonInput;
-use crate::type_input::PyIcebergType;
-use crate::types::PyField;
+use crate::format::types::PyField;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

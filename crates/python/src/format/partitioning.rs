@@ -8,12 +8,12 @@ use icefield_format::types::Type;
 use pyo3::prelude::*;
 use pyo3::types::PySequence;
 
+use crate::arguments::integer::Int;
+use crate::arguments::json::JsonInput;
+use crate::arguments::type_input::PyIcebergType;
 use crate::errors::{InvalidArgumentError, Result};
-use crate::integer::Int;
-use crate::json::JsonInput;
-use crate::schema::PySchema;
-use crate::transforms::{PyTransform, TransformInput};
-use crate::type_input::PyIcebergType;
+use crate::format::schema::PySchema;
+use crate::format::transforms::{PyTransform, TransformInput};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

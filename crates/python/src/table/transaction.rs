@@ -8,12 +8,12 @@ use icefield_table::commit::{Transaction, Updates};
 use icefield_table::operation::append::append;
 use pyo3::prelude::*;
 
+use crate::arguments::json::JsonInput;
 use crate::capsule::StreamInput;
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
-use crate::json::JsonInput;
-use crate::metadata::PyTableMetadata;
-use crate::table::{PyTableState, append_options, elements};
+use crate::format::metadata::PyTableMetadata;
+use crate::table::state::{PyTableState, append_options, elements};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

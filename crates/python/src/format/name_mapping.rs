@@ -4,11 +4,11 @@ use icefield_format::types::{MappedField, NameMapping};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::arguments::integer::Int;
+use crate::arguments::json::JsonInput;
 use crate::errors::Result;
-use crate::integer::Int;
-use crate::json::JsonInput;
-use crate::partitioning::hash_of;
-use crate::schema::PySchema;
+use crate::format::partitioning::hash_of;
+use crate::format::schema::PySchema;
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,8 +5,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::arguments::json::JsonInput;
 use crate::errors::BorderError;
-use crate::json::JsonInput;
 
 /// A type of the table specification.
 ///

@@ -18,12 +18,12 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arguments::integer::{Int, Named};
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
-use crate::integer::{Int, Named};
-use crate::orc::FileInput;
+use crate::orc::read::FileInput;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.

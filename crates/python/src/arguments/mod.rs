@@ -1,0 +1,5 @@
+//! What arguments of several subjects are converted by: integers, JSON, types.
+
+pub(crate) mod integer;
+pub(crate) mod json;
+pub(crate) mod type_input;

@@ -1,0 +1,9 @@
+//! The classes of `icefield_table`: a table, its scans, writes, changes and metadata tables.
+
+pub(crate) mod catalog;
+pub(crate) mod evolution;
+pub(crate) mod inspect;
+pub(crate) mod scan;
+pub(crate) mod state;
+pub(crate) mod transaction;
+pub(crate) mod write;
