@@ -112,6 +112,11 @@ impl Decompressor {
         }
     }
 
+    /// For the blocks of a file of any size, each of which is forgotten before the next: only the single block is bounded.
+    pub fn of_blocks(codec: Codec, limits: &Limits) -> Self {
+        Self { left: usize::MAX, ..Self::new(codec, limits) }
+    }
+
     /// The bytes of one block. `offset` is the block's, for errors.
     pub fn run<'a>(&'a mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8]> {
         let bad = |message: String| Error::corrupt_at("Avro block", offset, message);

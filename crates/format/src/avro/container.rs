@@ -54,6 +54,16 @@ impl<'a> Container<'a> {
         Ok(Self { metadata, codec, sync, body: cursor.rest(), length: bytes.len() })
     }
 
+    /// The marker that stands at the end of the header and after each block.
+    pub fn sync(&self) -> [u8; SYNC_BYTES] {
+        self.sync
+    }
+
+    /// Bytes of the header: where the first block begins.
+    pub fn header_length(&self) -> usize {
+        self.length - self.body.len()
+    }
+
     /// The value of a key of the header.
     pub fn value(&self, key: &str) -> Option<&'a [u8]> {
         self.metadata.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)

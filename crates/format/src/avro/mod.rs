@@ -17,5 +17,5 @@ pub use codec::{Codec, Compression, Decompressor};
 pub use container::{Block, Container};
 pub use cursor::{Cursor, Fault};
 pub use encode::{ContainerWriter, Encoder};
-pub use schema::{Logical, RecordField, RecordSchema, Schema};
+pub use schema::{ArraySchema, Logical, MapSchema, RecordField, RecordSchema, Schema};
 pub use skip::Skip;

@@ -34,13 +34,35 @@ pub enum Schema {
     /// `enum`, and its symbols
     Enum(Arc<[String]>),
     /// `array`
-    Array(Arc<Schema>),
+    Array(Arc<ArraySchema>),
     /// `map`: keys are strings
-    Map(Arc<Schema>),
+    Map(Arc<MapSchema>),
     /// A union.
     Union(Arc<[Schema]>),
     /// `record`
     Record(Arc<RecordSchema>),
+}
+
+/// The schema of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArraySchema {
+    /// Of its items.
+    pub items: Schema,
+    /// Iceberg's id of the items (`element-id`).
+    pub element_id: Option<i32>,
+    /// Whether its items are the keys and values of a map (`logicalType` is `map`).
+    pub is_map: bool,
+}
+
+/// The schema of a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapSchema {
+    /// Of its values.
+    pub values: Schema,
+    /// Iceberg's id of the keys (`key-id`).
+    pub key_id: Option<i32>,
+    /// Iceberg's id of the values (`value-id`).
+    pub value_id: Option<i32>,
 }
 
 /// A logical type: what the numbers or bytes of a primitive mean.
@@ -61,18 +83,18 @@ pub enum Logical {
     TimeMicros,
     /// `timestamp-millis`, `local-timestamp-millis`
     TimestampMillis {
-        /// Whether the moment is in UTC (`adjust-to-utc`).
-        utc: bool,
+        /// Whether the moment is in UTC (`adjust-to-utc`), where the writer says so.
+        utc: Option<bool>,
     },
     /// `timestamp-micros`, `local-timestamp-micros`
     TimestampMicros {
-        /// Whether the moment is in UTC (`adjust-to-utc`).
-        utc: bool,
+        /// Whether the moment is in UTC (`adjust-to-utc`), where the writer says so.
+        utc: Option<bool>,
     },
     /// `timestamp-nanos`, `local-timestamp-nanos`
     TimestampNanos {
-        /// Whether the moment is in UTC (`adjust-to-utc`).
-        utc: bool,
+        /// Whether the moment is in UTC (`adjust-to-utc`), where the writer says so.
+        utc: Option<bool>,
     },
     /// `uuid`
     Uuid,
@@ -116,7 +138,8 @@ impl Schema {
     /// Schemas of the tree beneath, this one included.
     fn size(&self) -> usize {
         match self {
-            Self::Array(inner) | Self::Map(inner) => inner.size().saturating_add(1),
+            Self::Array(array) => array.items.size().saturating_add(1),
+            Self::Map(map) => map.values.size().saturating_add(1),
             Self::Union(branches) => branches.iter().fold(1, |sum: usize, branch| sum.saturating_add(branch.size())),
             Self::Record(record) => record.size,
             _ => 1,
@@ -192,8 +215,16 @@ impl Parser<'_> {
     fn object(&mut self, word: &str, object: &Map<String, Json>, namespace: &str, depth: usize) -> Result<Schema> {
         let inner = |key: &str| object.get(key).ok_or_else(|| Error::corrupt(PLACE, format!("{word} without {key}")));
         match word {
-            "array" => Ok(Schema::Array(Arc::new(self.schema(inner("items")?, namespace, depth + 1)?))),
-            "map" => Ok(Schema::Map(Arc::new(self.schema(inner("values")?, namespace, depth + 1)?))),
+            "array" => {
+                let items = self.schema(inner("items")?, namespace, depth + 1)?;
+                let is_map = object.get("logicalType").and_then(Json::as_str) == Some("map");
+                Ok(Schema::Array(Arc::new(ArraySchema { items, element_id: id(object, "element-id"), is_map })))
+            }
+            "map" => {
+                let values = self.schema(inner("values")?, namespace, depth + 1)?;
+                let (key_id, value_id) = (id(object, "key-id"), id(object, "value-id"));
+                Ok(Schema::Map(Arc::new(MapSchema { values, key_id, value_id })))
+            }
             "record" | "error" => self.record(object, namespace, depth),
             "fixed" => {
                 let size = inner("size")?.as_u64().filter(|&size| size <= i32::MAX as u64);
@@ -260,7 +291,7 @@ impl Parser<'_> {
             Json::String(word) => self.word(word, namespace, json.as_object().unwrap_or(&Map::new()))?,
             ty => self.schema(ty, namespace, depth + 1)?,
         };
-        let field_id = json.get("field-id").and_then(Json::as_i64).and_then(|id| i32::try_from(id).ok());
+        let field_id = json.as_object().and_then(|object| id(object, "field-id"));
         Ok(RecordField { name, iceberg_name: text("iceberg-field-name"), field_id, schema })
     }
 
@@ -271,6 +302,10 @@ impl Parser<'_> {
         }
         Ok(())
     }
+}
+
+fn id(object: &Map<String, Json>, key: &str) -> Option<i32> {
+    object.get(key).and_then(Json::as_i64).and_then(|id| i32::try_from(id).ok())
 }
 
 fn qualified(name: &str, namespace: &str) -> String {
@@ -286,7 +321,7 @@ fn full_name(object: &Map<String, Json>, namespace: &str) -> Result<String> {
 /// The logical type of a primitive; one that is not known, or not well formed, leaves the primitive as it is.
 fn logical(object: &Map<String, Json>) -> Option<Logical> {
     let number = |key: &str| object.get(key).and_then(Json::as_u64).and_then(|n| u8::try_from(n).ok());
-    let utc = object.get("adjust-to-utc").and_then(Json::as_bool).unwrap_or(false);
+    let utc = object.get("adjust-to-utc").and_then(Json::as_bool);
     Some(match object.get("logicalType")?.as_str()? {
         "decimal" => Logical::Decimal { precision: number("precision")?, scale: number("scale").unwrap_or(0) },
         "date" => Logical::Date,
@@ -295,9 +330,9 @@ fn logical(object: &Map<String, Json>) -> Option<Logical> {
         "timestamp-millis" => Logical::TimestampMillis { utc },
         "timestamp-micros" => Logical::TimestampMicros { utc },
         "timestamp-nanos" => Logical::TimestampNanos { utc },
-        "local-timestamp-millis" => Logical::TimestampMillis { utc: false },
-        "local-timestamp-micros" => Logical::TimestampMicros { utc: false },
-        "local-timestamp-nanos" => Logical::TimestampNanos { utc: false },
+        "local-timestamp-millis" => Logical::TimestampMillis { utc: Some(false) },
+        "local-timestamp-micros" => Logical::TimestampMicros { utc: Some(false) },
+        "local-timestamp-nanos" => Logical::TimestampNanos { utc: Some(false) },
         "uuid" => Logical::Uuid,
         _ => return None,
     })

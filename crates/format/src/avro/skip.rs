@@ -32,8 +32,8 @@ impl Skip {
             Schema::Fixed(size, _) => Self::Bytes(*size),
             Schema::Bytes(_) | Schema::String(_) => Self::Prefixed,
             Schema::Union(branches) => Self::Union(branches.iter().map(Self::of).collect()),
-            Schema::Array(items) => Self::Items(Box::new(Self::of(items))),
-            Schema::Map(values) => Self::Items(Box::new(Self::sequence([Self::Prefixed, Self::of(values)]))),
+            Schema::Array(array) => Self::Items(Box::new(Self::of(&array.items))),
+            Schema::Map(map) => Self::Items(Box::new(Self::sequence([Self::Prefixed, Self::of(&map.values)]))),
             Schema::Record(record) => Self::sequence(record.fields.iter().map(|field| Self::of(&field.schema))),
         }
     }

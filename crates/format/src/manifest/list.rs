@@ -343,7 +343,7 @@ impl<T> Declared<T> {
             (Set::Number(set), Schema::Int(_) | Schema::Long(_)) => Read::Number(*set),
             (Set::Bytes(set), Schema::String(_) | Schema::Bytes(_)) => Read::Bytes(*set),
             (Set::Boolean(set), Schema::Boolean) => Read::Boolean(*set),
-            (Set::Summaries(set), Schema::Array(item)) => match &**item {
+            (Set::Summaries(set), Schema::Array(array)) => match &array.items {
                 Schema::Record(summary) => Read::Summaries(*set, compile(summary, &SUMMARY)?),
                 _ => return Err(wrong()),
             },

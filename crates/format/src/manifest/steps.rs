@@ -205,7 +205,7 @@ impl Steps {
 
     fn list(&mut self, list: ListField, name: &str, schema: &Schema) -> Result<()> {
         match reduce(schema) {
-            Some((presence, Schema::Array(item))) if matches!(**item, Schema::Int(_) | Schema::Long(_)) => {
+            Some((presence, Schema::Array(array))) if matches!(array.items, Schema::Int(_) | Schema::Long(_)) => {
                 self.push(name, Step::List(list, presence, Skip::of(schema)));
             }
             Some((_, Schema::Null)) => self.skip(name, schema),
@@ -221,7 +221,7 @@ impl Steps {
             return Ok(());
         }
         let pair = reduced.and_then(|(presence, inner)| match inner {
-            Schema::Array(item) => match &**item {
+            Schema::Array(array) => match &array.items {
                 Schema::Record(record) => Some((presence, pair_order(record, metric)?)),
                 _ => None,
             },

@@ -2,9 +2,9 @@
 //!
 //! [`open`] reads: a [`DataFileReader`] says which columns a file has and gives the batches of a [`Request`]. [`FileLayout`] writes:
 //! each of its files is a [`FileWriter`]. Formats know leaves of columns, row numbers, byte ranges and filters, and nothing of a
-//! table's deletes, tasks or partitions. The place of Avro is `avro/` beside [`parquet`] and [`orc`], with a line in [`open`] and one
-//! in [`FileLayout`].
+//! table's deletes, tasks or partitions.
 
+pub mod avro;
 pub mod layout;
 pub mod leaves;
 pub mod metrics;
@@ -106,6 +106,7 @@ pub fn open(
     match FileFormat::from_name(format) {
         Some(FileFormat::Parquet) => Ok(Box::new(parquet::read::ParquetFile::open(storage, path, Some(size))?)),
         Some(FileFormat::Orc) => Ok(Box::new(orc::read::OrcFile::open(storage, path, size)?)),
+        Some(FileFormat::Avro) => Ok(Box::new(avro::read::AvroFile::open(storage, path, size)?)),
         _ => {
             let what = if content == FileContent::Data { "data" } else { "delete" };
             let format = format.to_lowercase();

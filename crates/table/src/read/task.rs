@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use icefield_format::expr::{BoundExpr, Expression};
-use icefield_format::manifest::FileContent;
+use icefield_format::manifest::{FileContent, FileFormat};
 use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::{Field, Schema};
+use icefield_format::types::{Field, NameMapping, Schema};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
@@ -57,7 +57,7 @@ impl PartReader<'_> {
             )));
         }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
-        let fields = file.bind(&|fields| with_ids(self.wanted, fields), &self.wanted.schema);
+        let fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
         let rules = Rules { path: &part.path, constants: part };
         let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let residual = part.residual.rewrite_not();
@@ -78,11 +78,16 @@ impl PartReader<'_> {
     }
 }
 
-/// The columns of a file with the ids that they are read by: its own, else those of the name mapping, else positions.
-fn with_ids(wanted: &Wanted, fields: &Fields) -> Fields {
+/// The columns of a file with the ids that they are read by: its own, else those of the name mapping, else positions; in Avro,
+/// as in the Java library, those of the table's names.
+fn with_ids(wanted: &Wanted, format: &str, fields: &Fields) -> Fields {
+    let by_names = || {
+        NameMapping::of_schema(&wanted.schema).ok().filter(|_| FileFormat::from_name(format) == Some(FileFormat::Avro))
+    };
     match &wanted.name_mapping {
         _ if has_ids(fields) => fields.clone(),
         Some(mapping) => with_mapped_ids(fields, mapping),
+        None if let Some(mapping) = by_names() => with_mapped_ids(fields, &mapping),
         None => with_positional_ids(fields),
     }
 }

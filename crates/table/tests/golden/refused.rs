@@ -19,7 +19,7 @@ pub fn note(table: &str, may: bool, message: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether a plan may refuse to be read: deletes apply, a file is Avro, or a variant is perhaps shredded.
+/// Whether a plan may refuse to be read: deletes apply, or a variant is perhaps shredded.
 pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     fn variant(ty: &Type) -> bool {
         match ty {
@@ -31,10 +31,8 @@ pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     }
     let shredded = schema.fields().iter().any(|field| variant(&field.ty));
     plan.manifests.iter().any(|manifest| {
-        let formats = (0..manifest.entries.len()).map(|row| manifest.entries.file(row, manifest.spec_id()));
-        let avro = formats.flatten().any(|file| file.file_format.eq_ignore_ascii_case("avro"));
         let deletes = manifest.deletes.as_ref();
-        avro || shredded || (0..manifest.entries.len()).any(|row| deletes.is_some_and(|own| !own.of(row).is_empty()))
+        shredded || (0..manifest.entries.len()).any(|row| deletes.is_some_and(|own| !own.of(row).is_empty()))
     })
 }
 

@@ -119,14 +119,10 @@ fn written_field(index: usize, field: &crate::avro::RecordField) -> Result<Field
         Schema::Int(Some(Logical::TimeMillis)) | Schema::Long(Some(Logical::TimeMicros)) => PrimitiveType::Time,
         Schema::Int(_) => PrimitiveType::Int,
         Schema::Long(Some(Logical::TimestampMillis { utc } | Logical::TimestampMicros { utc })) => {
-            if *utc {
-                PrimitiveType::Timestamptz
-            } else {
-                PrimitiveType::Timestamp
-            }
+            if *utc == Some(true) { PrimitiveType::Timestamptz } else { PrimitiveType::Timestamp }
         }
         Schema::Long(Some(Logical::TimestampNanos { utc })) => {
-            if *utc {
+            if *utc == Some(true) {
                 PrimitiveType::TimestamptzNs
             } else {
                 PrimitiveType::TimestampNs

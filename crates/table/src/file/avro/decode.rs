@@ -1,0 +1,190 @@
+//! Rows of a block become a batch: a decoder compiled from the writer's schema and the wanted leaves.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema};
+use icefield_format::avro::cursor::{Cursor, Fault};
+use icefield_format::avro::{RecordSchema, Schema, Skip};
+
+use super::column::{Budget, Column, Step, columns, read_steps, steps_width};
+use super::schema::map_pair;
+use crate::error::{Error, Result};
+use crate::file::leaves::{count, projected};
+use crate::file::position_field;
+
+/// Bytes of the rows of a batch, at the most but for its last row.
+const BATCH_BYTES: u64 = 32 << 20;
+
+/// Why a row cannot be decoded.
+pub struct RowFault {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The column that it was met in.
+    pub column: Option<String>,
+}
+
+/// Reads rows into a batch of some leaves.
+#[derive(Debug)]
+pub struct Decoder {
+    steps: Vec<Step>,
+    fields: Fields,
+    positions: Option<Vec<i64>>,
+    most_rows: usize,
+    /// Memory of a batch beyond the bytes of its rows.
+    allowance: u64,
+    rows: usize,
+    bytes: u64,
+    budget: Budget,
+}
+
+impl Decoder {
+    /// For the leaves of the columns of a file, of which the last is that of row positions.
+    pub fn new(
+        record: &RecordSchema,
+        columns: &Fields,
+        leaves: &[usize],
+        batch_rows: usize,
+        allowance: u64,
+    ) -> Result<Self> {
+        let mut compiler = Compiler { leaves, next: 0, unreadable: None };
+        let pairs = record.fields.iter().map(|field| &field.schema).zip(columns);
+        let steps = compiler.steps(pairs);
+        if let Some(column) = compiler.unreadable {
+            return Err(Error::unsupported(format!(
+                "column {column} has a type that Iceberg has no place for, such as a union of several types"
+            )));
+        }
+        let all: Fields = columns.iter().cloned().chain([position_field()]).collect();
+        let has_positions = leaves.contains(&count(columns));
+        let width = steps_width(&steps);
+        if width > allowance {
+            return Err(Error::invalid(format!("each row takes {width} bytes, more than the limit of {allowance}")));
+        }
+        let room = BATCH_BYTES.checked_div(width).and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
+        Ok(Self {
+            steps,
+            fields: projected(&all, leaves),
+            positions: has_positions.then(Vec::new),
+            most_rows: batch_rows.min(room).max(1),
+            allowance,
+            rows: 0,
+            bytes: 0,
+            budget: Budget::new(allowance),
+        })
+    }
+
+    /// Whether the columns need nothing of the rows but their number.
+    pub fn is_empty(&self) -> bool {
+        !self.steps.iter().any(|step| matches!(step, Step::Read(_)))
+    }
+
+    /// Rows of the batch so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rows that the batch still has room for.
+    pub fn room(&self) -> usize {
+        if self.bytes.saturating_add(self.budget.spent()) >= BATCH_BYTES { 0 } else { self.most_rows - self.rows }
+    }
+
+    /// Reads a row of a number in the file.
+    pub fn read(&mut self, cursor: &mut Cursor<'_>, number: u64) -> Result<(), RowFault> {
+        let before = cursor.rest().len();
+        read_steps(&mut self.steps, cursor, &mut self.budget).map_err(|(fault, place)| {
+            let column = place.and_then(|place| self.fields.get(place)).map(|field| field.name().clone());
+            RowFault { fault, column }
+        })?;
+        self.bytes += (before - cursor.rest().len()) as u64;
+        self.add(number..number + 1);
+        Ok(())
+    }
+
+    /// Adds rows of which nothing is read.
+    pub fn add(&mut self, numbers: Range<u64>) {
+        self.rows += usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
+        if let Some(positions) = &mut self.positions {
+            positions.extend(numbers.map(u64::cast_signed));
+        }
+    }
+
+    /// The batch of the rows so far.
+    pub fn finish(&mut self, path: &str) -> Result<RecordBatch> {
+        let wrong = |field: &Field, error| Error::corrupt_file(path, format!("column {}: {error}", field.name()));
+        let finish =
+            |(field, column): (&FieldRef, &mut Column)| column.finish(field).map_err(|error| wrong(field, error));
+        let mut arrays: Vec<ArrayRef> =
+            self.fields.iter().zip(columns(&mut self.steps)).map(finish).collect::<Result<_>>()?;
+        if let Some(positions) = &mut self.positions {
+            arrays.push(Arc::new(Int64Array::from(std::mem::take(positions))));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        (self.rows, self.bytes, self.budget) = (0, 0, Budget::new(self.allowance));
+        let schema = Arc::new(ArrowSchema::new(self.fields.clone()));
+        RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|error| Error::corrupt_file(path, error))
+    }
+}
+
+/// Follows the writer's schema and the columns side by side, counting leaves.
+struct Compiler<'a> {
+    leaves: &'a [usize],
+    next: usize,
+    unreadable: Option<String>,
+}
+
+impl Compiler<'_> {
+    fn steps<'s>(&mut self, fields: impl Iterator<Item = (&'s Schema, &'s FieldRef)>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut skipped = Vec::new();
+        for (schema, field) in fields {
+            match self.column(schema, field) {
+                None => skipped.push(Skip::of(schema)),
+                Some(column) => {
+                    push_skip(&mut steps, &mut skipped);
+                    steps.push(Step::Read(column));
+                }
+            }
+        }
+        push_skip(&mut steps, &mut skipped);
+        steps
+    }
+
+    fn column(&mut self, schema: &Schema, field: &FieldRef) -> Option<Column> {
+        let leaves = self.next..self.next + count(&Fields::from(vec![field.clone()]));
+        let first = self.leaves.partition_point(|leaf| *leaf < leaves.start);
+        if self.leaves.get(first).is_none_or(|leaf| !leaves.contains(leaf)) {
+            self.next = leaves.end;
+            return None;
+        }
+        let column = Column::new(schema, field.data_type(), &mut |schema, ty| self.inside(schema, ty));
+        if column.is_none() {
+            self.unreadable.get_or_insert_with(|| field.name().clone());
+        }
+        self.next = leaves.end;
+        column
+    }
+
+    /// What is read of the fields directly inside.
+    fn inside(&mut self, schema: &Schema, ty: &DataType) -> Vec<Step> {
+        const KEY: Schema = Schema::String(None);
+        match (schema, ty) {
+            (Schema::Record(record), DataType::Struct(fields)) => {
+                self.steps(record.fields.iter().map(|field| &field.schema).zip(fields))
+            }
+            (Schema::Map(map), DataType::Struct(pair)) => self.steps([&KEY, &map.values].into_iter().zip(pair)),
+            (Schema::Array(array), DataType::List(element)) => {
+                let element = (map_pair(array).is_none()).then_some((&array.items, element));
+                self.steps(element.into_iter())
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn push_skip(steps: &mut Vec<Step>, skipped: &mut Vec<Skip>) {
+    if !skipped.is_empty() {
+        steps.push(Step::Skip(Skip::sequence(skipped.drain(..))));
+    }
+}
