@@ -88,6 +88,8 @@ impl Encoder {
 #[derive(Debug)]
 pub struct ContainerWriter {
     file: Vec<u8>,
+    /// Bytes of the file that were taken away.
+    taken: usize,
     sync: [u8; SYNC_BYTES],
     compressor: Compressor,
     block: Encoder,
@@ -113,7 +115,7 @@ impl ContainerWriter {
         header.length(0);
         header.raw(&sync);
         let compressor = Compressor::new(compression)?;
-        Ok(Self { file: header.into_bytes(), sync, compressor, block: Encoder::default(), records: 0 })
+        Ok(Self { file: header.into_bytes(), taken: 0, sync, compressor, block: Encoder::default(), records: 0 })
     }
 
     /// Adds a record that `write` encodes.
@@ -132,16 +134,28 @@ impl ContainerWriter {
 
     /// About how long the file is now: what is written, and what waits uncompressed.
     pub fn length(&self) -> usize {
+        self.taken + self.file.len() + self.block.len()
+    }
+
+    /// Bytes that wait here, compressed or not.
+    pub fn waiting(&self) -> usize {
         self.file.len() + self.block.len()
     }
 
-    /// The bytes of the file.
+    /// The bytes of the file behind those that were taken before. The open block is not among them.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.taken += self.file.len();
+        std::mem::take(&mut self.file)
+    }
+
+    /// The bytes of the file, but for those that were taken.
     pub fn finish(mut self) -> Result<Vec<u8>> {
         self.end_block()?;
         Ok(self.file)
     }
 
-    fn end_block(&mut self) -> Result<()> {
+    /// Ends the open block, if it has records.
+    pub fn end_block(&mut self) -> Result<()> {
         if self.records == 0 {
             return Ok(());
         }

@@ -27,6 +27,13 @@ struct Maker {
 
 impl Maker {
     fn record(&mut self, name: &str, ty: &StructType) -> Result<Json> {
+        let mut names = HashSet::new();
+        if let Some(field) = ty.fields.iter().find(|field| !names.insert(sanitized(&field.name))) {
+            let (own, name) = (&field.name, sanitized(&field.name));
+            return Err(Error::unsupported(format!(
+                "column {own:?} is called {name:?} in an Avro file, and so is another column beside it: rename one of them"
+            )));
+        }
         let fields = ty.fields.iter().map(|field| self.field(field)).collect::<Result<Vec<_>>>()?;
         Ok(json!({"type": "record", "name": name, "fields": fields}))
     }
@@ -57,12 +64,19 @@ impl Maker {
             Type::List(ty) => {
                 json!({"type": "array", "items": self.value(&ty.element)?, "element-id": ty.element.id})
             }
+            Type::Map(ty) if ty.key.ty == Type::Primitive(PrimitiveType::String) => {
+                json!({"type": "map", "values": self.value(&ty.value)?, "key-id": ty.key.id, "value-id": ty.value.id})
+            }
             Type::Map(ty) => {
                 let name = format!("k{}_v{}", ty.key.id, ty.value.id);
                 let pair = StructType::new(vec![ty.key.clone(), ty.value.clone()]);
                 json!({"type": "array", "items": self.record(&name, &pair)?, "logicalType": "map"})
             }
-            Type::Variant => return Err(Error::unsupported("a variant in an Avro file")),
+            Type::Variant => {
+                let part = |name: &str| json!({"name": name, "type": "bytes"});
+                let (name, parts) = (format!("r{}", field.id), [part("metadata"), part("value")]);
+                json!({"type": "record", "name": name, "fields": parts, "logicalType": "variant"})
+            }
         };
         Ok(if field.required || inner == "null" { inner } else { json!(["null", inner]) })
     }

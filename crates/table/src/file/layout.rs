@@ -8,6 +8,7 @@ use icefield_format::manifest::FileFormat;
 use icefield_format::types::Schema;
 
 use super::FileWriter;
+use super::avro::{AvroLayout, AvroOptions, AvroWriter};
 use super::modes::Modes;
 use super::orc::{OrcLayout, OrcOptions, OrcWriter};
 use super::parquet::{ParquetLayout, ParquetOptions, ParquetWriter};
@@ -21,6 +22,8 @@ pub enum FormatOptions {
     Parquet(ParquetOptions),
     /// `write.orc.*`
     Orc(OrcOptions),
+    /// `write.avro.*`
+    Avro(AvroOptions),
 }
 
 /// What all files of one writer have in common.
@@ -30,6 +33,8 @@ pub enum FileLayout {
     Parquet(Arc<ParquetLayout>),
     /// ORC files.
     Orc(Arc<OrcLayout>),
+    /// Avro files.
+    Avro(Arc<AvroLayout>),
 }
 
 impl FileLayout {
@@ -40,6 +45,7 @@ impl FileLayout {
                 Self::Parquet(Arc::new(ParquetLayout::new(schema, arrow, options, modes)?))
             }
             FormatOptions::Orc(options) => Self::Orc(Arc::new(OrcLayout::new(schema, &arrow, options, modes)?)),
+            FormatOptions::Avro(options) => Self::Avro(Arc::new(AvroLayout::new(schema, options)?)),
         })
     }
 
@@ -48,6 +54,7 @@ impl FileLayout {
         match self {
             Self::Parquet(_) => FileFormat::Parquet,
             Self::Orc(_) => FileFormat::Orc,
+            Self::Avro(_) => FileFormat::Avro,
         }
     }
 
@@ -56,6 +63,7 @@ impl FileLayout {
         Ok(match self {
             Self::Parquet(layout) => Box::new(ParquetWriter::create(storage, path, layout.clone(), first)?),
             Self::Orc(layout) => Box::new(OrcWriter::create(storage, path, layout.clone())?),
+            Self::Avro(layout) => Box::new(AvroWriter::create(storage, path, layout.clone())?),
         })
     }
 }

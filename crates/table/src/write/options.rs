@@ -6,6 +6,7 @@ use icefield_format::metadata::{StringMap, TableMetadata};
 
 use crate::error::{Error, Result};
 use crate::file::FormatOptions;
+use crate::file::avro::AvroOptions;
 use crate::file::orc::OrcOptions;
 use crate::file::parquet::ParquetOptions;
 
@@ -28,6 +29,7 @@ impl WriteOptions {
         let format = match FileFormat::from_name(name) {
             Some(FileFormat::Parquet) => FormatOptions::Parquet(ParquetOptions::new(properties)?),
             Some(FileFormat::Orc) => FormatOptions::Orc(OrcOptions::new(properties)?),
+            Some(FileFormat::Avro) => FormatOptions::Avro(AvroOptions::new(properties)?),
             _ => return Err(Error::unsupported(DEFAULT_FILE_FORMAT.unexpected(name).to_string())),
         };
         let target_file_bytes = WRITE_TARGET_FILE_SIZE_BYTES.read_size(properties)? as u64;
@@ -71,6 +73,8 @@ mod tests {
         let settings = [("write.format.default", "ORC"), ("write.parquet.row-group-size-bytes", "0")];
         let options = WriteOptions::new(&strings(settings)).unwrap();
         assert!(matches!(options.format, FormatOptions::Orc(_)));
+        let options = WriteOptions::new(&strings([("write.format.default", "avro")])).unwrap();
+        assert!(matches!(options.format, FormatOptions::Avro(_)));
     }
 
     #[test]
@@ -83,7 +87,9 @@ mod tests {
             ("parquet", "write.parquet.page-version", "v9", "expected v1 or v2"),
             ("parquet", "encryption.key-id", "k", "in the clear"),
             ("orc", "encryption.key-id", "k", "in the clear"),
-            ("avro", "write.strange", "", "write.format.default"),
+            ("puffin", "write.strange", "", "write.format.default"),
+            ("avro", "write.avro.compression-codec", "lz4", "write.avro.compression-codec"),
+            ("avro", "write.avro.compression-level", "99", "write.avro.compression-level"),
             ("orc", "write.orc.stripe-size-bytes", "0", "write.orc.stripe-size-bytes"),
             ("orc", "write.orc.block-size-bytes", "x", "write.orc.block-size-bytes"),
             ("orc", "write.orc.compression-codec", "gzip", "gzip"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::take::take_record_batch;
-use icefield_format::manifest::DataFile;
+use icefield_format::manifest::{DataFile, FileFormat};
 use icefield_format::metadata::{StringMap, TableMetadata};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
@@ -393,6 +393,8 @@ impl Shared {
     fn describe(&self, written: WrittenFile, partition: Tuple) -> DataFile {
         let found = written.metrics;
         let sorted = self.sorter.as_ref().and(self.config.order.as_ref());
+        // As in the Java library nothing but the rows of an Avro file is counted.
+        let has_metrics = self.layout.format() != FileFormat::Avro;
         DataFile {
             file_path: written.path,
             file_format: self.layout.format().name().to_owned(),
@@ -400,13 +402,13 @@ impl Shared {
             partition,
             record_count: found.record_count,
             file_size_in_bytes: i64::try_from(written.bytes).unwrap_or(i64::MAX),
-            column_sizes: Some(found.column_sizes.into_iter().collect()),
-            value_counts: Some(found.value_counts.into_iter().collect()),
-            null_value_counts: Some(found.null_value_counts.into_iter().collect()),
-            nan_value_counts: Some(found.nan_value_counts.into_iter().collect()),
-            lower_bounds: Some(found.lower_bounds.into_iter().collect()),
-            upper_bounds: Some(found.upper_bounds.into_iter().collect()),
-            split_offsets: Some(found.split_offsets),
+            column_sizes: has_metrics.then(|| found.column_sizes.into_iter().collect()),
+            value_counts: has_metrics.then(|| found.value_counts.into_iter().collect()),
+            null_value_counts: has_metrics.then(|| found.null_value_counts.into_iter().collect()),
+            nan_value_counts: has_metrics.then(|| found.nan_value_counts.into_iter().collect()),
+            lower_bounds: has_metrics.then(|| found.lower_bounds.into_iter().collect()),
+            upper_bounds: has_metrics.then(|| found.upper_bounds.into_iter().collect()),
+            split_offsets: has_metrics.then_some(found.split_offsets),
             sort_order_id: Some(sorted.map_or(0, |order| order.order_id)),
             ..DataFile::default()
         }

@@ -1,7 +1,7 @@
 //! What is set counts, or is refused: properties are checked when they are set. Names that nobody knows are the user's own
 //! and pass, unless they are close to one that is known. What a table has already is not checked: others may have set it.
 
-use super::{DEFAULT_FILE_FORMAT, Effect, KNOWN, Known, MetricsMode, StringMap, Values, unexpected};
+use super::{Effect, KNOWN, Known, MetricsMode, StringMap, Values, unexpected};
 use crate::types::NameMapping;
 use crate::{Error, Result};
 
@@ -29,11 +29,6 @@ impl Known {
     fn check(&self, name: &str, value: &str) -> Result<()> {
         if let Effect::Refused(why) = self.effect {
             return Err(Error::unsupported(format!("the table property {name}={value}: {why}")));
-        }
-        if name == DEFAULT_FILE_FORMAT.name && value.trim().eq_ignore_ascii_case("avro") {
-            return Err(Error::unsupported(format!(
-                "the table property {name}={value}: data files are parquet or orc"
-            )));
         }
         match self.values.allow(value) {
             true => Ok(()),
@@ -135,7 +130,7 @@ mod tests {
             ("write.parquet.page-version", "v9"),
             ("write.target-file-size-bytes", "0"),
             ("write.target-file-size-bytes", "big"),
-            ("write.format.default", "avro"),
+            ("write.format.default", "csv"),
             ("write.metadata.metrics.column.a.b", "truncate(0)"),
             ("write.parquet.bloom-filter-fpp.column.a", "1.5"),
             ("write.wap.enabled", "yes"),

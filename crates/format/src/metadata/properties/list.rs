@@ -72,7 +72,7 @@ properties! {
     PARQUET_COMPRESSION_LEVEL: i64 = "write.parquet.compression-level", Values::Level, Effect::Honoured;
     /// Compression level of Avro data files; without it the codec's default.
     AVRO_COMPRESSION_LEVEL: i64 = "write.avro.compression-level",
-        Values::Level, Effect::Harmless("Data files are not written as Avro.");
+        Values::Level, Effect::Honoured;
     /// Compression level of manifests; without it the codec's default.
     MANIFEST_COMPRESSION_LEVEL: i64 = "write.manifest.compression-level", Values::Level, Effect::Honoured;
     /// Format of delete files; without it that of data files.
@@ -201,7 +201,7 @@ properties! {
     MANIFEST_MERGE_ENABLED: bool = "commit.manifest-merge.enabled", true, Values::Flag, Effect::Honoured;
     /// Format of data files.
     DEFAULT_FILE_FORMAT: &'static str = "write.format.default", "parquet",
-        Values::OneOf(&["parquet", "orc"]), Effect::Honoured;
+        Values::OneOf(&["parquet", "orc", "avro"]), Effect::Honoured;
     /// Size at which a writer starts the next data file.
     WRITE_TARGET_FILE_SIZE_BYTES: i64 = "write.target-file-size-bytes", 536_870_912,
         Values::AtLeast(1), Effect::Honoured;
@@ -259,8 +259,7 @@ properties! {
         Values::Flag, Effect::Harmless("Variants are written whole, which every reader reads.");
     /// Codec of Avro data files.
     AVRO_COMPRESSION: &'static str = "write.avro.compression-codec", "gzip",
-        Values::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]),
-        Effect::Harmless("Data files are not written as Avro.");
+        Values::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]), Effect::Honoured;
     /// Size of ORC stripes.
     ORC_STRIPE_SIZE_BYTES: i64 = "write.orc.stripe-size-bytes", 67_108_864, Values::AtLeast(1), Effect::Honoured;
     /// Size of file-system blocks that ORC stripes are aligned to.

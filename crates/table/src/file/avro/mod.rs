@@ -1,11 +1,17 @@
 //! Avro data files ("Appendix A: Avro").
 //!
-//! The container, the writer's schema and the codecs are those of manifests (`icefield_format::avro`). Here a decoder is compiled from
-//! the writer's schema and the wanted leaves ([`decode`]); it fills the columns of a batch row by row, without an object a row.
+//! The container, the writer's schema and the codecs are those of manifests (`icefield_format::avro`). A decoder is compiled from the
+//! writer's schema and the wanted leaves (`decode`); it fills the columns of a batch row by row, without an object a row.
 
 mod batches;
 mod blocks;
 mod column;
 mod decode;
+mod options;
 pub mod read;
+mod rows;
 mod schema;
+mod write;
+
+pub use options::AvroOptions;
+pub use write::{AvroLayout, AvroWriter};
