@@ -103,7 +103,7 @@ def subjects(folder: Path) -> Iterator[tuple[str, bytes, Callable[[bytes], objec
 
     def made(name: str, **properties: str) -> ice.Table:
         table = catalog.create_table(
-            f"a.{name}", rows(), properties={k.replace("_", "."): v for k, v in properties.items()}
+            f"a.{name.replace(' ', '_')}", rows(), properties={k.replace("_", "."): v for k, v in properties.items()}
         )
         return table.append(rows()).append(rows())
 
@@ -120,6 +120,8 @@ def subjects(folder: Path) -> Iterator[tuple[str, bytes, Callable[[bytes], objec
         "parquet": {},
         "plain": {"write.avro.compression-codec": "uncompressed", "write.parquet.compression-codec": "uncompressed"},
         "orc": {"write.format.default": "orc", "write.orc.compression-codec": "none"},
+        "avro": {"write.format.default": "avro", "write.avro.compression-codec": "uncompressed"},
+        "packed avro": {"write.format.default": "avro", "write.avro.compression-codec": "zstd"},
     }.items():
         table = made(name, **properties)
         snapshot = table.current_snapshot()
@@ -134,6 +136,8 @@ def subjects(folder: Path) -> Iterator[tuple[str, bytes, Callable[[bytes], objec
             return found.to_arrow(), opened(table).scan().to_arrow()
 
         yield f"data of {name}", file.read_bytes(), replaced(file, scan)
+        if name.endswith("avro"):
+            continue
         if name == "orc":
             single = folder / "single.orc"
             yield "ORC file", file.read_bytes(), replaced(single, lambda path=single: ice.orc.ORCFile(str(path)).read())

@@ -25,6 +25,6 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
     assert done.returncode == 0, f"{last} (kept in {tmp_path / 'mutant'}): {done.stderr[-3000:]}"
     answer = json.loads(done.stdout)
     assert not answer["wrong"]
-    assert len(answer["outcomes"]) == 15
+    assert len(answer["outcomes"]) == 17
     # The damage is such that most of it is seen.
     assert sum(outcome["refused"] for outcome in answer["outcomes"].values()) > 4 * CASES, answer["outcomes"]
