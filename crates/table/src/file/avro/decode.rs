@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema};
+use arrow_schema::{Field, FieldRef, Fields, Schema as ArrowSchema};
+use icefield_format::avro::RecordSchema;
 use icefield_format::avro::cursor::{Cursor, Fault};
-use icefield_format::avro::{RecordSchema, Schema, Skip};
 
 use super::column::{Budget, Column, Step, columns, read_steps, steps_width};
-use super::schema::map_pair;
+use super::compile::steps;
 use crate::error::{Error, Result};
 use crate::file::leaves::{count, projected};
 use crate::file::position_field;
@@ -48,14 +48,11 @@ impl Decoder {
         batch_rows: usize,
         allowance: u64,
     ) -> Result<Self> {
-        let mut compiler = Compiler { leaves, next: 0, unreadable: None };
-        let pairs = record.fields.iter().map(|field| &field.schema).zip(columns);
-        let steps = compiler.steps(pairs);
-        if let Some(column) = compiler.unreadable {
-            return Err(Error::unsupported(format!(
+        let steps = steps(record, columns, leaves).map_err(|column| {
+            Error::unsupported(format!(
                 "column {column} has a type that Iceberg has no place for, such as a union of several types"
-            )));
-        }
+            ))
+        })?;
         let all: Fields = columns.iter().cloned().chain([position_field()]).collect();
         let has_positions = leaves.contains(&count(columns));
         let width = steps_width(&steps);
@@ -124,67 +121,5 @@ impl Decoder {
         (self.rows, self.bytes, self.budget) = (0, 0, Budget::new(self.allowance));
         let schema = Arc::new(ArrowSchema::new(self.fields.clone()));
         RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|error| Error::corrupt_file(path, error))
-    }
-}
-
-/// Follows the writer's schema and the columns side by side, counting leaves.
-struct Compiler<'a> {
-    leaves: &'a [usize],
-    next: usize,
-    unreadable: Option<String>,
-}
-
-impl Compiler<'_> {
-    fn steps<'s>(&mut self, fields: impl Iterator<Item = (&'s Schema, &'s FieldRef)>) -> Vec<Step> {
-        let mut steps = Vec::new();
-        let mut skipped = Vec::new();
-        for (schema, field) in fields {
-            match self.column(schema, field) {
-                None => skipped.push(Skip::of(schema)),
-                Some(column) => {
-                    push_skip(&mut steps, &mut skipped);
-                    steps.push(Step::Read(column));
-                }
-            }
-        }
-        push_skip(&mut steps, &mut skipped);
-        steps
-    }
-
-    fn column(&mut self, schema: &Schema, field: &FieldRef) -> Option<Column> {
-        let leaves = self.next..self.next + count(&Fields::from(vec![field.clone()]));
-        let first = self.leaves.partition_point(|leaf| *leaf < leaves.start);
-        if self.leaves.get(first).is_none_or(|leaf| !leaves.contains(leaf)) {
-            self.next = leaves.end;
-            return None;
-        }
-        let column = Column::new(schema, field.data_type(), &mut |schema, ty| self.inside(schema, ty));
-        if column.is_none() {
-            self.unreadable.get_or_insert_with(|| field.name().clone());
-        }
-        self.next = leaves.end;
-        column
-    }
-
-    /// What is read of the fields directly inside.
-    fn inside(&mut self, schema: &Schema, ty: &DataType) -> Vec<Step> {
-        const KEY: Schema = Schema::String(None);
-        match (schema, ty) {
-            (Schema::Record(record), DataType::Struct(fields)) => {
-                self.steps(record.fields.iter().map(|field| &field.schema).zip(fields))
-            }
-            (Schema::Map(map), DataType::Struct(pair)) => self.steps([&KEY, &map.values].into_iter().zip(pair)),
-            (Schema::Array(array), DataType::List(element)) => {
-                let element = (map_pair(array).is_none()).then_some((&array.items, element));
-                self.steps(element.into_iter())
-            }
-            _ => Vec::new(),
-        }
-    }
-}
-
-fn push_skip(steps: &mut Vec<Step>, skipped: &mut Vec<Skip>) {
-    if !skipped.is_empty() {
-        steps.push(Step::Skip(Skip::sequence(skipped.drain(..))));
     }
 }

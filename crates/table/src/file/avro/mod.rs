@@ -6,6 +6,7 @@
 mod batches;
 mod blocks;
 mod column;
+mod compile;
 mod decode;
 mod options;
 pub mod read;
