@@ -13,12 +13,13 @@ pub mod orc;
 pub mod parquet;
 mod sink;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::manifest::{FileContent, FileFormat};
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::storage::Storage;
 use crate::stream::Opened;
 pub use layout::{FileLayout, FormatOptions};
+use leaves::pick;
 use metrics::FileMetrics;
 
 /// Rows of a batch, at the most, unless a reader is asked for others.
@@ -77,6 +79,37 @@ pub struct Filter {
     pub leaves: Vec<usize>,
     /// The test.
     pub test: RowTest,
+}
+
+impl Filter {
+    /// The rows that pass all of some filters; a filter is not asked about a batch of which nothing is left.
+    pub fn all(mut filters: Vec<Self>) -> Option<Self> {
+        if filters.len() < 2 {
+            return filters.pop();
+        }
+        let leaves: BTreeSet<usize> = filters.iter().flat_map(|filter| &filter.leaves).copied().collect();
+        let leaves: Vec<usize> = leaves.into_iter().collect();
+        let read = leaves.clone();
+        let test = move |batch: &RecordBatch| {
+            let mut kept: Option<BooleanBuffer> = None;
+            for Self { leaves, test } in &filters {
+                let own = pick(batch, &read, leaves).map_err(|error| Error::Internal(error.to_string()))?;
+                let found = test(&own)?;
+                let yes = match found.nulls() {
+                    Some(nulls) => found.values() & nulls.inner(),
+                    None => found.values().clone(),
+                };
+                let both = kept.map_or_else(|| yes.clone(), |kept| &kept & &yes);
+                let is_done = both.count_set_bits() == 0;
+                kept = Some(both);
+                if is_done {
+                    break;
+                }
+            }
+            Ok(BooleanArray::new(kept.unwrap_or_else(|| BooleanBuffer::new_set(batch.num_rows())), None))
+        };
+        Some(Self { leaves, test: Arc::new(test) })
+    }
 }
 
 impl Request {

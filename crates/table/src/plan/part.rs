@@ -1,6 +1,6 @@
 //! Parts of data files with all that a reader must know of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::Array;
@@ -8,7 +8,7 @@ use icefield_format::expr::BoundExpr;
 use icefield_format::manifest::Entries;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
-use icefield_format::types::StructType;
+use icefield_format::types::{Field, Schema, StructType, Type};
 use icefield_format::value::Value;
 
 use super::changes::Change;
@@ -65,7 +65,7 @@ pub struct PlannedSpec {
 }
 
 /// A delete file that applies to a data file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DeletePart {
     /// What it deletes by.
     pub kind: DeleteKind,
@@ -81,6 +81,8 @@ pub struct DeletePart {
     pub sequence_number: i64,
     /// Columns of equality deletes.
     pub equality_ids: Vec<i32>,
+    /// Those columns by ascending id, as the newest schema that has them says: all optional, each in the structs around it.
+    pub key: Arc<[Field]>,
     /// The one data file that it is about.
     pub referenced_data_file: Option<String>,
     /// Where a deletion vector begins in its file, and how many bytes it has.
@@ -115,6 +117,7 @@ impl DeletePart {
             record_count: entries.record_count.value(row),
             sequence_number: long(&entries.sequence_number).unwrap_or(0),
             equality_ids: super::deletes::equality_ids(entries, row),
+            key: Arc::default(),
             referenced_data_file: named.is_valid(row).then(|| named.value(row).to_owned()),
             blob: long(&entries.content_offset).zip(long(&entries.content_size_in_bytes)),
         })
@@ -129,7 +132,8 @@ fn size(entries: &Entries, row: usize) -> Result<u64> {
 impl Scan {
     /// The parts of a plan of this scan that these pieces are.
     pub fn parts<'p>(&self, plan: &Plan, pieces: impl IntoIterator<Item = &'p Piece>) -> Result<Vec<FilePart>> {
-        let mut parts = Parts { scan: self, plan, specs: HashMap::new(), deletes: HashMap::new() };
+        let mut parts =
+            Parts { scan: self, plan, specs: HashMap::new(), deletes: HashMap::new(), keys: HashMap::new() };
         pieces.into_iter().map(|piece| parts.part(piece)).collect()
     }
 }
@@ -142,6 +146,8 @@ struct Parts<'a> {
     specs: HashMap<usize, Arc<PlannedSpec>>,
     /// By place.
     deletes: HashMap<u32, Arc<DeletePart>>,
+    /// Columns of equality deletes by their ids.
+    keys: HashMap<Vec<i32>, Arc<[Field]>>,
 }
 
 impl Parts<'_> {
@@ -185,10 +191,47 @@ impl Parts<'_> {
         if let Some(known) = self.deletes.get(&place) {
             return Ok(known.clone());
         }
-        let made = Arc::new(self.plan.deletes.part(place)?);
+        let mut made = self.plan.deletes.part(place)?;
+        made.key = self.key(&made)?;
+        let made = Arc::new(made);
         self.deletes.insert(place, made.clone());
         Ok(made)
     }
+
+    fn key(&mut self, delete: &DeletePart) -> Result<Arc<[Field]>> {
+        if let Some(known) = self.keys.get(&delete.equality_ids) {
+            return Ok(known.clone());
+        }
+        let ids: BTreeSet<i32> = delete.equality_ids.iter().copied().collect();
+        let fields = ids.into_iter().map(|id| {
+            key_field(self.scan, id)?.ok_or_else(|| {
+                let message = format!("it deletes by the column with id {id}, which no schema of the table has");
+                Error::corrupt_file(&*delete.path, message)
+            })
+        });
+        let key: Arc<[Field]> = fields.collect::<Result<Vec<_>>>()?.into();
+        self.keys.insert(delete.equality_ids.clone(), key.clone());
+        Ok(key)
+    }
+}
+
+/// A column of equality deletes. The current schema has the widest type of a column; a column that was dropped since is in
+/// the schemas of its time.
+fn key_field(scan: &Scan, id: i32) -> Result<Option<Field>> {
+    let mut others: Vec<&Arc<Schema>> = scan.metadata.schemas().iter().collect();
+    others.sort_by_key(|schema| std::cmp::Reverse(schema.schema_id()));
+    let mut all = [scan.metadata.current_schema(), &scan.schema].into_iter().chain(others);
+    let Some(schema) = all.find(|schema| schema.find_field(id).is_some()) else { return Ok(None) };
+    Ok(schema.select_ids(&HashSet::from([id]))?.fields().first().map(as_optional))
+}
+
+/// A file without the column has no rows with a value in it, whether it is required or not.
+fn as_optional(field: &Field) -> Field {
+    let ty = match &field.ty {
+        Type::Struct(ty) => StructType::new(ty.fields.iter().map(as_optional).collect()).into(),
+        other => other.clone(),
+    };
+    Field { initial_default: field.initial_default.clone(), ..Field::optional(field.id, &*field.name, ty) }
 }
 
 impl Deletes {

@@ -12,9 +12,10 @@ use icefield_format::types::{Field, NameMapping, Schema};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
+use super::deletes::{Deletes, PartDeletes};
 use super::metadata_columns;
 use super::reshape::Reshape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::leaves::projected;
 use crate::file::{self, Filter, Request};
 use crate::plan::part::FilePart;
@@ -29,9 +30,14 @@ pub fn rows(task: ReadTask, storage: &Storage, limit: Option<usize>) -> Result<B
     let output = task.wanted.arrow()?;
     // A limit is mostly small: reading ahead would be wasted.
     let threads = if limit.is_some() { 1 } else { runtime::threads() };
+    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts)?);
     let open = |part: FilePart| -> OpenParts {
         let (storage, wanted, output) = (storage.clone(), task.wanted.clone(), output.clone());
-        Box::new(move || PartReader { part: &part, wanted: &wanted, output: &output, threads }.open(&storage))
+        let deletes = deletes.clone();
+        Box::new(move || {
+            let deletes = deletes.of(&part)?;
+            PartReader { part: &part, wanted: &wanted, output: &output, deletes, threads }.open(&storage)
+        })
     };
     let parts = task.parts.into_iter().map(open).collect();
     Ok(BatchStream::of_parts(output.clone(), parts, limit))
@@ -42,6 +48,7 @@ struct PartReader<'a> {
     part: &'a FilePart,
     wanted: &'a Wanted,
     output: &'a SchemaRef,
+    deletes: PartDeletes,
     /// Threads that may read the part.
     threads: usize,
 }
@@ -49,27 +56,23 @@ struct PartReader<'a> {
 impl PartReader<'_> {
     fn open(&self, storage: &Storage) -> Result<Opened> {
         let part = self.part;
-        if !part.deletes.is_empty() {
-            return Err(Error::unsupported(format!(
-                "{}: {} delete files apply to it; reading files with deletes is not built yet",
-                part.path,
-                part.deletes.len()
-            )));
-        }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
         let fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
         let rules = Rules { path: &part.path, constants: part };
         let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let residual = part.residual.rewrite_not();
         let tested = residual.predicates().map(|predicate| predicate.term.reference.id);
+        let mut filters = match &residual {
+            Expression::True => Vec::new(),
+            residual => vec![filter(&rules, self.wanted, residual, &fields)?],
+        };
+        filters.extend(self.deletes.tests(&rules, &fields)?);
         let request = Request {
             range: (part.start, part.length),
+            rows: self.deletes.rows_left(),
             constants: tested.filter(|id| part.identity(*id).is_some()).collect(),
             prune: part.residual.clone(),
-            filter: match &residual {
-                Expression::True => None,
-                residual => Some(filter(&rules, self.wanted, residual, &fields)?),
-            },
+            filter: Filter::all(filters),
             threads: self.threads,
             ..Request::all(leaves)
         };
@@ -80,7 +83,7 @@ impl PartReader<'_> {
 
 /// The columns of a file with the ids that they are read by: its own, else those of the name mapping, else positions; in Avro,
 /// as in the Java library, those of the table's names.
-fn with_ids(wanted: &Wanted, format: &str, fields: &Fields) -> Fields {
+pub(super) fn with_ids(wanted: &Wanted, format: &str, fields: &Fields) -> Fields {
     let by_names = || {
         NameMapping::of_schema(&wanted.schema).ok().filter(|_| FileFormat::from_name(format) == Some(FileFormat::Avro))
     };
@@ -116,9 +119,17 @@ pub(crate) fn plan_columns(
     output: &ArrowSchema,
     fields: &Fields,
 ) -> Result<(Vec<usize>, Vec<Planned>)> {
-    let wanted = pairs(columns, output);
-    let marks = leaves(&rules.plan(&wanted, fields)?, fields);
-    let planned = rules.plan(&wanted, &projected(fields, &marks))?;
+    plan_pairs(rules, &pairs(columns, output), fields)
+}
+
+/// As [`plan_columns`], of columns each with its Arrow field.
+pub(super) fn plan_pairs(
+    rules: &Rules<'_>,
+    wanted: &[(Field, FieldRef)],
+    fields: &Fields,
+) -> Result<(Vec<usize>, Vec<Planned>)> {
+    let marks = leaves(&rules.plan(wanted, fields)?, fields);
+    let planned = rules.plan(wanted, &projected(fields, &marks))?;
     Ok((marks, planned))
 }
 

@@ -20,7 +20,7 @@ use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
 
 /// Version of the form; a reader refuses others.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// What parts have in common stands once, and parts name it by place.
 #[derive(Serialize, Deserialize)]
@@ -33,6 +33,9 @@ struct TaskForm {
     specs: Vec<SpecForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deletes: Vec<DeleteForm>,
+    /// Schemas of one column each, which equality deletes name by place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    key_columns: Vec<Json>,
     parts: Vec<PartForm>,
 }
 
@@ -53,6 +56,8 @@ struct DeleteForm {
     sequence_number: i64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     equality_ids: Vec<i32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    key: Vec<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data_file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +123,8 @@ impl<T> Shared<T> {
 /// The task as bytes.
 pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
     let wanted = &task.wanted;
-    let (mut residuals, mut specs, mut deletes) = (Shared::new(), Shared::new(), Shared::new());
+    let (mut residuals, mut specs) = (Shared::new(), Shared::new());
+    let (mut deletes, mut columns) = (Shared::new(), Shared::new());
     let mut parts = Vec::with_capacity(task.parts.len());
     for part in &task.parts {
         let residual = part.residual.to_json()?;
@@ -127,7 +133,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
         let spec = specs.place(format!("{} {:?}", spec.spec, spec.types), || Ok(spec))?;
         let delete = |delete: &Arc<DeletePart>| {
             // A Puffin file has many vectors.
-            deletes.place(format!("{:?} {}", delete.blob, delete.path), || Ok(DeleteForm::of(delete)))
+            deletes.place(format!("{:?} {}", delete.blob, delete.path), || DeleteForm::of(delete, &mut columns))
         };
         parts.push(PartForm {
             path: part.path.clone(),
@@ -153,6 +159,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
         residuals: residuals.items,
         specs: specs.items,
         deletes: deletes.items,
+        key_columns: columns.items,
         parts,
     };
     serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
@@ -173,7 +180,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
     let shared = SharedParts {
         residuals,
         specs: form.specs.iter().map(|spec| spec.read().map(Arc::new)).collect::<Result<_>>()?,
-        deletes: form.deletes.into_iter().map(|delete| Arc::new(delete.read())).collect(),
+        deletes: deletes(form.deletes, &form.key_columns)?,
     };
     let parts = form.parts.into_iter().map(|part| shared.part(part)).collect::<Result<_>>()?;
     let projection = Arc::new(Schema::from_json(&form.projection)?);
@@ -209,9 +216,20 @@ impl SpecForm {
     }
 }
 
+fn deletes(forms: Vec<DeleteForm>, columns: &[Json]) -> Result<Vec<Arc<DeletePart>>> {
+    let column = |json| Ok(Schema::from_json(json)?.fields().to_vec());
+    let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    forms.into_iter().map(|form| form.read(&columns).map(Arc::new)).collect()
+}
+
 impl DeleteForm {
-    fn of(delete: &DeletePart) -> Self {
-        Self {
+    fn of(delete: &DeletePart, columns: &mut Shared<Json>) -> Result<Self> {
+        let key = delete.key.iter().map(|field| {
+            let schema = Schema::new(0, vec![field.clone()])?.to_json();
+            columns.place(schema.to_string(), || Ok(schema))
+        });
+        Ok(Self {
+            key: key.collect::<Result<_>>()?,
             kind: delete.kind,
             path: delete.path.clone(),
             format: delete.format.clone(),
@@ -221,11 +239,17 @@ impl DeleteForm {
             equality_ids: delete.equality_ids.clone(),
             data_file: delete.referenced_data_file.clone(),
             blob: delete.blob,
-        }
+        })
     }
 
-    fn read(self) -> DeletePart {
-        DeletePart {
+    fn read(self, columns: &[Vec<Field>]) -> Result<DeletePart> {
+        let missing = || Error::invalid("a scan task without a column of its deletes");
+        let mut key = Vec::with_capacity(self.key.len().min(columns.len()));
+        for place in &self.key {
+            key.extend(columns.get(*place).ok_or_else(missing)?.iter().cloned());
+        }
+        Ok(DeletePart {
+            key: key.into(),
             kind: self.kind,
             path: self.path,
             format: self.format,
@@ -235,7 +259,7 @@ impl DeleteForm {
             equality_ids: self.equality_ids,
             referenced_data_file: self.data_file,
             blob: self.blob,
-        }
+        })
     }
 }
 

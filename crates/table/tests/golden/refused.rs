@@ -19,7 +19,7 @@ pub fn note(table: &str, may: bool, message: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether a plan may refuse to be read: deletes apply, or a variant is perhaps shredded.
+/// Whether a plan may refuse to be read: a variant is perhaps shredded.
 pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     fn variant(ty: &Type) -> bool {
         match ty {
@@ -29,11 +29,7 @@ pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
             other => *other == Type::Variant,
         }
     }
-    let shredded = schema.fields().iter().any(|field| variant(&field.ty));
-    plan.manifests.iter().any(|manifest| {
-        let deletes = manifest.deletes.as_ref();
-        shredded || (0..manifest.entries.len()).any(|row| deletes.is_some_and(|own| !own.of(row).is_empty()))
-    })
+    !plan.is_empty() && schema.fields().iter().any(|field| variant(&field.ty))
 }
 
 /// Prints how many cases of each table were refused, and returns whether a table of the repository's own set has more of them

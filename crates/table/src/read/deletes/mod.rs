@@ -1,3 +1,224 @@
-//! Deleted rows, by the kind of the delete file.
+//! Deleted rows of the files that are read together ("Row-level Deletes", "Scan Planning").
+//!
+//! [`Deletes`] knows which of its parts need which delete files, reads each of these once when the first part asks for it, and
+//! lets go of it when the last one has it. What they delete of a part, [`PartDeletes`], goes to the file reader before anything
+//! is decoded: [positions](positions) and [vectors] as the rows to read, [values](equality) as a test of their columns.
+//!
+//! Which deletes apply is settled by `plan::deletes`, sequence numbers and partitions included.
 
+pub mod equality;
+mod key;
+mod load;
+pub mod positions;
 pub mod vectors;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::Fields;
+use icefield_format::Limits;
+use icefield_format::puffin::DeletionVector;
+
+use super::columns::Rules;
+use crate::error::{Error, Result};
+use crate::file::Filter;
+use crate::limits::limits;
+use crate::plan::deletes::DeleteKind;
+use crate::plan::part::{DeletePart, FilePart};
+use crate::plan::wanted::Wanted;
+use crate::storage::Storage;
+use equality::{Applied, EqualityFiles};
+use load::{Kept, Shared};
+use positions::Positions;
+
+/// The delete files of the parts that are read together.
+pub struct Deletes {
+    storage: Storage,
+    wanted: Arc<Wanted>,
+    limits: Limits,
+    kept: Kept,
+    vectors: HashMap<Id, Shared<DeletionVector>>,
+    positions: HashMap<Id, PositionFile>,
+    equality: EqualityFiles,
+}
+
+/// A delete file, told from others by the part of the plan that it is.
+type Id = usize;
+
+fn id(delete: &Arc<DeletePart>) -> Id {
+    Arc::as_ptr(delete).addr()
+}
+
+/// A position delete file and the data files whose positions are wanted of it, each with its rows where they are known.
+#[derive(Default)]
+struct PositionFile {
+    wanted: HashMap<String, Option<u64>>,
+    shared: Shared<Positions>,
+}
+
+/// What is deleted of a part.
+#[derive(Default)]
+pub struct PartDeletes {
+    /// By position in the file.
+    pub positions: Option<Arc<DeletionVector>>,
+    /// By values.
+    pub equality: Vec<Applied>,
+}
+
+impl Deletes {
+    /// The deletes of some parts, each of which may ask once with [`Deletes::of`].
+    pub fn new(storage: &Storage, wanted: &Arc<Wanted>, parts: &[FilePart]) -> Result<Self> {
+        let limits = limits()?;
+        let mut own = Self {
+            storage: storage.clone(),
+            wanted: wanted.clone(),
+            kept: Kept::new(limits.operation_memory),
+            limits,
+            vectors: HashMap::new(),
+            positions: HashMap::new(),
+            equality: EqualityFiles::default(),
+        };
+        for part in parts {
+            for delete in by_position(part)? {
+                match delete.kind {
+                    DeleteKind::Vector => own.vectors.entry(id(delete)).or_default().expect_use(),
+                    _ => {
+                        let file = own.positions.entry(id(delete)).or_default();
+                        file.wanted.insert(part.path.clone(), u64::try_from(part.record_count).ok());
+                        file.shared.expect_use();
+                    }
+                }
+            }
+            own.equality.expect(&equality_of(part))?;
+        }
+        own.equality.finish()?;
+        Ok(own)
+    }
+
+    /// What is deleted of a part.
+    pub fn of(&self, part: &FilePart) -> Result<PartDeletes> {
+        if part.deletes.is_empty() {
+            return Ok(PartDeletes::default());
+        }
+        let mut positions: Option<Arc<DeletionVector>> = None;
+        for delete in by_position(part)? {
+            let found = match delete.kind {
+                DeleteKind::Vector => Some(self.vector(delete, part)?),
+                _ => self.positions(delete)?.of(&part.path),
+            };
+            if let Some(found) = found {
+                match &mut positions {
+                    None => positions = Some(found),
+                    Some(all) => Arc::make_mut(all).union_with(&found),
+                }
+            }
+        }
+        let equality = equality_of(part);
+        let equality = self.equality.of(&equality, &self.storage, &self.wanted, &self.limits, &self.kept)?;
+        Ok(PartDeletes { positions: positions.filter(|found| !found.is_empty()), equality })
+    }
+
+    fn vector(&self, delete: &Arc<DeletePart>, part: &FilePart) -> Result<Arc<DeletionVector>> {
+        if delete.referenced_data_file.as_deref() != Some(&part.path) {
+            let named = delete.referenced_data_file.as_deref().unwrap_or("no data file");
+            let message = format!("its deletion vector references {named}, but is applied to {}", part.path);
+            return Err(Error::corrupt_file(&*delete.path, message));
+        }
+        let shared = self.vectors.get(&id(delete)).ok_or_else(unexpected)?;
+        shared.get(&self.kept, || {
+            let vector = vectors::load(&self.storage, delete, &self.limits)?;
+            if let (Some(last), Ok(rows)) = (vector.max(), u64::try_from(part.record_count))
+                && last >= rows
+            {
+                let message =
+                    format!("its deletion vector has position {last} of {}, which has {rows} rows", part.path);
+                return Err(Error::corrupt_file(&*delete.path, message));
+            }
+            let bytes = vector.as_bitmap().serialized_size();
+            Ok((vector, bytes))
+        })
+    }
+
+    fn positions(&self, delete: &Arc<DeletePart>) -> Result<Arc<Positions>> {
+        let file = self.positions.get(&id(delete)).ok_or_else(unexpected)?;
+        file.shared.get(&self.kept, || {
+            let positions = Positions::load(&self.storage, delete, &file.wanted, &self.limits)?;
+            let bytes = positions.memory();
+            Ok((positions, bytes))
+        })
+    }
+}
+
+impl PartDeletes {
+    /// The rows that are left by positions; `None` where that is all of them.
+    pub fn rows_left(&self) -> Option<Vec<Range<u64>>> {
+        self.positions.as_ref().map(|deleted| rows_without(deleted))
+    }
+
+    /// Tests for the rows that are left by values.
+    pub fn tests(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Vec<Filter>> {
+        self.equality.iter().map(|applied| applied.test(rules, fields)).collect()
+    }
+}
+
+/// The deletes of a part that delete by position: a vector alone if there is one, which has all that was deleted before it.
+fn by_position(part: &FilePart) -> Result<Vec<&Arc<DeletePart>>> {
+    let of_kind = |kind: DeleteKind| part.deletes.iter().filter(move |delete| delete.kind == kind);
+    let vectors: Vec<_> = of_kind(DeleteKind::Vector).collect();
+    match &vectors[..] {
+        [] => Ok(of_kind(DeleteKind::Positions).collect()),
+        [_] => Ok(vectors),
+        [..] => Err(Error::corrupt_file(&*part.path, "two deletion vectors apply to it")),
+    }
+}
+
+fn equality_of(part: &FilePart) -> Vec<Arc<DeletePart>> {
+    part.deletes.iter().filter(|delete| delete.kind == DeleteKind::Equality).cloned().collect()
+}
+
+fn unexpected() -> Error {
+    Error::Internal("deletes of a part that was not announced".to_owned())
+}
+
+/// The rows between deleted ones. A file's number of rows is the reader's to know.
+fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    let mut next = 0u64;
+    for (key, bitmap) in deleted.as_bitmap().bitmaps() {
+        let base = u64::from(key) << 32;
+        let mut positions = bitmap.iter();
+        while let Some(run) = positions.next_range() {
+            let start = base + u64::from(*run.start());
+            if start > next {
+                left.push(next..start);
+            }
+            next = base + u64::from(*run.end()) + 1;
+        }
+    }
+    left.push(next..i64::MAX.unsigned_abs());
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_left_are_those_between_the_deleted_ones() {
+        let end = i64::MAX.unsigned_abs();
+        let boundary = 1u64 << 32;
+        for (deleted, left) in [
+            (vec![], vec![(0, end)]),
+            (vec![0, 1, 2], vec![(3, end)]),
+            (vec![1, 3, 4], vec![(0, 1), (2, 3), (5, end)]),
+            (
+                vec![boundary - 1, boundary, boundary + 5],
+                vec![(0, boundary - 1), (boundary + 1, boundary + 5), (boundary + 6, end)],
+            ),
+        ] {
+            let found = rows_without(&DeletionVector::from_positions(deleted).unwrap());
+            assert_eq!(found.into_iter().map(|range| (range.start, range.end)).collect::<Vec<_>>(), left);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Equality delete files ("Equality Delete Files"): rows that have the values of a row of the file in its delete columns.
+//!
+//! Delete files by the same columns that apply to the same data files become one set of keys, in which every key knows the
+//! files that have it: a data file is tested against one set, however many files of deletes a stream of changes has left.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, FieldRef, Fields, Schema as ArrowSchema};
+use icefield_format::Limits;
+use icefield_format::manifest::FileContent;
+use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::{Field, Schema, Type};
+
+use super::key::{Keys, below};
+use super::load::{Kept, Shared};
+use super::{Id, id, unexpected};
+use crate::error::{Error, Result};
+use crate::file::{self, Filter, Request};
+use crate::plan::part::DeletePart;
+use crate::plan::wanted::Wanted;
+use crate::read::columns::Rules;
+use crate::read::reshape::Reshape;
+use crate::read::task::{plan_pairs, with_ids};
+use crate::storage::Storage;
+use crate::{interrupt, runtime};
+
+/// The equality delete files of the parts that are read together.
+#[derive(Default)]
+pub struct EqualityFiles {
+    /// By delete file: its place in `files`.
+    places: HashMap<Id, usize>,
+    files: Vec<Arc<DeletePart>>,
+    /// For each file another of its group, or itself.
+    linked: Vec<usize>,
+    /// For each file how many parts ask for it first of their files of its group.
+    uses: Vec<usize>,
+    groups: Vec<Group>,
+    /// For each file its group, and its number there.
+    of_group: Vec<(usize, u32)>,
+}
+
+/// Delete files by the same columns, of which each applies to a data file together with another of them.
+struct Group {
+    columns: Arc<KeyColumns>,
+    files: Vec<Arc<DeletePart>>,
+    /// Nothing where all of them together are too large.
+    shared: Shared<Option<Arc<EqualitySet>>>,
+}
+
+/// The columns that some equality deletes compare.
+#[derive(Debug)]
+struct KeyColumns {
+    pairs: Vec<(Field, FieldRef)>,
+    types: Vec<DataType>,
+}
+
+/// The keys of some equality delete files.
+pub struct EqualitySet {
+    keys: Keys,
+    /// Where keys know their files.
+    seen: Seen,
+}
+
+/// Chains of the files that have a key, the newest first; one file needs none.
+#[derive(Default)]
+struct Seen {
+    is_needed: bool,
+    links: Vec<(u32, Option<u32>)>,
+}
+
+/// A set and which of its files apply to a part.
+pub struct Applied {
+    columns: Arc<KeyColumns>,
+    set: Arc<EqualitySet>,
+    /// By file; all of them without it.
+    files: Option<Arc<[bool]>>,
+}
+
+impl EqualityFiles {
+    /// Announces the equality deletes of a part.
+    pub fn expect(&mut self, deletes: &[Arc<DeletePart>]) -> Result<()> {
+        let mut firsts: BTreeMap<Vec<i32>, usize> = BTreeMap::new();
+        for delete in deletes {
+            let next = self.files.len();
+            let place = *self.places.entry(id(delete)).or_insert(next);
+            if place == next {
+                self.files.push(delete.clone());
+                self.linked.push(next);
+                self.uses.push(0);
+            }
+            match firsts.get(&ids(delete)) {
+                Some(first) => self.link(*first, place),
+                None => {
+                    firsts.insert(ids(delete), place);
+                    if let Some(uses) = self.uses.get_mut(place) {
+                        *uses += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn root(&self, mut place: usize) -> usize {
+        while let Some(next) = self.linked.get(place).filter(|next| **next != place) {
+            place = *next;
+        }
+        place
+    }
+
+    fn link(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        if let Some(linked) = self.linked.get_mut(one.max(other)) {
+            *linked = one.min(other);
+        }
+    }
+
+    /// Makes groups of what was announced. The files of a group stand by sequence number.
+    pub fn finish(&mut self) -> Result<()> {
+        let mut by_root: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for place in 0..self.files.len() {
+            by_root.entry(self.root(place)).or_default().push(place);
+        }
+        self.of_group = vec![(0, 0); self.files.len()];
+        let mut known: HashMap<Vec<i32>, Arc<KeyColumns>> = HashMap::new();
+        for mut places in by_root.into_values() {
+            let file = |place: &usize| self.files.get(*place).cloned().ok_or_else(unexpected);
+            places.sort_by_key(|place| self.files.get(*place).map(|file| file.sequence_number));
+            let files = places.iter().map(file).collect::<Result<Vec<_>>>()?;
+            let first = files.first().ok_or_else(unexpected)?;
+            let columns = match known.get(&ids(first)) {
+                Some(columns) => columns.clone(),
+                None => {
+                    let columns = Arc::new(KeyColumns::new(first)?);
+                    known.insert(ids(first), columns.clone());
+                    columns
+                }
+            };
+            let mut shared = Shared::default();
+            for (number, place) in (0u32..).zip(&places) {
+                if let Some(slot) = self.of_group.get_mut(*place) {
+                    *slot = (self.groups.len(), number);
+                }
+                (0..self.uses.get(*place).copied().unwrap_or_default()).for_each(|_| shared.expect_use());
+            }
+            self.groups.push(Group { columns, files, shared });
+        }
+        Ok(())
+    }
+
+    /// What the equality deletes of a part delete.
+    pub fn of(
+        &self,
+        deletes: &[Arc<DeletePart>],
+        storage: &Storage,
+        wanted: &Wanted,
+        limits: &Limits,
+        kept: &Kept,
+    ) -> Result<Vec<Applied>> {
+        let mut of_groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for delete in deletes {
+            let place = self.places.get(&id(delete)).and_then(|place| self.of_group.get(*place));
+            let (group, number) = place.ok_or_else(unexpected)?;
+            of_groups.entry(*group).or_default().push(*number);
+        }
+        let mut applied = Vec::new();
+        for (group, numbers) in of_groups {
+            let group = self.groups.get(group).ok_or_else(unexpected)?;
+            let one = group.apply(&numbers, &Source { storage, wanted, limits }, kept)?;
+            if !one.set.keys.is_empty() {
+                applied.push(one);
+            }
+        }
+        Ok(applied)
+    }
+}
+
+/// Where delete files are, and how they are read.
+struct Source<'a> {
+    storage: &'a Storage,
+    wanted: &'a Wanted,
+    limits: &'a Limits,
+}
+
+impl Group {
+    fn apply(&self, numbers: &[u32], source: &Source<'_>, kept: &Kept) -> Result<Applied> {
+        let columns = self.columns.clone();
+        let whole = self.shared.get(kept, || {
+            let set = EqualitySet::load(&columns, &self.files, source, Some(kept.most()))?.map(Arc::new);
+            let bytes = set.as_ref().map_or(0, |set| set.memory());
+            Ok((set, bytes))
+        })?;
+        if let Some(set) = whole.as_ref() {
+            let mut files = vec![false; self.files.len()];
+            for number in numbers {
+                if let Some(file) = files.get_mut(*number as usize) {
+                    *file = true;
+                }
+            }
+            let files = (!files.iter().all(|applies| *applies)).then(|| files.into());
+            return Ok(Applied { columns, set: set.clone(), files });
+        }
+        // All together do not fit: this part's own, for itself.
+        let own = numbers.iter().filter_map(|number| self.files.get(*number as usize).cloned()).collect::<Vec<_>>();
+        let set = EqualitySet::load(&columns, &own, source, None)?.ok_or_else(unexpected)?;
+        Ok(Applied { columns, set: Arc::new(set), files: None })
+    }
+}
+
+impl KeyColumns {
+    fn new(delete: &DeletePart) -> Result<Self> {
+        let mut own = Self { pairs: Vec::new(), types: Vec::new() };
+        for field in delete.key.iter() {
+            let wrong = || {
+                let message = format!(
+                    "it deletes by column {}, which is not a primitive field outside of lists and maps",
+                    field.name
+                );
+                Error::corrupt_file(&*delete.path, message)
+            };
+            let schema = Schema::new(0, vec![field.clone()])?;
+            let arrow = schema.to_arrow(&ToArrow::default())?;
+            let target = arrow.fields().first().cloned().ok_or_else(wrong)?;
+            let mut leaf = field;
+            let mut ty = target.data_type();
+            while let (Type::Struct(inner), DataType::Struct(fields)) = (&leaf.ty, ty) {
+                let ([only], [child]) = (&inner.fields[..], &fields[..]) else { return Err(wrong()) };
+                (leaf, ty) = (only, child.data_type());
+            }
+            if !matches!(leaf.ty, Type::Primitive(_)) || !delete.equality_ids.contains(&leaf.id) {
+                return Err(wrong());
+            }
+            own.types.push(ty.clone());
+            own.pairs.push((field.clone(), target));
+        }
+        if own.pairs.is_empty() {
+            return Err(Error::corrupt_file(&*delete.path, "equality deletes by no column"));
+        }
+        Ok(own)
+    }
+
+    /// How the columns are read from a file.
+    fn plan(&self, rules: &Rules<'_>, fields: &Fields) -> Result<(Vec<usize>, Reshape)> {
+        let (leaves, planned) = plan_pairs(rules, &self.pairs, fields)?;
+        let schema = ArrowSchema::new(self.pairs.iter().map(|(_, target)| target.clone()).collect::<Fields>());
+        Ok((leaves, Reshape::new(rules.path, Arc::new(schema), planned)))
+    }
+
+    /// The compared columns of a batch, out of the structs that they are in.
+    fn of(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        batch.columns().iter().map(leaf).collect()
+    }
+}
+
+/// The ids of the columns that a file deletes by, each once.
+fn ids(delete: &DeletePart) -> Vec<i32> {
+    let ids: BTreeSet<i32> = delete.equality_ids.iter().copied().collect();
+    ids.into_iter().collect()
+}
+
+/// The one primitive column in a column; a null struct has null in it.
+fn leaf(column: &ArrayRef) -> Result<ArrayRef> {
+    let mut column = column.clone();
+    while let Some(parent) = column.as_struct_opt() {
+        let child = parent.columns().first().ok_or_else(unexpected)?;
+        column = below(child, parent.nulls())?;
+    }
+    Ok(column)
+}
+
+impl EqualitySet {
+    /// Reads some delete files. `None` where they take more than `most` bytes; without such a bound that is an error.
+    fn load(
+        columns: &Arc<KeyColumns>,
+        files: &[Arc<DeletePart>],
+        source: &Source<'_>,
+        most: Option<usize>,
+    ) -> Result<Option<Self>> {
+        let seen = Seen { is_needed: files.len() > 1, links: Vec::new() };
+        let set = Mutex::new(Self { keys: Keys::new(&columns.types)?, seen });
+        let next = AtomicUsize::new(0);
+        let read = || -> Result<bool> {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(file) = files.get(number) else { return Ok(true) };
+                if !add_file(&set, file, number, columns, source, most)? {
+                    next.store(files.len(), Ordering::Relaxed);
+                    return Ok(false);
+                }
+            }
+        };
+        let threads = runtime::threads().min(files.len());
+        let all = if threads > 1 {
+            std::thread::scope(|scope| {
+                let running: Vec<_> = (0..threads).map(|_| scope.spawn(read)).collect();
+                let done = running.into_iter().map(|one| {
+                    one.join()
+                        .unwrap_or_else(|_| Err(Error::Internal("a reader of deletes ended by a panic".to_owned())))
+                });
+                done.collect::<Result<Vec<bool>>>()
+            })?
+        } else {
+            vec![read()?]
+        };
+        let set = set.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.into_iter().all(|fits| fits).then_some(set))
+    }
+
+    fn memory(&self) -> usize {
+        self.keys.memory() + self.seen.links.capacity() * size_of::<(u32, Option<u32>)>()
+    }
+}
+
+/// Adds the keys of a file; says whether they fit.
+fn add_file(
+    set: &Mutex<EqualitySet>,
+    delete: &DeletePart,
+    number: usize,
+    columns: &KeyColumns,
+    source: &Source<'_>,
+    most: Option<usize>,
+) -> Result<bool> {
+    let number = u32::try_from(number).map_err(|_| Error::unsupported("2^32 and more equality delete files"))?;
+    let content = FileContent::EqualityDeletes;
+    let mut file = file::open(source.storage, &delete.path, &delete.format, content, delete.size)?;
+    let schema = Arc::new(Schema::new(0, columns.pairs.iter().take(1).map(|(field, _)| field.clone()).collect())?);
+    let fields = file.bind(&|fields| with_ids(source.wanted, &delete.format, fields), &schema);
+    let (leaves, reshape) = columns.plan(&Rules { path: &delete.path, constants: &() }, &fields)?;
+    for batch in file.batches(Request::all(leaves))?.into_batches() {
+        interrupt::check()?;
+        let columns = columns.of(&reshape.apply(&batch?)?)?;
+        let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
+        let EqualitySet { keys, seen } = &mut *set;
+        keys.add(&columns, |known| seen.add(known, number))?;
+        match most {
+            Some(most) if set.memory() > most => return Ok(false),
+            Some(_) => {}
+            None => {
+                let mut held = source.limits.held();
+                held.read(usize::try_from(delete.size).unwrap_or(usize::MAX));
+                held.keep(set.memory()).map_err(|error| error.in_file(&delete.path))?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+impl Seen {
+    /// The chain of a key that is in one more file.
+    fn add(&mut self, chain: Option<u32>, file: u32) -> Result<u32> {
+        if !self.is_needed {
+            return Ok(0);
+        }
+        let newest = chain.and_then(|chain| self.links.get(chain as usize));
+        match (chain, newest) {
+            (Some(chain), Some((newest, _))) if *newest == file => Ok(chain),
+            _ => {
+                let many = |_| Error::unsupported("equality deletes of 2^32 and more values");
+                let place = u32::try_from(self.links.len()).map_err(many)?;
+                self.links.push((file, chain));
+                Ok(place)
+            }
+        }
+    }
+
+    fn any(&self, chain: u32, files: &[bool]) -> bool {
+        let link = |chain: u32| self.links.get(chain as usize).copied();
+        let mut links = std::iter::successors(link(chain), |(_, next)| next.and_then(link));
+        links.any(|(file, _)| files.get(file as usize).copied().unwrap_or(false))
+    }
+}
+
+impl Applied {
+    /// The test of the rows of a file that stay.
+    pub fn test(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Filter> {
+        let (leaves, reshape) = self.columns.plan(rules, fields)?;
+        let (columns, set, files) = (self.columns.clone(), self.set.clone(), self.files.clone());
+        let test = move |batch: &RecordBatch| {
+            let values = columns.of(&reshape.apply(batch)?)?;
+            match &files {
+                None => set.keys.absent(&values, batch.num_rows(), |_| true),
+                Some(files) => set.keys.absent(&values, batch.num_rows(), |chain| set.seen.any(chain, files)),
+            }
+        };
+        Ok(Filter { leaves, test: Arc::new(test) })
+    }
+}

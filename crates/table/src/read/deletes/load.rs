@@ -1,0 +1,157 @@
+//! What is read once for several parts of files, within a budget of memory.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Result;
+
+/// The memory of all that is kept for parts to come. What does not fit is read again by the next part that needs it.
+#[derive(Debug)]
+pub struct Kept {
+    most: usize,
+    bytes: AtomicUsize,
+}
+
+impl Kept {
+    /// A budget of so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self { most, bytes: AtomicUsize::new(0) }
+    }
+
+    /// Bytes that may be kept.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    fn keep(&self, bytes: usize) -> bool {
+        let sum = |kept: usize| kept.checked_add(bytes).filter(|sum| *sum <= self.most);
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+    }
+
+    fn release(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Something that is loaded when it is first asked for, and kept until it was asked for as often as was announced.
+#[derive(Debug)]
+pub struct Shared<T>(Mutex<State<T>>);
+
+#[derive(Debug)]
+struct State<T> {
+    uses_left: usize,
+    loaded: Option<(Arc<T>, usize)>,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Self(Mutex::new(State { uses_left: 0, loaded: None }))
+    }
+}
+
+impl<T> Shared<T> {
+    /// Announces that it will be asked for once more.
+    pub fn expect_use(&mut self) {
+        self.state().uses_left += 1;
+    }
+
+    /// The value; `load` returns it with the bytes that it takes. Others that ask meanwhile wait for it. After an error the
+    /// next one tries again.
+    pub fn get(&self, kept: &Kept, load: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
+        let mut state = self.state();
+        state.uses_left = state.uses_left.saturating_sub(1);
+        let value = match &state.loaded {
+            Some((value, _)) => value.clone(),
+            None => {
+                let (value, bytes) = load()?;
+                let value = Arc::new(value);
+                if state.uses_left > 0 && kept.keep(bytes) {
+                    state.loaded = Some((value.clone(), bytes));
+                }
+                value
+            }
+        };
+        if state.uses_left == 0
+            && let Some((_, bytes)) = state.loaded.take()
+        {
+            kept.release(bytes);
+        }
+        Ok(value)
+    }
+
+    /// A thread that panicked while it loaded has stored nothing.
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::error::Error;
+
+    fn shared(uses: usize) -> Shared<u32> {
+        let mut shared = Shared::default();
+        (0..uses).for_each(|_| shared.expect_use());
+        shared
+    }
+
+    #[test]
+    fn one_load_serves_all_uses_and_nothing_stays_behind() {
+        let (kept, loads) = (Kept::new(10), Cell::new(0));
+        let shared = shared(3);
+        for _ in 0..3 {
+            let value = shared.get(&kept, || {
+                loads.set(loads.get() + 1);
+                Ok((7, 10))
+            });
+            assert_eq!(*value.unwrap(), 7);
+        }
+        assert_eq!((loads.get(), kept.bytes.load(Ordering::Relaxed)), (1, 0));
+        assert!(shared.state().loaded.is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_loaded_again() {
+        let (kept, loads) = (Kept::new(10), Cell::new(0));
+        let (first, second) = (shared(2), shared(2));
+        for shared in [&first, &second, &second, &first] {
+            shared
+                .get(&kept, || {
+                    loads.set(loads.get() + 1);
+                    Ok((7, 6))
+                })
+                .unwrap();
+        }
+        assert_eq!((loads.get(), kept.bytes.load(Ordering::Relaxed)), (3, 0));
+    }
+
+    #[test]
+    fn errors_are_not_kept() {
+        let kept = Kept::new(10);
+        let shared = shared(3);
+        assert!(shared.get(&kept, || Err(Error::invalid("meant"))).is_err());
+        assert_eq!(*shared.get(&kept, || Ok((1, 1))).unwrap(), 1);
+        assert_eq!(*shared.get(&kept, || Err(Error::invalid("loaded already"))).unwrap(), 1);
+    }
+
+    #[test]
+    fn parts_that_ask_at_the_same_time_load_once() {
+        let (kept, shared, loads) = (Kept::new(10), shared(8), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let load = || {
+                        loads.fetch_add(1, Ordering::Relaxed);
+                        std::thread::sleep(std::time::Duration::from_millis(5));
+                        Ok((1, 1))
+                    };
+                    shared.get(&kept, load).unwrap();
+                });
+            }
+        });
+        assert_eq!(loads.into_inner(), 1);
+    }
+}

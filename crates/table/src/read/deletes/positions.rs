@@ -1,0 +1,153 @@
+//! Position delete files ("Position Delete Files"): rows of data files by path and position.
+//!
+//! The specification wants them sorted; nothing here relies on it. Paths are compared as they are written. Of the positions only
+//! those of wanted data files are kept. A column `row` with the deleted rows is not read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_schema::Fields;
+use icefield_format::Limits;
+use icefield_format::expr::{BoundExpr, Expression, Literal, Predicate, Term, Test};
+use icefield_format::manifest::FileContent;
+use icefield_format::puffin::DeletionVector;
+use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids};
+use icefield_format::types::reserved::{DELETE_FILE_PATH, DELETE_FILE_POS};
+use icefield_format::types::{NameMapping, PrimitiveType, Schema};
+use icefield_format::value::Value;
+
+use crate::error::{Error, Result};
+use crate::file::{self, Request};
+use crate::interrupt;
+use crate::plan::part::DeletePart;
+use crate::read::columns::Rules;
+use crate::read::reshape::Reshape;
+use crate::read::task::plan_columns;
+use crate::storage::Storage;
+
+/// More data files than this are not looked for in the statistics of a delete file.
+const MOST_PRUNED: usize = 200;
+
+/// The deleted positions of some data files.
+#[derive(Debug, Default)]
+pub struct Positions {
+    by_path: HashMap<String, Arc<DeletionVector>>,
+}
+
+impl Positions {
+    /// Reads the positions of the wanted data files, for each of which its number of rows is given where it is known.
+    pub fn load(
+        storage: &Storage,
+        delete: &DeletePart,
+        wanted: &HashMap<String, Option<u64>>,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let schema = Arc::new(Schema::new(0, vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()])?);
+        let output = Arc::new(schema.to_arrow(&ToArrow::default())?);
+        let names = NameMapping::of_schema(&schema)?;
+        let with_ids = |fields: &Fields| match has_ids(fields) {
+            true => fields.clone(),
+            false => with_mapped_ids(fields, &names),
+        };
+        let mut file = file::open(storage, &delete.path, &delete.format, FileContent::PositionDeletes, delete.size)?;
+        let fields = file.bind(&with_ids, &schema);
+        let rules = Rules { path: &delete.path, constants: &() };
+        let (leaves, planned) = plan_columns(&rules, &schema, &output, &fields)?;
+        let reshape = Reshape::new(&delete.path, output, planned);
+        let request = Request { prune: of_paths(wanted, &schema)?, ..Request::all(leaves) };
+        let mut found = Collector { delete, wanted, of: HashMap::new() };
+        for batch in file.batches(request)?.into_batches() {
+            interrupt::check()?;
+            found.add(&reshape.apply(&batch?)?)?;
+            let mut held = limits.held();
+            held.read(usize::try_from(delete.size).unwrap_or(usize::MAX));
+            held.keep(found.memory()).map_err(|error| error.in_file(&delete.path))?;
+        }
+        Ok(found.finish())
+    }
+
+    /// The deleted positions of a data file.
+    pub fn of(&self, path: &str) -> Option<Arc<DeletionVector>> {
+        self.by_path.get(path).cloned()
+    }
+
+    /// Bytes that they take.
+    pub fn memory(&self) -> usize {
+        self.by_path.iter().map(|(path, vector)| path.len() + bytes(vector)).sum()
+    }
+}
+
+/// What a file of deletes may be skipped by: the paths of the data files that matter.
+fn of_paths(wanted: &HashMap<String, Option<u64>>, schema: &Schema) -> Result<BoundExpr> {
+    if wanted.len() > MOST_PRUNED {
+        return Ok(Expression::True);
+    }
+    let literal = |path: &String| Literal::new(PrimitiveType::String, Value::String(path.as_str().into()));
+    let paths = wanted.keys().map(literal).collect::<Result<Vec<_>, _>>()?;
+    let term = Term { name: DELETE_FILE_PATH.name.to_owned(), transform: None };
+    Ok(Expression::Predicate(Predicate { term, test: Test::In(paths) }).bind(schema, true)?)
+}
+
+struct Collector<'a> {
+    delete: &'a DeletePart,
+    wanted: &'a HashMap<String, Option<u64>>,
+    of: HashMap<&'a str, DeletionVector>,
+}
+
+impl<'a> Collector<'a> {
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let lost = || Error::Internal("a batch of positions without its columns".to_owned());
+        let column = |at: usize| batch.columns().get(at).ok_or_else(lost);
+        let paths: &StringArray = column(0)?.as_string_opt().ok_or_else(lost)?;
+        let positions = column(1)?.as_primitive_opt::<Int64Type>().ok_or_else(lost)?.values();
+        let mut start = 0;
+        while let Some(path) = (start < paths.len()).then(|| paths.value(start)) {
+            let mut end = start + 1;
+            while end < paths.len() && paths.value(end) == path {
+                end += 1;
+            }
+            self.add_positions(path, positions.get(start..end).unwrap_or_default())?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Adds positions of one data file, run by run.
+    fn add_positions(&mut self, path: &str, positions: &[i64]) -> Result<()> {
+        let Some((data, rows)) = self.wanted.get_key_value(path) else { return Ok(()) };
+        let vector = self.of.entry(data).or_default();
+        let mut left = positions;
+        while let [first, ..] = left {
+            let run =
+                1 + left.windows(2).take_while(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b))).count();
+            let (of_run, rest) = left.split_at(run);
+            let last = of_run.last().unwrap_or(first);
+            let bounds = u64::try_from(*first).ok().zip(u64::try_from(*last).ok());
+            let (first, last) = bounds.filter(|(_, last)| *last <= DeletionVector::MAX_POSITION).ok_or_else(|| {
+                let wrong = if *first < 0 { first } else { last };
+                let message = format!("it deletes position {wrong} of {data}, which no file can have");
+                Error::corrupt_file(&*self.delete.path, message)
+            })?;
+            // A position beyond the end of the file deletes nothing: the Java library ignores it, too.
+            vector.insert_range(first..(last + 1).min(rows.unwrap_or(u64::MAX)).max(first))?;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        self.of.values().map(bytes).sum()
+    }
+
+    fn finish(self) -> Positions {
+        let owned = |(path, vector): (&str, DeletionVector)| (path.to_owned(), Arc::new(vector));
+        Positions { by_path: self.of.into_iter().map(owned).collect() }
+    }
+}
+
+fn bytes(vector: &DeletionVector) -> usize {
+    vector.as_bitmap().serialized_size()
+}
