@@ -79,6 +79,8 @@ pub struct Decompressor {
     codec: Codec,
     block_bytes: usize,
     block_ratio: usize,
+    /// What a block may become however short it is.
+    least_bytes: usize,
     /// What all blocks together may still give.
     left: usize,
     buffer: Vec<u8>,
@@ -105,6 +107,7 @@ impl Decompressor {
             codec,
             block_bytes: limits.block_bytes,
             block_ratio: limits.block_ratio,
+            least_bytes: 0,
             left: limits.avro_bytes.min(i32::MAX as usize),
             buffer: Vec::new(),
             deflate: libdeflater::Decompressor::new(),
@@ -112,15 +115,17 @@ impl Decompressor {
         }
     }
 
-    /// For the blocks of a file of any size, each of which is forgotten before the next: only the single block is bounded.
+    /// For the blocks of a data file of any size, each of which is forgotten before the next: only the single block is bounded. A large
+    /// value of zeros takes next to nothing when compressed, so that a ratio alone says nothing.
     pub fn of_blocks(codec: Codec, limits: &Limits) -> Self {
-        Self { left: usize::MAX, ..Self::new(codec, limits) }
+        Self { left: usize::MAX, least_bytes: limits.least_memory, ..Self::new(codec, limits) }
     }
 
     /// The bytes of one block. `offset` is the block's, for errors.
     pub fn run<'a>(&'a mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8]> {
         let bad = |message: String| Error::corrupt_at("Avro block", offset, message);
-        let most = self.block_bytes.min(self.left).min(data.len().saturating_mul(self.block_ratio));
+        let by_size = data.len().saturating_mul(self.block_ratio).max(self.least_bytes);
+        let most = self.block_bytes.min(self.left).min(by_size);
         let length = match self.codec {
             Codec::Null => {
                 self.left = self.left.checked_sub(data.len()).ok_or_else(|| bad(beyond(most)))?;
