@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 
 use crate::{Error, Result};
 
+use super::fields::{DATA_FILE, EntryField, PARTITION, Record};
 use super::list::ManifestList;
 use super::{Entries, ManifestFile};
 
@@ -27,50 +28,22 @@ impl Entries {
     /// The entries in the form of the `entries` metadata table: status, snapshot and sequence numbers, and the file as a
     /// struct. Metrics that were not read are left out.
     pub fn to_record_batch(&self) -> Result<RecordBatch> {
-        let (fields, columns): (Vec<_>, Vec<_>) = self.file_columns().into_iter().unzip();
+        let (fields, columns): (Vec<_>, Vec<_>) = self.named_columns(Record::File).into_iter().unzip();
         let files = StructArray::try_new(Fields::from(fields), columns, None).map_err(failed)?;
-        let columns = [
-            column("status", true, Arc::new(self.status.clone())),
-            column("snapshot_id", false, Arc::new(self.snapshot_id.clone())),
-            column("sequence_number", false, Arc::new(self.sequence_number.clone())),
-            column("file_sequence_number", false, Arc::new(self.file_sequence_number.clone())),
-            column("data_file", true, Arc::new(files)),
-        ];
+        let mut columns = self.named_columns(Record::Entry);
+        columns.push(column(DATA_FILE.name(), true, Arc::new(files)));
         let (fields, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(failed)
     }
 
-    fn file_columns(&self) -> Vec<(Field, ArrayRef)> {
-        let mut columns = vec![
-            column("content", true, Arc::new(self.content.clone())),
-            column("file_path", true, Arc::new(self.file_path.clone())),
-            column("file_format", true, Arc::new(self.file_format.clone())),
-            column("partition", true, Arc::new(self.partition.clone())),
-            column("record_count", true, Arc::new(self.record_count.clone())),
-            column("file_size_in_bytes", true, Arc::new(self.file_size_in_bytes.clone())),
-        ];
-        let metrics = [
-            ("column_sizes", &self.column_sizes),
-            ("value_counts", &self.value_counts),
-            ("null_value_counts", &self.null_value_counts),
-            ("nan_value_counts", &self.nan_value_counts),
-            ("lower_bounds", &self.lower_bounds),
-            ("upper_bounds", &self.upper_bounds),
-        ];
-        let metric = |(name, map): (&str, &Option<super::MetricMap>)| {
-            map.as_ref().map(|map| column(name, false, Arc::new(map.as_array().clone())))
-        };
-        columns.extend(metrics.into_iter().filter_map(metric));
-        columns.extend([
-            column("key_metadata", false, Arc::new(self.key_metadata.clone())),
-            column("split_offsets", false, Arc::new(self.split_offsets.clone())),
-            column("equality_ids", false, Arc::new(self.equality_ids.clone())),
-            column("sort_order_id", false, Arc::new(self.sort_order_id.clone())),
-            column("first_row_id", false, Arc::new(self.first_row_id.clone())),
-            column("referenced_data_file", false, Arc::new(self.referenced_data_file.clone())),
-            column("content_offset", false, Arc::new(self.content_offset.clone())),
-            column("content_size_in_bytes", false, Arc::new(self.content_size_in_bytes.clone())),
-        ]);
+    fn named_columns(&self, record: Record) -> Vec<(Field, ArrayRef)> {
+        let mut columns = Vec::new();
+        for field in EntryField::of(record) {
+            if field == EntryField::record_count {
+                columns.push(column(PARTITION.name(), true, Arc::new(self.partition.clone())));
+            }
+            columns.extend(self.column(field).map(|array| column(field.name(), field.is_written_always(), array)));
+        }
         columns
     }
 }

@@ -1,13 +1,12 @@
 //! The walk over the blocks of a manifest: bytes in, columns out, each byte seen once.
 //!
-//! Partition tuples are told apart by their bytes: a tuple that was met before is neither kept again nor asked about again.
+//! Partition tuples are identified by their bytes: one that was seen before is neither stored nor passed to the filter again.
 
 use std::sync::Arc;
 
 use arrow_array::UInt32Array;
-use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::types::Int64Type;
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::DataType;
 use hashbrown::HashMap;
 
 use crate::avro::{Block, Container, Cursor, Decompressor, Fault};
@@ -15,14 +14,16 @@ use crate::limits::MEMORY_VARIABLE;
 use crate::value::Value;
 use crate::{Error, Limits, Result};
 
-use super::columns::{Lists, Numbers, Strings, item};
+use super::builders::NumberBuilder;
 use super::entry_columns::{Entries, ManifestHeader, Tally};
+use super::fields::EntryField;
 use super::list::ManifestFile;
-use super::metrics::MetricColumn;
+use super::metrics::MetricBuilder;
 use super::options::{PartitionFilter, ReadOptions};
 use super::partition::{self, FixedForm, PartitionColumn, PartitionSteps};
-use super::steps::{ListField, NumberField, Step, Steps, TextField};
-use super::wanted::{Metric, Metrics};
+use super::read_field::{Encoding, Extent, MetricField, ReadField};
+use super::steps::{Step, Steps};
+use super::wanted::{FieldIds, Metrics};
 use super::{FileContent, ManifestContent, Status};
 
 /// What a manifest list hands down to the entries of a manifest ("Manifest Inheritance", "First Row ID Inheritance").
@@ -68,206 +69,106 @@ const PARTITION_VALUE_BYTES: usize = 16;
 const LOOK_EVERY: u64 = 256;
 const LOOK_EVERY_BYTES: usize = 1 << 20;
 
-/// What one entry holds beside its lists, maps and partition.
-#[derive(Debug, Default)]
-struct Row<'b> {
-    status: Option<i64>,
-    snapshot_id: Option<i64>,
-    sequence_number: Option<i64>,
-    file_sequence_number: Option<i64>,
-    content: Option<i64>,
-    record_count: Option<i64>,
-    file_size: Option<i64>,
-    sort_order_id: Option<i64>,
-    first_row_id: Option<i64>,
-    content_offset: Option<i64>,
-    content_size: Option<i64>,
-    file_path: Option<&'b [u8]>,
-    file_format: Option<&'b [u8]>,
-    key_metadata: Option<&'b [u8]>,
-    referenced_data_file: Option<&'b [u8]>,
-    has_split_offsets: bool,
-    has_equality_ids: bool,
-    has_metric: [bool; 6],
-    /// The place of its partition tuple.
-    tuple: u32,
-    /// Whether the partition filter leaves it out.
-    excluded: bool,
-}
-
-impl<'b> Row<'b> {
-    #[inline]
-    fn set_number(&mut self, field: NumberField, value: Option<i64>) {
-        match field {
-            NumberField::Status => self.status = value,
-            NumberField::SnapshotId => self.snapshot_id = value,
-            NumberField::SequenceNumber => self.sequence_number = value,
-            NumberField::FileSequenceNumber => self.file_sequence_number = value,
-            NumberField::Content => self.content = value,
-            NumberField::RecordCount => self.record_count = value,
-            NumberField::FileSize => self.file_size = value,
-            NumberField::SortOrderId => self.sort_order_id = value,
-            NumberField::FirstRowId => self.first_row_id = value,
-            NumberField::ContentOffset => self.content_offset = value,
-            NumberField::ContentSize => self.content_size = value,
+macro_rules! built {
+    ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
+        /// The fields of one entry, of lists and maps whether there is one.
+        #[derive(Default)]
+        struct Row<'b> {
+            $($name: <$value as ReadField>::Cell<'b>,)*
+            /// The place of its partition tuple.
+            tuple: u32,
+            /// Whether the partition filter leaves it out.
+            excluded: bool,
         }
-    }
 
-    #[inline]
-    fn set_text(&mut self, field: TextField, value: Option<&'b [u8]>) {
-        match field {
-            TextField::FilePath => self.file_path = value,
-            TextField::FileFormat => self.file_format = value,
-            TextField::KeyMetadata => self.key_metadata = value,
-            TextField::ReferencedDataFile => self.referenced_data_file = value,
+        /// Builds the columns of [`Entries`].
+        #[derive(Default)]
+        pub(super) struct EntriesBuilder {
+            pub(super) tally: Tally,
+            /// Of which entries the metrics were read; `None`: of all.
+            metrics_read: Option<BooleanBufferBuilder>,
+            position: NumberBuilder<Int64Type>,
+            tuples: Tuples,
+            tuple_of: Vec<u32>,
+            $($name: <$value as ReadField>::Builder,)*
         }
-    }
-}
 
-/// The columns in the making.
-#[derive(Debug)]
-pub(super) struct Columns {
-    pub(super) tally: Tally,
-    /// Of which entries the metrics were read; none: of all.
-    metrics_read: Option<BooleanBufferBuilder>,
-    position: Numbers<Int64Type>,
-    status: Numbers<Int32Type>,
-    snapshot_id: Numbers<Int64Type>,
-    sequence_number: Numbers<Int64Type>,
-    file_sequence_number: Numbers<Int64Type>,
-    content: Numbers<Int32Type>,
-    file_path: Strings,
-    file_format: Strings,
-    tuples: Tuples,
-    tuple_of: Vec<u32>,
-    record_count: Numbers<Int64Type>,
-    file_size: Numbers<Int64Type>,
-    metrics: [Option<MetricColumn>; 6],
-    key_metadata: Strings,
-    split_offsets: Lists<Int64Type>,
-    equality_ids: Lists<Int32Type>,
-    sort_order_id: Numbers<Int32Type>,
-    first_row_id: Numbers<Int64Type>,
-    referenced_data_file: Strings,
-    content_offset: Numbers<Int64Type>,
-    content_size: Numbers<Int64Type>,
-    /// Elements of one list and pairs of one map of an entry, at the most.
-    most_items: u64,
-}
-
-impl Columns {
-    fn new(steps: &Steps, metrics: &Metrics) -> Self {
-        let metric =
-            |metric: Metric| metrics.wants(metric).then(|| MetricColumn::new(metric, metrics.of(metric).clone()));
-        Self {
-            tally: Tally::default(),
-            metrics_read: None,
-            position: Numbers::default(),
-            status: Numbers::default(),
-            snapshot_id: Numbers::default(),
-            sequence_number: Numbers::default(),
-            file_sequence_number: Numbers::default(),
-            content: Numbers::default(),
-            file_path: Strings::default(),
-            file_format: Strings::default(),
-            tuples: Tuples::new(steps),
-            tuple_of: Vec::new(),
-            record_count: Numbers::default(),
-            file_size: Numbers::default(),
-            metrics: Metric::ALL.map(metric),
-            key_metadata: Strings::default(),
-            split_offsets: Lists::default(),
-            equality_ids: Lists::default(),
-            sort_order_id: Numbers::default(),
-            first_row_id: Numbers::default(),
-            referenced_data_file: Strings::default(),
-            content_offset: Numbers::default(),
-            content_size: Numbers::default(),
-            most_items: u64::MAX,
-        }
-    }
-
-    fn metric(&mut self, metric: Metric) -> Option<&mut MetricColumn> {
-        self.metrics.get_mut(metric as usize).and_then(Option::as_mut)
-    }
-
-    /// Reads the items of a list into the row in the making.
-    fn list(&mut self, field: ListField, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let mut room = self.most_items;
-        loop {
-            let (count, _) = cursor.items()?;
-            room = room.checked_sub(count).ok_or(Fault::TooLong)?;
-            match field {
-                _ if count == 0 => return Ok(()),
-                ListField::SplitOffsets => {
-                    (0..count).try_for_each(|_| cursor.long().map(|value| self.split_offsets.add(value)))?
-                }
-                ListField::EqualityIds => {
-                    (0..count).try_for_each(|_| cursor.int().map(|value| self.equality_ids.add(value)))?
+        impl EntriesBuilder {
+            /// Reads a field of the unfinished row.
+            #[inline]
+            fn read<'b>(
+                &mut self,
+                field: EntryField,
+                row: &mut Row<'b>,
+                cursor: &mut Cursor<'b>,
+                encoding: &Encoding,
+                extent: Extent,
+            ) -> Result<(), Fault> {
+                match field {
+                    $(EntryField::$name => {
+                        <$value as ReadField>::read(&mut row.$name, &mut self.$name, cursor, encoding, extent)
+                    })*
                 }
             }
+
+            /// Ends the row.
+            fn push(&mut self, position: i64, row: Row<'_>) {
+                self.metrics_read.iter_mut().for_each(|read| read.append(!row.excluded));
+                self.position.push(Some(position));
+                self.tuple_of.push(row.tuple);
+                $(<$value as ReadField>::push(&mut self.$name, row.$name);)*
+            }
+
+            fn discard_row(&mut self) {
+                $(<$value as ReadField>::discard_row(&mut self.$name);)*
+            }
+
+            /// Bytes that were decoded so far, beside texts, which are no longer than the block that they stand in.
+            fn bytes(&self) -> usize {
+                let tuple = self.tuples.columns.len().saturating_mul(PARTITION_VALUE_BYTES);
+                let rows = self.tuple_of.len().saturating_mul(ENTRY_BYTES.saturating_add(tuple));
+                let tuples = self.tuples.count.saturating_mul(tuple.saturating_add(ENTRY_BYTES));
+                rows.saturating_add(tuples)$(.saturating_add(<$value as ReadField>::nested_bytes(&self.$name)))*
+            }
+
+            pub(super) fn finish(self, header: Arc<ManifestHeader>, steps: &Steps) -> Result<Entries> {
+                let fields = steps.partition().map(|partition| partition.fields.as_slice()).unwrap_or_default();
+                let tuples = partition::finish(self.tuples.columns, fields, self.tuples.count)?;
+                let tuple_of = UInt32Array::from(self.tuple_of);
+                Ok(Entries {
+                    header,
+                    tally: self.tally,
+                    metrics_read: self.metrics_read.map(|mut read| read.finish()),
+                    position: self.position.finish(),
+                    partition: partition::of_rows(&tuples, &tuple_of)?,
+                    partition_type: partition::type_of(fields),
+                    tuples: Arc::new(tuples),
+                    tuple_of,
+                    $($name: <$value as ReadField>::finish(self.$name, stringify!($name))?,)*
+                })
+            }
         }
-    }
-
-    /// Bytes that were decoded so far, beside texts, which are no longer than the block that they stand in.
-    fn bytes(&self) -> usize {
-        let metrics: usize = self.metrics.iter().flatten().map(MetricColumn::bytes).sum();
-        let tuple = self.tuples.columns.len().saturating_mul(PARTITION_VALUE_BYTES);
-        let rows = self.tuple_of.len().saturating_mul(ENTRY_BYTES.saturating_add(tuple));
-        let tuples = self.tuples.count.saturating_mul(tuple.saturating_add(ENTRY_BYTES));
-        let lists = self.split_offsets.bytes() + self.equality_ids.bytes();
-        rows.saturating_add(tuples).saturating_add(metrics).saturating_add(lists)
-    }
-
-    /// Forgets the row in the making.
-    fn take_back(&mut self) {
-        self.split_offsets.take_back();
-        self.equality_ids.take_back();
-        self.metrics.iter_mut().flatten().for_each(MetricColumn::take_back);
-    }
-
-    pub(super) fn finish(self, header: Arc<ManifestHeader>, steps: &Steps) -> Result<Entries> {
-        let fields = steps.partition().map(|partition| partition.fields.as_slice()).unwrap_or_default();
-        let tuples = partition::finish(self.tuples.columns, fields, self.tuples.count)?;
-        let tuple_of = UInt32Array::from(self.tuple_of);
-        let metrics_read = self.metrics_read.map(|mut read| read.finish());
-        let [column_sizes, value_counts, null_value_counts, nan_value_counts, lower_bounds, upper_bounds] =
-            self.metrics.map(|column| column.map(MetricColumn::finish));
-        Ok(Entries {
-            header,
-            tally: self.tally,
-            metrics_read,
-            position: self.position.finish(),
-            status: self.status.finish(),
-            snapshot_id: self.snapshot_id.finish(),
-            sequence_number: self.sequence_number.finish(),
-            file_sequence_number: self.file_sequence_number.finish(),
-            content: self.content.finish(),
-            file_path: self.file_path.finish_text("file_path")?,
-            file_format: self.file_format.finish_text("file_format")?,
-            partition: partition::of_rows(&tuples, &tuple_of)?,
-            partition_type: partition::type_of(fields),
-            tuples: Arc::new(tuples),
-            tuple_of,
-            record_count: self.record_count.finish(),
-            file_size_in_bytes: self.file_size.finish(),
-            column_sizes,
-            value_counts,
-            null_value_counts,
-            nan_value_counts,
-            lower_bounds,
-            upper_bounds,
-            key_metadata: self.key_metadata.finish_binary(),
-            split_offsets: self.split_offsets.finish(item(DataType::Int64)),
-            equality_ids: self.equality_ids.finish(item(DataType::Int32)),
-            sort_order_id: self.sort_order_id.finish(),
-            first_row_id: self.first_row_id.finish(),
-            referenced_data_file: self.referenced_data_file.finish_text("referenced_data_file")?,
-            content_offset: self.content_offset.finish(),
-            content_size_in_bytes: self.content_size.finish(),
-        })
-    }
+    };
 }
+
+entry_fields!(all, built);
+
+macro_rules! wanted_metrics {
+    ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
+        impl EntriesBuilder {
+            /// The builder of the metrics that are wanted.
+            fn with_metrics(mut self, metrics: &Metrics) -> Self {
+                let builder = |is_bound, ids: &FieldIds| {
+                    (*ids != FieldIds::None).then(|| MetricBuilder::new(is_bound, ids.clone()))
+                };
+                $(self.$name = builder(<$value as MetricField>::IS_BOUND, &metrics.$name);)*
+                self
+            }
+        }
+    };
+}
+
+entry_fields!(metric, wanted_metrics);
 
 /// Why the walk stopped: a fault in the bytes, or an error of the partition filter.
 enum Stop {
@@ -282,7 +183,7 @@ impl From<Fault> for Stop {
 }
 
 /// The partition tuples that were met, each once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tuples {
     columns: Vec<PartitionColumn>,
     count: usize,
@@ -295,10 +196,10 @@ struct Tuples {
 impl Tuples {
     fn new(steps: &Steps) -> Self {
         let columns = steps.partition().map(|partition| partition.columns()).unwrap_or_default();
-        Self { columns, count: 0, seen: HashMap::new(), kept: Vec::new() }
+        Self { columns, ..Self::default() }
     }
 
-    /// Reads a tuple and gives its place.
+    /// Reads a tuple and returns its place.
     fn read(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -341,8 +242,11 @@ pub(super) struct Decoder<'a> {
     form: FixedForm,
     inherited: Option<Inherited>,
     filter: Option<&'a PartitionFilter<'a>>,
-    columns: Columns,
-    most_bytes: usize,
+    columns: EntriesBuilder,
+    /// Limit of the elements of one list, and of the pairs of one map.
+    max_items: u64,
+    /// Limit of the memory of the columns.
+    max_bytes: usize,
     position: i64,
     /// The step that the walk is at, for errors.
     at: usize,
@@ -355,9 +259,12 @@ impl<'a> Decoder<'a> {
         inherited: Option<Inherited>,
         form: FixedForm,
     ) -> Self {
-        let mut columns = Columns::new(steps, &options.metrics);
         let marked = options.keep_excluded && options.partition_filter.is_some();
-        columns.metrics_read = marked.then(|| BooleanBufferBuilder::new(0));
+        let columns = EntriesBuilder {
+            tuples: Tuples::new(steps),
+            metrics_read: marked.then(|| BooleanBufferBuilder::new(0)),
+            ..EntriesBuilder::default()
+        };
         Self {
             steps,
             live_only: options.live_only,
@@ -365,20 +272,21 @@ impl<'a> Decoder<'a> {
             form,
             inherited,
             filter: options.partition_filter,
-            columns,
-            most_bytes: usize::MAX,
+            columns: columns.with_metrics(&options.metrics),
+            max_items: u64::MAX,
+            max_bytes: usize::MAX,
             position: 0,
             at: 0,
         }
     }
 
-    pub(super) fn run(mut self, container: &Container<'_>, limits: &Limits) -> Result<Columns> {
+    pub(super) fn run(mut self, container: &Container<'_>, limits: &Limits) -> Result<EntriesBuilder> {
         let mut decompressor = Decompressor::new(container.codec, limits);
-        self.columns.most_items = limits.fields as u64;
+        self.max_items = limits.fields as u64;
         for (number, block) in container.blocks().enumerate() {
             let block = block?;
             let data = decompressor.run(block.data, block.offset)?;
-            self.most_bytes = limits.decoded_bytes.saturating_sub(data.len());
+            self.max_bytes = limits.decoded_bytes.saturating_sub(data.len());
             self.block(number, block, data)?;
         }
         Ok(self.columns)
@@ -395,8 +303,8 @@ impl<'a> Decoder<'a> {
             let left = cursor.rest().len();
             let is_due = entry % LOOK_EVERY == 0 || looked_at.saturating_sub(left) > LOOK_EVERY_BYTES;
             looked_at = if is_due { left } else { looked_at };
-            if is_due && self.columns.bytes() > self.most_bytes {
-                let message = beyond_memory(self.most_bytes);
+            if is_due && self.columns.bytes() > self.max_bytes {
+                let message = beyond_memory(self.max_bytes);
                 return Err(Error::corrupt_at(
                     format!("manifest block {number}, entry {entry}"),
                     block.offset,
@@ -429,33 +337,13 @@ impl<'a> Decoder<'a> {
             self.at = at;
             match step {
                 Step::Skip(skip) => skip.run(cursor)?,
-                Step::Number(field, presence) => {
-                    let value = if presence.is_some(cursor)? { Some(cursor.long()?) } else { None };
-                    row.set_number(*field, value);
-                }
-                Step::Text(field, presence) => {
-                    let value = if presence.is_some(cursor)? { Some(cursor.bytes()?) } else { None };
-                    row.set_text(*field, value);
-                }
-                Step::Metric(.., skip) if row.excluded => skip.run(cursor)?,
-                Step::List(_, _, skip) if row.excluded && !self.keep_excluded => skip.run(cursor)?,
-                Step::List(field, presence, _) => {
-                    let is_some = presence.is_some(cursor)?;
-                    if is_some {
-                        self.columns.list(*field, cursor)?;
-                    }
-                    match field {
-                        ListField::SplitOffsets => row.has_split_offsets = is_some,
-                        ListField::EqualityIds => row.has_equality_ids = is_some,
-                    }
-                }
-                Step::Metric(metric, presence, order, _) => {
-                    let is_some = presence.is_some(cursor)?;
-                    let most = self.columns.most_items;
-                    if let Some(column) = self.columns.metric(*metric).filter(|_| is_some) {
-                        column.read(cursor, order, most)?;
-                    }
-                    row.has_metric.get_mut(*metric as usize).into_iter().for_each(|has| *has = is_some);
+                Step::Field(field, encoding) => {
+                    let extent = Extent {
+                        lists: !row.excluded || self.keep_excluded,
+                        metrics: !row.excluded,
+                        max_items: self.max_items,
+                    };
+                    self.columns.read(*field, &mut row, cursor, encoding, extent)?;
                 }
                 Step::Partition(partition) => {
                     let tuples = &mut self.columns.tuples;
@@ -473,63 +361,31 @@ impl<'a> Decoder<'a> {
         self.end(row)
     }
 
-    /// Ends an entry: checks it, fills in what it inherits, and keeps it or not.
-    fn end(&mut self, row: Row<'_>) -> Result<(), Stop> {
+    /// Ends an entry: fills in what it inherits, and keeps it or not.
+    fn end(&mut self, mut row: Row<'_>) -> Result<(), Stop> {
         let position = self.position;
         self.position += 1;
-        let status = number(row.status)?.ok_or(Fault::Range)?;
-        let status = Status::from_id(status).map_err(|_| Fault::Range)?;
-        let content = FileContent::from_id(number(row.content)?.unwrap_or(0)).map_err(|_| Fault::Range)?;
-        let record_count = row.record_count.ok_or(Fault::Branch)?;
-        let (mut snapshot_id, mut sequence_number, mut file_sequence_number, mut first_row_id) =
-            (row.snapshot_id, row.sequence_number, row.file_sequence_number, row.first_row_id);
+        let status = row.status.ok_or(Fault::Range)?;
         if let Some(inherited) = &mut self.inherited {
-            snapshot_id = snapshot_id.or(Some(inherited.snapshot_id));
-            sequence_number = inherited.sequence_number(sequence_number, status);
-            file_sequence_number = inherited.sequence_number(file_sequence_number, status);
-            first_row_id = inherited.first_row_id(first_row_id, status, record_count)?;
+            row.snapshot_id = row.snapshot_id.or(Some(inherited.snapshot_id));
+            row.sequence_number = inherited.sequence_number(row.sequence_number, status);
+            row.file_sequence_number = inherited.sequence_number(row.file_sequence_number, status);
+            row.first_row_id = inherited.first_row_id(row.first_row_id, status, row.record_count)?;
         }
-        let columns = &mut self.columns;
-        columns.tally.add(status);
+        self.columns.tally.add(status);
         if (row.excluded && !self.keep_excluded) || (self.live_only && !status.is_live()) {
-            columns.take_back();
-            return Ok(());
+            self.columns.discard_row();
+        } else {
+            self.columns.push(position, row);
         }
-        columns.metrics_read.iter_mut().for_each(|read| read.append(!row.excluded));
-        columns.position.push(Some(position));
-        columns.status.push(Some(status.id()));
-        columns.snapshot_id.push(snapshot_id);
-        columns.sequence_number.push(sequence_number);
-        columns.file_sequence_number.push(file_sequence_number);
-        columns.content.push(Some(content.id()));
-        columns.file_path.push(Some(row.file_path.ok_or(Fault::Branch)?));
-        columns.file_format.push(Some(row.file_format.ok_or(Fault::Branch)?));
-        columns.record_count.push(Some(record_count));
-        columns.file_size.push(Some(row.file_size.ok_or(Fault::Branch)?));
-        for (column, has) in columns.metrics.iter_mut().zip(row.has_metric) {
-            column.iter_mut().for_each(|column| column.end(has));
-        }
-        columns.key_metadata.push(row.key_metadata);
-        columns.split_offsets.end(row.has_split_offsets);
-        columns.equality_ids.end(row.has_equality_ids);
-        columns.sort_order_id.push(number(row.sort_order_id)?);
-        columns.first_row_id.push(first_row_id);
-        columns.referenced_data_file.push(row.referenced_data_file);
-        columns.content_offset.push(row.content_offset);
-        columns.content_size.push(row.content_size);
-        columns.tuple_of.push(row.tuple);
         Ok(())
     }
 }
 
-/// What a file says that becomes more in memory than its budget.
+/// The error of a file that takes more memory than its budget.
 pub(super) fn beyond_memory(most: usize) -> String {
     format!(
         "needs more than the {most} bytes of memory that are left for a file of its size; if you trust the file, raise \
          this limit with {MEMORY_VARIABLE}=BYTES"
     )
-}
-
-fn number(value: Option<i64>) -> Result<Option<i32>, Fault> {
-    value.map(i32::try_from).transpose().map_err(|_| Fault::Range)
 }

@@ -1,17 +1,24 @@
-//! Ids and names of the fields of manifest lists and manifests ("Manifest List Files", "Manifest Entry Fields", "Data File Fields").
+//! The fields of manifest entries, data files and manifest lists ("Manifest Entry Fields", "Data File Fields", "Manifest List
+//! Files").
+//!
+//! A field of an entry or of its file is declared once, in [`entry_fields!`]. All that is done with it follows from the
+//! declaration: its column of [`Entries`](super::Entries), its value in [`ManifestEntry`](super::ManifestEntry) or
+//! [`DataFile`](super::DataFile), the choice of [`Metrics`](super::Metrics), the walk over the bytes of an entry, batches, and
+//! the schemas and bytes that are written. The type of the value decides how it is read (`read_field.rs`) and written
+//! (`write/field.rs`). Only [`DATA_FILE`] and [`PARTITION`], which are structs, are handled apart.
 
 /// A field: its id, and its names, the one we write first.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub(super) struct Known {
     /// Iceberg's id.
-    pub id: i32,
+    pub(super) id: i32,
     /// Names by which it is found in files without ids.
-    pub names: &'static [&'static str],
+    pub(super) names: &'static [&'static str],
 }
 
 impl Known {
     /// The name that is written.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
     }
 }
@@ -20,112 +27,264 @@ const fn known(id: i32, names: &'static [&'static str]) -> Known {
     Known { id, names }
 }
 
+/// Of an entry, after the declared fields: the file.
+pub(super) const DATA_FILE: Known = known(2, &["data_file"]);
+/// Of a file, before [`EntryField::record_count`]: the partition tuple.
+pub(super) const PARTITION: Known = known(102, &["partition"]);
+/// Of a file in v1, before [`EntryField::column_sizes`]: required, and read by no reader.
+pub(super) const BLOCK_SIZE: Known = known(105, &["block_size_in_bytes"]);
+
+/// Passes the declared fields of a group to a macro, in the order in which they are written: `all`, those of the `entry`
+/// itself, those of its `file`, or the `metric` maps of a file.
+///
+/// A line is `name: type of the value => type of the column = id [ids of elements] since the format version that introduced it,
+/// description in the written schema`. `file` and `metric` are fields of a file.
+macro_rules! entry_fields {
+    ($group:tt, $then:ident) => { select_fields! { $group $then []
+        entry {
+            /// What became of the file; in columns, the id of a [`Status`].
+            status: Status => Int32Array = 0 since 1, ""
+        }
+        entry {
+            /// The snapshot of the status; without a value, inherited from the manifest list.
+            snapshot_id: Option<i64> => Int64Array = 1 since 1, ""
+        }
+        entry {
+            /// Data sequence number; without a value, inherited from the manifest list.
+            sequence_number: Option<i64> => Int64Array = 3 since 2, ""
+        }
+        entry {
+            /// File sequence number; without a value, inherited from the manifest list.
+            file_sequence_number: Option<i64> => Int64Array = 4 since 2, ""
+        }
+        file {
+            /// What the file holds; in columns, the id of a [`FileContent`].
+            content: FileContent => Int32Array = 134 since 2,
+            "Contents of the file: 0=data, 1=position deletes, 2=equality deletes"
+        }
+        file {
+            /// Location.
+            file_path: String => StringArray = 100 since 1, "Location URI with FS scheme"
+        }
+        file {
+            /// Name of the file format, as it was written (`parquet`, `PARQUET`): see
+            /// [`DataFile::format`](super::DataFile::format).
+            file_format: String => StringArray = 101 since 1, "File format name: avro, orc, or parquet"
+        }
+        file {
+            /// Number of rows.
+            record_count: i64 => Int64Array = 103 since 1, "Number of records in the file"
+        }
+        file {
+            /// Length in bytes.
+            file_size_in_bytes: i64 => Int64Array = 104 since 1, "Total file size in bytes"
+        }
+        metric {
+            /// Bytes of each column, by field id.
+            column_sizes: Option<Vec<(i32, i64)>> => Option<MetricMap> = 108 [117, 118] since 1,
+            "Map of column id to total size on disk"
+        }
+        metric {
+            /// Number of values of each column, including nulls and NaNs.
+            value_counts: Option<Vec<(i32, i64)>> => Option<MetricMap> = 109 [119, 120] since 1,
+            "Map of column id to total count, including null and NaN"
+        }
+        metric {
+            /// Number of nulls of each column.
+            null_value_counts: Option<Vec<(i32, i64)>> => Option<MetricMap> = 110 [121, 122] since 1,
+            "Map of column id to null value count"
+        }
+        metric {
+            /// Number of NaNs of each column.
+            nan_value_counts: Option<Vec<(i32, i64)>> => Option<MetricMap> = 137 [138, 139] since 1,
+            "Map of column id to number of NaN values in the column"
+        }
+        metric {
+            /// Lower bound of each column, as a serialized single value.
+            lower_bounds: Option<Vec<(i32, Vec<u8>)>> => Option<MetricMap> = 125 [126, 127] since 1,
+            "Map of column id to lower bound"
+        }
+        metric {
+            /// Upper bound of each column, as a serialized single value.
+            upper_bounds: Option<Vec<(i32, Vec<u8>)>> => Option<MetricMap> = 128 [129, 130] since 1,
+            "Map of column id to upper bound"
+        }
+        file {
+            /// Encryption key metadata.
+            key_metadata: Option<Vec<u8>> => BinaryArray = 131 since 1, "Encryption key metadata blob"
+        }
+        file {
+            /// Offsets at which the file may be split, ascending.
+            split_offsets: Option<Vec<i64>> => ListArray = 132 [133] since 1, "Splittable offsets"
+        }
+        file {
+            /// Field ids that an equality delete file compares.
+            equality_ids: Option<Vec<i32>> => ListArray = 135 [136] since 2, "Equality comparison field IDs"
+        }
+        file {
+            /// Id of the sort order of the rows.
+            sort_order_id: Option<i32> => Int32Array = 140 since 1, "Sort order ID"
+        }
+        file {
+            /// Row id of the first row.
+            first_row_id: Option<i64> => Int64Array = 142 since 3,
+            "The first row ID assigned to the first row in the data file"
+        }
+        file {
+            /// The only data file to which the deletes apply.
+            referenced_data_file: Option<String> => StringArray = 143 since 2,
+            "Fully qualified location (URI with FS scheme) of a data file that all deletes reference"
+        }
+        file {
+            /// Offset of a deletion vector in its file.
+            content_offset: Option<i64> => Int64Array = 144 since 3, "The offset in the file where the content starts"
+        }
+        file {
+            /// Length of a deletion vector.
+            content_size_in_bytes: Option<i64> => Int64Array = 145 since 3,
+            "The length of referenced content stored in the file"
+        }
+    } };
+}
+
+/// Passes the fields of one group on; see [`entry_fields!`].
+macro_rules! select_fields {
+    ($group:tt $then:ident [$($kept:tt)*]) => { $then! { $($kept)* } };
+    (all $then:ident [] $($fields:tt)*) => { $then! { $($fields)* } };
+    (file $then:ident [$($kept:tt)*] file $field:tt $($rest:tt)*) => {
+        select_fields! { file $then [$($kept)* file $field] $($rest)* }
+    };
+    (file $then:ident [$($kept:tt)*] metric $field:tt $($rest:tt)*) => {
+        select_fields! { file $then [$($kept)* metric $field] $($rest)* }
+    };
+    (entry $then:ident [$($kept:tt)*] entry $field:tt $($rest:tt)*) => {
+        select_fields! { entry $then [$($kept)* entry $field] $($rest)* }
+    };
+    (metric $then:ident [$($kept:tt)*] metric $field:tt $($rest:tt)*) => {
+        select_fields! { metric $then [$($kept)* metric $field] $($rest)* }
+    };
+    ($group:tt $then:ident [$($kept:tt)*] $other:ident $field:tt $($rest:tt)*) => {
+        select_fields! { $group $then [$($kept)*] $($rest)* }
+    };
+}
+
+/// The record that a field belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Record {
+    Entry,
+    File,
+}
+
+macro_rules! enumeration {
+    ($($group:ident {
+        $(#[$doc:meta])*
+        $name:ident: $value:ty => $column:ty = $id:literal $([$($nested:literal),*])? since $since:literal, $text:literal
+    })*) => {
+        /// A declared field of an entry or of its file.
+        #[allow(non_camel_case_types)] // The variants are the names of the specification.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum EntryField {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl EntryField {
+            pub(super) const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The name in the specification.
+            pub(super) const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)* }
+            }
+
+            /// The field id.
+            pub(super) const fn id(self) -> i32 {
+                match self { $(Self::$name => $id,)* }
+            }
+
+            /// Ids of the elements of a list, or of the keys and values of a map.
+            pub(super) const fn nested_ids(self) -> &'static [i32] {
+                match self { $(Self::$name => &[$($($nested),*)?],)* }
+            }
+
+            /// The format version that introduced the field.
+            pub(super) const fn since(self) -> u8 {
+                match self { $(Self::$name => $since,)* }
+            }
+
+            /// What the written schema says of the field.
+            pub(super) const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// The record that the field belongs to.
+            pub(super) const fn record(self) -> Record {
+                match self { $(Self::$name => record_of!($group),)* }
+            }
+        }
+    };
+}
+
+macro_rules! record_of {
+    (entry) => {
+        Record::Entry
+    };
+    ($file_or_metric:ident) => {
+        Record::File
+    };
+}
+
+entry_fields!(all, enumeration);
+
+impl EntryField {
+    /// The fields of a record.
+    pub(super) fn of(record: Record) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |field| field.record() == record)
+    }
+}
+
 /// Fields of a manifest list.
-pub mod list {
+pub(super) mod list {
     use super::{Known, known};
 
     /// Location of the manifest.
-    pub const PATH: Known = known(500, &["manifest_path"]);
+    pub(in crate::manifest) const PATH: Known = known(500, &["manifest_path"]);
     /// Its length in bytes.
-    pub const LENGTH: Known = known(501, &["manifest_length"]);
+    pub(in crate::manifest) const LENGTH: Known = known(501, &["manifest_length"]);
     /// The partition spec it was written with.
-    pub const SPEC_ID: Known = known(502, &["partition_spec_id"]);
+    pub(in crate::manifest) const SPEC_ID: Known = known(502, &["partition_spec_id"]);
     /// Data or deletes.
-    pub const CONTENT: Known = known(517, &["content"]);
+    pub(in crate::manifest) const CONTENT: Known = known(517, &["content"]);
     /// Sequence number of the snapshot that added it.
-    pub const SEQUENCE_NUMBER: Known = known(515, &["sequence_number"]);
+    pub(in crate::manifest) const SEQUENCE_NUMBER: Known = known(515, &["sequence_number"]);
     /// Smallest data sequence number of its live files.
-    pub const MIN_SEQUENCE_NUMBER: Known = known(516, &["min_sequence_number"]);
+    pub(in crate::manifest) const MIN_SEQUENCE_NUMBER: Known = known(516, &["min_sequence_number"]);
     /// The snapshot that added it.
-    pub const SNAPSHOT_ID: Known = known(503, &["added_snapshot_id"]);
+    pub(in crate::manifest) const SNAPSHOT_ID: Known = known(503, &["added_snapshot_id"]);
     /// Entries with status added.
-    pub const ADDED_FILES: Known = known(504, &["added_files_count", "added_data_files_count"]);
+    pub(in crate::manifest) const ADDED_FILES: Known = known(504, &["added_files_count", "added_data_files_count"]);
     /// Entries with status existing.
-    pub const EXISTING_FILES: Known = known(505, &["existing_files_count", "existing_data_files_count"]);
+    pub(in crate::manifest) const EXISTING_FILES: Known =
+        known(505, &["existing_files_count", "existing_data_files_count"]);
     /// Entries with status deleted.
-    pub const DELETED_FILES: Known = known(506, &["deleted_files_count", "deleted_data_files_count"]);
+    pub(in crate::manifest) const DELETED_FILES: Known =
+        known(506, &["deleted_files_count", "deleted_data_files_count"]);
     /// Rows of added files.
-    pub const ADDED_ROWS: Known = known(512, &["added_rows_count"]);
+    pub(in crate::manifest) const ADDED_ROWS: Known = known(512, &["added_rows_count"]);
     /// Rows of existing files.
-    pub const EXISTING_ROWS: Known = known(513, &["existing_rows_count"]);
+    pub(in crate::manifest) const EXISTING_ROWS: Known = known(513, &["existing_rows_count"]);
     /// Rows of deleted files.
-    pub const DELETED_ROWS: Known = known(514, &["deleted_rows_count"]);
+    pub(in crate::manifest) const DELETED_ROWS: Known = known(514, &["deleted_rows_count"]);
     /// Summaries of the partition fields.
-    pub const PARTITIONS: Known = known(507, &["partitions"]);
+    pub(in crate::manifest) const PARTITIONS: Known = known(507, &["partitions"]);
     /// Whether a partition value is null.
-    pub const CONTAINS_NULL: Known = known(509, &["contains_null"]);
+    pub(in crate::manifest) const CONTAINS_NULL: Known = known(509, &["contains_null"]);
     /// Whether a partition value is NaN.
-    pub const CONTAINS_NAN: Known = known(518, &["contains_nan"]);
+    pub(in crate::manifest) const CONTAINS_NAN: Known = known(518, &["contains_nan"]);
     /// Smallest partition value.
-    pub const LOWER_BOUND: Known = known(510, &["lower_bound"]);
+    pub(in crate::manifest) const LOWER_BOUND: Known = known(510, &["lower_bound"]);
     /// Largest partition value.
-    pub const UPPER_BOUND: Known = known(511, &["upper_bound"]);
+    pub(in crate::manifest) const UPPER_BOUND: Known = known(511, &["upper_bound"]);
     /// How the manifest is encrypted.
-    pub const KEY_METADATA: Known = known(519, &["key_metadata"]);
+    pub(in crate::manifest) const KEY_METADATA: Known = known(519, &["key_metadata"]);
     /// v3: first row id for its new rows.
-    pub const FIRST_ROW_ID: Known = known(520, &["first_row_id"]);
-}
-
-/// Fields of a manifest entry.
-pub mod entry {
-    use super::{Known, known};
-
-    /// Existing, added or deleted.
-    pub const STATUS: Known = known(0, &["status"]);
-    /// The snapshot of the status.
-    pub const SNAPSHOT_ID: Known = known(1, &["snapshot_id"]);
-    /// Data sequence number.
-    pub const SEQUENCE_NUMBER: Known = known(3, &["sequence_number"]);
-    /// File sequence number.
-    pub const FILE_SEQUENCE_NUMBER: Known = known(4, &["file_sequence_number"]);
-    /// The file.
-    pub const DATA_FILE: Known = known(2, &["data_file"]);
-}
-
-/// Fields of a data file.
-pub mod file {
-    use super::{Known, known};
-
-    /// Data or which kind of deletes.
-    pub const CONTENT: Known = known(134, &["content"]);
-    /// Location.
-    pub const FILE_PATH: Known = known(100, &["file_path"]);
-    /// Format.
-    pub const FILE_FORMAT: Known = known(101, &["file_format"]);
-    /// The partition tuple.
-    pub const PARTITION: Known = known(102, &["partition"]);
-    /// Rows.
-    pub const RECORD_COUNT: Known = known(103, &["record_count"]);
-    /// Bytes.
-    pub const FILE_SIZE: Known = known(104, &["file_size_in_bytes"]);
-    /// v1: written as 64 MiB, never read.
-    pub const BLOCK_SIZE: Known = known(105, &["block_size_in_bytes"]);
-    /// Bytes of each column.
-    pub const COLUMN_SIZES: Known = known(108, &["column_sizes"]);
-    /// Values of each column, nulls included.
-    pub const VALUE_COUNTS: Known = known(109, &["value_counts"]);
-    /// Nulls of each column.
-    pub const NULL_VALUE_COUNTS: Known = known(110, &["null_value_counts"]);
-    /// NaNs of each column.
-    pub const NAN_VALUE_COUNTS: Known = known(137, &["nan_value_counts"]);
-    /// Lower bound of each column.
-    pub const LOWER_BOUNDS: Known = known(125, &["lower_bounds"]);
-    /// Upper bound of each column.
-    pub const UPPER_BOUNDS: Known = known(128, &["upper_bounds"]);
-    /// How the file is encrypted.
-    pub const KEY_METADATA: Known = known(131, &["key_metadata"]);
-    /// Where the file may be split.
-    pub const SPLIT_OFFSETS: Known = known(132, &["split_offsets"]);
-    /// Columns of an equality delete file.
-    pub const EQUALITY_IDS: Known = known(135, &["equality_ids"]);
-    /// The sort order of the file's rows.
-    pub const SORT_ORDER_ID: Known = known(140, &["sort_order_id"]);
-    /// v3: row id of the first row.
-    pub const FIRST_ROW_ID: Known = known(142, &["first_row_id"]);
-    /// The one data file that a delete file is about.
-    pub const REFERENCED_DATA_FILE: Known = known(143, &["referenced_data_file"]);
-    /// v3: where a deletion vector begins.
-    pub const CONTENT_OFFSET: Known = known(144, &["content_offset"]);
-    /// v3: how long a deletion vector is.
-    pub const CONTENT_SIZE: Known = known(145, &["content_size_in_bytes"]);
+    pub(in crate::manifest) const FIRST_ROW_ID: Known = known(520, &["first_row_id"]);
 }

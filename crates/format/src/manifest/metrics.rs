@@ -14,9 +14,9 @@ use crate::avro::skip::skip_keyed_bytes;
 use crate::avro::{Cursor, Fault, RecordSchema, Schema, Skip};
 use crate::{Error, Result};
 
-use super::columns::{Strings, offset};
+use super::builders::{BytesBuilder, offset};
 use super::presence::{Presence, reduce};
-use super::wanted::{FieldIds, Metric};
+use super::wanted::FieldIds;
 
 /// A metrics column: for each file a map from field id to a count or a bound, with the wanted fields only.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,15 +130,14 @@ pub(super) enum PairPart {
     Skip(Skip),
 }
 
-/// The order of key and value in a record, or `None` where it has not both in a form that can be read.
-pub(super) fn pair_order(record: &RecordSchema, metric: Metric) -> Option<PairOrder> {
-    let (key_id, value_id) = metric.pair_ids();
+/// The order of key and value in a record; `None` if one of them is missing or of another type.
+pub(super) fn pair_order(record: &RecordSchema, key_id: i32, value_id: i32, is_bound: bool) -> Option<PairOrder> {
     let (key, key_field) = record.field(key_id, &["key"])?;
     let (value, value_field) = record.field(value_id, &["value"])?;
     let (value_presence, value_schema) = reduce(&value_field.schema)?;
     let value_fits = match value_schema {
-        Schema::Int(_) | Schema::Long(_) => !metric.is_bound(),
-        Schema::Bytes(_) | Schema::String(_) => metric.is_bound(),
+        Schema::Int(_) | Schema::Long(_) => !is_bound,
+        Schema::Bytes(_) | Schema::String(_) => is_bound,
         _ => false,
     };
     if !value_fits || !matches!(key_field.schema, Schema::Int(_) | Schema::Long(_)) {
@@ -164,16 +163,16 @@ struct Places {
     found: Vec<(u64, i32)>,
 }
 
-/// The values of a map in the making.
+/// The values of the maps.
 #[derive(Debug)]
 enum Values {
     Counts(Vec<i64>),
-    Bounds(Strings),
+    Bounds(BytesBuilder),
 }
 
-/// A metrics column in the making.
+/// The builder of a metrics column.
 #[derive(Debug)]
-pub(super) struct MetricColumn {
+pub(super) struct MetricBuilder {
     wanted: FieldIds,
     places: Places,
     keys: Vec<i32>,
@@ -182,9 +181,9 @@ pub(super) struct MetricColumn {
     valid: NullBufferBuilder,
 }
 
-impl MetricColumn {
-    pub(super) fn new(metric: Metric, wanted: FieldIds) -> Self {
-        let values = if metric.is_bound() { Values::Bounds(Strings::default()) } else { Values::Counts(Vec::new()) };
+impl MetricBuilder {
+    pub(super) fn new(is_bound: bool, wanted: FieldIds) -> Self {
+        let values = if is_bound { Values::Bounds(BytesBuilder::default()) } else { Values::Counts(Vec::new()) };
         let places = Places::default();
         Self { wanted, places, keys: Vec::new(), values, offsets: vec![0], valid: NullBufferBuilder::new(0) }
     }
@@ -313,8 +312,8 @@ impl MetricColumn {
         self.valid.append(is_some);
     }
 
-    /// Forgets the row in the making.
-    pub(super) fn take_back(&mut self) {
+    /// Discards the unfinished row.
+    pub(super) fn discard_row(&mut self) {
         let pairs = self.offsets.last().map_or(0, |&pairs| usize::try_from(pairs).unwrap_or(0));
         self.truncate(pairs);
     }

@@ -4,19 +4,22 @@
 //! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage"). Write: [`write::ManifestWriter`] and
 //! [`write::ListWriter`], for each format version.
 
+#[macro_use]
+mod fields;
+
 mod batch;
-mod columns;
+mod builders;
 pub mod data_file;
 mod decode;
 pub mod entries;
 mod entry_columns;
-pub mod fields;
 mod file_format;
 pub mod list;
 mod metrics;
 mod options;
 mod partition;
 mod presence;
+mod read_field;
 mod steps;
 mod wanted;
 pub mod write;

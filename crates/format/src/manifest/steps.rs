@@ -4,111 +4,45 @@ use crate::avro::{RecordSchema, Schema, Skip};
 use crate::types::StructType;
 use crate::{Error, Result};
 
-use super::fields::{Known, entry, file};
-use super::metrics::{PairOrder, pair_order};
+use super::fields::{DATA_FILE, EntryField, PARTITION, Record};
 use super::partition::PartitionSteps;
 use super::presence::{PLACE, Presence, reduce, unexpected};
-use super::wanted::{Metric, Metrics};
-
-/// A field of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NumberField {
-    Status,
-    SnapshotId,
-    SequenceNumber,
-    FileSequenceNumber,
-    Content,
-    RecordCount,
-    FileSize,
-    SortOrderId,
-    FirstRowId,
-    ContentOffset,
-    ContentSize,
-}
-
-/// A field of text or bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextField {
-    FilePath,
-    FileFormat,
-    KeyMetadata,
-    ReferencedDataFile,
-}
-
-/// A field of lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ListField {
-    SplitOffsets,
-    EqualityIds,
-}
+use super::read_field::{Encoding, ReadField};
+use super::wanted::{FieldIds, Metrics};
+use super::{FileContent, Status};
 
 /// One step of the walk over an entry.
 #[derive(Debug)]
 pub(super) enum Step {
-    Number(NumberField, Presence),
-    Text(TextField, Presence),
-    /// A list, and how to pass over the whole field.
-    List(ListField, Presence, Skip),
-    /// A metrics map, and how to pass over the whole field.
-    Metric(Metric, Presence, PairOrder, Skip),
+    Field(EntryField, Encoding),
     Partition(PartitionSteps),
     /// The branch of the data file, where the writer made it optional.
     Enter(Presence),
     Skip(Skip),
 }
 
-/// What a field of an entry or a data file is read as.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Number(NumberField),
-    Text(TextField),
-    List(ListField),
-    Metric(Metric),
-    Partition,
-    File,
+macro_rules! declared {
+    ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
+        impl EntryField {
+            /// Whether a manifest without the field is refused.
+            fn is_required(self) -> bool {
+                match self { $(Self::$name => <$value as ReadField>::REQUIRED,)* }
+            }
+
+            /// How the field is encoded; an error if it cannot be read under the writer's schema.
+            fn encoding(self, name: &str, schema: &Schema) -> Result<Encoding> {
+                let (encoding, expected) = match self {
+                    $(Self::$name => {
+                        (<$value as ReadField>::encoding(schema, self.nested_ids()), <$value as ReadField>::EXPECTED)
+                    })*
+                };
+                encoding.ok_or_else(|| unexpected(name, schema, expected))
+            }
+        }
+    };
 }
 
-impl Kind {
-    fn is_required(self) -> bool {
-        matches!(
-            self,
-            Self::Number(NumberField::Status | NumberField::RecordCount | NumberField::FileSize)
-                | Self::Text(TextField::FilePath | TextField::FileFormat)
-                | Self::File
-        )
-    }
-}
-
-const ENTRY: [(Known, Kind); 5] = [
-    (entry::STATUS, Kind::Number(NumberField::Status)),
-    (entry::SNAPSHOT_ID, Kind::Number(NumberField::SnapshotId)),
-    (entry::SEQUENCE_NUMBER, Kind::Number(NumberField::SequenceNumber)),
-    (entry::FILE_SEQUENCE_NUMBER, Kind::Number(NumberField::FileSequenceNumber)),
-    (entry::DATA_FILE, Kind::File),
-];
-
-const FILE: [(Known, Kind); 20] = [
-    (file::CONTENT, Kind::Number(NumberField::Content)),
-    (file::FILE_PATH, Kind::Text(TextField::FilePath)),
-    (file::FILE_FORMAT, Kind::Text(TextField::FileFormat)),
-    (file::PARTITION, Kind::Partition),
-    (file::RECORD_COUNT, Kind::Number(NumberField::RecordCount)),
-    (file::FILE_SIZE, Kind::Number(NumberField::FileSize)),
-    (file::COLUMN_SIZES, Kind::Metric(Metric::ColumnSizes)),
-    (file::VALUE_COUNTS, Kind::Metric(Metric::ValueCounts)),
-    (file::NULL_VALUE_COUNTS, Kind::Metric(Metric::NullValueCounts)),
-    (file::NAN_VALUE_COUNTS, Kind::Metric(Metric::NanValueCounts)),
-    (file::LOWER_BOUNDS, Kind::Metric(Metric::LowerBounds)),
-    (file::UPPER_BOUNDS, Kind::Metric(Metric::UpperBounds)),
-    (file::KEY_METADATA, Kind::Text(TextField::KeyMetadata)),
-    (file::SPLIT_OFFSETS, Kind::List(ListField::SplitOffsets)),
-    (file::EQUALITY_IDS, Kind::List(ListField::EqualityIds)),
-    (file::SORT_ORDER_ID, Kind::Number(NumberField::SortOrderId)),
-    (file::FIRST_ROW_ID, Kind::Number(NumberField::FirstRowId)),
-    (file::REFERENCED_DATA_FILE, Kind::Text(TextField::ReferencedDataFile)),
-    (file::CONTENT_OFFSET, Kind::Number(NumberField::ContentOffset)),
-    (file::CONTENT_SIZE, Kind::Number(NumberField::ContentSize)),
-];
+entry_fields!(all, declared);
 
 /// The walk over an entry, and the names of its steps for errors.
 #[derive(Debug)]
@@ -127,45 +61,58 @@ impl Steps {
             return Err(Error::corrupt(PLACE, format!("entries are not records but {}", schema.word())));
         };
         let mut steps = Self { steps: Vec::new(), names: Vec::new(), min_bytes: Skip::of(schema).min_bytes().max(1) };
-        steps.record(record, &ENTRY, partition, metrics)?;
+        steps.record(record, Record::Entry, partition, metrics)?;
         Ok(steps)
     }
 
-    /// Steps for the fields of a record, in their order; those that `known` lacks are passed over.
+    /// Steps for the fields of a record, in their order; unknown ones are passed over.
     fn record(
         &mut self,
         record: &RecordSchema,
-        known: &[(Known, Kind)],
+        of: Record,
         partition: Option<&StructType>,
         metrics: &Metrics,
     ) -> Result<()> {
-        let mut found = Vec::with_capacity(known.len());
-        for (field, kind) in known {
-            match record.field(field.id, field.names) {
-                Some((index, _)) => found.push((index, *kind)),
-                None if kind.is_required() => {
-                    let name = field.name();
-                    return Err(Error::corrupt(PLACE, format!("required field {name} (id {}) is missing", field.id)));
-                }
+        let mut found = Vec::with_capacity(record.fields.len());
+        for field in EntryField::of(of) {
+            match record.field(field.id(), &[field.name()]) {
+                Some((index, _)) => found.push((index, field)),
+                None if field.is_required() => return Err(missing(field.name(), field.id())),
                 None => {}
             }
         }
+        let structure = match of {
+            Record::Entry => DATA_FILE,
+            Record::File => PARTITION,
+        };
+        let structure_at = record.field(structure.id, structure.names).map(|(index, _)| index);
+        if of == Record::Entry && structure_at.is_none() {
+            return Err(missing(structure.name(), structure.id));
+        }
         for (index, field) in record.fields.iter().enumerate() {
             let (name, schema) = (field.name.as_str(), &field.schema);
-            match found.iter().find(|(at, _)| *at == index).map(|(_, kind)| *kind) {
-                Some(Kind::Number(number)) => self.number(number, name, schema)?,
-                Some(Kind::Text(text)) => self.text(text, name, schema)?,
-                Some(Kind::List(list)) => self.list(list, name, schema)?,
-                Some(Kind::Metric(metric)) => self.metric(metric, name, schema, metrics)?,
-                Some(Kind::Partition) => self.push(name, Step::Partition(PartitionSteps::compile(schema, partition)?)),
-                Some(Kind::File) => self.data_file(schema, partition, metrics)?,
-                None => self.skip(name, schema),
+            match found.iter().find(|(at, _)| *at == index) {
+                Some((_, declared)) => self.field(*declared, name, schema, metrics)?,
+                None if Some(index) != structure_at => self.skip(name, schema),
+                None if of == Record::Entry => self.data_file(schema, partition, metrics)?,
+                None => self.push(name, Step::Partition(PartitionSteps::compile(schema, partition)?)),
             }
         }
         Ok(())
     }
 
-    /// The walk over the partition tuple; none where the writer has no such field.
+    fn field(&mut self, field: EntryField, name: &str, schema: &Schema, metrics: &Metrics) -> Result<()> {
+        // An optional field that the writer never has is a null without a union.
+        let is_absent = !field.is_required() && matches!(reduce(schema), Some((_, Schema::Null)));
+        if is_absent || metrics.of(field) == Some(&FieldIds::None) {
+            self.skip(name, schema);
+        } else {
+            self.push(name, Step::Field(field, field.encoding(name, schema)?));
+        }
+        Ok(())
+    }
+
+    /// The walk over the partition tuple; `None` if the writer has no such field.
     pub(super) fn partition(&self) -> Option<&PartitionSteps> {
         self.steps.iter().find_map(|step| if let Step::Partition(partition) = step { Some(partition) } else { None })
     }
@@ -184,54 +131,6 @@ impl Steps {
         self.push(name, Step::Skip(Skip::of(schema)));
     }
 
-    fn number(&mut self, number: NumberField, name: &str, schema: &Schema) -> Result<()> {
-        match reduce(schema) {
-            Some((presence, Schema::Int(_) | Schema::Long(_))) => self.push(name, Step::Number(number, presence)),
-            // An optional number that the writer never has.
-            Some((_, Schema::Null)) => self.skip(name, schema),
-            _ => return Err(unexpected(name, schema, "a number")),
-        }
-        Ok(())
-    }
-
-    fn text(&mut self, text: TextField, name: &str, schema: &Schema) -> Result<()> {
-        match reduce(schema) {
-            Some((presence, Schema::String(_) | Schema::Bytes(_))) => self.push(name, Step::Text(text, presence)),
-            Some((_, Schema::Null)) => self.skip(name, schema),
-            _ => return Err(unexpected(name, schema, "text or bytes")),
-        }
-        Ok(())
-    }
-
-    fn list(&mut self, list: ListField, name: &str, schema: &Schema) -> Result<()> {
-        match reduce(schema) {
-            Some((presence, Schema::Array(array))) if matches!(array.items, Schema::Int(_) | Schema::Long(_)) => {
-                self.push(name, Step::List(list, presence, Skip::of(schema)));
-            }
-            Some((_, Schema::Null)) => self.skip(name, schema),
-            _ => return Err(unexpected(name, schema, "a list of numbers")),
-        }
-        Ok(())
-    }
-
-    fn metric(&mut self, metric: Metric, name: &str, schema: &Schema, metrics: &Metrics) -> Result<()> {
-        let reduced = reduce(schema);
-        if !metrics.wants(metric) || matches!(reduced, Some((_, Schema::Null))) {
-            self.skip(name, schema);
-            return Ok(());
-        }
-        let pair = reduced.and_then(|(presence, inner)| match inner {
-            Schema::Array(array) => match &array.items {
-                Schema::Record(record) => Some((presence, pair_order(record, metric)?)),
-                _ => None,
-            },
-            _ => None,
-        });
-        let (presence, pair) = pair.ok_or_else(|| unexpected(name, schema, "an array of keys and values"))?;
-        self.push(name, Step::Metric(metric, presence, pair, Skip::of(schema)));
-        Ok(())
-    }
-
     fn data_file(&mut self, schema: &Schema, partition: Option<&StructType>, metrics: &Metrics) -> Result<()> {
         let Some((presence, Schema::Record(record))) = reduce(schema) else {
             return Err(unexpected("data_file", schema, "a record"));
@@ -239,10 +138,14 @@ impl Steps {
         if presence != Presence::Required {
             self.push("data_file", Step::Enter(presence));
         }
-        self.record(record, &FILE, partition, metrics)?;
+        self.record(record, Record::File, partition, metrics)?;
         if self.partition().is_none() && partition.is_some_and(|partition| !partition.fields.is_empty()) {
             return Err(Error::corrupt(PLACE, "the field partition is missing, and the spec is partitioned"));
         }
         Ok(())
     }
+}
+
+fn missing(name: &str, id: i32) -> Error {
+    Error::corrupt(PLACE, format!("required field {name} (id {id}) is missing"))
 }

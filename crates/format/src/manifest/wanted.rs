@@ -2,44 +2,7 @@
 
 use std::sync::Arc;
 
-/// A metrics map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Metric {
-    ColumnSizes,
-    ValueCounts,
-    NullValueCounts,
-    NanValueCounts,
-    LowerBounds,
-    UpperBounds,
-}
-
-impl Metric {
-    pub(super) const ALL: [Self; 6] = [
-        Self::ColumnSizes,
-        Self::ValueCounts,
-        Self::NullValueCounts,
-        Self::NanValueCounts,
-        Self::LowerBounds,
-        Self::UpperBounds,
-    ];
-
-    /// Ids of the key and the value.
-    pub(super) fn pair_ids(self) -> (i32, i32) {
-        match self {
-            Self::ColumnSizes => (117, 118),
-            Self::ValueCounts => (119, 120),
-            Self::NullValueCounts => (121, 122),
-            Self::NanValueCounts => (138, 139),
-            Self::LowerBounds => (126, 127),
-            Self::UpperBounds => (129, 130),
-        }
-    }
-
-    /// Whether the values are bytes; else they are numbers.
-    pub(super) fn is_bound(self) -> bool {
-        matches!(self, Self::LowerBounds | Self::UpperBounds)
-    }
-}
+use super::fields::EntryField;
 
 /// For which fields a metrics map is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -101,89 +64,65 @@ impl FieldIds {
     }
 }
 
-/// Which metrics are read, and for which fields.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Metrics {
-    /// Bytes of a column.
-    pub column_sizes: FieldIds,
-    /// Values of a column.
-    pub value_counts: FieldIds,
-    /// Nulls of a column.
-    pub null_value_counts: FieldIds,
-    /// NaNs of a column.
-    pub nan_value_counts: FieldIds,
-    /// Lower bound of a column.
-    pub lower_bounds: FieldIds,
-    /// Upper bound of a column.
-    pub upper_bounds: FieldIds,
+macro_rules! metrics {
+    ($($group:ident { $(#[$doc:meta])* $name:ident: $($declared:tt)* })*) => {
+        /// Which metrics are read, and for which fields.
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct Metrics {
+            $($(#[$doc])* pub $name: FieldIds,)*
+        }
+
+        impl Metrics {
+            /// All metrics of all fields.
+            pub fn all() -> Self {
+                Self { $($name: FieldIds::All,)* }
+            }
+
+            /// The metrics of both.
+            #[must_use]
+            pub fn union(&self, other: &Self) -> Self {
+                Self { $($name: self.$name.union(&other.$name),)* }
+            }
+
+            /// Whether all metrics of the other are among these.
+            pub fn covers(&self, other: &Self) -> bool {
+                $(self.$name.covers(&other.$name))&&*
+            }
+
+            /// For which fields a metric is read; `None` if the field is not a metric.
+            pub(super) fn of(&self, field: EntryField) -> Option<&FieldIds> {
+                match field {
+                    $(EntryField::$name => Some(&self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
+entry_fields!(metric, metrics);
+
 impl Metrics {
-    /// None: a scan without a filter needs none.
+    /// No metrics: enough for a scan without a filter.
     pub fn none() -> Self {
         Self::default()
-    }
-
-    /// All of all fields.
-    pub fn all() -> Self {
-        Self {
-            column_sizes: FieldIds::All,
-            value_counts: FieldIds::All,
-            null_value_counts: FieldIds::All,
-            nan_value_counts: FieldIds::All,
-            lower_bounds: FieldIds::All,
-            upper_bounds: FieldIds::All,
-        }
     }
 
     /// What evaluating a filter on these fields needs: counts and bounds, no sizes.
     pub fn for_filter(ids: impl IntoIterator<Item = i32>) -> Self {
         let ids = FieldIds::only(ids);
         Self {
-            column_sizes: FieldIds::None,
             value_counts: ids.clone(),
             null_value_counts: ids.clone(),
             nan_value_counts: ids.clone(),
             lower_bounds: ids.clone(),
             upper_bounds: ids,
+            ..Self::none()
         }
-    }
-
-    /// The metrics of both.
-    #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        Self {
-            column_sizes: self.column_sizes.union(&other.column_sizes),
-            value_counts: self.value_counts.union(&other.value_counts),
-            null_value_counts: self.null_value_counts.union(&other.null_value_counts),
-            nan_value_counts: self.nan_value_counts.union(&other.nan_value_counts),
-            lower_bounds: self.lower_bounds.union(&other.lower_bounds),
-            upper_bounds: self.upper_bounds.union(&other.upper_bounds),
-        }
-    }
-
-    /// Whether all metrics of the other are among these.
-    pub fn covers(&self, other: &Self) -> bool {
-        Metric::ALL.into_iter().all(|metric| self.of(metric).covers(other.of(metric)))
     }
 
     /// Whether there are none.
     pub fn is_none(&self) -> bool {
         *self == Self::none()
-    }
-
-    pub(super) fn of(&self, metric: Metric) -> &FieldIds {
-        match metric {
-            Metric::ColumnSizes => &self.column_sizes,
-            Metric::ValueCounts => &self.value_counts,
-            Metric::NullValueCounts => &self.null_value_counts,
-            Metric::NanValueCounts => &self.nan_value_counts,
-            Metric::LowerBounds => &self.lower_bounds,
-            Metric::UpperBounds => &self.upper_bounds,
-        }
-    }
-
-    pub(super) fn wants(&self, metric: Metric) -> bool {
-        *self.of(metric) != FieldIds::None
     }
 }

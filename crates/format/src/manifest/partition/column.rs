@@ -11,7 +11,7 @@ use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::avro::{Cursor, Fault};
-use crate::manifest::columns::{Numbers, Strings};
+use crate::manifest::builders::{BytesBuilder, NumberBuilder};
 use crate::types::{Field, PrimitiveType};
 use crate::value::Value;
 use crate::{Error, Result};
@@ -56,12 +56,12 @@ pub(in crate::manifest) struct PartitionColumn {
 enum Values {
     Nulls(usize),
     Booleans(BooleanBufferBuilder, NullBufferBuilder),
-    Ints(Numbers<Int32Type>),
-    Longs(Numbers<Int64Type>),
-    Floats(Numbers<Float32Type>),
-    Doubles(Numbers<Float64Type>),
-    Decimals(Numbers<Decimal128Type>),
-    Bytes(Strings),
+    Ints(NumberBuilder<Int32Type>),
+    Longs(NumberBuilder<Int64Type>),
+    Floats(NumberBuilder<Float32Type>),
+    Doubles(NumberBuilder<Float64Type>),
+    Decimals(NumberBuilder<Decimal128Type>),
+    Bytes(BytesBuilder),
     /// All of one length.
     Fixed(usize, Vec<u8>, NullBufferBuilder),
 }
@@ -73,14 +73,14 @@ impl PartitionColumn {
         let values = match &ty {
             P::Unknown | P::Unrecognized(_) => Values::Nulls(0),
             P::Boolean => Values::Booleans(BooleanBufferBuilder::new(0), NullBufferBuilder::new(0)),
-            P::Int | P::Date => Values::Ints(Numbers::default()),
+            P::Int | P::Date => Values::Ints(NumberBuilder::default()),
             P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs => {
-                Values::Longs(Numbers::default())
+                Values::Longs(NumberBuilder::default())
             }
-            P::Float => Values::Floats(Numbers::default()),
-            P::Double => Values::Doubles(Numbers::default()),
-            P::Decimal { .. } => Values::Decimals(Numbers::default()),
-            P::String | P::Binary | P::Geometry { .. } | P::Geography { .. } => Values::Bytes(Strings::default()),
+            P::Float => Values::Floats(NumberBuilder::default()),
+            P::Double => Values::Doubles(NumberBuilder::default()),
+            P::Decimal { .. } => Values::Decimals(NumberBuilder::default()),
+            P::String | P::Binary | P::Geometry { .. } | P::Geography { .. } => Values::Bytes(BytesBuilder::default()),
             P::Uuid => Values::Fixed(16, Vec::new(), NullBufferBuilder::new(0)),
             P::Fixed(size) => Values::Fixed(*size as usize, Vec::new(), NullBufferBuilder::new(0)),
         };
@@ -233,7 +233,7 @@ impl PartitionColumn {
     }
 }
 
-fn longs(ty: &PrimitiveType, values: Numbers<Int64Type>) -> ArrayRef {
+fn longs(ty: &PrimitiveType, values: NumberBuilder<Int64Type>) -> ArrayRef {
     let array = values.finish();
     match ty {
         PrimitiveType::Time => Arc::new(array.reinterpret_cast::<Time64MicrosecondType>()),

@@ -1,16 +1,18 @@
 //! The writer of manifests.
 
 use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
+use crate::manifest::fields::EntryField;
 use crate::manifest::{DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Status};
 use crate::spec::PartitionSpec;
 use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
 use crate::value::Value;
 use crate::{Error, Result};
 
+use super::field::WriteField;
 use super::schemas;
 use super::summary::PartitionSummaries;
 
-/// v1 requires a block size of each file, and nobody reads it: what the Java library writes.
+/// v1 requires the block size of each file, which no reader uses: the Java library's value.
 const BLOCK_SIZE_IN_BYTES: i64 = 64 << 20;
 
 /// What a manifest is written for.
@@ -222,71 +224,60 @@ fn write_entry(
     types: &[PrimitiveType],
     snapshot_id: i64,
 ) -> Result<()> {
-    out.int(entry.status.id());
-    let inherited = (entry.status != Status::Existing).then_some(snapshot_id);
-    out.optional_long(entry.snapshot_id.or(inherited));
-    if version >= 2 {
-        out.optional_long(entry.sequence_number);
-        out.optional_long(entry.file_sequence_number);
+    let snapshot_id = entry.snapshot_id.or((entry.status != Status::Existing).then_some(snapshot_id));
+    macro_rules! write_fields {
+        ($($group:ident { $(#[$doc:meta])* $name:ident: $($declared:tt)* })*) => {$(
+            if version >= EntryField::$name.since() {
+                match EntryField::$name {
+                    EntryField::snapshot_id => snapshot_id.write(out),
+                    _ => entry.$name.write(out),
+                }
+            }
+        )*};
     }
+    entry_fields!(entry, write_fields);
+    write_file(out, entry, version, types)
+}
+
+fn write_file(out: &mut Encoder, entry: &ManifestEntry, version: u8, types: &[PrimitiveType]) -> Result<()> {
     let file = &entry.file;
-    if version >= 2 {
-        out.int(file.content.id());
+    macro_rules! write_fields {
+        ($($group:ident { $(#[$doc:meta])* $name:ident: $($declared:tt)* })*) => {$(
+            match EntryField::$name {
+                EntryField::record_count => write_tuple(out, file, types)?,
+                EntryField::column_sizes if version == 1 => out.long(BLOCK_SIZE_IN_BYTES),
+                _ => {}
+            }
+            if version >= EntryField::$name.since() {
+                if is_meaningless(EntryField::$name, entry) {
+                    out.some(false);
+                } else {
+                    file.$name.write(out);
+                }
+            }
+        )*};
     }
-    out.bytes(file.file_path.as_bytes());
-    out.bytes(file.file_format.as_bytes());
-    for (value, ty) in file.partition.iter().zip(types) {
-        write_partition(out, value.as_ref(), ty).map_err(|error| error.in_file(&file.file_path))?;
-    }
-    out.long(file.record_count);
-    out.long(file.file_size_in_bytes);
-    if version == 1 {
-        out.long(BLOCK_SIZE_IN_BYTES);
-    }
-    for counts in [&file.column_sizes, &file.value_counts, &file.null_value_counts, &file.nan_value_counts] {
-        write_pairs(out, counts.as_deref(), |out, count| out.long(*count));
-    }
-    for bounds in [&file.lower_bounds, &file.upper_bounds] {
-        write_pairs(out, bounds.as_deref(), |out, bound| out.bytes(bound));
-    }
-    out.optional_bytes(file.key_metadata.as_deref());
-    write_items(out, file.split_offsets.as_deref(), |out, offset| out.long(*offset));
-    if version >= 2 {
-        write_items(out, file.equality_ids.as_deref(), |out, id| out.int(*id));
-    }
-    out.optional_long(file.sort_order_id.map(i64::from));
-    let positions = file.content == FileContent::PositionDeletes;
-    if version >= 3 {
-        // An added file gets its row ids from the commit, whatever it had before.
-        let has_row_ids = file.content == FileContent::Data && entry.status != Status::Added;
-        out.optional_long(file.first_row_id.filter(|_| has_row_ids));
-    }
-    if version >= 2 {
-        let referenced = file.referenced_data_file.as_deref().filter(|_| positions);
-        out.optional_bytes(referenced.map(str::as_bytes));
-    }
-    if version >= 3 {
-        out.optional_long(file.content_offset.filter(|_| positions));
-        out.optional_long(file.content_size_in_bytes.filter(|_| positions));
-    }
+    entry_fields!(file, write_fields);
     Ok(())
 }
 
-fn write_items<T>(out: &mut Encoder, items: Option<&[T]>, write: impl Fn(&mut Encoder, &T)) {
-    out.some(items.is_some());
-    let Some(items) = items else { return };
-    if !items.is_empty() {
-        out.length(items.len());
-        items.iter().for_each(|item| write(out, item));
+/// Whether an optional field means nothing for this entry; then null is written, whatever value the file has.
+fn is_meaningless(field: EntryField, entry: &ManifestEntry) -> bool {
+    match field {
+        // The commit assigns new row ids to an added file.
+        EntryField::first_row_id => entry.file.content != FileContent::Data || entry.status == Status::Added,
+        EntryField::referenced_data_file | EntryField::content_offset | EntryField::content_size_in_bytes => {
+            entry.file.content != FileContent::PositionDeletes
+        }
+        _ => false,
     }
-    out.length(0);
 }
 
-fn write_pairs<T>(out: &mut Encoder, pairs: Option<&[(i32, T)]>, write: impl Fn(&mut Encoder, &T)) {
-    write_items(out, pairs, |out, (key, value)| {
-        out.int(*key);
-        write(out, value);
-    });
+fn write_tuple(out: &mut Encoder, file: &DataFile, types: &[PrimitiveType]) -> Result<()> {
+    for (value, ty) in file.partition.iter().zip(types) {
+        write_partition(out, value.as_ref(), ty).map_err(|error| error.in_file(&file.file_path))?;
+    }
+    Ok(())
 }
 
 fn write_partition(out: &mut Encoder, value: Option<&Value>, ty: &PrimitiveType) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Writing manifests and manifest lists in each format version ("Manifests", "Manifest Lists").
 
+mod field;
 mod list;
 mod manifest;
 mod schemas;

@@ -1,8 +1,8 @@
 //! The schemas of what is written, as Iceberg types; their Avro form is made of these.
 
-use crate::types::{Field, ListType, MapType, PrimitiveType as P, StructType, Type};
+use crate::types::{Field, ListType, PrimitiveType as P, StructType, Type};
 
-use crate::manifest::fields::{Known, entry, file, list};
+use crate::manifest::fields::{BLOCK_SIZE, DATA_FILE, EntryField, Known, PARTITION, Record, list};
 
 fn required(known: Known, ty: impl Into<Type>, doc: &str) -> Field {
     let field = Field::required(known.id, known.name(), ty);
@@ -15,66 +15,31 @@ fn optional(known: Known, ty: impl Into<Type>, doc: &str) -> Field {
 
 /// An entry of a manifest.
 pub(super) fn entry_type(version: u8, partition: StructType) -> StructType {
-    let mut fields = vec![required(entry::STATUS, P::Int, ""), optional(entry::SNAPSHOT_ID, P::Long, "")];
-    if version >= 2 {
-        fields.push(optional(entry::SEQUENCE_NUMBER, P::Long, ""));
-        fields.push(optional(entry::FILE_SEQUENCE_NUMBER, P::Long, ""));
-    }
-    fields.push(required(entry::DATA_FILE, file_type(version, partition), ""));
+    let mut fields: Vec<_> = written(Record::Entry, version).map(EntryField::written).collect();
+    fields.push(required(DATA_FILE, file_type(version, partition), ""));
     StructType::new(fields)
 }
 
 fn file_type(version: u8, partition: StructType) -> StructType {
     let mut fields = Vec::new();
-    if version >= 2 {
-        let doc = "Contents of the file: 0=data, 1=position deletes, 2=equality deletes";
-        fields.push(required(file::CONTENT, P::Int, doc));
-    }
-    fields.push(required(file::FILE_PATH, P::String, "Location URI with FS scheme"));
-    fields.push(required(file::FILE_FORMAT, P::String, "File format name: avro, orc, or parquet"));
-    let doc = if version >= 2 { "Partition data tuple, schema based on the partition spec" } else { "" };
-    fields.push(required(file::PARTITION, partition, doc));
-    fields.push(required(file::RECORD_COUNT, P::Long, "Number of records in the file"));
-    fields.push(required(file::FILE_SIZE, P::Long, "Total file size in bytes"));
-    if version == 1 {
-        fields.push(required(file::BLOCK_SIZE, P::Long, ""));
-    }
-    fields.extend(metrics());
-    fields.push(optional(file::KEY_METADATA, P::Binary, "Encryption key metadata blob"));
-    fields.push(optional(file::SPLIT_OFFSETS, ListType::required(133, P::Long), "Splittable offsets"));
-    if version >= 2 {
-        fields.push(optional(file::EQUALITY_IDS, ListType::required(136, P::Int), "Equality comparison field IDs"));
-    }
-    fields.push(optional(file::SORT_ORDER_ID, P::Int, "Sort order ID"));
-    if version >= 3 {
-        fields.push(optional(
-            file::FIRST_ROW_ID,
-            P::Long,
-            "The first row ID assigned to the first row in the data file",
-        ));
-    }
-    if version >= 2 {
-        let doc = "Fully qualified location (URI with FS scheme) of a data file that all deletes reference";
-        fields.push(optional(file::REFERENCED_DATA_FILE, P::String, doc));
-    }
-    if version >= 3 {
-        fields.push(optional(file::CONTENT_OFFSET, P::Long, "The offset in the file where the content starts"));
-        fields.push(optional(file::CONTENT_SIZE, P::Long, "The length of referenced content stored in the file"));
+    let mut partition = Some(partition);
+    for field in written(Record::File, version) {
+        match field {
+            EntryField::record_count => {
+                let text = if version >= 2 { "Partition data tuple, schema based on the partition spec" } else { "" };
+                fields.extend(partition.take().map(|partition| required(PARTITION, partition, text)));
+            }
+            EntryField::column_sizes if version == 1 => fields.push(required(BLOCK_SIZE, P::Long, "")),
+            _ => {}
+        }
+        fields.push(field.written());
     }
     StructType::new(fields)
 }
 
-fn metrics() -> [Field; 6] {
-    let counts = |key, value| MapType::required(key, P::Int, value, P::Long);
-    let bounds = |key, value| MapType::required(key, P::Int, value, P::Binary);
-    [
-        optional(file::COLUMN_SIZES, counts(117, 118), "Map of column id to total size on disk"),
-        optional(file::VALUE_COUNTS, counts(119, 120), "Map of column id to total count, including null and NaN"),
-        optional(file::NULL_VALUE_COUNTS, counts(121, 122), "Map of column id to null value count"),
-        optional(file::NAN_VALUE_COUNTS, counts(138, 139), "Map of column id to number of NaN values in the column"),
-        optional(file::LOWER_BOUNDS, bounds(126, 127), "Map of column id to lower bound"),
-        optional(file::UPPER_BOUNDS, bounds(129, 130), "Map of column id to upper bound"),
-    ]
+/// The fields of a record that a format version has.
+fn written(record: Record, version: u8) -> impl Iterator<Item = EntryField> {
+    EntryField::of(record).filter(move |field| field.since() <= version)
 }
 
 /// A manifest of a manifest list. From v2 on the counts come before the summaries and are required.

@@ -1,4 +1,4 @@
-//! Growing columns that can take back the row in the making: an entry that a filter excludes leaves nothing behind.
+//! Builders of columns that can discard the unfinished row: an entry that a filter excludes leaves nothing behind.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::{Error, Result};
 
 /// A column of numbers.
 #[derive(Debug)]
-pub(super) struct Numbers<T: ArrowPrimitiveType> {
+pub(super) struct NumberBuilder<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
     valid: NullBufferBuilder,
 }
 
-impl<T: ArrowPrimitiveType> Default for Numbers<T> {
+impl<T: ArrowPrimitiveType> Default for NumberBuilder<T> {
     fn default() -> Self {
         Self { values: Vec::new(), valid: NullBufferBuilder::new(0) }
     }
 }
 
-impl<T: ArrowPrimitiveType> Numbers<T> {
+impl<T: ArrowPrimitiveType> NumberBuilder<T> {
     pub(super) fn push(&mut self, value: Option<T::Native>) {
         self.values.push(value.unwrap_or_default());
         self.valid.append(value.is_some());
@@ -45,19 +45,19 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
 
 /// A column of bytes or text.
 #[derive(Debug)]
-pub(super) struct Strings {
+pub(super) struct BytesBuilder {
     bytes: Vec<u8>,
     offsets: Vec<i32>,
     valid: NullBufferBuilder,
 }
 
-impl Default for Strings {
+impl Default for BytesBuilder {
     fn default() -> Self {
         Self { bytes: Vec::new(), offsets: vec![0], valid: NullBufferBuilder::new(0) }
     }
 }
 
-impl Strings {
+impl BytesBuilder {
     pub(super) fn push(&mut self, value: Option<&[u8]>) {
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.offsets.push(offset(self.bytes.len()));
@@ -80,7 +80,7 @@ impl Strings {
         BinaryArray::new(offsets(self.offsets), self.bytes.into(), self.valid.finish())
     }
 
-    /// Fails where a value is not UTF-8.
+    /// The column as text; an error if a value is not UTF-8.
     pub(super) fn finish_text(mut self, field: &str) -> Result<StringArray> {
         let made = StringArray::try_new(offsets(self.offsets), self.bytes.into(), self.valid.finish());
         made.map_err(|error| Error::corrupt(field, error.to_string()))
@@ -89,20 +89,20 @@ impl Strings {
 
 /// A column of lists of numbers.
 #[derive(Debug)]
-pub(super) struct Lists<T: ArrowPrimitiveType> {
+pub(super) struct ListBuilder<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
     offsets: Vec<i32>,
     valid: NullBufferBuilder,
 }
 
-impl<T: ArrowPrimitiveType> Default for Lists<T> {
+impl<T: ArrowPrimitiveType> Default for ListBuilder<T> {
     fn default() -> Self {
         Self { values: Vec::new(), offsets: vec![0], valid: NullBufferBuilder::new(0) }
     }
 }
 
-impl<T: ArrowPrimitiveType> Lists<T> {
-    /// Adds a value to the row in the making.
+impl<T: ArrowPrimitiveType> ListBuilder<T> {
+    /// Adds a value to the unfinished row.
     pub(super) fn add(&mut self, value: T::Native) {
         self.values.push(value);
     }
@@ -113,8 +113,8 @@ impl<T: ArrowPrimitiveType> Lists<T> {
         self.valid.append(is_some);
     }
 
-    /// Forgets the row in the making.
-    pub(super) fn take_back(&mut self) {
+    /// Discards the unfinished row.
+    pub(super) fn discard_row(&mut self) {
         self.values.truncate(self.offsets.last().map_or(0, |offset| offset.as_usize()));
     }
 
@@ -129,7 +129,7 @@ impl<T: ArrowPrimitiveType> Lists<T> {
     }
 }
 
-/// An offset into what an Avro file holds: below 2^31, because `Decompressor` lets no more through.
+/// An offset into decompressed data, which `Decompressor` limits to less than 2^31 bytes.
 pub(super) fn offset(length: usize) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
 }
