@@ -185,14 +185,7 @@ class InspectTable:
     def position_deletes(
         self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:
-        """List every deleted position, from position delete files and deletion vectors.
-
-        Raises
-        ------
-        UnsupportedFeatureError
-            If a delete file is Avro and deleted rows stand in it.
-
-        """
+        """List every deleted position, from position delete files and deletion vectors."""
         return self._table("position_deletes", snapshot_id, as_of, ref)
 
     # What all snapshots hold

@@ -185,17 +185,18 @@ def test_range_brings_neighbouring_partitions_together(spark: SparkSession, cata
         ice_spark.append(df, table, distribution="random")
 
 
+@pytest.mark.parametrize("form", ["orc", "avro"])
 def test_options_of_the_connector_count_or_are_refused(
-    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], form: str
 ) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     df = spark.range(0, 100_000, 1, 1).selectExpr("id", "cast(hash(id) AS STRING) AS s")
     write = df.write.format("icefield").options(**options).mode("append")
-    write.options(**{"write-format": "orc", "target-file-size-bytes": "200000", "distribution-mode": "none"}).save(
+    write.options(**{"write-format": form, "target-file-size-bytes": "200000", "distribution-mode": "none"}).save(
         "db.t"
     )
     files = table.refresh().scan().plan_files().files
-    assert {file["file_format"] for file in files} == {"orc"}
+    assert {file["file_format"] for file in files} == {form}
     assert len(files) > 3
     for name, value in (("mergeSchema", "true"), ("split-size", "1"), ("overwrite-mode", "dynamic"), ("colour", "red")):
         with pytest.raises(Exception, match=rf"icefield\.errors\.\w+: .* option {name}"):

@@ -67,6 +67,33 @@ def test_files_end_at_the_target_size(catalog):
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(200_000))
 
 
+def test_parts_of_a_file_have_each_row_once(catalog):
+    rows = pa.table({"id": range(50_000), "s": [f"text {n}" for n in range(50_000)]})
+    table = catalog.create_table("a.t", rows, properties=AVRO).append(rows)
+    (size,) = table.inspect.files()["file_size_in_bytes"].to_pylist()
+    tasks = table.scan("id >= 10").tasks(split_size=size // 7)
+    assert len(tasks) >= 7
+    parts = [task.rows(table.storage).to_pyarrow().read_all() for task in tasks]
+    assert sum(part.num_rows > 0 for part in parts) > 3
+    assert pa.concat_tables(parts).sort_by("id").to_pylist() == rows.slice(10).to_pylist()
+
+
+def test_files_of_three_formats_in_one_table(catalog):
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64()), ("old", pa.int32())]))
+    for first, form in enumerate(["parquet", "orc", "avro"]):
+        with table.transaction() as changes:
+            changes.set_properties({"write.format.default": form})
+        table.refresh()
+        table.append(pa.table({"id": [first], "old": pa.array([first], pa.int32())}))
+    with table.update_schema() as update:
+        update.rename_column("old", "new").update_column("old", "long").add_column("more", "string")
+    table.append(pa.table({"id": [3], "new": [1 << 40], "more": ["x"]}))
+    found = table.refresh().scan().to_arrow().sort_by("id").to_pydict()
+    assert found == {"id": [0, 1, 2, 3], "new": [0, 1, 2, 1 << 40], "more": [None, None, None, "x"]}
+    assert table.scan("new >= 2").to_arrow().num_rows == 2
+    assert sorted(table.inspect.files()["file_format"].to_pylist()) == ["AVRO", "AVRO", "ORC", "PARQUET"]
+
+
 def test_names_that_would_be_the_same_in_avro_are_refused(catalog):
     rows = pa.table({"a b": [1], "a_x20b": [2]})
     table = catalog.create_table("a.t", rows, properties=AVRO)

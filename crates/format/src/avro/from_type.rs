@@ -125,7 +125,49 @@ impl Maker {
 
 #[cfg(test)]
 mod tests {
-    use super::decimal_bytes;
+    use serde_json::Value as Json;
+
+    use super::{decimal_bytes, record_schema};
+    use crate::types::{Field, ListType, MapType, PrimitiveType, StructType, Type};
+
+    const DOCUMENT: &str = include_str!("../../../../docs/types.md");
+
+    fn type_of(name: &str) -> Type {
+        let map = |key| MapType::optional(9, key, 10, PrimitiveType::Date).into();
+        match name {
+            "variant" => Type::Variant,
+            "struct<7: x: optional int>" => StructType::new(vec![Field::optional(7, "x", PrimitiveType::Int)]).into(),
+            "list<long>" => ListType::optional(8, PrimitiveType::Long).into(),
+            "map<string, date>" => map(PrimitiveType::String),
+            "map<int, date>" => map(PrimitiveType::Int),
+            name => PrimitiveType::parse(name).unwrap().into(),
+        }
+    }
+
+    #[test]
+    fn types_are_those_of_the_document() {
+        let section = DOCUMENT.split("\n## ").find(|section| section.starts_with("In Avro files")).unwrap();
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(rows.len(), 24);
+        for row in rows {
+            let (name, avro) = row.trim_matches(['|', ' ']).split_once(" | ").unwrap();
+            let (name, avro) = (name.trim_matches('`'), avro.trim_matches('`'));
+            let avro: Json = serde_json::from_str(avro).unwrap();
+            for field in [Field::required(1, "c", type_of(name)), Field::optional(1, "c", type_of(name))] {
+                let optional = !field.required && name != "unknown";
+                let made = record_schema("table", &StructType::new(vec![field])).unwrap();
+                let expected = if optional { Json::Array(vec!["null".into(), avro.clone()]) } else { avro.clone() };
+                assert_eq!(made["fields"][0]["type"], expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_that_would_have_one_name_are_refused() {
+        let fields = ["a b", "a_x20b"].map(|name| Field::optional(1, name, PrimitiveType::Int));
+        let error = record_schema("table", &StructType::new(fields.to_vec())).unwrap_err().to_string();
+        assert!(error.contains(r#""a_x20b" in an Avro file"#), "{error}");
+    }
 
     #[test]
     fn decimals_take_as_many_bytes_as_in_java() {
