@@ -42,7 +42,8 @@ impl Entries {
             if field == EntryField::record_count {
                 columns.push(column(PARTITION.name(), true, Arc::new(self.partition.clone())));
             }
-            columns.extend(self.column(field).map(|array| column(field.name(), field.is_written_always(), array)));
+            columns
+                .extend(self.field_column(field).map(|array| column(field.name(), field.is_written_always(), array)));
         }
         columns
     }

@@ -164,7 +164,7 @@ macro_rules! columns {
             }
 
             /// The column of a field; `None` for metrics that were not read.
-            pub(super) fn column(&self, field: EntryField) -> Option<ArrayRef> {
+            pub(super) fn field_column(&self, field: EntryField) -> Option<ArrayRef> {
                 match field { $(EntryField::$name => self.$name.to_array(),)* }
             }
         }
@@ -249,6 +249,12 @@ impl Entries {
     pub fn content_of(&self, row: usize) -> Result<FileContent> {
         self.check(row)?;
         FileContent::from_id(self.content.value(row))
+    }
+
+    /// The column of a field of the entry or of its file, by the name in the specification; `None` for an unknown name and
+    /// for metrics that were not read.
+    pub fn column(&self, name: &str) -> Option<ArrayRef> {
+        EntryField::from_name(name).and_then(|field| self.field_column(field))
     }
 
     /// The entries that `keep` has true for.

@@ -235,6 +235,10 @@ macro_rules! record_of {
 entry_fields!(all, enumeration);
 
 impl EntryField {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|field| field.name() == name)
+    }
+
     /// The fields of a record.
     pub(super) fn of(record: Record) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |field| field.record() == record)

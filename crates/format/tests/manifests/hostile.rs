@@ -107,6 +107,27 @@ fn counts_and_lengths_beyond_the_input_are_refused() {
 }
 
 #[test]
+fn required_fields_must_have_values() {
+    let optional = ENTRY
+        .replace(r#""type":"string","field-id":100"#, r#""type":["null","string"],"field-id":100"#)
+        .replace(r#""type":"long","field-id":103"#, r#""type":["null","long"],"field-id":103"#);
+    // Status, path, format, counts, nulls, map.
+    assert_eq!(read(&container(&optional, 1, &[0, 2, 2, b'a', 2, b'b', 2, 2, 2, 0, 0]), &Limits::default()), Ok(1));
+    for (field, data) in
+        [("file_path", vec![0, 0, 2, b'b', 2, 2, 2, 0, 0]), ("record_count", vec![0, 2, 2, b'a', 2, b'b', 0, 2, 0, 0])]
+    {
+        let error = read(&container(&optional, 1, &data), &Limits::default()).unwrap_err().to_string();
+        assert!(error.contains(field), "{error}");
+    }
+    let absent = ENTRY.replace(r#""type":"long","field-id":103"#, r#""type":"null","field-id":103"#);
+    let error = read(&container(&absent, 1, &[0, 2, b'a', 2, b'b', 2, 0, 0]), &Limits::default()).unwrap_err();
+    assert!(error.to_string().contains("field record_count: expected a number, found null"), "{error}");
+    let missing = ENTRY.replace(r#""field-id":103"#, r#""field-id":1103"#);
+    let error = read(&container(&missing, 1, &[]), &Limits::default()).unwrap_err();
+    assert!(error.to_string().contains("required field record_count (id 103) is missing"), "{error}");
+}
+
+#[test]
 fn schemas_that_cannot_be_are_refused() {
     let deep = format!("{}\"int\"{}", r#"{"type":"array","items":"#.repeat(100_000), "}".repeat(100_000));
     // Each record has two of the one before: a short text for 2^60 fields.
@@ -165,7 +186,7 @@ fn codecs_that_are_not_built_say_so() {
 }
 
 #[test]
-fn a_manifest_cut_between_blocks_is_told() {
+fn a_manifest_cut_between_blocks_is_detected() {
     for codec in CODECS {
         let entries = made::plain_entries(3000);
         let (whole, described) = made::write(2, ManifestContent::Data, codec, &entries).unwrap();
@@ -177,7 +198,7 @@ fn a_manifest_cut_between_blocks_is_told() {
         assert_eq!(entries::read(&whole, &options, &Limits::default()).unwrap().len(), 3000);
         let error = entries::read(&whole[..end], &options, &Limits::default()).unwrap_err().to_string();
         assert!(error.contains("but its manifest list says 3000"), "{error}");
-        // What nobody counted cannot be missed: lists of version 1 may lack the counts.
+        // Without counts, as in some lists of version 1, nothing can be detected.
         let described = ManifestFile { added_files_count: None, ..described };
         let options = ReadOptions { inherit: Some(&described), ..ReadOptions::default() };
         assert!(entries::read(&whole[..end], &options, &Limits::default()).is_ok());

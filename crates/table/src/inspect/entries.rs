@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, FieldRef};
+use icefield_format::FormatVersion;
+use icefield_format::manifest::write::entry_type;
 use icefield_format::manifest::{ManifestFile, Metrics};
-use icefield_format::types::{Field, PrimitiveType as P, StructType, Type};
+use icefield_format::types::{Field, StructType, Type};
 
 use super::batch::{build, conform, internal};
 use super::{Read, files, readable_metrics};
@@ -13,14 +15,11 @@ use crate::error::Result;
 use crate::stream::OpenTask;
 
 pub(super) fn fields(partition: &StructType) -> Vec<Field> {
-    let file = Type::Struct(Arc::new(StructType::new(files::fields(partition))));
-    vec![
-        Field::required(0, "status", P::Int),
-        Field::optional(1, "snapshot_id", P::Long),
-        Field::optional(3, "sequence_number", P::Long),
-        Field::optional(4, "file_sequence_number", P::Long),
-        Field::required(2, "data_file", file),
-    ]
+    let mut fields = entry_type(FormatVersion::V3.number(), StructType::new(Vec::new())).fields;
+    for file in fields.iter_mut().filter(|field| field.name == "data_file") {
+        file.ty = Type::Struct(Arc::new(StructType::new(files::fields(partition))));
+    }
+    fields
 }
 
 pub(super) fn tasks(read: &Arc<Read>, manifests: Vec<ManifestFile>) -> Result<Vec<OpenTask>> {
@@ -46,10 +45,6 @@ impl Read {
         let spec_id = manifest.partition_spec_id;
         build(&self.arrow, entries.len(), |field| {
             Ok(match (field.name().as_str(), field.data_type()) {
-                ("status", _) => Arc::new(entries.status.clone()),
-                ("snapshot_id", _) => Arc::new(entries.snapshot_id.clone()),
-                ("sequence_number", _) => Arc::new(entries.sequence_number.clone()),
-                ("file_sequence_number", _) => Arc::new(entries.file_sequence_number.clone()),
                 ("data_file", DataType::Struct(fields)) => {
                     let column = |field: &FieldRef| -> Result<ArrayRef> {
                         conform(&self.file_column(field, &entries, spec_id)?, field.data_type())

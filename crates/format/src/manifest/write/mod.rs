@@ -8,6 +8,7 @@ mod summary;
 
 pub use list::{ListOptions, ListWriter, WrittenList};
 pub use manifest::{ManifestOptions, ManifestWriter};
+pub use schemas::{entry_type, file_type};
 pub use summary::PartitionSummaries;
 
 use crate::{Error, Result};

@@ -13,14 +13,15 @@ fn optional(known: Known, ty: impl Into<Type>, doc: &str) -> Field {
     Field { required: false, ..required(known, ty, doc) }
 }
 
-/// An entry of a manifest.
-pub(super) fn entry_type(version: u8, partition: StructType) -> StructType {
+/// The type of a manifest entry in a format version: what is written.
+pub fn entry_type(version: u8, partition: StructType) -> StructType {
     let mut fields: Vec<_> = written(Record::Entry, version).map(EntryField::written).collect();
     fields.push(required(DATA_FILE, file_type(version, partition), ""));
     StructType::new(fields)
 }
 
-fn file_type(version: u8, partition: StructType) -> StructType {
+/// The type of a data or delete file in a format version: what is written.
+pub fn file_type(version: u8, partition: StructType) -> StructType {
     let mut fields = Vec::new();
     let mut partition = Some(partition);
     for field in written(Record::File, version) {
