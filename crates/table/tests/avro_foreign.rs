@@ -10,12 +10,17 @@ use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Fields, TimeUnit};
 use icefield_format::avro::{Codec, Compression, ContainerWriter, Encoder};
+use icefield_format::expr::Expression;
 use icefield_format::manifest::FileContent;
 use icefield_format::types::arrow::with_mapped_ids;
 use icefield_format::types::{Field, NameMapping, PrimitiveType, Schema};
 use icefield_table::Result;
 use icefield_table::file::leaves::count;
 use icefield_table::file::{self, Request};
+use icefield_table::plan::part::{FilePart, FilePartition};
+use icefield_table::plan::tasks::ReadTask;
+use icefield_table::plan::wanted::Wanted;
+use icefield_table::read::task;
 use icefield_table::storage::{Existing, Storage};
 
 const PATH: &str = "memory://avro-foreign/x.avro";
@@ -148,6 +153,54 @@ fn wider_unions_are_refused_where_they_are_wanted() {
     assert!(error.to_string().contains("x.avro: column u"), "{error}");
     let rows = read(&bytes, &schema, Some(vec![1])).unwrap();
     assert_eq!(texts(&rows[0], 0), ["0", "1", "2"]);
+}
+
+/// The rows of a file without ids, as a table without a name mapping has them.
+fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
+    let storage = Storage::default();
+    storage.put(PATH, bytes.to_vec(), Existing::Replace).unwrap();
+    let wanted = Wanted { schema: schema.clone(), projection: schema.clone(), name_mapping: None };
+    let part = FilePart {
+        path: PATH.to_owned(),
+        format: "avro".to_owned(),
+        size: bytes.len() as u64,
+        start: 0,
+        length: bytes.len() as u64,
+        record_count: 3,
+        partition: FilePartition::unpartitioned(),
+        sequence_number: None,
+        first_row_id: None,
+        deletes: Vec::new(),
+        residual: Expression::True,
+        change: None,
+    };
+    task::rows(ReadTask { wanted: Arc::new(wanted), parts: vec![part] }, &storage, None)?.collect()
+}
+
+/// As in the Java library, where other formats go by position.
+#[test]
+fn files_without_ids_are_read_by_the_names_of_the_table() {
+    let fields =
+        r#"{"name": "x", "type": "int"}, {"name": "u", "type": ["int", "string"]}, {"name": "n", "type": "int"}"#;
+    let bytes = made(fields, Codec::Snappy, 3, |row, out| {
+        out.int(-1);
+        out.long(0);
+        out.int(0);
+        out.int(row as i32);
+    });
+    let number = |name: &str| Field::optional(1, name, PrimitiveType::Long);
+    let rows = as_table(&bytes, &table(vec![number("n")])).unwrap();
+    assert_eq!(texts(&rows[0], 0), ["0", "1", "2"]);
+    let error = as_table(&bytes, &table(vec![number("u")])).unwrap_err();
+    assert!(matches!(error, icefield_table::Error::Unsupported(_)), "{error}");
+    assert!(error.to_string().contains("column u (id 1) is a union"), "{error}");
+}
+
+#[test]
+fn rows_wider_than_the_limit_are_refused() {
+    let wide = r#"{"name": "f", "type": ["null", {"type": "fixed", "name": "g", "size": 1000000000}]}"#;
+    let found = error(&made(wide, Codec::Null, 9, |_, out| out.long(0)));
+    assert!(found.starts_with(PATH) && found.contains("each row takes at least 1000000000 bytes"), "{found}");
 }
 
 /// Where the rows of a file begin, whose header is that of [`made`].

@@ -164,6 +164,13 @@ impl Rules<'_> {
     }
 
     fn mismatch(&self, path: &str, field: &Field, found: &FieldRef) -> Error {
+        if matches!(found.data_type(), DataType::Union(..)) {
+            let id = field.id;
+            return Error::unsupported(format!(
+                "{}: column {path} (id {id}) is a union of several types; only null and one type can be read",
+                self.path
+            ));
+        }
         Error::corrupt_file(
             self.path,
             format!(

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, FieldRef, Fields, Schema as ArrowSchema};
+use icefield_format::Limits;
 use icefield_format::avro::RecordSchema;
 use icefield_format::avro::cursor::{Cursor, Fault};
+use icefield_format::limits::MEMORY_VARIABLE;
 
 use super::column::{Budget, Column, Step, columns, read_steps, steps_width};
 use super::compile::steps;
@@ -46,7 +48,7 @@ impl Decoder {
         columns: &Fields,
         leaves: &[usize],
         batch_rows: usize,
-        allowance: u64,
+        limits: &Limits,
     ) -> Result<Self> {
         let steps = steps(record, columns, leaves).map_err(|column| {
             Error::unsupported(format!(
@@ -56,8 +58,12 @@ impl Decoder {
         let all: Fields = columns.iter().cloned().chain([position_field()]).collect();
         let has_positions = leaves.contains(&count(columns));
         let width = steps_width(&steps);
-        if width > allowance {
-            return Err(Error::invalid(format!("each row takes {width} bytes, more than the limit of {allowance}")));
+        let (allowance, most) = (limits.decoded_bytes as u64, limits.least_memory as u64);
+        if width > most {
+            return Err(Error::invalid(format!(
+                "each row takes at least {width} bytes, and at most {most} are allowed; if you trust the file, raise this \
+                 limit with {MEMORY_VARIABLE}=BYTES"
+            )));
         }
         let room = BATCH_BYTES.checked_div(width).and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
         Ok(Self {

@@ -176,8 +176,8 @@ impl Shared {
     /// Reads some leaves of the rows.
     pub(super) fn decoder(&self, leaves: &[usize]) -> Result<Decoder> {
         let path = &*self.file.path;
-        let allowance = self.file.limits.decoded_bytes as u64;
-        let made = Decoder::new(&self.file.record, &self.columns, leaves, self.request.batch_rows, allowance);
+        let Header { record, limits, .. } = &self.file;
+        let made = Decoder::new(record, &self.columns, leaves, self.request.batch_rows, limits);
         made.map_err(|error| match error {
             Error::Invalid(message) => Error::corrupt_file(path, message),
             Error::Unsupported(message) => Error::unsupported(format!("{path}: {message}")),
