@@ -85,7 +85,7 @@ EXTENSIONS = {
 }
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_extension_types_of_arrow(catalog: ice.Catalog, name: str, file_format: str) -> None:
     values, kind, expected = EXTENSIONS[name]
@@ -157,7 +157,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("layout", TEXTS)
 def test_texts_that_are_no_utf8_are_refused(catalog: ice.Catalog, layout: str, file_format: str) -> None:
     make, column = TEXTS[layout]
@@ -188,7 +188,7 @@ def test_letters_cut_in_two_and_bytes_that_no_row_has(catalog: ice.Catalog) -> N
     assert table.scan().to_arrow().to_pylist() == [{"v": "right"}]
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_errors_name_the_row_of_all_that_is_appended(catalog: ice.Catalog, file_format: str) -> None:
     values = [[0], [], [1, 2], None, [3], [4, 2**31], [5]]
     whole = pa.table({"id": range(7), "v": values, "s": [f"{n % 3}" for n in range(7)]})
@@ -221,7 +221,7 @@ def test_errors_name_the_row_of_all_that_is_appended(catalog: ice.Catalog, file_
     assert table.refresh().current_snapshot() is None
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_values_of_lists_that_are_null_are_nobodys(catalog: ice.Catalog, file_format: str) -> None:
     schema = ice.Schema(ice.NestedField(1, "v", ice.types.ListType(3, "int", element_required=True)))
     table = catalog.create_table("a.t", schema, properties={"write.format.default": file_format})
@@ -238,7 +238,7 @@ def test_values_of_lists_that_are_null_are_nobodys(catalog: ice.Catalog, file_fo
 
 def test_texts_of_a_dictionary_that_no_row_has_are_nobodys(catalog: ice.Catalog) -> None:
     wrong = pa.DictionaryArray.from_arrays(pa.array([0, None, 0, 1], pa.int8()), texts(pa.string(), b"right", b"\xff"))
-    for file_format in ("parquet", "orc"):
+    for file_format in ("parquet", "orc", "avro"):
         properties = {"write.format.default": file_format}
         table = catalog.create_table(f"a.{file_format}", pa.schema([("v", pa.string())]), properties=properties)
         table.append(pa.table({"v": wrong.slice(0, 3)}))
@@ -351,7 +351,7 @@ def test_unnamed_columns_of_other_writers_are_read(catalog: ice.Catalog) -> None
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "a", "more": None}]
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_a_table_may_lose_all_its_columns_and_get_new_ones(catalog: ice.Catalog, file_format: str) -> None:
     rows = pa.table({"id": [1, 2], "name": ["a", None]})
     table = catalog.create_table("a.t", rows, properties={"write.format.default": file_format}).append(rows)
@@ -382,7 +382,7 @@ def test_void_takes_every_primitive(catalog: ice.Catalog, version: int) -> None:
     assert partition == {f"{field.name}_null": None for field in fields}
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_void_of_nested_columns_is_for_tables_of_others(catalog: ice.Catalog, file_format: str) -> None:
     # Java makes such a spec, and then fails for manifests: "Multiple entries with same key: 4=...".
     pairs = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))

@@ -17,7 +17,7 @@ ROWS = pa.table(
 CHANGE = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
-@pytest.fixture(params=["parquet", "orc"])
+@pytest.fixture(params=["parquet", "orc", "avro"])
 def table(request):
     catalog = ice.load_catalog("m", type="in-memory")
     catalog.create_namespace("a")
