@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
@@ -264,7 +265,9 @@ fn write(name: &str, schema: &Arc<Schema>, batch: &RecordBatch, codec: &str, blo
     let modes = Modes::new(&StringMap::default(), schema, None).unwrap();
     let options = options(&[("write.avro.compression-codec", codec)]);
     let layout = FileLayout::new(schema, batch.schema(), &options, modes).unwrap();
-    let path = format!("memory://avro-files/{name}.avro");
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Tests draw the same seeds at the same time.
+    let path = format!("memory://avro-files/{name}-{}.avro", NEXT.fetch_add(1, Ordering::Relaxed));
     let mut writer = layout.create(&storage, path, &[]).unwrap();
     for start in (0..batch.num_rows()).step_by(block_rows) {
         writer.write(&[batch.slice(start, block_rows.min(batch.num_rows() - start))], false).unwrap();

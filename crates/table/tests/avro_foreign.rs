@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_cast::cast;
@@ -23,7 +24,8 @@ use icefield_table::plan::wanted::Wanted;
 use icefield_table::read::task;
 use icefield_table::storage::{Existing, Storage};
 
-const PATH: &str = "memory://avro-foreign/x.avro";
+/// How every error begins; between the two stands a number, so that no two files lie in one place.
+const ROOT: &str = "memory://avro-foreign/";
 const SYNC: [u8; 16] = *b"0123456789abcdef";
 
 /// A file of one block of so many records.
@@ -41,15 +43,22 @@ fn made(fields: &str, codec: Codec, records: usize, write: impl Fn(usize, &mut E
     file.finish().unwrap()
 }
 
+/// Stores a file where no other lies.
+fn stored(bytes: &[u8]) -> (Storage, String) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (storage, path) = (Storage::default(), format!("{ROOT}{}/x.avro", NEXT.fetch_add(1, Ordering::Relaxed)));
+    storage.put(&path, bytes.to_vec(), Existing::Replace).unwrap();
+    (storage, path)
+}
+
 fn table(fields: Vec<Field>) -> Arc<Schema> {
     Arc::new(Schema::new(0, fields).unwrap())
 }
 
 /// All columns, by the names of a table.
 fn read(bytes: &[u8], schema: &Arc<Schema>, leaves: Option<Vec<usize>>) -> Result<Vec<RecordBatch>> {
-    let storage = Storage::default();
-    storage.put(PATH, bytes.to_vec(), Existing::Replace).unwrap();
-    let mut file = file::open(&storage, PATH, "avro", FileContent::Data, bytes.len() as u64)?;
+    let (storage, path) = stored(bytes);
+    let mut file = file::open(&storage, &path, "avro", FileContent::Data, bytes.len() as u64)?;
     let mapping = NameMapping::of_schema(schema).unwrap();
     let fields = file.bind(&|fields: &Fields| with_mapped_ids(fields, &mapping), schema);
     let all = (0..count(&fields) - 1).collect();
@@ -157,11 +166,10 @@ fn wider_unions_are_refused_where_they_are_wanted() {
 
 /// The rows of a file without ids, as a table without a name mapping has them.
 fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
-    let storage = Storage::default();
-    storage.put(PATH, bytes.to_vec(), Existing::Replace).unwrap();
+    let (storage, path) = stored(bytes);
     let wanted = Wanted { schema: schema.clone(), projection: schema.clone(), name_mapping: None };
     let part = FilePart {
-        path: PATH.to_owned(),
+        path,
         format: "avro".to_owned(),
         size: bytes.len() as u64,
         start: 0,
@@ -200,7 +208,7 @@ fn files_without_ids_are_read_by_the_names_of_the_table() {
 fn rows_wider_than_the_limit_are_refused() {
     let wide = r#"{"name": "f", "type": ["null", {"type": "fixed", "name": "g", "size": 1000000000}]}"#;
     let found = error(&made(wide, Codec::Null, 9, |_, out| out.long(0)));
-    assert!(found.starts_with(PATH) && found.contains("each row takes at least 1000000000 bytes"), "{found}");
+    assert!(found.starts_with(ROOT) && found.contains("each row takes at least 1000000000 bytes"), "{found}");
 }
 
 /// Where the rows of a file begin, whose header is that of [`made`].
@@ -245,7 +253,7 @@ fn damaged_rows_name_their_block_row_and_column() {
             let bytes = made(fields, codec, 3, |row, out| if row < 2 { good(out) } else { damage(out) });
             let found = error(&bytes);
             let place = format!("Avro block at byte {}", first_row(&bytes));
-            assert!(found.starts_with(PATH) && found.contains(message), "{name}, {codec:?}: {found}");
+            assert!(found.starts_with(ROOT) && found.contains(message), "{name}, {codec:?}: {found}");
             let is_text = name.contains("UTF-8");
             let at = found
                 .split("Avro block at byte ")
@@ -281,7 +289,7 @@ fn damaged_blocks_name_their_byte() {
         (whole[..start + 1].to_vec(), "the input ends within a value"),
     ] {
         let found = error(&bytes);
-        assert!(found.starts_with(PATH) && found.contains("Avro block at byte") && found.contains(message), "{found}");
+        assert!(found.starts_with(ROOT) && found.contains("Avro block at byte") && found.contains(message), "{found}");
     }
 }
 
@@ -297,7 +305,7 @@ fn bombs_and_false_checksums_are_refused() {
     let place = snappy.len() - 17;
     snappy[place] ^= 1;
     let found = error(&snappy);
-    assert!(found.starts_with(PATH) && found.contains("checksum mismatch"), "{found}");
+    assert!(found.starts_with(ROOT) && found.contains("checksum mismatch"), "{found}");
     // A list of nothing that is longer than memory.
     let nulls = made(r#"{"name": "l", "type": {"type": "array", "items": "null"}}"#, Codec::Null, 1, |_, out| {
         out.long(1 << 40);
@@ -326,16 +334,16 @@ fn headers_that_cannot_be_are_refused() {
         match read(&bytes, &table(Vec::new()), None) {
             Err(error) => {
                 let error = error.to_string();
-                assert!(error.contains(PATH) && error.contains(message), "{error}");
+                assert!(error.contains(ROOT) && error.contains(message), "{error}");
             }
             Ok(rows) => assert!(rows.is_empty() && message == "t"),
         }
     }
     let recursive = r#"{"name": "next", "type": ["null", "t"]}"#;
     let found = error(&made(recursive, Codec::Null, 0, |_, _| {}));
-    assert!(found.starts_with(PATH) && found.contains("contains itself"), "{found}");
+    assert!(found.starts_with(ROOT) && found.contains("contains itself"), "{found}");
     let deep =
         format!(r#"{{"name": "d", "type": {}"int"{}}}"#, r#"{"type": "array", "items": "#.repeat(300), "}".repeat(300));
     let found = error(&made(&deep, Codec::Null, 0, |_, _| {}));
-    assert!(found.starts_with(PATH) && found.contains("recursion limit"), "{found}");
+    assert!(found.starts_with(ROOT) && found.contains("recursion limit"), "{found}");
 }
