@@ -41,7 +41,7 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
 
 .PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs bench fuzz clean test-random
-.PHONY: need-rust need-python demo-estimate
+.PHONY: need-rust need-python demo-estimate public-api
 
 help:
 	@echo "make demo             a pipeline on real data: PySpark in, PySpark, Python and DuckDB out"
@@ -54,6 +54,7 @@ help:
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
+	@echo "make public-api       write crates/*/tests/public_api.txt from the sources"
 	@echo "make format           rustfmt and ruff, in place"
 	@echo "make clean            remove the environments and what was compiled here"
 	@echo
@@ -151,6 +152,9 @@ test-golden: need-rust $(STAMPS)/extension
 	refused=$$(($$among + $$(count 'refused \(unsupported\)'))); passed=$$(($$(count passed) - $$among)); \
 	echo "$$passed passed, $$(count failed) failed, $$left_out skipped, $$refused refused (unsupported)"; exit $$status
 
+public-api: | need-rust
+	@cargo run --quiet --manifest-path .ci/public-api/Cargo.toml -- --write
+
 # Every version gets its turn, whatever became of the others.
 test-spark-all: need-rust $(STAMPS)/extension $(STAMPS)/java
 	@failed=; for version in $(SPARKS); do $(MAKE) test-spark SPARK=$$version || failed="$$failed $$version"; done; \
@@ -173,6 +177,9 @@ lint-rust: need-rust $(STAMPS)/lint
 	@cargo fmt --all --check
 	$(call say,clippy)
 	@cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(call say,public API of the crates)
+	@cargo test --quiet --manifest-path .ci/public-api/Cargo.toml >/dev/null
+	@cargo run --quiet --manifest-path .ci/public-api/Cargo.toml
 	$(call say,cargo deny)
 	@PATH=$(BIN):$$PATH; if command -v cargo-deny >/dev/null; then \
 		cargo-deny --log-level error check --hide-inclusion-graph licenses bans sources; \
