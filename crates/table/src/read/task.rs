@@ -5,19 +5,23 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::manifest::{FileContent, FileFormat};
 use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
+use icefield_format::types::reserved::DELETED;
 use icefield_format::types::{Field, NameMapping, Schema};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, leaves};
+use super::deletes::marks::Marks;
 use super::deletes::{Deletes, PartDeletes};
 use super::metadata_columns;
 use super::reshape::Reshape;
 use crate::error::Result;
 use crate::file::leaves::projected;
 use crate::file::{self, Filter, Request};
+use crate::limits::limits;
 use crate::plan::part::FilePart;
 use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
@@ -27,10 +31,15 @@ use crate::stream::{BatchStream, OpenParts, Opened};
 
 /// The rows of a task, part after part.
 pub fn rows(task: ReadTask, storage: &Storage, limit: Option<usize>) -> Result<BatchStream> {
+    rows_within(task, storage, limit, &limits()?)
+}
+
+/// As [`rows`], with deletes in the memory of some limits.
+pub fn rows_within(task: ReadTask, storage: &Storage, limit: Option<usize>, limits: &Limits) -> Result<BatchStream> {
     let output = task.wanted.arrow()?;
     // A limit is mostly small: reading ahead would be wasted.
     let threads = if limit.is_some() { 1 } else { runtime::threads() };
-    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts)?);
+    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts, limits)?);
     let open = |part: FilePart| -> OpenParts {
         let (storage, wanted, output) = (storage.clone(), task.wanted.clone(), output.clone());
         let deletes = deletes.clone();
@@ -57,27 +66,37 @@ impl PartReader<'_> {
     fn open(&self, storage: &Storage) -> Result<Opened> {
         let part = self.part;
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
-        let fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
+        let mut fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
         let rules = Rules { path: &part.path, constants: part };
-        let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let residual = part.residual.rewrite_not();
-        let tested = residual.predicates().map(|predicate| predicate.term.reference.id);
+        let tested: HashSet<i32> = residual.predicates().map(|predicate| predicate.term.reference.id).collect();
+        let is_marked = tested.contains(&DELETED.id) || self.wanted.projection.find_field(DELETED.id).is_some();
+        let marks = match is_marked && !part.deletes.is_empty() {
+            true => Some(Arc::new(Marks::new(&self.deletes, &rules, &mut fields)?)),
+            false => None,
+        };
+        let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let mut filters = match &residual {
             Expression::True => Vec::new(),
-            residual => vec![filter(&rules, self.wanted, residual, &fields)?],
+            residual => vec![filter(&rules, self.wanted, residual, &tested, &fields)?],
         };
-        filters.extend(self.deletes.tests(&rules, &fields)?);
-        let request = Request {
+        let reshape = Reshape::new(&part.path, self.output.clone(), planned);
+        let mut request = Request {
             range: (part.start, part.length),
-            rows: self.deletes.rows_left(),
-            constants: tested.filter(|id| part.identity(*id).is_some()).collect(),
+            constants: tested.into_iter().filter(|id| part.identity(*id).is_some()).collect(),
             prune: part.residual.clone(),
-            filter: Filter::all(filters),
             threads: self.threads,
             ..Request::all(leaves)
         };
-        let reshape = Reshape::new(&part.path, self.output.clone(), planned);
-        Ok(file.batches(request)?.map(Arc::new(move |batch| reshape.apply(&batch))))
+        let Some(marks) = marks else {
+            filters.extend(self.deletes.tests(&rules, &fields)?);
+            (request.rows, request.filter) = (self.deletes.rows_left(), Filter::all(filters));
+            return Ok(file.batches(request)?.map(Arc::new(move |batch| reshape.apply(&batch))));
+        };
+        request.filter = Filter::all(filters.into_iter().map(|filter| marks.filter(filter)).collect());
+        let (read, with_marks) = marks.read(&request.leaves);
+        request.leaves = read;
+        Ok(file.batches(request)?.map(Arc::new(move |batch| reshape.apply(&with_marks(batch)?))))
     }
 }
 
@@ -108,6 +127,9 @@ impl Constants for FilePart {
     }
 
     fn metadata(&self, id: i32) -> Option<Option<Value>> {
+        if id == DELETED.id && self.deletes.is_empty() {
+            return Some(Some(Value::Boolean(false)));
+        }
         metadata_columns::constant(self, id)
     }
 }
@@ -139,9 +161,17 @@ fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
 }
 
 /// The test of a residual over the columns that it names.
-fn filter(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fields) -> Result<Filter> {
-    let ids: HashSet<i32> = residual.predicates().map(|predicate| predicate.term.reference.id).collect();
-    let columns = wanted.schema.select_ids(&ids)?;
+fn filter(
+    rules: &Rules<'_>,
+    wanted: &Wanted,
+    residual: &BoundExpr,
+    ids: &HashSet<i32>,
+    fields: &Fields,
+) -> Result<Filter> {
+    let mut columns = wanted.schema.select_ids(ids)?;
+    if ids.contains(&DELETED.id) && columns.find_field(DELETED.id).is_none() {
+        columns = Schema::new(0, columns.fields().iter().cloned().chain([DELETED.to_field()]).collect())?;
+    }
     let arrow = Arc::new(columns.to_arrow(&ToArrow::default())?);
     let (marks, planned) = plan_columns(rules, &columns, &arrow, fields)?;
     let reshape = Reshape::new(rules.path, arrow, planned);

@@ -2,13 +2,15 @@
 //!
 //! [`Deletes`] knows which of its parts need which delete files, reads each of these once when the first part asks for it, and
 //! lets go of it when the last one has it. What they delete of a part, [`PartDeletes`], goes to the file reader before anything
-//! is decoded: [positions](positions) and [vectors] as the rows to read, [values](equality) as a test of their columns.
+//! is decoded: [positions](positions) and [vectors] as the rows to read, [values](equality) as a test of their columns. Where the
+//! column `_deleted` is asked for, all rows are read and get their [marks].
 //!
 //! Which deletes apply is settled by `plan::deletes`, sequence numbers and partitions included.
 
 pub mod equality;
 mod key;
 mod load;
+pub mod marks;
 pub mod positions;
 pub mod vectors;
 
@@ -23,7 +25,6 @@ use icefield_format::puffin::DeletionVector;
 use super::columns::Rules;
 use crate::error::{Error, Result};
 use crate::file::Filter;
-use crate::limits::limits;
 use crate::plan::deletes::DeleteKind;
 use crate::plan::part::{DeletePart, FilePart};
 use crate::plan::wanted::Wanted;
@@ -68,13 +69,12 @@ pub struct PartDeletes {
 
 impl Deletes {
     /// The deletes of some parts, each of which may ask once with [`Deletes::of`].
-    pub fn new(storage: &Storage, wanted: &Arc<Wanted>, parts: &[FilePart]) -> Result<Self> {
-        let limits = limits()?;
+    pub fn new(storage: &Storage, wanted: &Arc<Wanted>, parts: &[FilePart], limits: &Limits) -> Result<Self> {
         let mut own = Self {
             storage: storage.clone(),
             wanted: wanted.clone(),
             kept: Kept::new(limits.operation_memory),
-            limits,
+            limits: *limits,
             vectors: HashMap::new(),
             positions: HashMap::new(),
             equality: EqualityFiles::default(),

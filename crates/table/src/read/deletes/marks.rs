@@ -1,0 +1,109 @@
+//! The metadata column `_deleted`: where it is asked for, deleted rows stay and are marked.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use icefield_format::puffin::DeletionVector;
+use icefield_format::types::arrow::FIELD_ID_KEY;
+use icefield_format::types::reserved::DELETED;
+
+use super::PartDeletes;
+use crate::error::{Error, Result};
+use crate::file::Filter;
+use crate::file::leaves::{count, pick};
+use crate::read::columns::Rules;
+use crate::stream::BatchChange;
+
+/// Marks the deleted rows of a file.
+pub struct Marks {
+    positions: Option<(Arc<DeletionVector>, usize)>,
+    live: Option<Filter>,
+    /// The leaf that the marks are, behind those of the file.
+    leaf: usize,
+}
+
+impl Marks {
+    /// `fields` are those that the file is read by, the last of which is the position of rows. The marks become one more.
+    pub fn new(deletes: &PartDeletes, rules: &Rules<'_>, fields: &mut Fields) -> Result<Self> {
+        let leaf = count(fields);
+        let positions = deletes.positions.clone().map(|positions| (positions, leaf.saturating_sub(1)));
+        let live = Filter::all(deletes.tests(rules, fields)?);
+        *fields = fields.iter().cloned().chain([field()]).collect();
+        Ok(Self { positions, live, leaf })
+    }
+
+    /// What to read of the file for some leaves, and how batches of that get exactly those leaves.
+    pub fn read(self: &Arc<Self>, leaves: &[usize]) -> (Vec<usize>, BatchChange) {
+        if !leaves.contains(&self.leaf) {
+            return (leaves.to_vec(), Arc::new(Ok));
+        }
+        let wanted: Vec<usize> = leaves.iter().copied().filter(|leaf| *leaf != self.leaf).collect();
+        let mut read = wanted.clone();
+        read.extend(self.positions.iter().map(|(_, leaf)| leaf));
+        read.extend(self.live.iter().flat_map(|live| &live.leaves));
+        read.sort_unstable();
+        read.dedup();
+        let (own, of_batch) = (self.clone(), read.clone());
+        let change = move |batch: RecordBatch| {
+            let marks: ArrayRef = Arc::new(own.of(&batch, &of_batch)?);
+            let rest = pick(&batch, &of_batch, &wanted).map_err(internal)?;
+            let fields: Fields = rest.schema_ref().fields().iter().cloned().chain([field()]).collect();
+            let columns = rest.columns().iter().cloned().chain([marks]).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
+        };
+        (read, Arc::new(change))
+    }
+
+    /// The filter with marks for what it tests, if it asks for them.
+    pub fn filter(self: &Arc<Self>, filter: Filter) -> Filter {
+        let (leaves, with_marks) = self.read(&filter.leaves);
+        Filter { leaves, test: Arc::new(move |batch| (filter.test)(&with_marks(batch.clone())?)) }
+    }
+
+    /// Which rows of a batch of the leaves `read` are deleted.
+    fn of(&self, batch: &RecordBatch, read: &[usize]) -> Result<BooleanArray> {
+        let mut deleted = match &self.positions {
+            None => BooleanBuffer::new_unset(batch.num_rows()),
+            Some((positions, leaf)) => {
+                let numbers = pick(batch, read, &[*leaf]).map_err(internal)?;
+                let numbers = numbers.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+                let numbers = numbers.ok_or_else(|| Error::Internal("rows without their positions".to_owned()))?;
+                among(positions, numbers.values())
+            }
+        };
+        if let Some(live) = &self.live {
+            let kept = (live.test)(&pick(batch, read, &live.leaves).map_err(internal)?)?;
+            deleted = &deleted | &!kept.values();
+        }
+        Ok(BooleanArray::new(deleted, None))
+    }
+}
+
+/// Which of some ascending positions are deleted.
+fn among(deleted: &DeletionVector, positions: &[i64]) -> BooleanBuffer {
+    let number = |position: Option<&i64>| position.and_then(|position| u64::try_from(*position).ok()).unwrap_or(0);
+    let (first, last) = (number(positions.first()), number(positions.last()));
+    let mut ahead = deleted.positions_in(first..last.saturating_add(1)).peekable();
+    let mut marks = BooleanBufferBuilder::new(positions.len());
+    for position in positions {
+        let position = number(Some(position));
+        while ahead.next_if(|one| *one < position).is_some() {}
+        marks.append(ahead.peek() == Some(&position));
+    }
+    marks.finish()
+}
+
+fn field() -> FieldRef {
+    let mut field = Field::new(DELETED.name, DataType::Boolean, false);
+    field.metadata_mut().insert(FIELD_ID_KEY, DELETED.id.to_string());
+    Arc::new(field)
+}
+
+fn internal(error: arrow_schema::ArrowError) -> Error {
+    Error::Internal(error.to_string())
+}

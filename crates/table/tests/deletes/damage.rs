@@ -1,0 +1,1 @@
+//! Delete files that are damaged, or are not what the manifest says.

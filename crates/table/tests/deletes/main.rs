@@ -1,0 +1,8 @@
+//! Row-level deletes: random tables against a naive reading, budgets of memory, and damaged delete files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+mod damage;
+mod laws;
+mod rows;
+mod world;
