@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_schema::DataType;
 use icefield_format::expr::Expression;
 use icefield_format::metadata::StringMap;
 use icefield_format::puffin::DeletionVector;
@@ -89,16 +90,18 @@ fn delete() -> impl Strategy<Value = Delete> {
         .prop_map(|(format, entries, with_row, sorted)| Delete::Positions { format, entries, with_row, sorted });
     let vector = (any::<Index>(), prop::collection::vec(0..ROWS as u64, 0..60))
         .prop_map(|(file, positions)| Delete::Vector { file, positions });
-    let ids = prop::sample::subsequence(KEYS.to_vec(), 1..4);
-    let copied = prop::collection::vec((any::<Index>(), any::<Index>()), 0..12);
-    let equality = (0..3usize, any::<bool>(), ids, prop::collection::vec(row(0..60), 0..6), copied)
+    // Files by the same columns become one set.
+    let same = prop::sample::select(vec![vec![1], vec![2], vec![3], vec![2, 7]]);
+    let ids = prop_oneof![3 => same, 2 => prop::sample::subsequence(KEYS.to_vec(), 1..4)];
+    let copied = prop::collection::vec((any::<Index>(), any::<Index>()), 0..6);
+    let equality = (0..3usize, any::<bool>(), ids, prop::collection::vec(row(0..60), 0..3), copied)
         .prop_map(|(format, is_old, ids, rows, copied)| Delete::Equality { format, is_old, ids, rows, copied });
     prop_oneof![2 => positions, 1 => vector, 3 => equality]
 }
 
 pub fn world() -> impl Strategy<Value = World> {
-    let deletes = prop::collection::vec(delete(), 0..6);
-    let applies = prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.8), 4), 6);
+    let deletes = prop::collection::vec(delete(), 0..8);
+    let applies = prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.6), 4), 8);
     (prop::collection::vec(data(), 1..4), deletes, applies).prop_map(|(data, deletes, applies)| World {
         data,
         deletes,
@@ -253,7 +256,7 @@ impl Delete {
                 part.path = format!("{}.{}", part.path, FORMATS[*format]);
                 FORMATS[*format].clone_into(&mut part.format);
                 part.record_count = entries.len() as i64;
-                part.size = write_file(storage, &part.path, &schema, &[rows.slice(0, rows.num_rows())], *format);
+                part.size = write_file(storage, &part.path, &schema, &[rows], *format);
             }
             Self::Equality { format, is_old, ids, .. } => {
                 let rows = self.key_rows(data);
@@ -273,22 +276,38 @@ impl Delete {
 }
 
 fn positions(entries: &[(usize, i64)], parts: &[FilePart], with_row: bool) -> (Arc<Schema>, RecordBatch) {
+    let path = |file: usize| parts.get(file).map_or("memory://deletes/other", |part| &*part.path).to_owned();
+    let entries: Vec<_> = entries.iter().map(|(file, position)| (path(*file), *position)).collect();
+    let schema = positions_schema(with_row);
+    let batch = positions_batch(&schema, &entries);
+    (schema, batch)
+}
+
+fn positions_schema(with_row: bool) -> Arc<Schema> {
     let mut fields = vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()];
     if with_row {
         let row = StructType::new(vec![Field::required(1, "id", PrimitiveType::Long)]);
         fields.push(Field { required: true, ..DELETE_FILE_ROW.to_field(row) });
     }
-    let schema = Arc::new(Schema::new(0, fields).unwrap());
-    let path =
-        |(file, _): &(usize, i64)| parts.get(*file).map_or("memory://deletes/other", |part| &*part.path).to_owned();
+    Arc::new(Schema::new(0, fields).unwrap())
+}
+
+fn positions_batch(schema: &Schema, entries: &[(String, i64)]) -> RecordBatch {
     let arrow = Arc::new(schema.to_arrow(&ToArrow::default()).unwrap());
+    let paths = StringArray::from_iter_values(entries.iter().map(|(path, _)| path));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(entries.iter().map(|(_, position)| *position)));
-    let mut columns: Vec<ArrayRef> =
-        vec![Arc::new(StringArray::from_iter_values(entries.iter().map(path))), numbers.clone()];
-    if let Some(arrow_schema::DataType::Struct(fields)) = arrow.fields().get(2).map(|field| field.data_type()) {
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(paths), numbers.clone()];
+    if let Some(DataType::Struct(fields)) = arrow.fields().get(2).map(|field| field.data_type()) {
         columns.push(Arc::new(StructArray::new(fields.clone(), vec![numbers], None)));
     }
-    (schema, RecordBatch::try_new(arrow, columns).unwrap())
+    RecordBatch::try_new(arrow, columns).unwrap()
+}
+
+/// Writes paths and positions, group by group.
+pub fn write_positions(storage: &Storage, path: &str, groups: &[Vec<(String, i64)>], format: usize) -> u64 {
+    let schema = positions_schema(false);
+    let groups: Vec<_> = groups.iter().map(|entries| positions_batch(&schema, entries)).collect();
+    write_file(storage, path, &schema, &groups, format)
 }
 
 /// Writes batches, each as a row group, stripe or block of its own; returns the size of the file.

@@ -330,9 +330,12 @@ fn add_file(
     let schema = Arc::new(Schema::new(0, columns.pairs.iter().take(1).map(|(field, _)| field.clone()).collect())?);
     let fields = file.bind(&|fields| with_ids(source.wanted, &delete.format, fields), &schema);
     let (leaves, reshape) = columns.plan(&Rules { path: &delete.path, constants: &() }, &fields)?;
+    let mut rows = 0usize;
     for batch in file.batches(Request::all(leaves))?.into_batches() {
         interrupt::check()?;
-        let columns = columns.of(&reshape.apply(&batch?)?)?;
+        let batch = reshape.apply(&batch?)?;
+        rows = rows.saturating_add(batch.num_rows());
+        let columns = columns.of(&batch)?;
         let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
         let EqualitySet { keys, seen } = &mut *set;
         keys.add(&columns, |known| seen.add(known, number))?;
@@ -346,6 +349,7 @@ fn add_file(
             }
         }
     }
+    delete.check_rows(rows)?;
     Ok(true)
 }
 
@@ -387,5 +391,42 @@ impl Applied {
             }
         };
         Ok(Filter { leaves, test: Arc::new(test) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::Int64Type;
+    use arrow_array::{Int64Array, StructArray};
+    use arrow_buffer::NullBuffer;
+    use arrow_schema::Field as ArrowField;
+
+    use super::*;
+
+    /// What lies under a null struct is no value, whatever a decoder leaves there.
+    #[test]
+    fn a_null_struct_has_null_in_it() {
+        let child: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None]));
+        let field = Arc::new(ArrowField::new("x", DataType::Int64, true));
+        let nulls = NullBuffer::from(vec![true, false, true]);
+        let inner: ArrayRef = Arc::new(StructArray::new(vec![field].into(), vec![child], Some(nulls)));
+        let field = Arc::new(ArrowField::new("in", inner.data_type().clone(), true));
+        let outer: ArrayRef = Arc::new(StructArray::new(vec![field].into(), vec![inner], None));
+        let found = leaf(&outer).unwrap();
+        assert_eq!(found.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [Some(1), None, None]);
+    }
+
+    #[test]
+    fn a_key_knows_every_file_that_has_it() {
+        let mut seen = Seen { is_needed: true, links: Vec::new() };
+        let first = seen.add(None, 0).unwrap();
+        assert_eq!(seen.add(Some(first), 0).unwrap(), first, "the same file again");
+        let second = seen.add(Some(first), 2).unwrap();
+        for (files, expected) in
+            [([true, false, false], true), ([false, true, false], false), ([false, false, true], true)]
+        {
+            assert_eq!(seen.any(second, &files), expected);
+        }
+        assert!(!seen.any(first, &[false, true, true]));
     }
 }

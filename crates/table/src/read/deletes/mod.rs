@@ -162,6 +162,19 @@ impl PartDeletes {
     }
 }
 
+impl DeletePart {
+    /// Refuses a file that has lost rows: what they deleted would come back.
+    fn check_rows(&self, found: usize) -> Result<()> {
+        match usize::try_from(self.record_count) {
+            Ok(expected) if found < expected => {
+                let message = format!("it has {found} rows, but the manifest says {expected}");
+                Err(Error::corrupt_file(&*self.path, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The deletes of a part that delete by position: a vector alone if there is one, which has all that was deleted before it.
 fn by_position(part: &FilePart) -> Result<Vec<&Arc<DeletePart>>> {
     let of_kind = |kind: DeleteKind| part.deletes.iter().filter(move |delete| delete.kind == kind);

@@ -31,6 +31,9 @@ use crate::storage::Storage;
 /// More data files than this are not looked for in the statistics of a delete file.
 const MOST_PRUNED: usize = 200;
 
+/// Smaller files are read whole, so that it shows when rows of them are missing.
+const LEAST_PRUNED: u64 = 1 << 20;
+
 /// The deleted positions of some data files.
 #[derive(Debug, Default)]
 pub struct Positions {
@@ -57,14 +60,22 @@ impl Positions {
         let rules = Rules { path: &delete.path, constants: &() };
         let (leaves, planned) = plan_columns(&rules, &schema, &output, &fields)?;
         let reshape = Reshape::new(&delete.path, output, planned);
-        let request = Request { prune: of_paths(wanted, &schema)?, ..Request::all(leaves) };
+        let is_pruned = delete.size >= LEAST_PRUNED;
+        let prune = if is_pruned { of_paths(wanted, &schema)? } else { Expression::True };
+        let request = Request { prune, ..Request::all(leaves) };
+        let mut rows = 0usize;
         let mut found = Collector { delete, wanted, of: HashMap::new() };
         for batch in file.batches(request)?.into_batches() {
             interrupt::check()?;
-            found.add(&reshape.apply(&batch?)?)?;
+            let batch = reshape.apply(&batch?)?;
+            rows = rows.saturating_add(batch.num_rows());
+            found.add(&batch)?;
             let mut held = limits.held();
             held.read(usize::try_from(delete.size).unwrap_or(usize::MAX));
             held.keep(found.memory()).map_err(|error| error.in_file(&delete.path))?;
+        }
+        if !is_pruned {
+            delete.check_rows(rows)?;
         }
         Ok(found.finish())
     }

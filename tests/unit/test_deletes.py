@@ -1,0 +1,72 @@
+"""Tables with row-level deletes, as Java wrote them, through the public API."""
+
+from __future__ import annotations
+
+import pickle
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+
+GOLDEN = Path(__file__).parents[1] / "data/golden/tables"
+BASE = "/tmp/icefield-golden"
+NAMES = ["del_mixed", "del_pos_partition", "del_eq_basic", "del_eq_partitioned", "dv_basic", "dv_equality", "big_v2"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("deletes")
+
+
+def table(name: str, folder: Path) -> ice.Table:
+    if not (folder / name).exists():
+        if (GOLDEN / name).is_dir():
+            (folder / name).symlink_to(GOLDEN / name)
+        else:
+            with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
+                packed.extractall(folder, filter="data")
+    relocate = {f"{scheme}{BASE}": str(folder) for scheme in ("", "file:", "file://")}
+    newest = max((folder / name / "metadata").glob("*.metadata.json"))
+    return ice.Table.from_metadata(f"{BASE}/{name}/metadata/{newest.name}", relocate=relocate)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_ways_to_read_agree(name: str, folder: Path) -> None:
+    of = table(name, folder)
+    scan = of.scan()
+    everything = scan.to_arrow()
+    files = scan.plan_files().files
+    assert any(file["deletes"] for file in files)
+    assert 0 < everything.num_rows < sum(file["record_count"] for file in files)
+    assert scan.count() == everything.num_rows
+    # As text, in which NaN equals NaN.
+    assert repr(scan.to_arrow_batch_reader().read_all().to_pylist()) == repr(everything.to_pylist())
+    for column in everything.schema.names:
+        found = of.scan(selected_fields=(column,)).to_arrow()
+        assert repr(found.to_pylist()) == repr(everything.select([column]).to_pylist())
+    for limit in (0, 1, everything.num_rows - 1, everything.num_rows + 1):
+        assert of.scan(limit=limit).to_arrow().num_rows == min(limit, everything.num_rows)
+        assert of.scan(limit=limit).count() == min(limit, everything.num_rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tasks_of_other_machines_have_the_same_rows(name: str, folder: Path) -> None:
+    scan = table(name, folder).scan()
+    everything = scan.to_arrow()
+    for split_size in (300, 1 << 30):
+        tasks = pickle.loads(pickle.dumps(scan.tasks(split_size=split_size, open_file_cost=1)))
+        parts = [pa.table(task.rows(scan.storage)) for task in tasks]
+        found = pa.concat_tables(parts)
+        key = everything.schema.names[0]
+        assert sorted(found.column(key).to_pylist(), key=repr) == sorted(everything.column(key).to_pylist(), key=repr)
+
+
+def test_a_filter_sees_the_rows_that_are_left(folder: Path) -> None:
+    of = table("del_mixed", folder)
+    key = of.scan().to_arrow().schema.names[0]
+    left = of.scan().to_arrow().column(key).to_pylist()
+    found = of.scan(f"{key} >= 10 AND {key} < 40").to_arrow().column(key).to_pylist()
+    assert found == [value for value in left if 10 <= value < 40]
