@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod modes;
 pub mod orc;
 pub mod parquet;
+mod ranges;
 mod sink;
 
 use std::collections::{BTreeSet, HashSet};
@@ -20,7 +21,8 @@ use std::sync::Arc;
 
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields};
+use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::manifest::{FileContent, FileFormat};
 use icefield_format::types::arrow::FIELD_ID_KEY;
@@ -29,7 +31,7 @@ use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-use crate::stream::Opened;
+use crate::stream::{BatchChange, Opened};
 pub use layout::{FileLayout, FormatOptions};
 use leaves::pick;
 use metrics::FileMetrics;
@@ -109,6 +111,24 @@ impl Filter {
             Ok(BooleanArray::new(kept.unwrap_or_else(|| BooleanBuffer::new_set(batch.num_rows())), None))
         };
         Some(Self { leaves, test: Arc::new(test) })
+    }
+
+    /// The filter after all columns are decoded: what to read for some leaves, and how batches of that get the rows that pass
+    /// and no other leaves. Where most rows pass, that takes less time than to decode columns twice over.
+    pub fn afterwards(self, leaves: &[usize]) -> (Vec<usize>, BatchChange) {
+        let all: BTreeSet<usize> = leaves.iter().chain(&self.leaves).copied().collect();
+        let (read, wanted): (Vec<usize>, Vec<usize>) = (all.into_iter().collect(), leaves.to_vec());
+        let of_batch = read.clone();
+        let internal = |error: ArrowError| Error::Internal(error.to_string());
+        let change = move |batch: RecordBatch| {
+            let kept = (self.test)(&pick(&batch, &of_batch, &self.leaves).map_err(internal)?)?;
+            let batch = pick(&batch, &of_batch, &wanted).map_err(internal)?;
+            if kept.true_count() == kept.len() {
+                return Ok(batch);
+            }
+            filter_record_batch(&batch, &kept).map_err(internal)
+        };
+        (read, Arc::new(change))
     }
 }
 

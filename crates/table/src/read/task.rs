@@ -27,7 +27,7 @@ use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
 use crate::runtime;
 use crate::storage::Storage;
-use crate::stream::{BatchStream, OpenParts, Opened};
+use crate::stream::{BatchChange, BatchStream, OpenParts, Opened};
 
 /// The rows of a task, part after part.
 pub fn rows(task: ReadTask, storage: &Storage, limit: Option<usize>) -> Result<BatchStream> {
@@ -89,9 +89,14 @@ impl PartReader<'_> {
             ..Request::all(leaves)
         };
         let Some(marks) = marks else {
-            filters.extend(self.deletes.tests(&rules, &fields)?);
+            let (early, late) = self.deletes.early_and_late(&rules, &fields, part.record_count)?;
+            filters.extend(early);
             (request.rows, request.filter) = (self.deletes.rows_left(), Filter::all(filters));
-            return Ok(file.batches(request)?.map(Arc::new(move |batch| reshape.apply(&batch))));
+            let reshaped: BatchChange = Arc::new(move |batch| reshape.apply(&batch));
+            let Some(late) = late else { return Ok(file.batches(request)?.map(reshaped)) };
+            let (read, cut) = late.afterwards(&request.leaves);
+            request.leaves = read;
+            return Ok(file.batches(request)?.map(cut).map(reshaped));
         };
         request.filter = Filter::all(filters.into_iter().map(|filter| marks.filter(filter)).collect());
         let (read, with_marks) = marks.read(&request.leaves);

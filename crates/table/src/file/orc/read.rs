@@ -1,12 +1,11 @@
 //! ORC data files ("Appendix A: ORC"): stripes of a byte range, columns by the ids in their `iceberg.id` attributes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
-use arrow_select::filter::filter_record_batch;
+use arrow_schema::{DataType, FieldRef, Fields};
 use bytes::Bytes;
 use icefield_format::types::arrow::{FIELD_ID_KEY, field_id, has_ids};
 use icefield_format::types::reserved::POS;
@@ -19,7 +18,6 @@ use icefield_orc::{
 use super::ahead::ReadAhead;
 use super::predicate;
 use crate::error::{Error, Result};
-use crate::file::leaves::pick;
 use crate::file::{DataFileReader, Filter, Request, RowTest, position_field};
 use crate::limits::orc_limits;
 use crate::storage::Storage;
@@ -171,19 +169,11 @@ impl DataFileReader for OrcFile {
         let mut columns = Vec::new();
         collect_leaves(&self.reader.metadata().schema, &mut columns);
         let late = request.filter.take_if(|filter| !self.is_early(filter, &columns));
-        let Some(Filter { leaves: tested, test }) = late else {
-            return self.read(request, &columns).map(Opened::Batches);
-        };
+        let Some(late) = late else { return self.read(request, &columns).map(Opened::Batches) };
         // Tests inside of structs, of positions, and of nothing that the file has, see rows that are read.
-        let all: BTreeSet<usize> = request.leaves.iter().chain(&tested).copied().collect();
-        let read: Vec<usize> = all.into_iter().collect();
-        let wanted = std::mem::replace(&mut request.leaves, read.clone());
-        let internal = |error: ArrowError| Error::Internal(error.to_string());
-        let kept = move |batch: RecordBatch| {
-            let kept = test(&pick(&batch, &read, &tested).map_err(internal)?)?;
-            pick(&filter_record_batch(&batch, &kept).map_err(internal)?, &read, &wanted).map_err(internal)
-        };
-        Ok(Opened::Batches(self.read(request, &columns)?).map(Arc::new(kept)))
+        let (read, cut) = late.afterwards(&request.leaves);
+        request.leaves = read;
+        Ok(Opened::Batches(self.read(request, &columns)?).map(cut))
     }
 }
 

@@ -6,6 +6,7 @@ mod options;
 pub mod read;
 mod row_groups;
 mod schema;
+mod selection;
 mod uuids;
 mod write;
 

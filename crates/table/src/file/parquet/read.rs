@@ -14,16 +14,16 @@ use icefield_format::types::Schema as TableSchema;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
-use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowSelection, RowSelector,
-};
+use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter};
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder};
 
 use super::row_groups;
+use super::selection::{Cut, Selected};
 use crate::error::{Error, Result};
+use crate::file::ranges::overlapping;
 use crate::file::{DataFileReader, Filter, Request, position_field};
 use crate::storage::Storage;
 use crate::stream::{OpenParts, Opened};
@@ -133,7 +133,19 @@ impl ParquetFile {
         };
         let mask =
             |leaves: &[usize]| ProjectionMask::leaves(schema, leaves.iter().copied().filter(|leaf| *leaf != position));
-        let selection = request.rows.as_ref().map(|rows| self.selection(&row_groups, rows));
+        let selected = request.rows.as_ref().map(|rows| {
+            let all = self.row_numbers();
+            Selected::new(row_groups.iter().filter_map(|place| all.get(*place).cloned()).collect(), rows)
+        });
+        let (selection, cut) = match (selected, &request.filter) {
+            (None, _) => (None, None),
+            // Which rows a filter leaves is not known here.
+            (Some(selected), Some(_)) => (Some(selected.selection()), None),
+            (Some(selected), None) => {
+                let (selection, cut) = selected.with_cut();
+                (Some(selection), cut)
+            }
+        };
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(metadata)
             .with_projection(mask(&request.leaves))
             .with_row_groups(row_groups)
@@ -149,7 +161,7 @@ impl ParquetFile {
             builder = builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]));
         }
         let decoder = guarded(&self.path, || builder.build())?;
-        Ok(Batches { storage: self.storage.clone(), path: self.path.clone(), decoder: Some(decoder) })
+        Ok(Batches { storage: self.storage.clone(), path: self.path.clone(), decoder: Some(decoder), cut })
     }
 
     /// Whether the column chunks that are read lie in the file.
@@ -175,31 +187,6 @@ impl ParquetFile {
         }
         Ok(())
     }
-
-    /// Rows by number in the file as rows of some row groups, counted through.
-    fn selection(&self, row_groups: &[usize], rows: &[Range<u64>]) -> RowSelection {
-        let all = self.row_numbers();
-        let mut selectors = Vec::new();
-        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        for group in row_groups.iter().filter_map(|place| all.get(*place)) {
-            let mut next = group.start;
-            for range in overlapping(rows, group) {
-                let (start, end) = (range.start.max(group.start), range.end.min(group.end));
-                selectors.push(RowSelector::skip(size(start.saturating_sub(next))));
-                selectors.push(RowSelector::select(size(end.saturating_sub(start))));
-                next = end;
-            }
-            selectors.push(RowSelector::skip(size(group.end.saturating_sub(next))));
-        }
-        selectors.into()
-    }
-}
-
-/// Those of some ranges, ascending, that have rows of a row group.
-fn overlapping<'r>(rows: &'r [Range<u64>], group: &Range<u64>) -> impl Iterator<Item = &'r Range<u64>> {
-    let first = rows.partition_point(|range| range.end <= group.start);
-    let end = group.end;
-    rows.iter().skip(first).take_while(move |range| range.start < end).filter(|range| range.start < range.end)
 }
 
 impl DataFileReader for ParquetFile {
@@ -231,13 +218,17 @@ pub struct Batches {
     path: Arc<str>,
     /// Gone after the end or an error.
     decoder: Option<ParquetPushDecoder>,
+    cut: Option<Cut>,
 }
 
 impl Batches {
     fn step(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(decoder) = &mut self.decoder {
             match guarded(&self.path, || decoder.try_decode())? {
-                DecodeResult::Data(batch) => return Ok(Some(batch)),
+                DecodeResult::Data(batch) => {
+                    let Some(cut) = &mut self.cut else { return Ok(Some(batch)) };
+                    return guarded(&self.path, || cut.apply(batch)).map(Some);
+                }
                 DecodeResult::Finished => self.decoder = None,
                 DecodeResult::NeedsData(ranges) => {
                     let bytes = self.storage.ranges(&self.path, &ranges)?;

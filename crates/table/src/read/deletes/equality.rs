@@ -171,7 +171,7 @@ impl EqualityFiles {
         for (group, numbers) in of_groups {
             let group = self.groups.get(group).ok_or_else(unexpected)?;
             let one = group.apply(&numbers, &Source { storage, wanted, limits }, kept)?;
-            if !one.set.keys.is_empty() {
+            if one.set.keys.len() > 0 {
                 applied.push(one);
             }
         }
@@ -379,6 +379,11 @@ impl Seen {
 }
 
 impl Applied {
+    /// Keys, at the most, of deleted rows.
+    pub fn keys(&self) -> usize {
+        self.set.keys.len()
+    }
+
     /// The test of the rows of a file that stay.
     pub fn test(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Filter> {
         let (leaves, reshape) = self.columns.plan(rules, fields)?;

@@ -113,11 +113,11 @@ impl Keys {
         Ok(BooleanArray::new(absent, None))
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         match self {
-            Self::Integers(own) => own.table.is_empty() && own.null.is_none(),
-            Self::Bytes(own) => own.table.is_empty() && own.null.is_none(),
+            Self::Integers(own) => own.table.len() + usize::from(own.null.is_some()),
+            Self::Bytes(own) => own.table.len() + usize::from(own.null.is_some()),
         }
     }
 

@@ -44,6 +44,9 @@ pub struct Deletes {
     equality: EqualityFiles,
 }
 
+/// Fewer keys than this part of the rows of a file leave most of them.
+const MANY: usize = 2;
+
 /// A delete file, told from others by the part of the plan that it is.
 type Id = usize;
 
@@ -157,8 +160,24 @@ impl PartDeletes {
     }
 
     /// Tests for the rows that are left by values.
-    pub fn tests(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Vec<Filter>> {
+    fn tests(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Vec<Filter>> {
         self.equality.iter().map(|applied| applied.test(rules, fields)).collect()
+    }
+
+    /// The same, in two: what pays before other columns are decoded, since it may leave few rows of a file that has so many,
+    /// and what does not.
+    pub fn early_and_late(
+        &self,
+        rules: &Rules<'_>,
+        fields: &Fields,
+        rows: i64,
+    ) -> Result<(Vec<Filter>, Option<Filter>)> {
+        let (mut early, mut late) = (Vec::new(), Vec::new());
+        for applied in &self.equality {
+            let is_late = usize::try_from(rows).is_ok_and(|rows| applied.keys() < rows / MANY);
+            if is_late { &mut late } else { &mut early }.push(applied.test(rules, fields)?);
+        }
+        Ok((early, Filter::all(late)))
     }
 }
 

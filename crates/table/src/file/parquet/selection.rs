@@ -1,0 +1,180 @@
+//! Rows wanted of a Parquet file: what the decoder skips, and what is cut out of the batches that it decoded.
+//!
+//! Rows that lie close are decoded together, and a batch is cut once for all its columns, which takes half as long as the masks
+//! of the decoder.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::errors::ParquetError;
+
+use crate::file::ranges::{decoded_for, overlapping};
+
+/// The rows wanted of some row groups.
+#[derive(Debug)]
+pub struct Selected {
+    /// For each row group the numbers of its rows in the file.
+    groups: Vec<Range<u64>>,
+    /// Rows by number in the file, within the row groups: ascending, none of them empty.
+    wanted: Vec<Range<u64>>,
+}
+
+impl Selected {
+    /// The rows of some ranges, ascending, that some row groups have.
+    pub fn new(groups: Vec<Range<u64>>, rows: &[Range<u64>]) -> Self {
+        let within = |group: &Range<u64>| {
+            let (start, end) = (group.start, group.end);
+            overlapping(rows, group).map(move |range| range.start.max(start)..range.end.min(end)).collect::<Vec<_>>()
+        };
+        let wanted = groups.iter().flat_map(within).collect();
+        Self { groups, wanted }
+    }
+
+    /// The rows as the decoder counts them: through the row groups.
+    pub fn selection(&self) -> RowSelection {
+        self.select(&self.wanted)
+    }
+
+    /// A selection without short skips, and how its batches are cut to the rows wanted, if they must be.
+    pub fn with_cut(self) -> (RowSelection, Option<Cut>) {
+        let decoded = decoded_for(&self.wanted);
+        // Rows that two row groups have between them are there only where both are read.
+        if count(&decoded) == count(&self.wanted) || self.groups.windows(2).any(|pair| pair[0].end != pair[1].start) {
+            return (self.selection(), None);
+        }
+        (self.select(&decoded), Some(Cut { decoded: decoded.into(), wanted: self.wanted.into() }))
+    }
+
+    fn select(&self, rows: &[Range<u64>]) -> RowSelection {
+        let mut selectors = Vec::new();
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        for group in &self.groups {
+            let mut next = group.start;
+            for range in overlapping(rows, group) {
+                let (start, end) = (range.start.max(group.start), range.end.min(group.end));
+                selectors.push(RowSelector::skip(size(start.saturating_sub(next))));
+                selectors.push(RowSelector::select(size(end.saturating_sub(start))));
+                next = end;
+            }
+            selectors.push(RowSelector::skip(size(group.end.saturating_sub(next))));
+        }
+        selectors.into()
+    }
+}
+
+/// How many rows some ranges have.
+fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+/// Cuts batches of decoded rows, in their order, to the rows wanted.
+#[derive(Debug)]
+pub struct Cut {
+    decoded: VecDeque<Range<u64>>,
+    wanted: VecDeque<Range<u64>>,
+}
+
+impl Cut {
+    /// The rows wanted of the next batch.
+    pub fn apply(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
+        let mut mask = BooleanBufferBuilder::new(batch.num_rows());
+        while mask.len() < batch.num_rows() {
+            let left = (batch.num_rows() - mask.len()) as u64;
+            let Some(rows) = self.decoded.front_mut() else {
+                return Err(ParquetError::General("it has more rows than its footer says".to_owned()));
+            };
+            let end = rows.end.min(rows.start.saturating_add(left));
+            mark(&mut self.wanted, rows.start..end, &mut mask);
+            rows.start = end;
+            if rows.is_empty() {
+                self.decoded.pop_front();
+            }
+        }
+        let mask = BooleanArray::new(mask.finish(), None);
+        if mask.true_count() == mask.len() {
+            return Ok(batch);
+        }
+        Ok(filter_record_batch(&batch, &mask)?)
+    }
+}
+
+/// Appends for some rows whether they are wanted; forgets ranges that end before the last of them.
+fn mark(wanted: &mut VecDeque<Range<u64>>, rows: Range<u64>, mask: &mut BooleanBufferBuilder) {
+    let mut next = rows.start;
+    while next < rows.end {
+        let Some(range) = wanted.front().filter(|range| range.start < rows.end) else { break };
+        let (start, end) = (range.start.max(next), range.end.min(rows.end));
+        mask.append_n((start - next) as usize, false);
+        mask.append_n(end.saturating_sub(start) as usize, true);
+        next = end.max(next);
+        if range.end > rows.end {
+            return;
+        }
+        wanted.pop_front();
+    }
+    mask.append_n((rows.end - next) as usize, false);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch(rows: impl IntoIterator<Item = u64>) -> RecordBatch {
+        let rows = Int64Array::from_iter_values(rows.into_iter().map(u64::cast_signed));
+        RecordBatch::try_from_iter([("row", Arc::new(rows) as ArrayRef)]).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Rows of three row groups by runs of skipped and wanted ones, decoded in batches of some size.
+        #[test]
+        fn what_is_decoded_and_cut_are_the_rows_wanted(
+            sizes in prop::collection::vec(1..4000u64, 3),
+            runs in prop::collection::vec((prop_oneof![0..4u64, 500..530u64, 0..3000u64], 1..40u64), 0..60),
+            batch_rows in 1..700usize,
+        ) {
+            let mut end = 0;
+            let groups: Vec<_> = sizes.iter().map(|size| { let start = end; end += size; start..end }).collect();
+            let mut next = 0;
+            let mut ranges = Vec::new();
+            for (skipped, wanted) in runs {
+                ranges.push(next + skipped..next + skipped + wanted);
+                next += skipped + wanted;
+            }
+            let expected: Vec<u64> = ranges.iter().cloned().flatten().filter(|row| *row < end).collect();
+            let (selection, cut) = Selected::new(groups, &ranges).with_cut();
+            let mut decoded = Vec::new();
+            let mut at = 0;
+            for selector in selection.iter() {
+                if !selector.skip {
+                    decoded.extend(at..at + selector.row_count as u64);
+                }
+                at += selector.row_count as u64;
+            }
+            let Some(mut cut) = cut else {
+                prop_assert_eq!(decoded, expected);
+                return Ok(());
+            };
+            prop_assert!(decoded.len() > expected.len());
+            let mut found = Vec::new();
+            for rows in decoded.chunks(batch_rows) {
+                let cut = cut.apply(batch(rows.iter().copied())).unwrap();
+                found.extend(cut.column(0).as_primitive::<Int64Type>().values().iter().map(|row| row.cast_unsigned()));
+            }
+            prop_assert_eq!(found, expected);
+            prop_assert!(cut.apply(batch([0])).is_err());
+        }
+    }
+}
