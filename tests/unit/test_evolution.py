@@ -241,8 +241,8 @@ def test_what_cannot_be_done_is_refused_at_once(catalog, change, problem):
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
-        ("name", r"cannot delete column name: partition field name_bucket \(bucket\[8\]\) is made of it"),
-        ("place", r"cannot delete column place.zip: partition field place.zip \(identity\) is made of it"),
+        ("name", r"cannot delete column name: partition field name_bucket \(bucket\[8\]\) has it as its source"),
+        ("place", r"cannot delete column place.zip: partition field place.zip \(identity\) has it as its source"),
         ("score", r"cannot delete column score: the sort order has it"),
     ],
 )

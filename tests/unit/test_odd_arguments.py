@@ -159,10 +159,10 @@ EMPTY: dict[str, Callable[[ice.Catalog], Any]] = {
         opened.create_namespace("b"),
         opened.create_table("b.u", SCHEMA),
     ),
-    "property 'write.metadata.path': expected a text that is not empty, got ''": lambda catalog: catalog.create_table(
+    "property 'write.metadata.path': expected a non-empty string, got ''": lambda catalog: catalog.create_table(
         "a.u", SCHEMA, properties={"write.metadata.path": ""}
     ),
-    "property 'write.data.path': expected a text that is not empty, got ''": lambda catalog: catalog.create_table(
+    "property 'write.data.path': expected a non-empty string, got ''": lambda catalog: catalog.create_table(
         "a.v", SCHEMA, properties={"write.data.path": ""}
     ).append(pa.table({"id": [1]})),
     "/location: must not be empty": lambda catalog: catalog.create_table("a.v", SCHEMA).commit(

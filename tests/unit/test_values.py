@@ -104,7 +104,7 @@ def test_null_is_no_value_but_in_json():
 
 
 def test_corrupt_bytes_and_json_say_what_is_wrong():
-    with pytest.raises(errors.CorruptDataError, match="needs 4 bytes, 3 are there"):
+    with pytest.raises(errors.CorruptDataError, match="expected 4 bytes for a value of type .*, got 3"):
         values.from_bytes(b"abc", "int")
     with pytest.raises(errors.CorruptDataError, match=r'"x" is not a value of type int'):
         values.from_json('"x"', "int")

@@ -228,7 +228,7 @@ fn damaged_rows_name_their_block_row_and_column() {
     type Write = fn(&mut Encoder);
     let cases: [(&str, Write, &str); 9] = [
         ("a negative length", |out| out.long(-3), "column s: a length or count is negative"),
-        ("a long text", |out| out.long(1 << 40), "column s: a length or count is beyond what is left"),
+        ("a long text", |out| out.long(1 << 40), "column s: a length or count exceeds what is left"),
         (
             "text that is not UTF-8",
             |out| {
@@ -281,7 +281,7 @@ fn damaged_blocks_name_their_byte() {
         (changed(count, &[0x01]), "a length or count is negative"),
         (changed(count, &[0xfe, 0xff, 0xff, 0xff, 0x1f]), "rows are more than its"),
         (changed(count, &[0x02]), "bytes are left over after its last row"),
-        (changed(size, &[0xfe, 0xff, 0xff, 0xff, 0x1f]), "a length or count is beyond what is left"),
+        (changed(size, &[0xfe, 0xff, 0xff, 0xff, 0x1f]), "a length or count exceeds what is left"),
         (changed(size, &[0x01]), "a length or count is negative"),
         (changed(size, &[0x10]), "the sync marker after a block does not match"),
         (changed(last, b"!"), "the sync marker after a block does not match"),

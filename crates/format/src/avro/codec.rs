@@ -43,7 +43,7 @@ impl Codec {
             b"snappy" => Ok(Self::Snappy),
             b"zstandard" => Ok(Self::Zstandard),
             b"bzip2" | b"xz" => {
-                Err(Error::unsupported(format!("Avro codec {} is not built in", String::from_utf8_lossy(name))))
+                Err(Error::unsupported(format!("Avro codec {} is not supported", String::from_utf8_lossy(name))))
             }
             _ => {
                 let name: String = String::from_utf8_lossy(name).chars().take(40).collect();

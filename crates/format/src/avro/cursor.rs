@@ -37,12 +37,12 @@ impl Fault {
             Self::End => "the input ends within a value",
             Self::LongVarint => "a varint does not fit 64 bits",
             Self::Negative => "a length or count is negative",
-            Self::TooLong => "a length or count is beyond what is left",
-            Self::Range => "a number is out of the range of its type",
+            Self::TooLong => "a length or count exceeds what is left",
+            Self::Range => "a number is out of range for its type",
             Self::Branch => "a union names a branch that it does not have, or null where a value is required",
             Self::Boolean => "a boolean is neither 0 nor 1",
-            Self::Length => "bytes have another length than their type",
-            Self::Text => "text is not valid",
+            Self::Length => "bytes do not have the length of their type",
+            Self::Text => "text is not valid UTF-8",
         }
     }
 

@@ -31,7 +31,7 @@ impl Maker {
         if let Some(field) = ty.fields.iter().find(|field| !names.insert(sanitized(&field.name))) {
             let (own, name) = (&field.name, sanitized(&field.name));
             return Err(Error::unsupported(format!(
-                "column {own:?} is called {name:?} in an Avro file, and so is another column beside it: rename one of them"
+                "column {own:?} becomes {name:?} in an Avro file, as another column of the same struct does: rename one of them"
             )));
         }
         let fields = ty.fields.iter().map(|field| self.field(field)).collect::<Result<Vec<_>>>()?;

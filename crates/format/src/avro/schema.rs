@@ -195,7 +195,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn schema(&mut self, json: &Json, namespace: &str, depth: usize) -> Result<Schema> {
         if depth > self.limits.depth {
-            return Err(Error::corrupt(PLACE, format!("nested deeper than {}", self.limits.depth)));
+            return Err(Error::corrupt(PLACE, format!("nested more than {} levels deep", self.limits.depth)));
         }
         match json {
             Json::String(word) => self.word(word, namespace, &Map::new()),
@@ -298,7 +298,7 @@ impl Parser<'_> {
     /// Names make a small document stand for a large tree; whoever walks the tree relies on this bound.
     fn check_size(&self, size: usize) -> Result<()> {
         if size > self.limits.fields {
-            return Err(Error::corrupt(PLACE, format!("stands for more than {} fields", self.limits.fields)));
+            return Err(Error::corrupt(PLACE, format!("more than {} fields", self.limits.fields)));
         }
         Ok(())
     }

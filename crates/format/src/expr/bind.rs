@@ -277,7 +277,7 @@ fn bind_prefix(term: &BoundTerm, prefix: &Literal) -> Result<Value> {
     match (&term.ty, prefix.value()) {
         (Type::Primitive(PrimitiveType::String), text @ Value::String(_)) => Ok(text.clone()),
         (Type::Primitive(PrimitiveType::String), _) => {
-            Err(Error::unfit(format!("a prefix is a string, which {prefix} is not")))
+            Err(Error::unfit(format!("a prefix must be a string, got {prefix}")))
         }
         (ty, _) => Err(Error::unfit(format!("{} is {ty}; only strings have prefixes", term.reference.name))),
     }

@@ -131,7 +131,7 @@ impl Reader<'_> {
             None => None,
         };
         let forbid = |name: &str| match object.get(name) {
-            Some(_) => Err(Error::corrupt("", format!("{} takes no {name}", operation.name()))),
+            Some(_) => Err(Error::corrupt("", format!("{} does not take {name}", operation.name()))),
             None => Ok(()),
         };
         let test = match operation {
@@ -188,7 +188,7 @@ fn string<'a>(object: &'a Map<String, Json>, name: &str) -> Result<&'a str> {
 /// A name, `{"type": "reference", "term": name}` or `{"type": "transform", "transform": text, "term": term}`.
 fn read_term(json: &Json, depth: usize) -> Result<Term> {
     if depth > Limits::default().depth {
-        return Err(Error::corrupt("", "terms nested too deep"));
+        return Err(Error::corrupt("", "terms nested too deeply"));
     }
     match json {
         Json::String(name) => Ok(Term::column(name.as_str())),

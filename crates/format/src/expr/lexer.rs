@@ -83,7 +83,7 @@ fn token(rest: &str) -> Result<(TokenKind<'_>, &str), String> {
         }
         other => {
             let symbol = SYMBOLS.iter().find_map(|symbol| Some((*symbol, rest.strip_prefix(symbol)?)));
-            let (symbol, rest) = symbol.ok_or_else(|| format!("{other:?} has no meaning here"))?;
+            let (symbol, rest) = symbol.ok_or_else(|| format!("unexpected {other:?}"))?;
             Ok((TokenKind::Symbol(symbol), rest))
         }
     }

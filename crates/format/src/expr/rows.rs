@@ -86,7 +86,7 @@ fn find(
     let path = reference.path.as_deref().unwrap_or_default();
     let missing = || Error::invalid(format!("the rows have no column {} (field {})", reference.name, reference.id));
     let (first, rest) = path.split_first().ok_or_else(|| {
-        Error::unsupported(format!("{} is inside of a list or map, which rows cannot be filtered by", reference.name))
+        Error::unsupported(format!("column {} is inside a list or map: rows cannot be filtered by it", reference.name))
     })?;
     let mut array = step(fields, columns, first).ok_or_else(missing)?;
     let mut nulls = nulls.cloned();
@@ -117,7 +117,7 @@ impl BoundExpr {
             let column = rows.column(&predicate.term.reference)?;
             if column.values.len() != rows.len() {
                 let (found, rows, name) = (column.values.len(), rows.len(), &predicate.term.reference.name);
-                return Err(Error::invalid(format!("column {name} has {found} rows, but there are {rows}")));
+                return Err(Error::invalid(format!("column {name} has {found} rows: expected {rows}")));
             }
             evaluate_predicate(predicate, column)
         })

@@ -58,7 +58,7 @@ impl Steps {
     /// writer's schema says.
     pub(super) fn compile(schema: &Schema, partition: Option<&StructType>, metrics: &Metrics) -> Result<Self> {
         let Schema::Record(record) = schema else {
-            return Err(Error::corrupt(PLACE, format!("entries are not records but {}", schema.word())));
+            return Err(Error::corrupt(PLACE, format!("expected a record for an entry, found {}", schema.word())));
         };
         let mut steps = Self { steps: Vec::new(), names: Vec::new(), min_bytes: Skip::of(schema).min_bytes().max(1) };
         steps.record(record, Record::Entry, partition, metrics)?;
@@ -140,7 +140,7 @@ impl Steps {
         }
         self.record(record, Record::File, partition, metrics)?;
         if self.partition().is_none() && partition.is_some_and(|partition| !partition.fields.is_empty()) {
-            return Err(Error::corrupt(PLACE, "the field partition is missing, and the spec is partitioned"));
+            return Err(Error::corrupt(PLACE, "the field partition is missing, but the spec has partition fields"));
         }
         Ok(())
     }

@@ -50,11 +50,13 @@ impl TableMetadata {
         for field in self.default_spec().fields.iter().filter(|field| field.transform != Transform::Void) {
             let (name, transform) = (&field.name, &field.transform);
             check(&field.source_ids, &|| {
-                format!("partition field {name} ({transform}) is made of it: remove the field from the spec first")
+                format!(
+                    "partition field {name} ({transform}) has it as its source: remove the field from the spec first"
+                )
             })?;
         }
         for field in &self.default_sort_order().fields {
-            check(&field.source_ids, &|| format!("the sort order has it as {field}: replace the order first"))?;
+            check(&field.source_ids, &|| format!("the sort order contains {field}: replace the order first"))?;
         }
         Ok(())
     }
@@ -78,7 +80,7 @@ impl TableMetadata {
             return Err(Error::invalid("the name of a branch or tag must not be empty"));
         }
         if let Some(known) = self.reference(name) {
-            return Err(Error::invalid(format!("cannot create {name:?}: there is a {} of this name", known.kind)));
+            return Err(Error::invalid(format!("cannot create {name:?}: a {} of this name exists", known.kind)));
         }
         self.check_snapshot(reference.snapshot_id)?;
         // Of the caller's own making: nothing is corrupt.
@@ -114,7 +116,7 @@ impl TableMetadata {
         self.check_snapshot(snapshot_id)?;
         if !self.current_ancestors().any(|(id, _)| id == snapshot_id) {
             return Err(Error::invalid(format!(
-                "cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one"
+                "cannot roll back to snapshot {snapshot_id}: it is not an ancestor of the current snapshot"
             )));
         }
         self.set_current(snapshot_id)

@@ -36,7 +36,9 @@ impl ExpireSnapshots {
     /// Decides what expires at this time (milliseconds from the epoch).
     pub fn plan(&self, metadata: &TableMetadata, now_ms: i64) -> Result<Expiry> {
         if !GC_ENABLED.read(metadata.properties()) {
-            return Err(Error::invalid("gc.enabled is false: files may be shared with other tables, nothing expires"));
+            return Err(Error::invalid(
+                "gc.enabled is false: the table's files may be shared with other tables, so snapshots cannot expire",
+            ));
         }
         if let Some(count) = self.retain_last.filter(|count| *count < 1) {
             return Err(Error::invalid(format!("at least one snapshot must be retained, not {count}")));
@@ -46,7 +48,10 @@ impl ExpireSnapshots {
         let kept: HashSet<i64> = rules.kept_snapshots(kept_refs.iter().map(|(_, reference)| *reference));
         for id in &self.snapshot_ids {
             if let Some((name, reference)) = kept_refs.iter().find(|(_, reference)| reference.snapshot_id == *id) {
-                return Err(Error::invalid(format!("snapshot {id} cannot expire: {} {name} is on it", reference.kind)));
+                return Err(Error::invalid(format!(
+                    "snapshot {id} cannot expire: {} {name} refers to it",
+                    reference.kind
+                )));
             }
         }
         let named: HashSet<i64> = self.snapshot_ids.iter().copied().collect();

@@ -220,7 +220,7 @@ impl Snapshot {
 
 fn inline_manifests(object: Object<'_>) -> Result<Vec<String>> {
     if object.get("manifests").is_none() {
-        return Err(Error::corrupt("/manifest-list", "required, but missing (and there is no list of manifests)"));
+        return Err(Error::corrupt("/manifest-list", "required, but missing (and so is manifests)"));
     }
     object.field("manifests", |value| json::list(value, json::string))
 }

@@ -96,7 +96,7 @@ impl Document {
             let (number, last) = (snapshot.sequence_number, self.last_sequence_number);
             if number > last {
                 let place = format!("/snapshots/{index}/sequence-number");
-                return Err(Error::corrupt(place, format!("{number} is above last-sequence-number {last}")));
+                return Err(Error::corrupt(place, format!("{number} is greater than last-sequence-number {last}")));
             }
             if positions.insert(snapshot.snapshot_id, index).is_some() {
                 let place = format!("/snapshots/{index}/snapshot-id");
@@ -137,7 +137,7 @@ fn not_negative(place: impl FnOnce() -> String, number: i64) -> Result<()> {
 }
 
 fn not_below(place: &str, last: i32, what: &str, highest: i32) -> Result<()> {
-    if last >= highest { Ok(()) } else { Err(Error::corrupt(place, format!("{last} is below {what}, {highest}"))) }
+    if last >= highest { Ok(()) } else { Err(Error::corrupt(place, format!("{last} is less than {what}, {highest}"))) }
 }
 
 fn missing(place: impl Into<String>, what: &str, id: impl Display) -> Error {
@@ -183,7 +183,7 @@ fn ascending(log: &str, times: &[i64], last_updated_ms: i64) -> Result<()> {
             && back(*earlier, *later)
         {
             let place = format!("{log}/{}/timestamp-ms", index.saturating_add(1));
-            return Err(Error::corrupt(place, format!("{later} is before the entry above, {earlier}")));
+            return Err(Error::corrupt(place, format!("{later} is before the preceding entry, {earlier}")));
         }
     }
     match times.last() {

@@ -44,7 +44,7 @@ impl DeletionVector {
     pub fn from_bytes(blob: &[u8], limits: &Limits) -> Result<Self> {
         let wrong = |offset: usize, message: String| Error::corrupt_at(PLACE, offset as u64, message);
         if blob.len() > limits.blob_bytes {
-            return Err(wrong(0, format!("{} bytes are more than the limit of {}", blob.len(), limits.blob_bytes)));
+            return Err(wrong(0, format!("{} bytes exceed the limit of {}", blob.len(), limits.blob_bytes)));
         }
         let framed = blob.split_first_chunk::<FRAME_BYTES>().and_then(|(length, rest)| {
             let (data, checksum) = rest.split_last_chunk::<FRAME_BYTES>()?;
@@ -52,7 +52,7 @@ impl DeletionVector {
         });
         let (length, data, checksum) = framed.ok_or_else(|| wrong(0, format!("{} bytes are too few", blob.len())))?;
         if u64::from(length) != data.len() as u64 {
-            return Err(wrong(0, format!("its length field says {length} bytes, but there are {}", data.len())));
+            return Err(wrong(0, format!("its length field says {length} bytes, but it has {}", data.len())));
         }
         let bitmap = data.strip_prefix(&MAGIC).ok_or_else(|| wrong(FRAME_BYTES, "wrong magic".to_owned()))?;
         let found = crc32fast::hash(data);

@@ -62,7 +62,7 @@ impl Footer {
             return Err(wrong("the last four bytes are not Puffin's magic"));
         }
         if flags[0] & !COMPRESSED != 0 || flags[1..] != [0; 3] {
-            return Err(wrong("flags are set that are not known"));
+            return Err(wrong("unknown flags are set"));
         }
         let payload = u64::from(u32::from_le_bytes([a, b, c, d]));
         let length = payload + TAIL_BYTES as u64 + MAGIC.len() as u64;
@@ -80,7 +80,7 @@ impl Footer {
         let at = file_length - length;
         let wrong = |message: &str| Error::corrupt_at(PLACE, at, message);
         let start = usize::try_from(length).ok().and_then(|length| end.len().checked_sub(length));
-        let footer = start.and_then(|start| end.get(start..)).ok_or_else(|| wrong("these are not all of its bytes"))?;
+        let footer = start.and_then(|start| end.get(start..)).ok_or_else(|| wrong("expected all of its bytes"))?;
         let payload = footer.strip_prefix(&MAGIC).ok_or_else(|| wrong("it does not begin with Puffin's magic"))?;
         let (payload, tail) = payload.split_last_chunk::<TAIL_BYTES>().ok_or_else(|| wrong("it is too short"))?;
         let codec = if tail[4] & COMPRESSED == 0 { BlobCodec::None } else { BlobCodec::Lz4 };

@@ -117,7 +117,7 @@ impl PartitionField {
         let source_is_there = self.source_ids.iter().any(|id| schema.find_field(*id).is_some());
         match schema.find_by_name(&self.name, true)? {
             Some(column) if source_is_there && !self.source_ids.contains(&column.id) => Err(Error::unfit(format!(
-                "partition field {:?} has the name of column {}, but is made from column {}",
+                "partition field {:?} has the name of column {}, but its source is column {}",
                 self.name,
                 column.id,
                 Sources(&self.source_ids)
@@ -188,7 +188,7 @@ pub(super) fn check_transform(transform: &Transform, ty: &Type, whose: &dyn fmt:
     if unrecognized || unknown || transform.result_type(ty).is_some() {
         return Ok(());
     }
-    Err(Error::unfit(format!("{whose}: {transform} cannot take {ty}")))
+    Err(Error::unfit(format!("{whose}: {transform} does not take {ty}")))
 }
 
 /// Source ids as specs print them.

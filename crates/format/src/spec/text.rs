@@ -167,7 +167,7 @@ fn transform(name: &str, width: Option<&str>, text: &str) -> Result<Transform> {
     };
     match parsed {
         Transform::Unknown(_) => Err(Error::invalid(format!(
-            "unknown transform in {text:?}; there are identity, bucket(n, x), truncate(w, x), year, month, day, hour, void"
+            "unknown transform in {text:?}: expected identity, bucket(n, x), truncate(w, x), year, month, day, hour, void"
         ))),
         known => Ok(known),
     }

@@ -42,7 +42,7 @@ fn escape_into(text: &str, out: &mut String) {
 pub fn partition_path(spec: &PartitionSpec, sources: &[PrimitiveType], partition: &[Option<Value>]) -> Result<String> {
     if spec.fields.len() != sources.len() || spec.fields.len() != partition.len() {
         return Err(Error::invalid(format!(
-            "a partition of {} values and {} types for a spec of {} fields",
+            "expected as many partition values and types as partition fields, got {} values and {} types for {} fields",
             partition.len(),
             sources.len(),
             spec.fields.len()
@@ -81,9 +81,9 @@ pub fn from_partition_string(text: &str, ty: &PrimitiveType) -> Result<Option<Va
         T::Binary => Some(Value::Binary(text.as_bytes().to_vec())),
         T::Decimal { scale, .. } => decimal::parse(text).and_then(|parsed| parsed.rescaled(*scale)).map(Value::Decimal),
         T::Date => calendar::parse_date(text).and_then(|days| i32::try_from(days).ok()).map(Value::Int),
-        _ => return Err(Error::unsupported(format!("type {ty} is not read from partition paths"))),
+        _ => return Err(Error::unsupported(format!("type {ty} is not supported in partition paths"))),
     };
-    let value = value.ok_or_else(|| Error::invalid(format!("{text:?} in a partition path is no {ty}")))?;
+    let value = value.ok_or_else(|| Error::invalid(format!("{text:?} in a partition path is not a valid {ty}")))?;
     Ok(Some(value))
 }
 

@@ -49,7 +49,7 @@ impl Schema {
 
 fn problem(field: &Field, name: &str, format_version: u8) -> Option<String> {
     match field.ty.first_format_version() {
-        None => Some(format!("invalid type for {name}: {} is not a type that is known here", field.ty)),
+        None => Some(format!("invalid type for {name}: {} is an unknown type", field.ty)),
         Some(first) if first > format_version => {
             Some(format!("invalid type for {name}: {} is not supported until v{first}", field.ty))
         }

@@ -71,7 +71,7 @@ impl Index {
                 let mut names = [*id, other].map(|id| self.by_id.get(&id).map_or("?", |place| place.name.as_str()));
                 names.sort_unstable();
                 let [a, b] = names;
-                return Err(Error::invalid(format!("names without regard to case: {a:?} and {b:?} are the same")));
+                return Err(Error::invalid(format!("{a:?} and {b:?} differ only in case")));
             }
         }
         Ok(lower)

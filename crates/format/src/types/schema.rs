@@ -111,7 +111,7 @@ impl Schema {
         let lower = name.to_lowercase();
         if case_sensitive && let Some(other) = full_names().find(|known| known.to_lowercase() == lower) {
             return Error::unfit(format!(
-                "there is no column {name:?} in the schema, but there is {other:?}: write it so, or pass case_sensitive=False"
+                "there is no column {name:?} in the schema, but {other:?}: correct the case, or pass case_sensitive=False"
             ));
         }
         let around = name.rsplit_once('.').and_then(|(parent, _)| self.find_by_name(parent, case_sensitive).ok()?);

@@ -61,7 +61,10 @@ pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
         T::Decimal { .. } => match decimal::from_big_endian(bytes) {
             Some(unscaled) => Value::Decimal(unscaled),
             None => {
-                return Err(Error::corrupt("", format!("{} bytes are no decimal of at most 128 bits", bytes.len())));
+                return Err(Error::corrupt(
+                    "",
+                    format!("expected at most 16 bytes for a decimal, got {}", bytes.len()),
+                ));
             }
         },
         T::String => match simdutf8::basic::from_utf8(bytes) {
@@ -105,6 +108,6 @@ pub(crate) fn promoted_int(number: i32, ty: &PrimitiveType) -> Option<i64> {
 fn head<const N: usize>(bytes: &[u8], ty: &PrimitiveType) -> Result<[u8; N]> {
     match bytes.first_chunk() {
         Some(chunk) => Ok(*chunk),
-        None => Err(Error::corrupt("", format!("a value of type {ty} needs {N} bytes, {} are there", bytes.len()))),
+        None => Err(Error::corrupt("", format!("expected {N} bytes for a value of type {ty}, got {}", bytes.len()))),
     }
 }

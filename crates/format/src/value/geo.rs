@@ -44,7 +44,7 @@ impl GeoBound {
                 let present = |value: &f64| !value.is_nan();
                 Ok(Self { x, y, z: at(2).filter(present), m: at(3).filter(present) })
             }
-            _ => Err(Error::corrupt("", format!("a bound of {} bytes: 16, 24 or 32 make a point", bytes.len()))),
+            _ => Err(Error::corrupt("", format!("expected 16, 24 or 32 bytes for a bound, got {}", bytes.len()))),
         }
     }
 }

@@ -159,7 +159,7 @@ mod tests {
         let flat = at(&[hashed, ("write.object-storage.partitioned-paths", "false")], "x=1");
         assert!(flat.ends_with("-a.parquet") && !flat.contains("x=1"), "{flat}");
         let empty = DataLocations::new("s3://b/t", &strings(&[("write.data.path", "")])).unwrap_err();
-        assert_eq!(empty.to_string(), "table property 'write.data.path': expected a text that is not empty, got ''");
+        assert_eq!(empty.to_string(), "table property 'write.data.path': expected a non-empty string, got ''");
     }
 
     #[test]

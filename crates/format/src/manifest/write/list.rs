@@ -101,7 +101,7 @@ impl ListWriter {
             if *number == ManifestFile::UNASSIGNED {
                 if manifest.added_snapshot_id != options.snapshot_id {
                     return Err(Error::invalid(format!(
-                        "{} of snapshot {} has no sequence number and is not of the snapshot that is committed",
+                        "{} of snapshot {} has no sequence number, and only a manifest of the committed snapshot can be assigned one",
                         manifest.manifest_path, manifest.added_snapshot_id
                     )));
                 }
@@ -117,7 +117,7 @@ impl ListWriter {
                     .checked_add(count(&manifest, manifest.added_rows_count)?);
                 let after = rows.and_then(|rows| next.checked_add(rows)).filter(|after| *after >= next);
                 manifest.first_row_id = Some(next);
-                self.next_row_id = Some(after.ok_or_else(|| Error::invalid("row ids are used up"))?);
+                self.next_row_id = Some(after.ok_or_else(|| Error::invalid("all row ids are used up"))?);
             }
         }
         Ok(manifest)
@@ -136,7 +136,7 @@ fn entry_schema(version: u8) -> Result<String> {
 fn count<T>(manifest: &ManifestFile, count: Option<T>) -> Result<T> {
     count.ok_or_else(|| {
         Error::invalid(format!(
-            "{} has no counts, as lists of version 1 may; it must be written again before it enters a newer list",
+            "{} has no counts of files and rows, which manifest lists require from format version 2 on: rewrite it first",
             manifest.manifest_path
         ))
     })

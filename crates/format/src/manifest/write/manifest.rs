@@ -136,14 +136,14 @@ impl ManifestWriter {
         let fits = (file.content == FileContent::Data) == (self.content == ManifestContent::Data);
         if !fits {
             return Err(Error::invalid(format!(
-                "{} does not belong into a manifest of {}",
+                "{} does not belong in a manifest of {}",
                 file.file_path, self.content
             )));
         }
         if file.partition.len() != self.partition.len() {
             let (has, wants) = (file.partition.len(), self.partition.len());
             return Err(Error::invalid(format!(
-                "{} has {has} partition values where the spec has {wants}",
+                "{} has {has} partition values: the spec has {wants} fields",
                 file.file_path
             )));
         }
@@ -151,7 +151,7 @@ impl ManifestWriter {
         if self.version >= 2 && entry.sequence_number.is_none() && !(entry.status == Status::Added && of_this_snapshot)
         {
             return Err(Error::invalid(format!(
-                "{} has no sequence number, and only what the snapshot adds can inherit one",
+                "{} has no sequence number, and only a file that the snapshot adds can inherit one",
                 file.file_path
             )));
         }

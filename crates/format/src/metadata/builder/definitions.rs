@@ -60,7 +60,9 @@ impl MetadataBuilder {
             return Ok(());
         }
         if self.document.format_version == FormatVersion::V1 && !spec.has_sequential_ids() {
-            return Err(Error::invalid(format!("format version 1 needs field ids that count from 1000: {spec}")));
+            return Err(Error::invalid(format!(
+                "format version 1 requires consecutive partition field ids from 1000: {spec}"
+            )));
         }
         spec.spec_id = next_id(0, self.document.partition_specs.iter().map(|spec| spec.spec_id))?;
         self.document.last_partition_id = self.document.last_partition_id.max(spec.last_assigned_field_id());
@@ -129,7 +131,7 @@ fn resolve(id: i32, last_added: Option<i32>, what: &str) -> Result<i32> {
     if id != LAST_ADDED {
         return Ok(id);
     }
-    last_added.ok_or_else(|| Error::invalid(format!("the last added {what} is asked for, but none was added")))
+    last_added.ok_or_else(|| Error::invalid(format!("id -1 means the last added {what}, but none was added")))
 }
 
 /// One more than the highest id, and at least `first`.

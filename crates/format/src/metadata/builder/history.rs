@@ -41,19 +41,19 @@ impl MetadataBuilder {
             return Ok(());
         }
         Err(Error::RequirementFailed(format!(
-            "sequence number {number} of a new snapshot is not above the last, {last}"
+            "sequence number {number} of a new snapshot must be greater than the last, {last}"
         )))
     }
 
     /// The next row id after this snapshot.
     fn assign_rows(&self, snapshot: &Snapshot) -> Result<i64> {
         let (Some(first), Some(added)) = (snapshot.first_row_id, snapshot.added_rows) else {
-            return Err(Error::invalid("format version 3 needs first-row-id and added-rows in a new snapshot"));
+            return Err(Error::invalid("format version 3 requires first-row-id and added-rows in a new snapshot"));
         };
         let next = self.document.next_row_id;
         if first < next {
             return Err(Error::RequirementFailed(format!(
-                "first-row-id {first} of a new snapshot is behind the table's next-row-id {next}"
+                "first-row-id {first} of a new snapshot must not be less than the table's next-row-id {next}"
             )));
         }
         if added < 0 {

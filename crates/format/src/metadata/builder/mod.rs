@@ -194,7 +194,9 @@ impl MetadataBuilder {
             return Ok(());
         }
         if version < current {
-            return Err(Error::invalid(format!("a table of format version {current} cannot go back to {version}")));
+            return Err(Error::invalid(format!(
+                "a table of format version {current} cannot be downgraded to {version}"
+            )));
         }
         if version > current {
             self.document.format_version = version;

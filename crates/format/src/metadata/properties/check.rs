@@ -58,8 +58,8 @@ impl Values {
 impl std::fmt::Display for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Text => f.write_str("a text"),
-            Self::Filled => f.write_str("a text that is not empty"),
+            Self::Text => f.write_str("a string"),
+            Self::Filled => f.write_str("a non-empty string"),
             Self::Flag => f.write_str("true or false"),
             Self::AtLeast(least) => write!(f, "an integer of at least {least}"),
             Self::Level => f.write_str("an integer, or empty for the codec's default"),

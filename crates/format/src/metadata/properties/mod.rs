@@ -313,7 +313,7 @@ mod tests {
                 "an integer, or empty for the codec's default",
                 "x",
             ),
-            (error(WRITE_DATA_LOCATION.read_valid(&wrong)), WRITE_DATA_LOCATION.name, "a text that is not empty", ""),
+            (error(WRITE_DATA_LOCATION.read_valid(&wrong)), WRITE_DATA_LOCATION.name, "a non-empty string", ""),
             (
                 error(PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX.of("a", &wrong)),
                 "write.parquet.bloom-filter-fpp.column.a",

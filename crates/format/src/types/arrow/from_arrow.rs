@@ -193,7 +193,7 @@ impl Reader {
             DataType::Time64(TimeUnit::Nanosecond) => match self.options.nanoseconds {
                 Nanoseconds::Truncate => P::Time,
                 Nanoseconds::Refuse => {
-                    return self.refuse(path, ty, "times are microseconds: cast to time64[us], or allow truncation");
+                    return self.refuse(path, ty, "times have microseconds: cast to time64[us], or allow truncation");
                 }
             },
             DataType::Timestamp(TimeUnit::Nanosecond, zone) => return self.nanoseconds(ty, zone.is_some(), path),
@@ -218,7 +218,7 @@ impl Reader {
             DataType::Union(..) => {
                 return self.refuse(path, ty, "make it a struct with one field for each of its types");
             }
-            other => return self.refuse(path, other, "it is not a type that is known here"),
+            other => return self.refuse(path, other, "it is an unknown type"),
         })
     }
 
@@ -252,7 +252,11 @@ impl Reader {
         if self.options.format_version >= 3 {
             return Some(ty);
         }
-        self.refuse(path, arrow, &format!("{ty} needs format version 3; without its extension type it is another type"))
+        self.refuse(
+            path,
+            arrow,
+            &format!("{ty} requires format version 3; without its extension type it is another type"),
+        )
     }
 
     fn refuse<T>(&mut self, path: &str, ty: impl std::fmt::Display, remedy: &str) -> Option<T> {

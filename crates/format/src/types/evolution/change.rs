@@ -24,7 +24,9 @@ impl NewColumn {
     /// [`NewColumn::inside`].
     pub fn new(name: &str, ty: impl Into<Type>) -> Result<Self> {
         if name.contains('.') {
-            return Err(Error::invalid(format!("the name {name:?} is ambiguous: give the parent and the name apart")));
+            return Err(Error::invalid(format!(
+                "the name {name:?} is ambiguous: pass the parent and the name separately"
+            )));
         }
         Ok(Self::inside(None, name, ty))
     }
@@ -65,7 +67,7 @@ impl UpdateSchema {
         let given_name =
             column.parent.as_ref().map_or(column.name.clone(), |parent| format!("{parent}.{}", column.name));
         if self.find(&given_name)?.is_some_and(|field| !self.deletes.contains(&field.id)) {
-            return refuse(format!("cannot add the column {given_name:?}: there is one of this name"));
+            return refuse(format!("cannot add the column {given_name:?}: it already exists"));
         }
         if column.name.is_empty() {
             return refuse(match &column.parent {
@@ -186,7 +188,7 @@ impl UpdateSchema {
             let message = format!("cannot change the type of {name:?} from {} to {ty}", field.ty);
             return Err(Error::unfit(match promotions(&field.ty, self.format_version) {
                 Some(wider) => format!("{message}: a column of this type can become {wider}"),
-                None => format!("{message}: no other type has a place for all of its values"),
+                None => format!("{message}: no other type can hold all of its values"),
             }));
         }
         if field.ty.as_primitive() == Some(&PrimitiveType::Date) && self.partition_sources.contains(&field.id) {
