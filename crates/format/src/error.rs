@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes or JSON that do not mean what the specification says they should.
+    /// Bytes or JSON that violate the specification.
     #[error("{0}")]
     Corrupt(Box<Corrupt>),
     /// An argument or an operation that the specification does not allow.
@@ -18,10 +18,10 @@ pub enum Error {
     /// A schema, spec, order or expression that does not fit what it is used with.
     #[error("{0}")]
     Unfit(String),
-    /// Valid by the specification (or by a newer one), but not built here.
+    /// Valid under this or a newer specification, but not implemented.
     #[error("{0}")]
     Unsupported(String),
-    /// A value of a column that an operation on all of it cannot take.
+    /// A value of a column for which an operation on the column is not defined.
     #[error("{message} (row {row})")]
     Value {
         /// Where it stands, from 0.
@@ -91,12 +91,12 @@ impl Error {
         Self::Unfit(message.into())
     }
 
-    /// Something that is not built here.
+    /// Something that is not implemented.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::Unsupported(message.into())
     }
 
-    /// The same error, with the file it was met in; an inner file name is kept.
+    /// The same error, with the name of the file; the name of an inner file is kept.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
         if let Self::Corrupt(corrupt) = &mut self {

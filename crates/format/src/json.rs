@@ -1,6 +1,6 @@
-//! Reading JSON objects: a member is there and has its kind, or the error says at which pointer it is not.
+//! Reading JSON objects: a member that is missing or of the wrong kind is an error with its JSON pointer.
 //!
-//! Places are JSON pointers relative to the object at hand; whoever reads the outer document adds its part with
+//! Places are JSON pointers relative to the object at hand; the reader of the outer document adds its part with
 //! [`Error::within`].
 
 mod fields;

@@ -1,4 +1,4 @@
-//! What untrusted input may ask for, at the most.
+//! Limits on what untrusted input may demand.
 
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ pub struct Limits {
     pub block_ratio: usize,
     /// Bytes of all blocks of one Avro file after decompression. Below 2^31, so that 32-bit Arrow offsets reach.
     pub avro_bytes: usize,
-    /// Bytes of the values that one Avro file becomes, roughly: small records of few bytes become many columns.
+    /// Approximate bytes of the values of one Avro file: records of few bytes may have many columns.
     pub decoded_bytes: usize,
     /// Depth of JSON values, Avro schemas and expressions.
     pub depth: usize,
@@ -31,11 +31,11 @@ pub struct Limits {
     pub fields: usize,
     /// Bytes of one Puffin blob after decompression.
     pub blob_bytes: usize,
-    /// Memory that any document may become, however short its file is.
+    /// Memory that any document may take, however short its file is.
     pub least_memory: usize,
-    /// Memory that a document may become for each byte of its file, beyond [`Limits::least_memory`].
+    /// Memory that a document may take per byte of its file, beyond [`Limits::least_memory`].
     pub memory_ratio: usize,
-    /// Memory that a document may become at the most; a file that alone takes more may become four times as much as itself.
+    /// Limit of the memory that a document takes; a file that is larger than this may take four times its own size.
     pub most_memory: usize,
     /// Memory of all documents that one operation holds at the same time; those of large files may take sixteen times as
     /// much as the files.
@@ -63,7 +63,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same limits, but that any document may become this much in memory.
+    /// The same limits, with this much memory for any document.
     #[must_use]
     pub fn with_memory(self, bytes: usize) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Limits {
         }
     }
 
-    /// What one operation holds of many documents: nothing yet.
+    /// The memory of the documents of one operation: none yet.
     pub fn held(&self) -> Held {
         Held { most: self.operation_memory, stored: 0, bytes: 0 }
     }
@@ -135,7 +135,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Takes memory, if there is so much left.
+    /// Charges memory, if so much is left.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -149,7 +149,7 @@ impl Budget {
         }
     }
 
-    /// Gives memory back.
+    /// Returns memory to the budget.
     pub fn release(&mut self, bytes: usize) {
         self.left = self.left.saturating_add(bytes).min(self.total);
     }

@@ -1,4 +1,4 @@
-//! Which known name an unknown one was probably meant to be, and the list of those that are known, for error messages.
+//! Suggestions for unknown names and lists of the known ones, for error messages.
 
 /// How many names a message lists.
 const LISTED: usize = 20;

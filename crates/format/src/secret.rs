@@ -1,8 +1,8 @@
-//! Text that is not printed: passwords, keys and tokens.
+//! Strings that are not printed: passwords, keys and tokens.
 
 use std::fmt;
 
-/// What is printed in the place of a secret.
+/// What is printed instead of a secret.
 pub const HIDDEN: &str = "********";
 
 /// A password, key or token. `Debug` and `Display` print [`HIDDEN`]; [`Secret::reveal`] returns the text.

@@ -153,7 +153,7 @@ impl TailDecoder {
         Ok(Step::Done(self.read(postscript, &tail, sections)?))
     }
 
-    /// What to say of a file without a postscript: which format it is of, if its first bytes tell.
+    /// The error for a file without a postscript: it names the format, if the first bytes reveal it.
     fn other_format(&self, error: Error) -> Result<Step<FileMetadata>> {
         let head = 0..MAGIC.len() as u64 + 1;
         let Some(bytes) = self.fetched.get(&head) else { return Ok(Step::Need(vec![head])) };

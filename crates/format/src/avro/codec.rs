@@ -18,17 +18,17 @@ pub enum Codec {
     Zstandard,
 }
 
-/// A codec and how hard it tries.
+/// A codec and its compression level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compression {
     /// The codec.
     pub codec: Codec,
-    /// The codec's own level; `None` is ours: deflate 6 (libdeflate makes it about as small as Java's 9), zstd 1.
+    /// The level in the codec's terms; `None` is our default: deflate 6 (about as small with libdeflate as Java's 9), zstd 1.
     pub level: Option<i32>,
 }
 
 impl Default for Compression {
-    /// `write.avro.compression-codec` for metadata is `gzip` where nothing is set.
+    /// The default of `write.avro.compression-codec` for metadata is `gzip`.
     fn default() -> Self {
         Self { codec: Codec::Deflate, level: None }
     }
@@ -79,9 +79,9 @@ pub struct Decompressor {
     codec: Codec,
     block_bytes: usize,
     block_ratio: usize,
-    /// What a block may become however short it is.
+    /// Decompressed bytes that a block of any length may have.
     least_bytes: usize,
-    /// What all blocks together may still give.
+    /// Decompressed bytes that all further blocks may have.
     left: usize,
     buffer: Vec<u8>,
     deflate: libdeflater::Decompressor,
@@ -94,7 +94,7 @@ impl fmt::Debug for Decompressor {
     }
 }
 
-/// Why a try to decompress into a buffer of a certain size failed.
+/// Why decompression into a buffer of a given size failed.
 enum Failure {
     TooSmall,
     Bad(String),
@@ -115,8 +115,8 @@ impl Decompressor {
         }
     }
 
-    /// For the blocks of a data file of any size, each of which is forgotten before the next: only the single block is bounded. A large
-    /// value of zeros takes next to nothing when compressed, so that a ratio alone says nothing.
+    /// For the blocks of a data file of any size, each dropped before the next is read: only single blocks are bounded. A large
+    /// value of zeros compresses to almost nothing, so a ratio alone cannot be the limit.
     pub fn of_blocks(codec: Codec, limits: &Limits) -> Self {
         Self { left: usize::MAX, least_bytes: limits.least_memory, ..Self::new(codec, limits) }
     }
@@ -155,7 +155,7 @@ impl Decompressor {
         Ok(written)
     }
 
-    /// Avro does not store the length of what comes out: a buffer that was too small is made larger, up to `most`.
+    /// Avro does not store the decompressed length: a buffer that is too small is enlarged, up to `most`.
     fn growing(&mut self, data: &[u8], most: usize) -> Result<usize, String> {
         self.make_room(data.len().saturating_mul(4).max(1 << 17).min(most));
         loop {
@@ -222,7 +222,7 @@ impl Compressor {
         let refused = || Error::invalid(format!("{} has no level {}", codec.header(), level.unwrap_or_default()));
         match codec {
             Codec::Null | Codec::Snappy => {}
-            // -1 is zlib's way to say "the default".
+            // zlib's default level is -1.
             Codec::Deflate => {
                 let level = level.filter(|&level| level != -1).unwrap_or(6);
                 let level = libdeflater::CompressionLvl::new(level).map_err(|_| refused())?;

@@ -9,7 +9,7 @@ pub const MAGIC: [u8; 4] = *b"Obj\x01";
 /// Bytes of the marker after each block.
 pub const SYNC_BYTES: usize = 16;
 const HEADER: &str = "Avro header";
-/// Keys of a header, at the most.
+/// Limit of the keys of a header.
 const MOST_PAIRS: u64 = 10_000;
 
 /// An Avro file whose header has been read.
@@ -27,7 +27,7 @@ pub struct Container<'a> {
 /// A block, still compressed.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    /// How many records it says that it holds; nothing may be allocated from this number.
+    /// The number of records that it claims; nothing may be allocated by this number.
     pub count: u64,
     /// The compressed records.
     pub data: &'a [u8],
@@ -69,7 +69,7 @@ impl<'a> Container<'a> {
         self.metadata.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
     }
 
-    /// The value of a key of the header, where it is text.
+    /// The value of a key of the header, if it is text.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.value(key).and_then(|value| std::str::from_utf8(value).ok())
     }

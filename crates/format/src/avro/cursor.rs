@@ -20,13 +20,13 @@ pub enum Fault {
     TooLong,
     /// A number that does not fit the column's type.
     Range,
-    /// The number of a union's branch that does not exist, or a null where none may be.
+    /// The number of a union branch that does not exist, or a null where a value is required.
     Branch,
     /// A boolean that is neither 0 nor 1.
     Boolean,
-    /// Bytes of another length than the type has.
+    /// Bytes that do not have the length of the type.
     Length,
-    /// Text that is not UTF-8, or not what the type is written as.
+    /// Text that is not UTF-8, or not a text form of the type.
     Text,
 }
 

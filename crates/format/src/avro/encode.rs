@@ -97,7 +97,7 @@ pub struct ContainerWriter {
 }
 
 impl ContainerWriter {
-    /// A file with the given header. `sync` is the marker between blocks: any 16 bytes, best random ones.
+    /// A file with the given header. `sync` is the marker between blocks: any 16 bytes, preferably random.
     pub fn new(
         schema: &str,
         metadata: &[(&str, &str)],
@@ -132,12 +132,12 @@ impl ContainerWriter {
         Ok(())
     }
 
-    /// About how long the file is now: what is written, and what waits uncompressed.
+    /// Approximate length of the file so far: the written blocks, and the open block uncompressed.
     pub fn length(&self) -> usize {
         self.taken + self.file.len() + self.block.len()
     }
 
-    /// Bytes that wait here, compressed or not.
+    /// Bytes held in memory, compressed or not.
     pub fn waiting(&self) -> usize {
         self.file.len() + self.block.len()
     }

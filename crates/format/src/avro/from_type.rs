@@ -21,7 +21,7 @@ pub fn decimal_bytes(precision: u8) -> usize {
 
 #[derive(Default)]
 struct Maker {
-    /// Avro lets a name be given once; from then on the name alone stands for the type.
+    /// Avro allows a named type to be defined once; further uses refer to it by name.
     named: HashSet<String>,
 }
 
@@ -56,7 +56,7 @@ impl Maker {
         Ok(Json::Object(members))
     }
 
-    /// The schema of a field's values, null among them where it is optional.
+    /// The schema of a field's values: a union with null if the field is optional.
     fn value(&mut self, field: &Field) -> Result<Json> {
         let inner = match &field.ty {
             Type::Primitive(ty) => self.primitive(ty)?,

@@ -1,8 +1,8 @@
 //! The Avro container as manifests and manifest lists use it ("Appendix A: Avro"; Avro 1.12, "Object Container Files").
 //!
-//! Header, blocks, codecs and the writer's schema are general. There is no value tree: whoever reads records compiles the
+//! Header, blocks, codecs and the writer's schema are general. There is no value tree: a reader of records compiles the
 //! writer's schema once into steps, and walks each decompressed block with a [`Cursor`] straight into columns
-//! (`manifest::entries`), passing over what nobody wants with [`Skip`].
+//! (`manifest::entries`), passing over unwanted values with [`Skip`].
 
 pub mod codec;
 pub mod container;

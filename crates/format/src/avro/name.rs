@@ -1,4 +1,4 @@
-//! Names that Avro allows, made of names that Iceberg allows, as the Java library makes them.
+//! Avro names of Iceberg names, escaped as the Java library escapes them.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -32,7 +32,7 @@ fn is_plain(name: &str) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|c| c == '_' || is_letter(c) || is_digit(c)))
 }
 
-/// Java's `Character.isLetter` on one UTF-16 unit: what lies beyond the basic plane is two surrogates, and those are none.
+/// Java's `Character.isLetter` on one UTF-16 unit: characters beyond the basic plane are two surrogates, which are not letters.
 fn is_letter(character: char) -> bool {
     character.len_utf16() == 1 && character.is_alphabetic() && !character.is_numeric()
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::{Error, Limits, Result};
 
-/// What errors call the document that is read here.
+/// The name of the document in errors.
 const PLACE: &str = "avro.schema";
 
 /// A schema with all names resolved. It is a tree: a schema that contains itself is refused.
@@ -295,7 +295,7 @@ impl Parser<'_> {
         Ok(RecordField { name, iceberg_name: text("iceberg-field-name"), field_id, schema })
     }
 
-    /// Names make a small document stand for a large tree; whoever walks the tree relies on this bound.
+    /// With named types a small document can describe a huge tree; all walks over the tree rely on this bound.
     fn check_size(&self, size: usize) -> Result<()> {
         if size > self.limits.fields {
             return Err(Error::corrupt(PLACE, format!("more than {} fields", self.limits.fields)));
@@ -318,7 +318,7 @@ fn full_name(object: &Map<String, Json>, namespace: &str) -> Result<String> {
     Ok(qualified(name, text("namespace").unwrap_or(namespace)))
 }
 
-/// The logical type of a primitive; one that is not known, or not well formed, leaves the primitive as it is.
+/// The logical type of a primitive; an unknown or malformed one is ignored.
 fn logical(object: &Map<String, Json>) -> Option<Logical> {
     let number = |key: &str| object.get(key).and_then(Json::as_u64).and_then(|n| u8::try_from(n).ok());
     let utc = object.get("adjust-to-utc").and_then(Json::as_bool);

@@ -1,4 +1,4 @@
-//! Passing over values that nobody wants, without decoding them.
+//! Passing over unwanted values without decoding them.
 
 use super::cursor::{Cursor, Fault};
 use super::schema::Schema;
@@ -38,7 +38,7 @@ impl Skip {
         }
     }
 
-    /// One after the other, with neighbours of a kind drawn together.
+    /// One after the other, with neighbours of the same kind merged.
     pub fn sequence(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut drawn: Vec<Self> = Vec::new();
         for part in parts {
@@ -62,7 +62,7 @@ impl Skip {
         }
     }
 
-    /// The fewest bytes that a value takes. Zero only where every value takes none.
+    /// The minimum number of bytes of a value. Zero only if no value takes any.
     pub fn min_bytes(&self) -> u64 {
         match self {
             Self::Bytes(n) | Self::Varints(n) => *n,

@@ -22,9 +22,9 @@ pub struct BoundReference {
     pub id: i32,
     /// The column's type.
     pub ty: Type,
-    /// The way to it from a row, through structs; none for what is inside of lists and maps.
+    /// The path to it from a row, through structs; `None` inside lists and maps.
     pub path: Option<Vec<PathStep>>,
-    /// Whether null can be met here: the field is optional, or one of the structs around it is.
+    /// Whether its values can be null: the field is optional, or one of the structs around it is.
     pub nullable: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct PathStep {
 pub struct BoundTerm {
     /// The column.
     pub reference: BoundReference,
-    /// What is done to its value first.
+    /// The transform that is applied to its values.
     pub transform: Option<Transform>,
     /// Type of the result.
     pub ty: Type,
@@ -79,13 +79,13 @@ impl BoundReference {
         Self { name: name.to_owned(), id: field.id, ty: field.ty.clone(), path, nullable }
     }
 
-    /// Whether it is inside of a struct, list or map.
+    /// Whether it is inside a struct, list or map.
     #[must_use]
     pub fn is_nested(&self) -> bool {
         self.path.as_ref().is_none_or(|steps| steps.len() > 1)
     }
 
-    /// The column's type, where it is primitive.
+    /// The column's type, if it is primitive.
     #[must_use]
     pub fn primitive(&self) -> Option<&PrimitiveType> {
         self.ty.as_primitive()
@@ -129,7 +129,7 @@ impl ValueSet {
         self.0.binary_search_by(|value| Datum::of(value).map_or(std::cmp::Ordering::Less, |v| v.order(datum))).is_ok()
     }
 
-    /// Whether one of them lies within the bounds; a bound that is not known does not limit.
+    /// Whether one of them is within the bounds; an unknown bound does not restrict.
     #[must_use]
     pub fn any_within(&self, lower: Option<Datum<'_>>, upper: Option<Datum<'_>>) -> bool {
         let below = |value: &Value| match (Datum::of(value), lower) {
@@ -148,7 +148,7 @@ impl ValueSet {
 impl Expr {
     /// The expression over a schema's field ids.
     ///
-    /// Fails where a column does not exist, a transform does not take its column's type, or a literal is no value of the term's
+    /// Fails if a column does not exist, a transform does not accept its column's type, or a literal is not a value of the term's
     /// type. Literals beyond the range of the type make the predicate constant.
     pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundExpr> {
         self.try_map(&mut |predicate| predicate.bind(schema, case_sensitive))
@@ -262,7 +262,7 @@ fn converted(term: &BoundTerm, literal: &Literal) -> Result<Converted> {
     literal.convert(&term.ty).map_err(|error| Error::unfit(format!("column {}: {error}", term.reference.name)))
 }
 
-/// Literals that no value of the type equals fall out of the set.
+/// Literals that equal no value of the type are dropped from the set.
 fn bind_set(term: &BoundTerm, literals: &[Literal]) -> Result<Vec<Value>> {
     let mut values = Vec::with_capacity(literals.len());
     for literal in literals {

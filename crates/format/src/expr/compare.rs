@@ -1,6 +1,6 @@
 //! Comparison of Arrow columns with literals, in every layout that a type may come in.
 //!
-//! Nulls are not looked at: what the mask holds at a null has no meaning.
+//! Nulls are ignored: the mask's value at a null is meaningless.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ fn at<T: Copy>(values: &[T], row: usize) -> T {
     values[row]
 }
 
-/// Compares what `key` gives for each row; one loop without a branch for each comparison.
+/// Compares what `key` returns for each row: a branch-free loop for each comparison.
 fn compare<K: PartialOrd + Copy>(
     len: usize,
     key: impl Fn(usize) -> K,
@@ -111,7 +111,7 @@ fn compare<K: PartialOrd + Copy>(
     }
 }
 
-/// A set that answers at the pace of a comparison: hashed, whatever its size.
+/// A set with lookups as fast as a comparison: hashed, whatever its size.
 fn is_in<K: Hash + Eq>(
     len: usize,
     key: impl Fn(usize) -> K,
@@ -272,7 +272,7 @@ fn evaluate_moments(test: &BoundTest, ty: &Type, array: &dyn Array, layout: &Dat
     }
 }
 
-/// The largest span of a set of integers that is kept as one bit a number.
+/// The largest span of a set of integers that is kept as a bitmap.
 const BITMAP_SPAN: u64 = 1 << 16;
 
 fn evaluate_primitives<T>(
@@ -301,7 +301,7 @@ where
     }
 }
 
-/// Buckets, days and the like lie close together: one bit a number beats hashing. `set` is ascending.
+/// Buckets, days and such are close together: a bitmap beats hashing. `set` is ascending.
 fn integers_in(len: usize, key: impl Fn(usize) -> i64, set: &[i64], negated: bool) -> BooleanBuffer {
     let (Some(first), Some(last)) = (set.first().copied(), set.last().copied()) else {
         return if negated { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) };

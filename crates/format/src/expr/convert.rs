@@ -32,7 +32,7 @@ impl Literal {
     }
 }
 
-/// How texts of a type are written, for a text that is none.
+/// A hint about the text form of a type, for a text that is invalid.
 fn form(literal: &Literal, ty: &Type) -> &'static str {
     use PrimitiveType as P;
     let (Value::String(_), Type::Primitive(ty)) = (literal.value(), ty) else { return "" };
@@ -81,7 +81,7 @@ fn from_long(number: i64, to: &PrimitiveType) -> Option<Converted> {
     match to {
         P::Int | P::Date => Some(narrow(number)),
         P::Long | P::Time | P::Timestamp | P::Timestamptz => value(Value::Long(number)),
-        // A bare number beside a timestamp is microseconds, whatever the column's unit.
+        // A bare number compared with a timestamp counts microseconds, whatever the column's unit.
         P::TimestampNs | P::TimestamptzNs => value(Value::Long(number.checked_mul(1000)?)),
         P::Float => value(Value::Float(number as f32)),
         P::Double => value(Value::Double(number as f64)),
@@ -173,7 +173,7 @@ fn from_string(text: &str, strict: bool, to: &PrimitiveType) -> Option<Converted
     }
 }
 
-/// A moment as people write it: a bare date is its midnight (in UTC beside a zone), and a blank may stand for the `T`. The
+/// A timestamp as people write it: a bare date is its midnight (in UTC for a column with a zone), and a space may replace the `T`. The
 /// library's JSON knows neither.
 fn moment(text: &str, strict: bool, parse: impl Fn(&str) -> Option<(i64, i64)>) -> Option<(i64, i64)> {
     match (calendar::parse_date(text), text.split_once(' ')) {
@@ -212,7 +212,7 @@ fn from_bytes(bytes: &[u8], to: &PrimitiveType) -> Option<Converted> {
     }
 }
 
-/// Dates and timestamps meet each other's columns; a timestamp meets both kinds, with and without a zone, as the moment it is.
+/// Dates and timestamps compare with each other's columns; a timestamp compares with columns with and without a zone.
 fn from_temporal(from: &PrimitiveType, literal: &Value, to: &PrimitiveType) -> Option<Converted> {
     use PrimitiveType as P;
     let (days, nanos) = match (from, literal) {
@@ -265,7 +265,7 @@ fn parse_offset(text: &str) -> Option<i64> {
     (seconds <= 18 * 3600).then_some(sign * seconds)
 }
 
-/// Five groups of hexadecimal digits; Java takes groups that are too short, and so is it done here.
+/// Five groups of hexadecimal digits; as in Java, groups may be too short.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let mut bits: u128 = 0;
     let mut groups = text.split('-');

@@ -31,7 +31,7 @@ pub enum Datum<'a> {
 }
 
 impl<'a> Datum<'a> {
-    /// The datum of a value; none for variants and nested values, which have no order.
+    /// The datum of a value; `None` for variants and nested values, which have no order.
     #[must_use]
     pub fn of(value: &'a Value) -> Option<Self> {
         Some(match value {
@@ -48,7 +48,7 @@ impl<'a> Datum<'a> {
         })
     }
 
-    /// The data of a lower and an upper bound in their binary form, each none where nothing is known.
+    /// The values of a lower and an upper bound in their binary form; `None` if unknown.
     ///
     /// A bound may be shorter than its type where the column was promoted after the file was written. Bounds that do not fit
     /// are unknown bounds, not errors: they prune nothing. Bounds of uuids hold in whichever order their writer compared them.
@@ -97,7 +97,7 @@ impl<'a> Datum<'a> {
         matches!(self, Self::Float(value) if value.is_nan())
     }
 
-    /// The order of two values of one type. Values of different types do not meet once bound; their order has no meaning.
+    /// The order of two values of one type. Bound expressions never compare values of different types; their order is meaningless.
     #[must_use]
     pub fn order(self, other: Datum<'_>) -> Ordering {
         match (self, other) {
@@ -111,7 +111,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The order of two values, or none where one of them is NaN: as rows compare.
+    /// The order of two values as rows compare: `None` if one of them is NaN.
     #[must_use]
     pub fn row_order(self, other: Datum<'_>) -> Option<Ordering> {
         (!self.is_nan() && !other.is_nan()).then(|| self.order(other))

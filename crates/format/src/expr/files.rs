@@ -1,4 +1,4 @@
-//! An expression asked of files by their metrics: of one, or of many at once.
+//! Evaluation of an expression on the metrics of one file, or of many at once.
 
 use arrow_buffer::BooleanBuffer;
 
@@ -10,9 +10,9 @@ use super::{BoundExpr, mask};
 
 /// How files are judged.
 pub(super) struct Judge {
-    /// What the metrics of a predicate's column answer.
+    /// What the metrics of a predicate's column decide.
     pub(super) of_metrics: fn(&BoundPredicate, &TermStatistics<'_>) -> bool,
-    /// What the count of rows alone answers, where it does.
+    /// What the row count alone decides, if it does.
     pub(super) of_count: fn(i64) -> Option<bool>,
 }
 

@@ -16,12 +16,12 @@ use super::{BoundExpr, Expr, Expression};
 impl Expr {
     /// Reads JSON; literals are longs, doubles, strings and booleans, whatever the columns' types.
     pub fn from_json(json: &Json) -> Result<Self> {
-        Reader { schema: None, depth: Limits::default().depth }.expression(json, 0)
+        ExprReader { schema: None, depth: Limits::default().depth }.expression(json, 0)
     }
 
     /// Reads JSON whose literals are single values of the types of their terms in a schema (found without regard to case).
     pub fn from_json_typed(json: &Json, schema: &Schema) -> Result<Self> {
-        Reader { schema: Some(schema), depth: Limits::default().depth }.expression(json, 0)
+        ExprReader { schema: Some(schema), depth: Limits::default().depth }.expression(json, 0)
     }
 
     /// Writes JSON.
@@ -86,12 +86,12 @@ fn write_predicate(operation: Operation, name: &str, transform: Option<&Transfor
     Json::Object(object)
 }
 
-struct Reader<'a> {
+struct ExprReader<'a> {
     schema: Option<&'a Schema>,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl ExprReader<'_> {
     fn expression(&self, json: &Json, depth: usize) -> Result<Expr> {
         if depth > self.depth {
             return Err(Error::corrupt("", format!("expression nested deeper than {} levels", self.depth)));

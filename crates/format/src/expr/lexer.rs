@@ -63,7 +63,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     }
 }
 
-/// An error of the text at a byte, said as the number of the character.
+/// An error at a byte of the text, reported as the number of the character.
 pub(super) fn place(text: &str, start: usize, message: &str) -> Error {
     let character = text.get(..start).map_or(0, |head| head.chars().count()) + 1;
     Error::invalid(format!("expression at character {character}: {message}"))
@@ -89,7 +89,7 @@ fn token(rest: &str) -> Result<(TokenKind<'_>, &str), String> {
     }
 }
 
-/// What stands in quotes, in which a doubled quote is one.
+/// The quoted text; a doubled quote stands for one.
 fn quoted(rest: &str, quote: char) -> Result<(Cow<'_, str>, &str), String> {
     let inner = rest.get(quote.len_utf8()..).unwrap_or_default();
     let mut text: Option<String> = None;

@@ -14,11 +14,11 @@ use crate::value::{Value, json};
 pub struct Literal {
     ty: PrimitiveType,
     value: Value,
-    /// Whether a text is of a protocol, and so means only what the protocol says.
+    /// Whether a string comes from a protocol, which defines its meaning exactly.
     strict: bool,
 }
 
-/// Where a literal was written is no part of what it is.
+/// The origin of a literal does not affect equality.
 impl PartialEq for Literal {
     fn eq(&self, other: &Self) -> bool {
         self.ty == other.ty && self.value == other.value
@@ -49,7 +49,7 @@ impl Literal {
         Self::of(PrimitiveType::Boolean, Value::Boolean(value))
     }
 
-    /// A `long`, which is what every integer is until it meets a column.
+    /// A `long`: the type of every integer until it is bound to a column.
     #[must_use]
     pub fn long(value: i64) -> Self {
         Self::of(PrimitiveType::Long, Value::Long(value))
@@ -65,7 +65,7 @@ impl Literal {
         Self::of(PrimitiveType::String, Value::String(value.into()))
     }
 
-    /// A `string` of JSON, which meets dates and timestamps only as ISO 8601 writes them.
+    /// A `string` of JSON, which converts to dates and timestamps only in ISO 8601 form.
     pub fn json_string(value: impl Into<String>) -> Self {
         Self { strict: true, ..Self::string(value) }
     }
@@ -76,7 +76,7 @@ impl Literal {
         Self::of(PrimitiveType::Decimal { precision: 38, scale }, Value::Decimal(unscaled))
     }
 
-    /// A `binary`, which also meets fixed columns of its length.
+    /// A `binary`, which also converts to fixed columns of its length.
     #[must_use]
     pub fn binary(value: Vec<u8>) -> Self {
         Self::of(PrimitiveType::Binary, Value::Binary(value))

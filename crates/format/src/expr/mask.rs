@@ -1,4 +1,4 @@
-//! Masks: what an expression answers for many rows at once.
+//! Masks: the values of an expression for many rows at once.
 
 use arrow_buffer::BooleanBuffer;
 

@@ -15,7 +15,7 @@ use super::files::Judge;
 use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
 
-/// Says of files whether any of their rows may match: where it says no, none does.
+/// Decides whether any row of a file may match; if not, none does.
 #[derive(Debug, Clone)]
 pub struct InclusiveMetrics(BoundExpr);
 
@@ -26,7 +26,7 @@ impl InclusiveMetrics {
         Self(expr.rewrite_not())
     }
 
-    /// Ids of the fields whose metrics are looked at.
+    /// Ids of the fields whose metrics are used.
     #[must_use]
     pub fn field_ids(&self) -> BTreeSet<i32> {
         self.0.predicates().map(|predicate| predicate.term.reference.id).collect()
@@ -47,7 +47,7 @@ const JUDGE: Judge = Judge {
     of_metrics: might_match,
     of_count: |rows| match rows {
         0 => Some(false),
-        // A file of an old import may not know its count of rows.
+        // The row count of an old imported file may be unknown.
         ..0 => Some(true),
         _ => None,
     },
@@ -102,7 +102,7 @@ fn might_compare(statistics: &TermStatistics<'_>, comparison: Comparison, litera
     })
 }
 
-/// Whether all rows hold one value, and it is such a one.
+/// Whether all rows hold one value, for which this is true.
 fn is_unique(statistics: &TermStatistics<'_>, such: impl FnOnce(Datum<'_>) -> bool) -> bool {
     if statistics.may_contain_null() {
         return false;
@@ -114,7 +114,7 @@ fn is_unique(statistics: &TermStatistics<'_>, such: impl FnOnce(Datum<'_>) -> bo
     })
 }
 
-/// Bounds may be cut; a value between them begins with the prefix only if the prefix lies between them, cut likewise.
+/// Bounds may be truncated; a value between them begins with the prefix only if the prefix, truncated likewise, lies between them.
 fn might_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
     statistics.with_bounds(|lower, upper| match (lower, upper) {
         (Some(Datum::Bytes(lower)), upper) => {

@@ -34,7 +34,7 @@ pub use metrics::InclusiveMetrics;
 pub use predicate::{Comparison, Operation, Predicate, Term, Test};
 pub use project::{project_inclusive, project_strict};
 pub use residual::Residuals;
-pub use rows::{Column, ColumnSource};
+pub use rows::{ColumnSource, TermColumn};
 pub use statistics::{FieldStatistics, FileStatistics, StatisticsColumns, StatisticsOfFile};
 pub use strict::StrictMetrics;
 pub use summary::{FieldSummary, SummaryEvaluator};
@@ -56,7 +56,7 @@ pub enum Expression<P> {
     Not(Box<Expression<P>>),
     /// Rows that both match.
     And(Box<Expression<P>>, Box<Expression<P>>),
-    /// Rows that one of both matches.
+    /// Rows that at least one of them matches.
     Or(Box<Expression<P>>, Box<Expression<P>>),
     /// A test of one term.
     Predicate(P),
@@ -114,13 +114,13 @@ impl<P> Expression<P> {
         }
     }
 
-    /// The conjunction of all, as flat a tree as can be: a thousand terms are ten levels.
+    /// The conjunction of all as a balanced tree: a thousand terms are ten levels deep.
     #[must_use]
     pub fn all(terms: Vec<Self>) -> Self {
         fold_balanced(terms, Self::True, Self::and)
     }
 
-    /// The disjunction of all, as flat a tree as can be.
+    /// The disjunction of all as a balanced tree.
     #[must_use]
     pub fn any(terms: Vec<Self>) -> Self {
         fold_balanced(terms, Self::False, Self::or)
@@ -200,7 +200,7 @@ impl<P> Expression<P> {
 }
 
 impl<P: Leaf> Expression<P> {
-    /// The same expression without `NOT`: pushed down to the predicates, which are turned round.
+    /// The same expression without `NOT`: pushed down to the predicates, which are negated.
     #[must_use]
     pub fn rewrite_not(&self) -> Self {
         self.rewrite(false)

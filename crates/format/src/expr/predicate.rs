@@ -4,7 +4,7 @@ use crate::transform::Transform;
 
 use super::literal::Literal;
 
-/// What a predicate asks of its term.
+/// The test that a predicate applies to its term.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test<L, S> {
     /// The term is null.
@@ -15,7 +15,7 @@ pub enum Test<L, S> {
     IsNan,
     /// The term is a number or null.
     NotNan,
-    /// The term stands so to a literal.
+    /// The term compares so with a literal.
     Compare(Comparison, L),
     /// The term begins with a text.
     StartsWith(L),
@@ -23,11 +23,11 @@ pub enum Test<L, S> {
     NotStartsWith(L),
     /// The term is one of these.
     In(S),
-    /// The term is none of these.
+    /// The term equals none of these.
     NotIn(S),
 }
 
-/// How a term stands to a literal.
+/// How a term compares with a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// Less.
@@ -69,7 +69,7 @@ pub enum Operation {
 pub struct Term {
     /// The column's full name, with dots between the levels of structs.
     pub name: String,
-    /// What is done to the column's value first.
+    /// The transform that is applied to the column's values.
     pub transform: Option<Transform>,
 }
 

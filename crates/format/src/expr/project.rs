@@ -84,9 +84,9 @@ pub(super) fn project_leaf(
     let reference = partition_reference(field, position, source)?;
     let (transform, test) = match (&predicate.term.transform, &field.transform) {
         (_, Transform::Void | Transform::Unknown(_)) => return None,
-        // The partition value is the column's value, so whatever is asked of the column can be asked of it.
+        // The partition value is the column's value, so every test of the column applies to it.
         (transform, Transform::Identity) => (transform.clone().filter(|t| !t.is_identity()), as_is(&predicate.test)),
-        // The predicate asks for the very value that the partition holds.
+        // The predicate tests the very value that the partition holds.
         (Some(asked), stored) if asked == stored => (None, as_is(&predicate.test)),
         (Some(_), _) => return None,
         (None, transform) => (None, project_test(&predicate.test, transform, source, mode)?),
@@ -106,7 +106,7 @@ pub(super) fn project_leaf(
         (Some(wrapped), Test::Compare(comparison, _)) => of_wrapped(&term, *comparison, wrapped, mode, test),
         _ => bound(term.clone(), test),
     };
-    // What the transform says of the rows of such a partition is not what it says of their values today.
+    // The transform's result for the values today is not the partition value of such rows.
     Some(match (unknown, mode) {
         (None, _) => projected,
         (Some(value), Mode::Inclusive) => BoundExpr::or(projected, bound(term, Test::Compare(Comparison::Eq, value))),
@@ -183,7 +183,7 @@ fn project_test(
     Some(if may_be_off_by_one { allow_off_by_one(projected, mode) } else { projected })
 }
 
-/// `<` and its kin through a transform that preserves order.
+/// `<`, `<=`, `>` and `>=` through a transform that preserves order.
 ///
 /// Inclusive: the bound is made closed first, so that `< 10` through `truncate[10]` is `<= 0` and not `<= 10`. Strict: the bound is made
 /// open, since the value that the bound's own partition begins with may lie on either side.
@@ -208,7 +208,7 @@ fn project_order(
     };
     let (moved, overflowed) = neighbour(value, by);
     let bound = transform.apply(source, Some(&moved)).ok().flatten()?;
-    // Near the smallest number `truncate` wraps around. Then the bound is wrong, but where it only makes the projection weaker.
+    // Near the smallest number `truncate` wraps around. Then the bound is wrong, unless it only makes the projection weaker.
     let wrapped = !overflowed && matches!(transform, Transform::Truncate(_)) && is_above(&bound, &moved);
     let harmless = matches!(result, C::LtEq | C::Gt);
     (!wrapped || harmless).then_some(Test::Compare(result, bound))

@@ -31,7 +31,7 @@ struct Decidable {
     number: usize,
 }
 
-/// What a partition says about a predicate.
+/// What a partition decides about a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Outcome {
     Open,
@@ -55,7 +55,7 @@ impl Residuals {
         resolve(&self.expr, &|leaf| leaf.outcome(matches))
     }
 
-    /// The residuals of many partitions at once: for each the place of its residual in the list, which holds no two for the same
+    /// The residuals of many partitions at once: for each the index of its residual in the list, which has one for each
     /// outcome of the partition's predicates.
     pub fn of_partitions(&self, partitions: &impl ColumnSource) -> Result<(Vec<u32>, Vec<BoundExpr>)> {
         let len = partitions.len();

@@ -30,17 +30,17 @@ pub trait ColumnSource {
     }
 
     /// The column that a predicate refers to.
-    fn column(&self, reference: &BoundReference) -> Result<Column>;
+    fn column(&self, reference: &BoundReference) -> Result<TermColumn>;
 }
 
 /// The values of a column, and where it is null.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct TermColumn {
     values: ArrayRef,
     nulls: Option<NullBuffer>,
 }
 
-impl Column {
+impl TermColumn {
     /// A column that is null where its values are.
     #[must_use]
     pub fn new(values: ArrayRef) -> Self {
@@ -48,7 +48,7 @@ impl Column {
         Self { values, nulls }
     }
 
-    /// A column inside of structs, which is also null where they are.
+    /// A column inside structs, which is also null where they are.
     fn within(values: ArrayRef, parent: Option<&NullBuffer>) -> Self {
         let nulls = NullBuffer::union(values.logical_nulls().as_ref(), parent);
         Self { values, nulls }
@@ -61,7 +61,7 @@ impl ColumnSource for RecordBatch {
         self.num_rows()
     }
 
-    fn column(&self, reference: &BoundReference) -> Result<Column> {
+    fn column(&self, reference: &BoundReference) -> Result<TermColumn> {
         find(self.schema_ref().fields(), self.columns(), None, reference)
     }
 }
@@ -71,7 +71,7 @@ impl ColumnSource for StructArray {
         Array::len(self)
     }
 
-    fn column(&self, reference: &BoundReference) -> Result<Column> {
+    fn column(&self, reference: &BoundReference) -> Result<TermColumn> {
         find(self.fields(), self.columns(), self.nulls(), reference)
     }
 }
@@ -82,7 +82,7 @@ fn find(
     columns: &[ArrayRef],
     nulls: Option<&NullBuffer>,
     reference: &BoundReference,
-) -> Result<Column> {
+) -> Result<TermColumn> {
     let path = reference.path.as_deref().unwrap_or_default();
     let missing = || Error::invalid(format!("the rows have no column {} (field {})", reference.name, reference.id));
     let (first, rest) = path.split_first().ok_or_else(|| {
@@ -95,7 +95,7 @@ fn find(
         nulls = NullBuffer::union(nulls.as_ref(), parent.nulls());
         array = step(parent.fields(), parent.columns(), next).ok_or_else(missing)?;
     }
-    Ok(Column::within(Arc::clone(array), nulls.as_ref()))
+    Ok(TermColumn::within(Arc::clone(array), nulls.as_ref()))
 }
 
 fn step<'a>(fields: &[FieldRef], columns: &'a [ArrayRef], step: &PathStep) -> Option<&'a ArrayRef> {
@@ -131,9 +131,9 @@ impl BoundExpr {
     }
 }
 
-fn evaluate_predicate(predicate: &BoundPredicate, column: Column) -> Result<BooleanBuffer> {
+fn evaluate_predicate(predicate: &BoundPredicate, column: TermColumn) -> Result<BooleanBuffer> {
     let len = column.values.len();
-    let Column { values, nulls } = transformed(&predicate.term, column)?;
+    let TermColumn { values, nulls } = transformed(&predicate.term, column)?;
     let valid = || nulls.as_ref().map_or_else(|| BooleanBuffer::new_set(len), |nulls| nulls.inner().clone());
     let mask = match &predicate.test {
         Test::IsNull => return Ok(!&valid()),
@@ -155,7 +155,7 @@ fn null_matches<L, S>(test: &Test<L, S>) -> bool {
     )
 }
 
-fn transformed(term: &BoundTerm, column: Column) -> Result<Column> {
+fn transformed(term: &BoundTerm, column: TermColumn) -> Result<TermColumn> {
     match &term.transform {
         None => Ok(column),
         Some(transform) if transform.is_identity() => Ok(column),
@@ -165,7 +165,7 @@ fn transformed(term: &BoundTerm, column: Column) -> Result<Column> {
                 .primitive()
                 .map_or_else(|| Ok(Arc::clone(&column.values)), |ty| compare::canonical(&column.values, ty))?;
             let result = transform.kernel(&source)?;
-            Ok(Column::within(result, column.nulls.as_ref()))
+            Ok(TermColumn::within(result, column.nulls.as_ref()))
         }
     }
 }
@@ -188,7 +188,7 @@ fn matches(expr: &BoundExpr, row: &[Option<Value>], negated: bool) -> bool {
     }
 }
 
-/// The value of a term in a row; what a transform has no result for is null.
+/// The value of a term in a row; null if the transform has no result.
 fn term_value<'a>(term: &BoundTerm, row: &'a [Option<Value>]) -> Option<Cow<'a, Value>> {
     let mut fields = row;
     let mut value = None;

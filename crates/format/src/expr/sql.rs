@@ -24,7 +24,7 @@ impl std::str::FromStr for Expr {
 }
 
 impl Expr {
-    /// Reads SQL-like text. Errors name the character at which they were met.
+    /// Reads SQL-like text. Errors name the character where they occurred.
     pub fn parse(text: &str) -> Result<Self> {
         let tokens = tokens(text)?;
         let mut parser = Parser { text, tokens: &tokens, next: 0, depth: Limits::default().depth };
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// What follows a term, but a comparison: `IS`, `IN`, `BETWEEN`, `LIKE` and their negations.
+    /// What follows a term except for comparisons: `IS`, `IN`, `BETWEEN`, `LIKE` and their negations.
     fn test(&mut self, term: Term) -> Result<Expr> {
         let predicate = |test| Ok(Expression::Predicate(Predicate { term: term.clone(), test }));
         if self.eat_word("is") {
@@ -375,7 +375,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What to say of a name in double quotes that was probably meant to be text.
+    /// A hint for a name in double quotes that was probably meant to be text.
     fn double_quoted(&self, place: usize) -> Option<String> {
         match self.tokens.get(place).map(|token| &token.kind) {
             Some(TokenKind::Name(name)) => {
@@ -439,7 +439,7 @@ fn transform_named(function: &str, parameter: Option<u32>) -> Option<Transform> 
     })
 }
 
-/// `DATE '2020-01-01'` and its kin.
+/// A typed literal such as `DATE '2020-01-01'`.
 fn typed(kind: &str, text: &str) -> Option<Literal> {
     use PrimitiveType as P;
     let convert = |ty: PrimitiveType| match Literal::string(text).convert(&Type::Primitive(ty.clone())) {
@@ -466,7 +466,7 @@ fn typed(kind: &str, text: &str) -> Option<Literal> {
     }
 }
 
-/// A timestamp as SQL writes it: a blank for the `T`, ` UTC` for the offset, or the date alone. Without a zone it is UTC.
+/// A timestamp as SQL writes it: a space instead of the `T`, ` UTC` as the offset, or the date alone. Without a zone it is UTC.
 fn timestamp(text: &str, kind: &str) -> Option<Literal> {
     let (text, utc) = match text.strip_suffix(" UTC") {
         Some(text) => (text, true),
@@ -481,7 +481,7 @@ fn timestamp(text: &str, kind: &str) -> Option<Literal> {
         None => (parse_zoned(&iso)?, true),
     };
     let zoned = zoned || matches!(kind, "timestamptz" | "timestamptz_ns" | "timestamp_ltz");
-    // Text of more than six digits of fraction is nanoseconds, whatever it is called.
+    // Text with more than six fractional digits is in nanoseconds, whatever the type's name.
     let nanos = kind.ends_with("_ns") || moment.1 % 1000 != 0;
     let (ty, value) = match (nanos, zoned) {
         (false, false) => (PrimitiveType::Timestamp, calendar::to_micros(moment)?),

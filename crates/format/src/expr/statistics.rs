@@ -1,4 +1,4 @@
-//! What a manifest says of the columns of a data file ("Data File Fields": counts and bounds by field id).
+//! Metrics of the columns of a data file ("Data File Fields": counts and bounds by field id).
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ use super::datum::Datum;
 
 /// The metrics of one file.
 pub trait FileStatistics {
-    /// Rows of the file; negative where an old import did not know.
+    /// Rows of the file; negative if unknown, as in old imports.
     fn record_count(&self) -> i64;
 
-    /// What is known of the field with this id.
+    /// The known metrics of the field with this id.
     fn field(&self, id: i32) -> FieldStatistics<'_>;
 }
 
-/// The metrics of one field of one file; what is not known is none.
+/// The metrics of one field of one file; `None` where unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FieldStatistics<'a> {
     /// Values, nulls and NaN included.
@@ -51,13 +51,13 @@ struct FieldColumns {
     value_counts: Option<Int64Array>,
     null_counts: Option<Int64Array>,
     nan_counts: Option<Int64Array>,
-    lower: Bounds,
-    upper: Bounds,
+    lower: BoundsColumn,
+    upper: BoundsColumn,
 }
 
 /// A column of bounds in whatever layout it came.
 #[derive(Debug, Clone, Default)]
-enum Bounds {
+enum BoundsColumn {
     #[default]
     None,
     Binary(BinaryArray),
@@ -66,7 +66,7 @@ enum Bounds {
 }
 
 impl StatisticsColumns {
-    /// Files with these counts of rows (none where unknown), of whose fields nothing is known yet.
+    /// Files with these row counts (`None` if unknown), without metrics of fields yet.
     #[must_use]
     pub fn new(record_counts: &Int64Array) -> Self {
         Self { record_counts: record_counts.iter().map(|count| count.unwrap_or(-1)).collect(), fields: HashMap::new() }
@@ -131,13 +131,13 @@ impl StatisticsColumns {
         Err(Error::invalid(format!("metrics of field {id} for {len} files, but there are {}", self.len())))
     }
 
-    fn bounds(&self, id: i32, array: Option<&ArrayRef>) -> Result<Bounds> {
-        let Some(array) = array else { return Ok(Bounds::None) };
+    fn bounds(&self, id: i32, array: Option<&ArrayRef>) -> Result<BoundsColumn> {
+        let Some(array) = array else { return Ok(BoundsColumn::None) };
         self.check(id, array.len())?;
         Ok(match array.data_type() {
-            DataType::Binary => Bounds::Binary(array.as_binary().clone()),
-            DataType::LargeBinary => Bounds::Large(array.as_binary().clone()),
-            DataType::BinaryView => Bounds::View(array.as_binary_view().clone()),
+            DataType::Binary => BoundsColumn::Binary(array.as_binary().clone()),
+            DataType::LargeBinary => BoundsColumn::Large(array.as_binary().clone()),
+            DataType::BinaryView => BoundsColumn::View(array.as_binary_view().clone()),
             other => return Err(Error::invalid(format!("bounds of field {id} are {other}, not binary"))),
         })
     }
@@ -156,7 +156,7 @@ impl FieldColumns {
     }
 }
 
-impl Bounds {
+impl BoundsColumn {
     fn get(&self, row: usize) -> Option<&[u8]> {
         match self {
             Self::None => None,
@@ -184,7 +184,7 @@ impl FileStatistics for StatisticsOfFile<'_> {
     }
 }
 
-/// What the evaluators ask of the metrics of a term's column in a file of so many rows.
+/// The metrics of a term's column in a file of so many rows, as the evaluators use them.
 pub(super) struct TermStatistics<'a> {
     pub(super) term: &'a BoundTerm,
     pub(super) field: FieldStatistics<'a>,
@@ -214,7 +214,7 @@ impl TermStatistics<'_> {
         self.field.nan_count.is_some() && self.field.nan_count == self.field.value_count
     }
 
-    /// How the term's bounds lie to a literal. A lower bound that is NaN says nothing: some writers of ORC give it where
+    /// How the term's bounds compare with a literal. A lower bound that is NaN says nothing: some writers of ORC write it where
     /// NaN was met first.
     pub(super) fn with_order(
         &self,
@@ -227,7 +227,7 @@ impl TermStatistics<'_> {
         })
     }
 
-    /// The term's bounds, or none where they are not known or say nothing.
+    /// The term's bounds; `None` if they are unknown or say nothing.
     pub(super) fn with_bounds<R>(&self, ask: impl FnOnce(Option<Datum<'_>>, Option<Datum<'_>>) -> R) -> R {
         let Some(ty) = self.term.reference.primitive() else { return ask(None, None) };
         let (lower, upper) = (self.field.lower, self.field.upper);

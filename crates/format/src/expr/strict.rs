@@ -16,9 +16,9 @@ use super::metrics::all_start_with;
 use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
 
-/// Says of files whether all of their rows match: where it says yes, all do.
+/// Decides whether all rows of a file certainly match.
 ///
-/// Files are deleted whole on its word. So where a null or NaN is not known to be absent it is taken to be there, also where the
+/// Whole files are deleted by its decision. So a null or NaN that is not known to be absent is assumed to be present, even where the
 /// Java library takes a count that the writer left out for zero.
 #[derive(Debug, Clone)]
 pub struct StrictMetrics(BoundExpr);
@@ -45,7 +45,7 @@ const JUDGE: Judge = Judge { of_metrics: must_match, of_count: |rows| (rows == 0
 
 fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
     let reference = &predicate.term.reference;
-    // Only columns of the table itself: of nested ones the metrics do not say how many rows have them.
+    // Only top-level columns: for nested ones the metrics do not say how many rows have them.
     if predicate.term.transform.is_some() {
         return false;
     }
@@ -120,7 +120,7 @@ fn all_outside(
     statistics.with_bounds(|lower, upper| !lower.is_some_and(Datum::is_nan) && outside(lower, upper))
 }
 
-/// Whether the prefix lies outside of the bounds.
+/// Whether the prefix lies outside the bounds.
 fn none_starts_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
     statistics.with_bounds(|lower, upper| {
         let below = |bound: &[u8]| bound > prefix && !bound.starts_with(prefix);

@@ -13,15 +13,15 @@ use super::{BoundExpr, mask};
 pub struct FieldSummary<'a> {
     /// Whether a partition value is null.
     pub contains_null: bool,
-    /// Whether a partition value is NaN; none where the writer did not say.
+    /// Whether a partition value is NaN; `None` if the writer did not record it.
     pub contains_nan: Option<bool>,
-    /// At most every value that is neither null nor NaN, in binary form; none where there is no such value.
+    /// Not greater than any value other than null and NaN, in binary form; `None` without such a value.
     pub lower: Option<&'a [u8]>,
-    /// At least every value that is neither null nor NaN.
+    /// Not less than any value other than null and NaN.
     pub upper: Option<&'a [u8]>,
 }
 
-/// Says of manifests whether any of their files may match: where it says no, none does.
+/// Decides whether any file of a manifest may match; if not, none does.
 #[derive(Debug, Clone)]
 pub struct SummaryEvaluator(BoundExpr);
 
@@ -52,7 +52,7 @@ fn might_match(predicate: &BoundPredicate, summary: &FieldSummary<'_>) -> bool {
     }
     let Some(ty) = predicate.term.reference.primitive() else { return true };
     let floating = matches!(ty, PrimitiveType::Float | PrimitiveType::Double);
-    let values = Values { ty, summary };
+    let values = PartitionValues { ty, summary };
     match &predicate.test {
         Test::IsNull => summary.contains_null,
         Test::NotNull => {
@@ -86,12 +86,12 @@ fn might_match(predicate: &BoundPredicate, summary: &FieldSummary<'_>) -> bool {
 }
 
 /// The partition values of a manifest that are neither null nor NaN.
-struct Values<'a> {
+struct PartitionValues<'a> {
     ty: &'a PrimitiveType,
     summary: &'a FieldSummary<'a>,
 }
 
-impl Values<'_> {
+impl PartitionValues<'_> {
     fn lower(&self) -> Option<Datum<'_>> {
         Datum::of_bounds(self.ty, self.summary.lower, self.summary.upper).0
     }
@@ -115,7 +115,7 @@ impl Values<'_> {
         }
     }
 
-    /// The only value, if no other, no null and no NaN is there.
+    /// The only value, if there is no other value, null or NaN.
     fn unique(&self) -> Option<Datum<'_>> {
         let floating = matches!(self.ty, PrimitiveType::Float | PrimitiveType::Double);
         if self.summary.contains_null || floating && self.summary.contains_nan != Some(false) {

@@ -154,7 +154,7 @@ impl PrefixText for Value {
     }
 }
 
-/// A prefix as a pattern: what would be a wildcard gets a backslash.
+/// A prefix as a pattern: wildcard characters are escaped with a backslash.
 fn write_prefix(f: &mut fmt::Formatter<'_>, operator: &str, prefix: &str) -> fmt::Result {
     let mut pattern = String::with_capacity(prefix.len() + 1);
     for c in prefix.chars() {

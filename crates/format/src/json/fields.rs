@@ -1,6 +1,6 @@
 //! Fields read by functions: whether null is missing is said at each field, and errors collect their place on the way out.
 //!
-//! A reader descends with [`Object::field`] and its kin; an error that passes through them gets the JSON pointer of its
+//! A reader descends with methods such as [`Object::field`]; an error that passes through them gets the JSON pointer of its
 //! place step by step. Numbers are integers only where they are written as integers, as the Java library has it.
 
 use indexmap::IndexMap;
@@ -16,7 +16,7 @@ pub(super) fn skip_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// What `serde_json` has to say, as an error of this crate.
+/// An error of `serde_json` as an error of this crate.
 pub(super) fn syntax_error(error: serde_json::Error) -> Error {
     let place = format!("line {} column {}", error.line(), error.column());
     Error::corrupt(place, format!("not valid JSON: {error}"))
@@ -27,7 +27,7 @@ pub(crate) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The error met inside `outer`, as an error of the document: errors without a place get one.
+/// An error inside `outer` as an error of the document: errors without a place get one.
 pub(crate) fn locate(error: Error, outer: &str) -> Error {
     match error {
         Error::Invalid(message) | Error::Unfit(message) => Error::corrupt(outer, message),

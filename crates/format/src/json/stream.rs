@@ -13,7 +13,7 @@ use crate::limits::Budget;
 
 /// What takes the elements of long lists.
 pub(crate) trait ListSink {
-    /// Whether the member of this name is taken here; told when it begins, so that of two the last one counts.
+    /// Whether the member of this name is consumed here; called when it begins, so that the last of two counts.
     fn begins(&mut self, name: &str) -> bool;
 
     /// The next element of the list that has begun last.
@@ -79,7 +79,7 @@ impl<'de> DeserializeSeed<'de> for Elements<'_> {
     }
 }
 
-/// An array goes to the sink; what is no array is a value as ever, for the reader to refuse.
+/// An array goes to the sink; any other value is kept, for the reader to refuse.
 impl<'de> Visitor<'de> for Elements<'_> {
     type Value = Json;
 

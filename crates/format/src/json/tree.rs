@@ -15,7 +15,7 @@ use crate::{Limits, Result};
 const ELEMENT: usize = 2 * size_of::<Json>();
 /// A member of an object, with its place in the object's index.
 const MEMBER: usize = 2 * (size_of::<String>() + size_of::<Json>() + 2 * size_of::<usize>());
-/// What an allocation costs beside its bytes.
+/// Overhead of an allocation.
 const ALLOCATION: usize = 16;
 
 /// Parses a whole document. Depth is bounded (128, by `serde_json`), memory by the budget of a document of this length.
@@ -31,7 +31,7 @@ pub fn parse_within(text: &[u8], budget: &mut Budget) -> Result<Json> {
     parsed.map_err(|error| if budget.is_spent() { budget.error() } else { syntax_error(error) })
 }
 
-/// The methods of a visitor for values that take no memory beside their place.
+/// The methods of a visitor for values without memory of their own.
 macro_rules! scalars {
     () => {
         scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 }
 
-/// The members of an object, each read by `value`, which is told its name.
+/// The members of an object, each read by `value`, which gets its name.
 pub(super) fn members<'de, A: MapAccess<'de>>(
     mut access: A,
     budget: &mut Budget,

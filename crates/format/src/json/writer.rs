@@ -15,7 +15,7 @@ impl Writer {
         self
     }
 
-    /// A field that is left out where there is no value.
+    /// A field that is left out if there is no value.
     pub(crate) fn put_some(&mut self, name: &str, value: Option<impl Into<Json>>) -> &mut Self {
         if let Some(value) = value {
             self.put(name, value);

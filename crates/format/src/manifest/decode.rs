@@ -20,13 +20,13 @@ use super::fields::EntryField;
 use super::list::ManifestFile;
 use super::metrics::MetricBuilder;
 use super::options::{PartitionFilter, ReadOptions};
-use super::partition::{self, FixedForm, PartitionColumn, PartitionSteps};
+use super::partition::{self, FixedForm, PartitionBuilder, PartitionSteps};
 use super::read_field::{Encoding, Extent, MetricField, ReadField};
 use super::steps::{Step, Steps};
 use super::wanted::{FieldIds, Metrics};
 use super::{FileContent, ManifestContent, Status};
 
-/// What a manifest list hands down to the entries of a manifest ("Manifest Inheritance", "First Row ID Inheritance").
+/// What the entries of a manifest inherit from the manifest list ("Manifest Inheritance", "First Row ID Inheritance").
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inherited {
     snapshot_id: i64,
@@ -43,14 +43,14 @@ impl Inherited {
         }
     }
 
-    /// A null sequence number is the manifest's where the file was added with it, and 0 in what was written as v1.
+    /// A null sequence number is that of the manifest if the file was added with it, and 0 in manifests written as v1.
     fn sequence_number(&self, written: Option<i64>, status: Status) -> Option<i64> {
         let inherits = self.sequence_number == 0 || status == Status::Added;
         written.or(inherits.then_some(self.sequence_number))
     }
 
-    /// Files without a row id get the next ones in their order. A manifest that has none to give is older than row lineage:
-    /// what its entries say does not count.
+    /// Files without a row id are assigned the next ones in order. A manifest without a first row id is older than row lineage:
+    /// row ids of its entries are ignored.
     fn first_row_id(&mut self, written: Option<i64>, status: Status, records: i64) -> Result<Option<i64>, Fault> {
         let Some(next) = self.next_row_id else { return Ok(None) };
         if !status.is_live() || written.is_some() {
@@ -65,7 +65,7 @@ impl Inherited {
 const ENTRY_BYTES: usize = 160;
 /// Bytes of a partition value, in the tuples and in the entries.
 const PARTITION_VALUE_BYTES: usize = 16;
-/// Entries, and bytes of them, after which the size of the columns is looked at.
+/// Number of entries, and their bytes, after which the size of the columns is checked.
 const LOOK_EVERY: u64 = 256;
 const LOOK_EVERY_BYTES: usize = 1 << 20;
 
@@ -182,10 +182,10 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The partition tuples that were met, each once.
+/// The distinct partition tuples.
 #[derive(Debug, Default)]
 struct Tuples {
-    columns: Vec<PartitionColumn>,
+    columns: Vec<PartitionBuilder>,
     count: usize,
     /// The place of each tuple, by its bytes.
     seen: HashMap<Box<[u8]>, u32>,
@@ -218,7 +218,7 @@ impl Tuples {
         let kept = match filter {
             None => true,
             Some(filter) => {
-                let tuple: Vec<Option<Value>> = self.columns.iter().map(PartitionColumn::last).collect();
+                let tuple: Vec<Option<Value>> = self.columns.iter().map(PartitionBuilder::last).collect();
                 filter(&tuple).map_err(Stop::Filter)?
             }
         };

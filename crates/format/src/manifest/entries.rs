@@ -15,11 +15,11 @@ use super::steps::Steps;
 
 /// Reads manifests of one table: the schema in their headers is parsed once for all that have the same.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct ManifestReader {
     schemas: Mutex<HashMap<Box<[u8]>, Arc<Schema>>>,
 }
 
-/// Distinct schemas that a [`Reader`] remembers.
+/// Distinct schemas that a [`ManifestReader`] remembers.
 const MOST_SCHEMAS: usize = 64;
 
 /// Reads a manifest.
@@ -27,10 +27,10 @@ const MOST_SCHEMAS: usize = 64;
 /// The memory that it takes is bounded by `limits`: one decompressed block and the columns together take no more than the
 /// budget of a file of this length.
 pub fn read(bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
-    Reader::default().read(bytes, options, limits)
+    ManifestReader::default().read(bytes, options, limits)
 }
 
-impl Reader {
+impl ManifestReader {
     /// Reads a manifest; see [`read`].
     ///
     /// # Errors

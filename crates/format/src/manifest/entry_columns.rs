@@ -192,7 +192,7 @@ impl Tally {
         self.existing + self.added
     }
 
-    /// More entries than listed are let through: nothing is lost by them.
+    /// More entries than listed are accepted: no data is lost.
     pub(super) fn check(&self, listed: &ManifestFile) -> Result<()> {
         let counts = [listed.existing_files_count, listed.added_files_count, listed.deleted_files_count];
         let wanted = counts.into_iter().try_fold(0i64, |sum, count| count.map(|count| sum + i64::from(count.max(0))));
@@ -234,7 +234,7 @@ impl Entries {
         self.status.len()
     }
 
-    /// Whether there are none.
+    /// Whether the manifest has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -257,7 +257,7 @@ impl Entries {
         EntryField::from_name(name).and_then(|field| self.field_column(field))
     }
 
-    /// The entries that `keep` has true for.
+    /// The entries for which `keep` is true.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         // One look at the mask for all columns.
         let filter = FilterBuilder::new(keep).optimize().build();

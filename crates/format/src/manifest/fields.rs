@@ -7,7 +7,7 @@
 //! the schemas and bytes that are written. The type of the value decides how it is read (`read_field.rs`) and written
 //! (`write/field.rs`). Only [`DATA_FILE`] and [`PARTITION`], which are structs, are handled apart.
 
-/// A field: its id, and its names, the one we write first.
+/// A field: its id and its names, the written one first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     /// Iceberg's id.

@@ -19,7 +19,7 @@ impl FileFormat {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Parquet, Self::Orc, Self::Avro, Self::Puffin];
 
-    /// The format of this name in any case, as the Java library reads it; `None` for a format of a later specification.
+    /// The format of this name in any letter case, as in the Java library; `None` for a format of a later specification.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name))
     }

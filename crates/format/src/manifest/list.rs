@@ -84,7 +84,7 @@ pub struct ListHeader {
 }
 
 impl ManifestFile {
-    /// Stands for the sequence number that the commit will give.
+    /// A placeholder for the sequence number that the commit assigns.
     pub const UNASSIGNED: i64 = -1;
 
     /// Whether it may have added entries; true where that is not known.
@@ -107,7 +107,7 @@ impl ManifestFile {
         self.has_added_files() || self.has_existing_files()
     }
 
-    /// What it takes in a list that grows by doubling, with its texts and bounds.
+    /// The memory that it takes in a vector that grows by doubling, with its strings and bounds.
     pub fn memory(&self) -> usize {
         const ALLOCATION: usize = 16;
         let bound = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, |bytes| bytes.len() + ALLOCATION);
@@ -125,7 +125,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
     let limits = &budget.of_avro(limits);
     let container = Container::open(bytes)?;
     let schema = container.schema(limits)?;
-    let steps = Steps::compile(&schema, limits)?;
+    let steps = ListSteps::compile(&schema, limits)?;
     let mut decompressor = Decompressor::new(container.codec, limits);
     let mut manifests = Vec::new();
     for (number, block) in container.blocks().enumerate() {
@@ -170,26 +170,26 @@ impl ListHeader {
 }
 
 /// A field of a manifest list: whether the writer must have it, and what is done with its value.
-struct Declared<T> {
+struct ListField<T> {
     field: Known,
     required: bool,
-    set: Set<T>,
+    set: SetValue<T>,
 }
 
 /// What a field is read as, and where the value goes. A value that is null goes nowhere.
-enum Set<T> {
+enum SetValue<T> {
     Number(fn(&mut T, i64) -> Result<(), Fault>),
     Bytes(fn(&mut T, &[u8]) -> Result<(), Fault>),
     Boolean(fn(&mut T, bool)),
     Summaries(fn(&mut T, Vec<FieldSummary>)),
 }
 
-const fn required<T>(field: Known, set: Set<T>) -> Declared<T> {
-    Declared { field, required: true, set }
+const fn required<T>(field: Known, set: SetValue<T>) -> ListField<T> {
+    ListField { field, required: true, set }
 }
 
-const fn optional<T>(field: Known, set: Set<T>) -> Declared<T> {
-    Declared { field, required: false, set }
+const fn optional<T>(field: Known, set: SetValue<T>) -> ListField<T> {
+    ListField { field, required: false, set }
 }
 
 fn int(number: i64) -> Result<i32, Fault> {
@@ -199,23 +199,23 @@ fn int(number: i64) -> Result<i32, Fault> {
 /// Where a number goes: into a field of its own type.
 macro_rules! number {
     ($field:ident) => {
-        Set::Number(|file, number| {
+        SetValue::Number(|file, number| {
             file.$field = number.into();
             Ok(())
         })
     };
     ($field:ident: int) => {
-        Set::Number(|file, number| {
+        SetValue::Number(|file, number| {
             file.$field = int(number)?.into();
             Ok(())
         })
     };
 }
 
-const MANIFEST: [Declared<ManifestFile>; 16] = [
+const MANIFEST: [ListField<ManifestFile>; 16] = [
     required(
         fields::PATH,
-        Set::Bytes(|file, path| {
+        SetValue::Bytes(|file, path| {
             file.manifest_path = std::str::from_utf8(path).map_err(|_| Fault::Text)?.to_owned();
             Ok(())
         }),
@@ -224,7 +224,7 @@ const MANIFEST: [Declared<ManifestFile>; 16] = [
     required(fields::SPEC_ID, number!(partition_spec_id: int)),
     optional(
         fields::CONTENT,
-        Set::Number(|file, content| {
+        SetValue::Number(|file, content| {
             file.content = ManifestContent::from_id(int(content)?).map_err(|_| Fault::Range)?;
             Ok(())
         }),
@@ -238,10 +238,10 @@ const MANIFEST: [Declared<ManifestFile>; 16] = [
     optional(fields::ADDED_ROWS, number!(added_rows_count)),
     optional(fields::EXISTING_ROWS, number!(existing_rows_count)),
     optional(fields::DELETED_ROWS, number!(deleted_rows_count)),
-    optional(fields::PARTITIONS, Set::Summaries(|file, summaries| file.partitions = Some(summaries))),
+    optional(fields::PARTITIONS, SetValue::Summaries(|file, summaries| file.partitions = Some(summaries))),
     optional(
         fields::KEY_METADATA,
-        Set::Bytes(|file, key| {
+        SetValue::Bytes(|file, key| {
             file.key_metadata = Some(key.to_vec());
             Ok(())
         }),
@@ -249,19 +249,19 @@ const MANIFEST: [Declared<ManifestFile>; 16] = [
     optional(fields::FIRST_ROW_ID, number!(first_row_id)),
 ];
 
-const SUMMARY: [Declared<FieldSummary>; 4] = [
-    required(fields::CONTAINS_NULL, Set::Boolean(|summary, is_so| summary.contains_null = is_so)),
-    optional(fields::CONTAINS_NAN, Set::Boolean(|summary, is_so| summary.contains_nan = Some(is_so))),
+const SUMMARY: [ListField<FieldSummary>; 4] = [
+    required(fields::CONTAINS_NULL, SetValue::Boolean(|summary, is_so| summary.contains_null = is_so)),
+    optional(fields::CONTAINS_NAN, SetValue::Boolean(|summary, is_so| summary.contains_nan = Some(is_so))),
     optional(
         fields::LOWER_BOUND,
-        Set::Bytes(|summary, bound| {
+        SetValue::Bytes(|summary, bound| {
             summary.lower_bound = Some(bound.to_vec());
             Ok(())
         }),
     ),
     optional(
         fields::UPPER_BOUND,
-        Set::Bytes(|summary, bound| {
+        SetValue::Bytes(|summary, bound| {
             summary.upper_bound = Some(bound.to_vec());
             Ok(())
         }),
@@ -269,28 +269,28 @@ const SUMMARY: [Declared<FieldSummary>; 4] = [
 ];
 
 /// The walk over one manifest of a list.
-struct Steps {
-    steps: Vec<Step<ManifestFile>>,
+struct ListSteps {
+    steps: Vec<ListStep<ManifestFile>>,
     min_bytes: u64,
-    /// Summaries of one manifest, at the most: a spec has no more fields than a schema may have.
+    /// Limit of the summaries of one manifest: a spec has no more fields than a schema may have.
     most_summaries: usize,
 }
 
 /// A step over one field of the writer's record.
-enum Step<T> {
-    Read { name: &'static str, presence: Presence, required: bool, read: Read<T> },
+enum ListStep<T> {
+    ReadValue { name: &'static str, presence: Presence, required: bool, read: ReadValue<T> },
     Skip(Skip),
 }
 
 /// How the value of a field is read, and where it goes.
-enum Read<T> {
+enum ReadValue<T> {
     Number(fn(&mut T, i64) -> Result<(), Fault>),
     Bytes(fn(&mut T, &[u8]) -> Result<(), Fault>),
     Boolean(fn(&mut T, bool)),
-    Summaries(fn(&mut T, Vec<FieldSummary>), Vec<Step<FieldSummary>>),
+    Summaries(fn(&mut T, Vec<FieldSummary>), Vec<ListStep<FieldSummary>>),
 }
 
-impl Steps {
+impl ListSteps {
     fn compile(schema: &Schema, limits: &Limits) -> Result<Self> {
         let Schema::Record(record) = schema else { return Err(unexpected("manifest_file", schema, "a record")) };
         Ok(Self {
@@ -312,7 +312,7 @@ impl Steps {
 }
 
 /// Steps for the fields of a record, in their order; those that are not declared are passed over.
-fn compile<T>(record: &RecordSchema, declared: &[Declared<T>]) -> Result<Vec<Step<T>>> {
+fn compile<T>(record: &RecordSchema, declared: &[ListField<T>]) -> Result<Vec<ListStep<T>>> {
     let mut found = Vec::with_capacity(declared.len());
     for declared in declared {
         let Known { id, names } = declared.field;
@@ -327,58 +327,62 @@ fn compile<T>(record: &RecordSchema, declared: &[Declared<T>]) -> Result<Vec<Ste
     }
     let step = |(index, field): (usize, &crate::avro::RecordField)| match found.iter().find(|(at, _)| *at == index) {
         Some((_, declared)) => declared.step(&field.schema),
-        None => Ok(Step::Skip(Skip::of(&field.schema))),
+        None => Ok(ListStep::Skip(Skip::of(&field.schema))),
     };
     record.fields.iter().enumerate().map(step).collect()
 }
 
-impl<T> Declared<T> {
-    fn step(&self, schema: &Schema) -> Result<Step<T>> {
+impl<T> ListField<T> {
+    fn step(&self, schema: &Schema) -> Result<ListStep<T>> {
         let name = self.field.name();
         let wrong = || unexpected(name, schema, "a value of another type");
         let (presence, inner) = reduce(schema).ok_or_else(wrong)?;
         let read = match (&self.set, inner) {
             // An optional field that the writer never has.
-            (_, Schema::Null) => return Ok(Step::Skip(Skip::of(schema))),
-            (Set::Number(set), Schema::Int(_) | Schema::Long(_)) => Read::Number(*set),
-            (Set::Bytes(set), Schema::String(_) | Schema::Bytes(_)) => Read::Bytes(*set),
-            (Set::Boolean(set), Schema::Boolean) => Read::Boolean(*set),
-            (Set::Summaries(set), Schema::Array(array)) => match &array.items {
-                Schema::Record(summary) => Read::Summaries(*set, compile(summary, &SUMMARY)?),
+            (_, Schema::Null) => return Ok(ListStep::Skip(Skip::of(schema))),
+            (SetValue::Number(set), Schema::Int(_) | Schema::Long(_)) => ReadValue::Number(*set),
+            (SetValue::Bytes(set), Schema::String(_) | Schema::Bytes(_)) => ReadValue::Bytes(*set),
+            (SetValue::Boolean(set), Schema::Boolean) => ReadValue::Boolean(*set),
+            (SetValue::Summaries(set), Schema::Array(array)) => match &array.items {
+                Schema::Record(summary) => ReadValue::Summaries(*set, compile(summary, &SUMMARY)?),
                 _ => return Err(wrong()),
             },
             _ => return Err(wrong()),
         };
-        Ok(Step::Read { name, presence, required: self.required, read })
+        Ok(ListStep::ReadValue { name, presence, required: self.required, read })
     }
 }
 
-impl<T> Step<T> {
+impl<T> ListStep<T> {
     /// The name of the field, for errors.
     fn name(&self) -> &'static str {
         match self {
-            Self::Read { name, .. } => name,
+            Self::ReadValue { name, .. } => name,
             Self::Skip(_) => "?",
         }
     }
 
     fn run(&self, cursor: &mut Cursor<'_>, to: &mut T, most_summaries: usize) -> Result<(), Fault> {
         let (presence, required, read) = match self {
-            Self::Read { presence, required, read, .. } => (presence, *required, read),
+            Self::ReadValue { presence, required, read, .. } => (presence, *required, read),
             Self::Skip(skip) => return skip.run(cursor),
         };
         match read {
             _ if !presence.is_some(cursor)? => return if required { Err(Fault::Branch) } else { Ok(()) },
-            Read::Number(set) => set(to, cursor.long()?)?,
-            Read::Bytes(set) => set(to, cursor.bytes()?)?,
-            Read::Boolean(set) => set(to, cursor.boolean()?),
-            Read::Summaries(set, steps) => set(to, summaries(cursor, steps, most_summaries)?),
+            ReadValue::Number(set) => set(to, cursor.long()?)?,
+            ReadValue::Bytes(set) => set(to, cursor.bytes()?)?,
+            ReadValue::Boolean(set) => set(to, cursor.boolean()?),
+            ReadValue::Summaries(set, steps) => set(to, summaries(cursor, steps, most_summaries)?),
         }
         Ok(())
     }
 }
 
-fn summaries(cursor: &mut Cursor<'_>, steps: &[Step<FieldSummary>], most: usize) -> Result<Vec<FieldSummary>, Fault> {
+fn summaries(
+    cursor: &mut Cursor<'_>,
+    steps: &[ListStep<FieldSummary>],
+    most: usize,
+) -> Result<Vec<FieldSummary>, Fault> {
     let mut summaries = Vec::new();
     loop {
         let (count, _) = cursor.items()?;

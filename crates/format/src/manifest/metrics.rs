@@ -165,7 +165,7 @@ struct Places {
 
 /// The values of the maps.
 #[derive(Debug)]
-enum Values {
+enum MetricValues {
     Counts(Vec<i64>),
     Bounds(BytesBuilder),
 }
@@ -176,14 +176,15 @@ pub(super) struct MetricBuilder {
     wanted: FieldIds,
     places: Places,
     keys: Vec<i32>,
-    values: Values,
+    values: MetricValues,
     offsets: Vec<i32>,
     valid: NullBufferBuilder,
 }
 
 impl MetricBuilder {
     pub(super) fn new(is_bound: bool, wanted: FieldIds) -> Self {
-        let values = if is_bound { Values::Bounds(BytesBuilder::default()) } else { Values::Counts(Vec::new()) };
+        let values =
+            if is_bound { MetricValues::Bounds(BytesBuilder::default()) } else { MetricValues::Counts(Vec::new()) };
         let places = Places::default();
         Self { wanted, places, keys: Vec::new(), values, offsets: vec![0], valid: NullBufferBuilder::new(0) }
     }
@@ -245,8 +246,8 @@ impl MetricBuilder {
                 return Ok(false);
             }
             match &mut self.values {
-                Values::Counts(values) => values.push(cursor.long()?),
-                Values::Bounds(values) => values.push(Some(cursor.bytes()?)),
+                MetricValues::Counts(values) => values.push(cursor.long()?),
+                MetricValues::Bounds(values) => values.push(Some(cursor.bytes()?)),
             }
             self.keys.push(*key);
             next = place + 1;
@@ -258,8 +259,8 @@ impl MetricBuilder {
 
     fn skip_pairs(&self, cursor: &mut Cursor<'_>, pairs: u64) -> Result<(), Fault> {
         match self.values {
-            Values::Counts(_) => cursor.skip_varints(pairs.checked_mul(2).ok_or(Fault::TooLong)?),
-            Values::Bounds(_) => skip_keyed_bytes(pairs, cursor),
+            MetricValues::Counts(_) => cursor.skip_varints(pairs.checked_mul(2).ok_or(Fault::TooLong)?),
+            MetricValues::Bounds(_) => skip_keyed_bytes(pairs, cursor),
         }
     }
 
@@ -268,9 +269,9 @@ impl MetricBuilder {
         let key = cursor.int()?;
         let wanted = self.wanted.contains(key);
         match &mut self.values {
-            Values::Counts(values) if wanted => values.push(cursor.long()?),
-            Values::Counts(_) => return cursor.skip_varints(1),
-            Values::Bounds(values) => {
+            MetricValues::Counts(values) if wanted => values.push(cursor.long()?),
+            MetricValues::Counts(_) => return cursor.skip_varints(1),
+            MetricValues::Bounds(values) => {
                 let value = cursor.bytes()?;
                 if !wanted {
                     return Ok(());
@@ -291,15 +292,15 @@ impl MetricBuilder {
                 PairPart::Skip(skip) => skip.run(cursor)?,
                 PairPart::Value(presence) if !presence.is_some(cursor)? => {}
                 PairPart::Value(_) => match self.values {
-                    Values::Counts(_) => count = Some(cursor.long()?),
-                    Values::Bounds(_) => bound = Some(cursor.bytes()?),
+                    MetricValues::Counts(_) => count = Some(cursor.long()?),
+                    MetricValues::Bounds(_) => bound = Some(cursor.bytes()?),
                 },
             }
         }
         let Some(key) = key.filter(|key| self.wanted.contains(*key)) else { return Ok(()) };
         match (&mut self.values, count, bound) {
-            (Values::Counts(values), Some(count), _) => values.push(count),
-            (Values::Bounds(values), _, Some(bound)) => values.push(Some(bound)),
+            (MetricValues::Counts(values), Some(count), _) => values.push(count),
+            (MetricValues::Bounds(values), _, Some(bound)) => values.push(Some(bound)),
             _ => return Ok(()),
         }
         self.keys.push(key);
@@ -321,8 +322,8 @@ impl MetricBuilder {
     /// Bytes of the pairs.
     pub(super) fn bytes(&self) -> usize {
         let value = match self.values {
-            Values::Counts(_) => size_of::<i64>(),
-            Values::Bounds(_) => size_of::<i32>(),
+            MetricValues::Counts(_) => size_of::<i64>(),
+            MetricValues::Bounds(_) => size_of::<i32>(),
         };
         self.keys.len() * (size_of::<i32>() + value)
     }
@@ -330,16 +331,18 @@ impl MetricBuilder {
     fn truncate(&mut self, pairs: usize) {
         self.keys.truncate(pairs);
         match &mut self.values {
-            Values::Counts(values) => values.truncate(pairs),
-            Values::Bounds(values) => values.truncate(pairs),
+            MetricValues::Counts(values) => values.truncate(pairs),
+            MetricValues::Bounds(values) => values.truncate(pairs),
         }
     }
 
     pub(super) fn finish(mut self) -> MetricMap {
         let keys: ArrayRef = Arc::new(arrow_array::Int32Array::new(ScalarBuffer::from(self.keys), None));
         let (data_type, values): (_, ArrayRef) = match self.values {
-            Values::Counts(values) => (DataType::Int64, Arc::new(Int64Array::new(ScalarBuffer::from(values), None))),
-            Values::Bounds(values) => (DataType::Binary, Arc::new(values.finish_binary())),
+            MetricValues::Counts(values) => {
+                (DataType::Int64, Arc::new(Int64Array::new(ScalarBuffer::from(values), None)))
+            }
+            MetricValues::Bounds(values) => (DataType::Binary, Arc::new(values.finish_binary())),
         };
         let fields = pair_fields(data_type);
         let pairs = StructArray::new(fields.clone(), vec![keys, values], None);

@@ -1,6 +1,6 @@
 //! Manifest lists and manifests as columns ("Manifests", "Snapshots / Manifest Lists").
 //!
-//! Read: [`list::read`] gives the manifests of a snapshot, [`entries::read`] the files of a manifest, in Arrow columns, with
+//! Reading: [`list::read`] returns the manifests of a snapshot, [`entries::read`] the files of a manifest as Arrow columns, with
 //! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage"). Write: [`write::ManifestWriter`] and
 //! [`write::ListWriter`], for each format version.
 
@@ -25,7 +25,7 @@ mod wanted;
 pub mod write;
 
 pub use data_file::{DataFile, ManifestEntry};
-pub use entries::{Entries, ReadOptions, Reader, Tally};
+pub use entries::{Entries, ManifestReader, ReadOptions, Tally};
 pub use file_format::FileFormat;
 pub use list::{FieldSummary, ManifestFile};
 pub use metrics::MetricMap;

@@ -1,4 +1,4 @@
-//! What a reader of manifests wants of them.
+//! Options for reading manifests.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::value::Value;
 use super::list::ManifestFile;
 use super::wanted::Metrics;
 
-/// Whether a partition tuple may hold what is looked for. It is asked once for each tuple that is new in a manifest.
+/// Whether files with a partition tuple may match. It is called once for each distinct tuple of a manifest.
 pub type PartitionFilter<'a> = dyn Fn(&[Option<Value>]) -> Result<bool> + Sync + 'a;
 
 /// What is read of a manifest.

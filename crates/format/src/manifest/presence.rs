@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::avro::{Cursor, Fault, Schema};
 
-/// What errors call the writer's schema.
+/// The name of the writer's schema in errors.
 pub(super) const PLACE: &str = "avro.schema";
 
 /// How the writer marks null.

@@ -121,7 +121,7 @@ impl Metrics {
         }
     }
 
-    /// Whether there are none.
+    /// Whether no metrics are read.
     pub fn is_none(&self) -> bool {
         *self == Self::none()
     }

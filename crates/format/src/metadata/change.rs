@@ -62,7 +62,7 @@ impl TableMetadata {
     }
 
     /// The updates after which columns of `other`, the schema of rows to be written, have their place in the table.
-    /// Columns that are required stay so: whether rows fit is for the writer to say.
+    /// Required columns stay required: the writer checks whether rows fit.
     pub fn widened_by(&self, other: &Schema) -> Result<Vec<MetadataUpdate>> {
         let mut change = self.update_schema();
         change.union_by_name(other)?.allow_incompatible();
@@ -83,7 +83,7 @@ impl TableMetadata {
             return Err(Error::invalid(format!("cannot create {name:?}: a {} of this name exists", known.kind)));
         }
         self.check_snapshot(reference.snapshot_id)?;
-        // Of the caller's own making: nothing is corrupt.
+        // The caller's mistake: nothing is corrupt.
         reference.check().map_err(|error| Error::invalid(format!("cannot create {name:?}: {error}")))?;
         Ok(MetadataUpdate::SetSnapshotRef { ref_name: name.to_owned(), reference })
     }
@@ -111,7 +111,7 @@ impl TableMetadata {
         Ok(MetadataUpdate::SetSnapshotRef { ref_name: MAIN_BRANCH.to_owned(), reference })
     }
 
-    /// The update that takes the table back to an ancestor of its current snapshot.
+    /// The update that rolls the table back to an ancestor of its current snapshot.
     pub fn rollback_to(&self, snapshot_id: i64) -> Result<MetadataUpdate> {
         self.check_snapshot(snapshot_id)?;
         if !self.current_ancestors().any(|(id, _)| id == snapshot_id) {
@@ -122,7 +122,7 @@ impl TableMetadata {
         self.set_current(snapshot_id)
     }
 
-    /// The update that takes the table back to its last ancestor before a time, in milliseconds from the epoch.
+    /// The update that rolls the table back to the last ancestor before a time, in milliseconds from the epoch.
     pub fn rollback_to_before(&self, timestamp_ms: i64) -> Result<MetadataUpdate> {
         let older = self.current_ancestors().filter(|(_, time)| *time < timestamp_ms);
         // The newest by time, as Java takes it: clocks of writers may disagree with the order of commits.

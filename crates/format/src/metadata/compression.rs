@@ -1,4 +1,4 @@
-//! Compressed metadata files ("Table Metadata and Snapshots", naming of metadata files): gzip, told by its first bytes.
+//! Compressed metadata files ("Table Metadata and Snapshots", naming of metadata files): gzip, recognized by its first bytes.
 //!
 //! File names do not decide: `v1.gz.metadata.json` and the older `v1.metadata.json.gz` are both in use, and stores that
 //! decompress on the way exist.
@@ -23,7 +23,7 @@ pub fn decompress<'a>(file: &'a [u8], limits: &Limits, budget: &mut Budget) -> R
         return if file.len() > limit { Err(too_long(limit)) } else { Ok(Cow::Borrowed(file)) };
     }
     let mut text = Vec::new();
-    // One byte more than is allowed tells "too long" from "just so long"; the vector grows with what was decoded.
+    // One byte more than allowed distinguishes "too long" from "exactly as long"; the vector grows with what is decoded.
     let most = limit.min(budget.growing());
     let bounded = u64::try_from(most).map_or(u64::MAX, |most| most.saturating_add(1));
     let read = MultiGzDecoder::new(file).take(bounded).read_to_end(&mut text);

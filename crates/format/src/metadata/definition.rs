@@ -1,4 +1,4 @@
-//! The definition of a table, and the updates that create a table of it, replace one by it, or change one part.
+//! The definition of a table, and the updates that create a table from it, replace a table with it, or change one part.
 
 use super::properties::{FORMAT_VERSION, PARQUET_COMPRESSION, PARQUET_COMPRESSION_OF_NEW_TABLES, RESERVED};
 use super::{FormatVersion, LAST_ADDED, MAIN_BRANCH, MetadataUpdate, StringMap, TableMetadata};
@@ -6,7 +6,7 @@ use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, SortF
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// What a table is to be. The ids of columns and partition fields only tie the parts together: the table has its own.
+/// A table to be created. The ids of columns and partition fields only connect the parts: the table assigns its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
     /// The columns.
@@ -46,7 +46,7 @@ impl TableDefinition {
         ])
     }
 
-    /// The updates that make an existing table this one: its history stays, `main` is empty, and columns and partition
+    /// The updates that replace an existing table with this one: its history stays, `main` is empty, and columns and partition
     /// fields that were there before keep their ids.
     pub fn replace_updates(&self, table: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         let version = self.format_version()?.unwrap_or(table.format_version());
@@ -79,7 +79,7 @@ impl TableDefinition {
         std::iter::once(codec).chain(given.map(|(name, value)| (name.clone(), value.clone()))).collect()
     }
 
-    /// The spec over the same columns of another schema, found by their names.
+    /// The same spec over another schema, with columns matched by name.
     fn spec_over(&self, schema: &Schema) -> Result<PartitionSpec> {
         let field = |field: &PartitionField| {
             field.check_new(&self.schema)?;

@@ -17,7 +17,7 @@ pub enum MetadataCodec {
 }
 
 impl MetadataCodec {
-    /// What the codec puts before `.metadata.json`.
+    /// The part of the name before `.metadata.json` that names the codec.
     fn extension(self) -> &'static str {
         match self {
             Self::None => "",
@@ -25,7 +25,7 @@ impl MetadataCodec {
         }
     }
 
-    /// The codec that a file name promises; the bytes have the last word ([`super::compression::decompress`]).
+    /// The codec that a file name says; the bytes decide ([`super::compression::decompress`]).
     pub fn from_file_name(location: &str) -> Option<Self> {
         let name = base_name(location);
         if name.ends_with(".gz.metadata.json") || name.ends_with(".metadata.json.gz") {
@@ -75,7 +75,7 @@ pub fn metadata_file_version(location: &str) -> Option<u64> {
         Some(version) => version,
         None => stem.split_once('-')?.0,
     };
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 

@@ -1,7 +1,7 @@
 //! Table metadata of versions 1, 2 and 3 ("Table Metadata"; JSON in Appendix C), its changes and its history.
 //!
 //! A [`TableMetadata`] is always valid: it comes from a document ([`TableMetadata::from_json`]) or from a
-//! [`MetadataBuilder`], and both end in the same checks. It is never changed; a change makes another one.
+//! [`MetadataBuilder`], and both end in the same checks. It is immutable; a change makes a new one.
 
 mod builder;
 mod change;
@@ -242,12 +242,12 @@ impl TableMetadata {
         self.snapshots_by_id.get(&snapshot_id).and_then(|position| self.document.snapshots.get(*position))
     }
 
-    /// Id of the current snapshot; none if the table is empty.
+    /// Id of the current snapshot; `None` if the table is empty.
     pub fn current_snapshot_id(&self) -> Option<i64> {
         self.document.current_snapshot_id
     }
 
-    /// The current snapshot; none if the table is empty.
+    /// The current snapshot; `None` if the table is empty.
     pub fn current_snapshot(&self) -> Option<&Arc<Snapshot>> {
         self.document.current_snapshot_id.and_then(|id| self.snapshot(id))
     }
@@ -309,7 +309,7 @@ impl TableMetadata {
 pub struct Ancestors<'a> {
     metadata: &'a TableMetadata,
     next: Option<i64>,
-    /// Steps that are left: parents that lead back to a child end the walk instead of turning it round for ever.
+    /// Remaining steps: a cycle of parents ends the walk instead of running forever.
     left: usize,
 }
 

@@ -14,7 +14,7 @@ use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder, UNSORTED_O
 use crate::types::Schema;
 use crate::{Error, Limits, Result};
 
-/// All fields of any version: what is not here is a newer writer's.
+/// All fields of all versions: others come from a newer writer.
 const KNOWN: &[&str] = &[
     "format-version",
     "table-uuid",
@@ -52,14 +52,14 @@ impl TableMetadata {
         let document = json::parse_object(&text, &mut lists, &mut budget)?;
         drop(text);
         let writer = lists.writer();
-        let reader = Reader::new(&document, limits)?;
+        let reader = DocumentReader::new(&document, limits)?;
         let read = reader.read(Some(lists)).and_then(Document::check);
         read.map_err(|error| reader.missing_fields(writer.as_deref()).unwrap_or(error))
     }
 
     /// Reads metadata that is part of another document, as in the answers of a REST catalog.
     pub fn from_json_value(value: &Json, limits: &Limits) -> Result<Self> {
-        Reader::new(value, limits)?.read(None)?.check()
+        DocumentReader::new(value, limits)?.read(None)?.check()
     }
 }
 
@@ -153,20 +153,20 @@ fn push<T>(list: &mut Result<Vec<T>>, name: &str, read: impl FnOnce() -> Result<
     }
 }
 
-struct Reader<'a> {
+struct DocumentReader<'a> {
     object: Object<'a>,
     version: FormatVersion,
     limits: &'a Limits,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DocumentReader<'a> {
     fn new(value: &'a Json, limits: &'a Limits) -> Result<Self> {
         let object = Object::new(value, "table metadata")?;
         let version = FormatVersion::try_from(object.field("format-version", json::int)?)?;
         Ok(Self { object, version, limits })
     }
 
-    /// The error of all fields that the version requires and the document lacks, if it lacks any.
+    /// An error if the document lacks fields that the version requires; it names all of them.
     fn missing_fields(&self, writer: Option<&str>) -> Option<Error> {
         let always = ["location", "last-updated-ms", "last-column-id"].as_slice();
         let lists = [
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         let (partition_specs, default_spec_id) = self.partition_specs()?;
         let last_partition_id = self.last_partition_id(&partition_specs)?;
         let (sort_orders, default_sort_order_id) = self.sort_orders()?;
-        // -1 is how v1 and v2 write that there is none.
+        // v1 and v2 write -1 for no snapshot.
         let current_snapshot_id = object.nullable("current-snapshot-id", json::long)?.filter(|id| *id != -1);
         let refs = self.refs(current_snapshot_id)?;
         Ok(Document {
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A number that a version has added; before, it is 0 whatever the document says.
+    /// A number that a version introduced; before that version it is 0, whatever the document says.
     fn since(&self, version: FormatVersion, name: &str) -> Result<i64> {
         if self.version < version { Ok(0) } else { self.object.field(name, json::long) }
     }
@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
         Ok(refs.unwrap_or_else(|| main().into_iter().collect()))
     }
 
-    /// A log. What is no array is an empty log, as in the Java library: the logs are history, not state.
+    /// A log. Anything but an array counts as an empty log, as in the Java library: the logs are history, not state.
     fn log<T>(&self, name: &str, taken: Option<Result<Vec<T>>>, read: impl Fn(&Json) -> Result<T>) -> Result<Vec<T>> {
         match self.object.member(name) {
             Some(Json::Array(_)) => self.long_list(name, taken, read),

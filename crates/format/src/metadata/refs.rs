@@ -38,7 +38,7 @@ pub enum RefKind {
 }
 
 impl RefKind {
-    /// A branch that is kept as the table's properties say.
+    /// A branch with the retention of the table's properties.
     pub const BRANCH: Self = Self::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None };
 
     /// Its name in JSON.
@@ -59,12 +59,12 @@ impl fmt::Display for RefKind {
 const KNOWN: &[&str] = &["snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"];
 
 impl SnapshotRef {
-    /// A branch that is kept as the table's properties say.
+    /// A branch with the retention of the table's properties.
     pub fn branch(snapshot_id: i64) -> Self {
         Self { snapshot_id, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown: Map::new() }
     }
 
-    /// A tag that is kept as the table's properties say.
+    /// A tag with the retention of the table's properties.
     pub fn tag(snapshot_id: i64) -> Self {
         Self { kind: RefKind::Tag, ..Self::branch(snapshot_id) }
     }

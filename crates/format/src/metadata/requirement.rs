@@ -18,11 +18,11 @@ pub enum UpdateRequirement {
         /// Its uuid.
         uuid: String,
     },
-    /// A branch or tag is where it was.
+    /// A branch or tag has not moved.
     AssertRefSnapshotId {
         /// Its name.
         ref_name: String,
-        /// Its snapshot; none: it does not exist.
+        /// Its snapshot; `None` if it must not exist.
         snapshot_id: Option<i64>,
     },
     /// No column has been added.
@@ -111,7 +111,7 @@ impl UpdateRequirement {
         object.finish()
     }
 
-    /// Checks the requirement against the metadata as it is now; none if there is no table.
+    /// Checks the requirement against the current metadata; `None` if there is no table.
     pub fn check(&self, base: Option<&TableMetadata>) -> Result<()> {
         let Some(base) = base else {
             return match self {
@@ -227,7 +227,7 @@ impl<'a> Requirements<'a> {
                 let default_sort_order_id = base.default_sort_order_id();
                 self.add_unless_replacing(UpdateRequirement::AssertDefaultSortOrderId { default_sort_order_id });
             }
-            // What is removed must not be written with in the meantime: no branch may have moved.
+            // What is removed must not have been used by a write in the meantime: no branch may have moved.
             MetadataUpdate::RemovePartitionSpecs { .. } => {
                 self.add_unless_replacing(self.default_spec());
                 self.add_branches();

@@ -6,7 +6,7 @@ use super::properties::{GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNA
 use super::{MAIN_BRANCH, MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use crate::{Error, Result};
 
-/// What is to expire. All that is not said here, the table's properties and references say.
+/// What is to expire. The table's properties and references decide what is not set here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpireSnapshots {
     /// Snapshots before this time expire where their branch has no age of its own (milliseconds from the epoch).
@@ -43,7 +43,7 @@ impl ExpireSnapshots {
         if let Some(count) = self.retain_last.filter(|count| *count < 1) {
             return Err(Error::invalid(format!("at least one snapshot must be retained, not {count}")));
         }
-        let rules = Rules::new(self, metadata, now_ms)?;
+        let rules = DefaultRetention::new(self, metadata, now_ms)?;
         let kept_refs: Vec<_> = metadata.refs().iter().filter(|(name, r)| rules.keeps_ref(name, r)).collect();
         let kept: HashSet<i64> = rules.kept_snapshots(kept_refs.iter().map(|(_, reference)| *reference));
         for id in &self.snapshot_ids {
@@ -93,8 +93,8 @@ fn unused_schemas(metadata: &TableMetadata, kept: &HashSet<i64>) -> Vec<i32> {
     metadata.schemas().iter().map(|schema| schema.schema_id()).filter(|id| !used.contains(id)).collect()
 }
 
-/// What holds where references say nothing.
-struct Rules<'a> {
+/// The defaults for references without settings.
+struct DefaultRetention<'a> {
     metadata: &'a TableMetadata,
     now_ms: i64,
     older_than_ms: i64,
@@ -102,7 +102,7 @@ struct Rules<'a> {
     max_ref_age_ms: i64,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> DefaultRetention<'a> {
     fn new(request: &ExpireSnapshots, metadata: &'a TableMetadata, now_ms: i64) -> Result<Self> {
         let properties = metadata.properties();
         let older_than_ms = match request.older_than_ms {

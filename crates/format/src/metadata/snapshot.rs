@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub unknown: Map<String, Json>,
 }
 
-/// Where the manifests of a snapshot are named.
+/// Where the manifests of a snapshot are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotManifests {
     /// Location of the manifest list.
@@ -108,7 +108,7 @@ impl Summary {
         if name == "operation" { Some(self.operation.as_str()) } else { self.properties.get(name).map(String::as_str) }
     }
 
-    /// Reads a summary; an empty one is none. Some writers forget the operation: `overwrite` promises least.
+    /// Reads a summary; an empty one counts as missing. Some writers omit the operation: `overwrite` promises the least.
     fn from_json(value: &Json) -> Result<Option<Self>> {
         let mut properties = json::string_map(value)?;
         if properties.is_empty() {
@@ -152,7 +152,7 @@ impl Snapshot {
         }
     }
 
-    /// What was done, where the snapshot says so.
+    /// What was done, if the snapshot says so.
     pub fn operation(&self) -> Option<&Operation> {
         self.summary.as_ref().map(|summary| &summary.operation)
     }

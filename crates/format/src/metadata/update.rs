@@ -10,13 +10,13 @@ use crate::spec::{PartitionSpec, SortOrder};
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// In the place of an id: the schema, spec or order that an update before has added.
+/// Instead of an id: the schema, spec or order that the last update added.
 pub const LAST_ADDED: i32 = -1;
 
 /// One change of table metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataUpdate {
-    /// Gives the table a uuid.
+    /// Assigns the table's uuid.
     AssignUuid {
         /// The uuid.
         uuid: String,

@@ -1,4 +1,4 @@
-//! What must hold in any table metadata, however it came about.
+//! Invariants of table metadata of any origin.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -41,7 +41,7 @@ impl Document {
         }
     }
 
-    /// Numbers that only ever grow from 0. The next change would count on from a wrong one, and what it wrote would be lost.
+    /// Numbers that only grow, from 0. The next change would continue from a wrong one, and what it wrote would be lost.
     fn check_numbers(&self) -> Result<()> {
         let numbers = [
             ("last-sequence-number", self.last_sequence_number),
@@ -246,7 +246,7 @@ mod tests {
             let mut document = document();
             *document.pointer_mut(place).unwrap() = value.clone();
             let error = read(&document).unwrap_err().to_string();
-            // A smaller last sequence number is told at the snapshot that is above it, if not before.
+            // A last sequence number that is too small is reported for the snapshot that exceeds it, if not before.
             assert!(error.contains(place), "{place} {value}: {error}");
         }
     }
@@ -258,7 +258,7 @@ mod tests {
             |update: MetadataUpdate, now_ms: i64| MetadataBuilder::from_base(&base, now_ms).apply(update)?.build();
         let properties = || MetadataUpdate::SetProperties { updates: StringMap::from_iter([("a".into(), "b".into())]) };
         assert!(change(properties(), 1_600_000_000_001).is_ok());
-        // A clock that is behind is taken for the time of the last change.
+        // If the clock is behind, the time of the last change is used.
         assert_eq!(change(properties(), -1).unwrap().last_updated_ms(), base.last_updated_ms());
         for (name, value) in [("sequence-number", -3), ("timestamp-ms", -3), ("first-row-id", -3), ("added-rows", -3)] {
             let mut snapshot = base.current_snapshot().unwrap().as_ref().clone();

@@ -79,13 +79,13 @@ impl DeletionVector {
         Ok(blob)
     }
 
-    /// Adds a row; says whether it is new.
+    /// Adds a row; returns whether it is new.
     pub fn insert(&mut self, position: u64) -> Result<bool> {
         check_position(position)?;
         Ok(self.rows.insert(position))
     }
 
-    /// Adds the rows of a range; says how many are new.
+    /// Adds the rows of a range; returns how many are new.
     pub fn insert_range(&mut self, positions: Range<u64>) -> Result<u64> {
         positions.end.checked_sub(1).map_or(Ok(()), check_position)?;
         Ok(self.rows.insert_range(positions))
@@ -101,7 +101,7 @@ impl DeletionVector {
         self.rows.len()
     }
 
-    /// Refuses a vector that has not as many rows as a manifest says.
+    /// Fails if the vector does not have as many rows as its manifest says.
     pub fn check_cardinality(&self, record_count: i64) -> Result<()> {
         if i64::try_from(self.cardinality()) == Ok(record_count) {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Puffin files: statistics and deletion vectors (Puffin spec; table spec, "Deletion Vectors").
 //!
-//! [`Footer`] says which blobs a file has, [`read_blob`] gives their bytes, [`PuffinWriter`] writes files, and
+//! [`Footer`] says which blobs a file has, [`read_blob`] returns their bytes, [`PuffinWriter`] writes files, and
 //! [`DeletionVector`] is the blob that says which rows of a data file are gone.
 
 pub mod deletion_vector;

@@ -46,7 +46,7 @@ impl PuffinWriter {
         self
     }
 
-    /// Adds a blob, and says where it lies.
+    /// Adds a blob; returns its place in the file.
     pub fn add(&mut self, blob: &Blob<'_>) -> Result<&BlobMetadata> {
         let offset = self.file.len();
         compress(blob.codec, blob.data, &mut self.file)?;
@@ -63,7 +63,7 @@ impl PuffinWriter {
         self.footer.blobs.last().ok_or_else(|| Error::invalid("no blob was added"))
     }
 
-    /// Adds a deletion vector of a data file, as the table specification asks for it.
+    /// Adds a deletion vector of a data file, as the table specification requires.
     pub fn add_deletion_vector(&mut self, data_file: &str, vector: &super::DeletionVector) -> Result<&BlobMetadata> {
         self.add(&Blob {
             ty: super::DELETION_VECTOR,
@@ -84,7 +84,7 @@ impl PuffinWriter {
         &self.footer.blobs
     }
 
-    /// The bytes of the file, and what its footer says.
+    /// The bytes of the file, and its footer.
     pub fn finish(mut self) -> Result<(Vec<u8>, Footer)> {
         self.file.extend(MAGIC);
         let start = self.file.len();

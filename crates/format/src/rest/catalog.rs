@@ -4,11 +4,11 @@ use super::form::messages;
 use super::secret::SecretMap;
 
 messages! {
-    /// What a server tells a client to be configured with.
+    /// The configuration that a server sends to a client.
     CatalogConfig, "a catalog's configuration" {
         /// Replaces what the client has; applied last.
         overrides: SecretMap = "overrides";
-        /// Holds where the client has nothing; applied first.
+        /// Defaults of the client's configuration; applied first.
         defaults: SecretMap = "defaults";
         /// What the server supports, as `GET /v1/{prefix}/namespaces`; without it, what the specification says.
         endpoints: Option<Vec<String>> = "endpoints";

@@ -50,7 +50,7 @@ impl<T: Form> Member for Option<T> {
     }
 }
 
-/// Declares messages. `or` gives what a member is that is missing or `null`; such members are always written.
+/// Declares messages. `or` is the value of a member that is missing or `null`; such members are always written.
 macro_rules! messages {
     ($(
         $(#[$about:meta])*
@@ -181,7 +181,7 @@ impl Form for bool {
     }
 }
 
-/// JSON that is read by the one who knows its types.
+/// JSON whose types only the caller knows.
 impl Form for Json {
     fn read(json: &Json) -> Result<Self> {
         Ok(json.clone())

@@ -1,4 +1,4 @@
-//! Messages of the REST catalog protocol (`rest-catalog-open-api.yaml`): what client and server say to each other, as
+//! Messages of the REST catalog protocol (`rest-catalog-open-api.yaml`): requests and responses, as
 //! types with a JSON form. There is no HTTP here.
 //!
 //! Unknown members are ignored, `null` is the same as missing where a member is optional, and errors name the place of a

@@ -36,7 +36,7 @@ messages! {
         updates: StringMap = "updates" or StringMap::new();
     }
 
-    /// What became of the properties of a namespace.
+    /// The result of an update of the properties of a namespace.
     UpdateNamespacePropertiesResponse, "an answer on the properties of a namespace" {
         /// Names that were added or changed.
         updated: Vec<String> = "updated";

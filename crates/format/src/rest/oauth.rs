@@ -49,11 +49,11 @@ pub enum TokenRequest {
     },
     /// One token for another.
     TokenExchange {
-        /// The token of the one for whom it is asked.
+        /// The token of the subject on whose behalf it is requested.
         subject_token: Secret,
         /// Its type.
         subject_token_type: String,
-        /// The token of the one who acts for them, and its type.
+        /// The token of the acting party, and its type.
         actor_token: Option<(Secret, String)>,
         /// The type of token that is wanted.
         requested_token_type: Option<String>,

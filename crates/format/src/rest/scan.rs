@@ -36,7 +36,7 @@ messages! {
 
     /// Asks for the files of a part of a plan.
     FetchScanTasksRequest, "a request for scan tasks" {
-        /// The part: what the server has called it.
+        /// The server's name of the part.
         plan_task: String = "plan-task";
     }
 
@@ -99,7 +99,7 @@ messages! {
         upper_bounds: Option<ValueMap> = "upper-bounds";
         /// Equality deletes: ids of the columns that are compared.
         equality_ids: Option<Vec<i32>> = "equality-ids";
-        /// Position deletes: the one data file that they are for.
+        /// Position deletes: the only data file to which they apply.
         referenced_data_file: Option<String> = "referenced-data-file";
         /// Deletion vectors: where the vector begins.
         content_offset: Option<i64> = "content-offset";
@@ -138,7 +138,7 @@ words! {
     }
 }
 
-/// What became of a scan that was to be planned.
+/// The outcome of planning a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanningResult {
     /// It is planned.

@@ -33,7 +33,7 @@ messages! {
     CreateTableRequest, "a request to create a table" {
         /// Its name in the namespace.
         name: String = "name";
-        /// Where it is to lie; without it the server chooses.
+        /// Its location; without it the server chooses.
         location: Option<String> = "location";
         /// Its schema; the server assigns ids.
         schema: Schema = "schema";

@@ -50,7 +50,7 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// Whether columns are found by their exact names, from now on; they are at first.
+    /// Whether names of columns are case-sensitive from here on; the default is true.
     pub fn case_sensitive(&mut self, case_sensitive: bool) -> &mut Self {
         self.case_sensitive = case_sensitive;
         self
@@ -103,7 +103,7 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// Gives a field another name.
+    /// Renames a field.
     pub fn rename_field(&mut self, name: &str, new_name: &str) -> Result<&mut Self> {
         if self.field_named(new_name).is_some_and(|taken| taken.transform == Transform::Void) {
             self.set_aside(new_name)?;
@@ -131,7 +131,7 @@ impl UpdatePartitionSpec {
         Ok(spec)
     }
 
-    /// What becomes of a field that was there before.
+    /// The new state of an existing field.
     fn changed(&self, field: &PartitionField) -> Option<PartitionField> {
         let name = self.renamed.get(&field.name).unwrap_or(&field.name).clone();
         match (self.removed.contains(&field.field_id), self.format_version) {
@@ -190,7 +190,7 @@ impl UpdatePartitionSpec {
         Ok(PartitionField { source_ids: vec![source_id], field_id: self.last_partition_id, name, transform })
     }
 
-    /// Of one column, one grain of time is enough: days lie in months, months in years.
+    /// One granularity of time is enough for a column: days are within months, months within years.
     fn check_not_redundant(&self, field: &PartitionField) -> Result<()> {
         let rival = |other: &&PartitionField| other.source_ids == field.source_ids && is_time(&other.transform);
         match self.added.iter().find(rival).filter(|_| is_time(&field.transform)) {
@@ -213,7 +213,7 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// Renames a field that holds nothing any more, so that its name is free.
+    /// Renames a field that is no longer used, so that its name is free.
     fn set_aside(&mut self, name: &str) -> Result<()> {
         match self.field_named(name).map(PartitionField::name_aside) {
             Some(aside) => self.rename_field(name, &aside).map(|_| ()),
@@ -235,7 +235,7 @@ fn is_time(transform: &Transform) -> bool {
     matches!(transform, Transform::Year | Transform::Month | Transform::Day | Transform::Hour)
 }
 
-/// The name of a field that is given none.
+/// The default name of a field.
 fn default_name(column: &str, transform: &Transform) -> Result<String> {
     Ok(match transform {
         Transform::Identity => column.to_owned(),

@@ -33,7 +33,7 @@ impl PartitionSpec {
     }
 }
 
-/// The fields; those of old v1 writers have no ids: all or none, and then they count from 1000.
+/// The fields. Those of old v1 writers have no ids; then all are numbered from 1000.
 fn read_partition_fields(value: &Json) -> Result<Vec<PartitionField>> {
     let mut fields = json::list(value, PartitionField::from_json)?;
     let with_id = fields.iter().filter(|(_, id)| id.is_some()).count();
@@ -50,7 +50,7 @@ fn read_partition_fields(value: &Json) -> Result<Vec<PartitionField>> {
 }
 
 impl PartitionField {
-    /// A field, and its id where it has one.
+    /// A field, and its id if it has one.
     fn from_json(value: &Json) -> Result<(Self, Option<i32>)> {
         let object = Object::new(value, "a partition field")?;
         let field = Self {

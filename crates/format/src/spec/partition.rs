@@ -1,4 +1,4 @@
-//! Partition specs and what they ask of a schema ("Partitioning").
+//! Partition specs and their requirements on a schema ("Partitioning").
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,11 +11,11 @@ use crate::{Error, Result};
 /// How strictly a spec is held against a schema ([`PartitionSpec::check`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpecUse {
-    /// New files are written with it: every source must be there and fit its transform.
+    /// New files are written with it: every source must exist and fit its transform.
     Default,
     /// It is read from a manifest or a file: sources that were dropped since are no error.
     Kept,
-    /// An older spec of the table: its names and transforms must make sense, whatever became of its sources.
+    /// An older spec of the table: its names and transforms must be valid, even if its sources were dropped.
     Historical,
 }
 
@@ -30,7 +30,7 @@ impl PartitionSpec {
         self.fields.iter().all(|field| field.transform == Transform::Void)
     }
 
-    /// The highest field id, 999 if there is none.
+    /// The highest field id; 999 without fields.
     pub fn last_assigned_field_id(&self) -> i32 {
         self.fields.iter().map(|field| field.field_id).fold(FIRST_PARTITION_FIELD_ID - 1, i32::max)
     }
@@ -85,7 +85,7 @@ impl PartitionField {
         }
     }
 
-    /// What stays of a removed field in v1; its name is `taken` by another one or not.
+    /// What remains of a removed field in v1; `taken` if another field has its name.
     pub(crate) fn voided(&self, taken: bool) -> Self {
         let name = if taken { self.name_aside() } else { self.name.clone() };
         Self { name, transform: Transform::Void, ..self.clone() }
@@ -126,7 +126,7 @@ impl PartitionField {
         }
     }
 
-    /// Refuses what only tables of others may have: `void` of a column that is no primitive. The Java library takes it into
+    /// Refuses what only foreign tables may have: `void` of a column that is not primitive. The Java library accepts it in
     /// a spec, and then can neither write nor read a manifest.
     pub(crate) fn check_new(&self, schema: &Schema) -> Result<()> {
         let nested = |id: &&i32| schema.find_type(**id).is_some_and(|ty| ty.as_primitive().is_none());
@@ -180,7 +180,7 @@ impl PartitionField {
     }
 }
 
-/// Refuses a transform that cannot take the type. What is not known here (a type or a transform of a later
+/// Refuses a transform that does not accept the type. What is unknown (a type or a transform of a later
 /// specification) is not refused: it only cannot be used.
 pub(super) fn check_transform(transform: &Transform, ty: &Type, whose: &dyn fmt::Display) -> Result<()> {
     let unrecognized = matches!(ty, Type::Primitive(PrimitiveType::Unrecognized(_)));

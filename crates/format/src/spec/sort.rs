@@ -1,4 +1,4 @@
-//! Sort orders and what they ask of a schema ("Sorting").
+//! Sort orders and their requirements on a schema ("Sorting").
 
 use std::fmt;
 

@@ -17,7 +17,7 @@ struct Term<'a> {
 
 impl PartitionSpec {
     /// A spec of texts, its fields named as the Java library names them (`time_month`, `carrier_bucket`);
-    /// `transform as name` gives another name.
+    /// `transform as name` sets the name.
     pub fn from_text<S: AsRef<str>>(spec_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
         let fields = fields.iter().zip(FIRST_PARTITION_FIELD_ID..).map(|(text, field_id)| {
             let PartitionTerm { transform, column, name } = PartitionTerm::parse(text.as_ref())?;

@@ -1,4 +1,4 @@
-//! Which schemas fit: a format version ("Schemas and Data Types"), and the schema of a reader or writer.
+//! Compatibility of schemas with a format version ("Schemas and Data Types"), and with the schema of a reader or writer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -60,12 +60,12 @@ fn problem(field: &Field, name: &str, format_version: u8) -> Option<String> {
     }
 }
 
-/// What is looked at when data of one schema meets a table of another.
+/// What is compared when data of one schema is read into or written to a table of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
     /// Fields must come in the table's order.
     pub ordering: bool,
-    /// A required field must not be given optional values. Of elements and map values this is always asked.
+    /// A required field must not get optional values. For elements and map values this is always checked.
     pub nullability: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Giving fields their ids: fresh ones for a new table, those of another schema by name ("Field IDs").
+//! Assigning field ids: fresh ones for a new table, those of another schema by name ("Field IDs").
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a schema knows of its fields by id and by name.
+//! Lookup of a schema's fields by id and by name.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::value::json as value_json;
 
-/// Most bytes of all names of one schema written out in full: a long name over many fields is repeated in each of them.
+/// Limit of the bytes of all full names of one schema: a long name is repeated in the names of all fields below it.
 const LONGEST_NAMES: usize = 1 << 26;
 
 /// Lookups over the fields of a struct, nested ones included.
@@ -29,7 +29,7 @@ pub(super) struct Place {
     pub(super) name: String,
     /// Id of the field that it is directly inside of.
     pub(super) parent: Option<i32>,
-    /// The way to it: positions in structs; 0 is the element of a list and the key of a map, 1 a map's value.
+    /// The path to it: positions in structs; 0 is the element of a list and the key of a map, 1 a map's value.
     pub(super) path: Box<[usize]>,
     /// Whether one of its ancestors is a list or a map.
     pub(super) repeated: bool,
@@ -78,7 +78,7 @@ impl Index {
     }
 }
 
-/// What a field has from those above it.
+/// What a field inherits from the fields around it.
 #[derive(Default)]
 struct Above {
     id: Option<i32>,

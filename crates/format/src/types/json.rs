@@ -45,7 +45,7 @@ impl Schema {
 impl Type {
     /// Reads a type: a name, or an object for struct, list and map.
     pub fn from_json(json: &Json) -> Result<Self> {
-        Reader::new(Names::Refuse, &Limits::default()).read(json, 0)
+        TypeReader::new(Names::Refuse, &Limits::default()).read(json, 0)
     }
 
     /// The JSON form.
@@ -85,7 +85,7 @@ impl Field {
             members.insert("doc".into(), doc.as_str().into());
         }
         for (key, default) in [("initial-default", &self.initial_default), ("write-default", &self.write_default)] {
-            // A default that is no value of the type cannot be written; what makes fields refuses it.
+            // A default that is not a value of the type cannot be written; it is refused when a field is made.
             if let Some(json) = default.as_ref().and_then(|value| value_json::to_json(value, &self.ty).ok()) {
                 members.insert(key.into(), json);
             }
@@ -95,7 +95,7 @@ impl Field {
 }
 
 fn read_schema(json: &Json, names: Names, limits: &Limits) -> Result<Schema> {
-    let Type::Struct(root) = Reader::new(names, limits).read(json, 0)? else {
+    let Type::Struct(root) = TypeReader::new(names, limits).read(json, 0)? else {
         return Err(Error::corrupt("", "a schema must be a struct"));
     };
     let object = Object::new(json, "a schema")?;
@@ -107,14 +107,14 @@ fn read_schema(json: &Json, names: Names, limits: &Limits) -> Result<Schema> {
     })
 }
 
-/// Reads types, counting what they are made of.
-struct Reader<'a> {
+/// Reads types and counts their fields.
+struct TypeReader<'a> {
     names: Names,
     limits: &'a Limits,
     fields: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TypeReader<'a> {
     fn new(names: Names, limits: &'a Limits) -> Self {
         Self { names, limits, fields: 0 }
     }

@@ -39,7 +39,7 @@ pub struct Field {
     pub doc: Option<String>,
     /// v3: what rows of files without the column hold.
     pub initial_default: Option<Value>,
-    /// v3: what a writer that is given no value writes.
+    /// v3: what a writer writes if it gets no value.
     pub write_default: Option<Value>,
 }
 
@@ -242,7 +242,7 @@ impl Type {
         }
     }
 
-    /// The fields directly inside: those of a struct, the element of a list, key and value of a map, else none.
+    /// The direct children: the fields of a struct, the element of a list, the key and value of a map; empty for other types.
     pub(crate) fn children(&self) -> Children<'_> {
         match self {
             Self::Primitive(_) | Self::Variant => Children { first: &[], second: None },

@@ -100,7 +100,7 @@ impl Schema {
         Ok(id.and_then(|id| self.find_field(*id)))
     }
 
-    /// The field with this full name, as [`Self::find_by_name`] finds it; an error that helps where there is none.
+    /// The field with this full name, as [`Self::find_by_name`] finds it; an error that suggests a remedy if there is no such field.
     pub fn named(&self, name: &str, case_sensitive: bool) -> Result<&Field> {
         self.find_by_name(name, case_sensitive)?.ok_or_else(|| self.missing(name, case_sensitive))
     }

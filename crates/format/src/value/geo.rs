@@ -32,7 +32,7 @@ impl GeoBound {
         out
     }
 
-    /// Reads what [`GeoBound::to_bytes`] writes; a coordinate that is NaN is none.
+    /// Reads what [`GeoBound::to_bytes`] writes; NaN means that a coordinate is missing.
     ///
     /// # Errors
     /// `Corrupt` where there are not two, three or four coordinates.

@@ -40,7 +40,7 @@ pub fn to_json(value: &Value, ty: &Type) -> Result<Json> {
     }
 }
 
-/// The value of type `ty` that `json` holds. `null` is no value: whoever may meet one asks [`from_json_or_null`].
+/// The value of type `ty` that `json` holds. `null` is an error; [`from_json_or_null`] accepts it.
 ///
 /// # Errors
 /// `Corrupt` where the JSON does not mean a value of the type, `Unsupported` for a type without a JSON form.
@@ -54,7 +54,7 @@ pub fn from_json(json: &Json, ty: &Type) -> Result<Value> {
     }
 }
 
-/// As [`from_json`]; `null` is none.
+/// As [`from_json`]; `null` becomes `None`.
 ///
 /// # Errors
 /// As [`from_json`].

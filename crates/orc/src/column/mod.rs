@@ -42,7 +42,7 @@ pub(crate) trait ColumnReader: Debug + Send {
 /// Positions of one column, by row group.
 pub(crate) type ColumnPositions = Arc<Vec<Vec<u64>>>;
 
-/// What a stripe gives to the readers of its columns.
+/// What a stripe provides to the readers of its columns.
 #[derive(Debug, Default)]
 pub(crate) struct StripeColumns {
     /// Streams by column and kind.
@@ -83,7 +83,7 @@ impl StripeColumns {
             Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => self.text(node, head).map_err(within)?,
             Kind::Binary | Kind::Geometry { .. } | Kind::Geography { .. } => {
                 let lengths = self.integers(node.column, StreamKind::Length, false, self.version2(node)?);
-                Box::new(text::DirectColumn::new(head, self.data(node), lengths, text::Form::bytes()))
+                Box::new(text::DirectColumn::new(head, self.data(node), lengths, text::TextForm::bytes()))
             }
             Kind::Timestamp | Kind::TimestampInstant => self.timestamp(node, head).map_err(within)?,
             Kind::Decimal { precision, scale } => self.decimal(node, head, *precision, *scale).map_err(within)?,
@@ -139,7 +139,7 @@ impl StripeColumns {
 
     fn text(&self, node: &TypeDescription, head: Head) -> Result<Box<dyn ColumnReader>> {
         let column = node.column;
-        let form = text::Form::new(&node.kind, &self.arrow);
+        let form = text::TextForm::new(&node.kind, &self.arrow);
         let encoding = self.encoding(node)?;
         let version2 = match encoding.kind.unwrap_or_default() {
             EncodingKind::Direct | EncodingKind::Dictionary => false,
@@ -162,7 +162,7 @@ impl StripeColumns {
     fn timestamp(&self, node: &TypeDescription, head: Head) -> Result<Box<dyn ColumnReader>> {
         let version2 = self.version2(node)?;
         let instant = node.kind == Kind::TimestampInstant;
-        let rules = timestamp::Rules {
+        let rules = timestamp::TimestampRules {
             zone: if instant { Arc::default() } else { Arc::clone(&self.zone) },
             unit: self.arrow.unit_of(node.column),
             out_of_range: self.arrow.out_of_range,

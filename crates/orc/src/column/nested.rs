@@ -59,7 +59,7 @@ impl ColumnReader for StructColumn {
 
 /// What a list column becomes.
 #[derive(Debug)]
-enum Form {
+enum NestedForm {
     List(FieldRef),
     Map(FieldRef, Fields),
 }
@@ -70,7 +70,7 @@ pub(super) struct ListColumn {
     head: Head,
     lengths: IntReader,
     children: Vec<Box<dyn ColumnReader>>,
-    form: Option<Form>,
+    form: Option<NestedForm>,
     scratch: Vec<i64>,
 }
 
@@ -83,9 +83,9 @@ impl ListColumn {
         options: &ArrowOptions,
     ) -> Self {
         let form = match node.arrow_type(options) {
-            DataType::List(field) => Some(Form::List(field)),
+            DataType::List(field) => Some(NestedForm::List(field)),
             DataType::Map(entries, _) => match entries.data_type() {
-                DataType::Struct(fields) => Some(Form::Map(Arc::clone(&entries), fields.clone())),
+                DataType::Struct(fields) => Some(NestedForm::Map(Arc::clone(&entries), fields.clone())),
                 _ => None,
             },
             _ => None,
@@ -125,11 +125,11 @@ impl ColumnReader for ListColumn {
             self.children.iter_mut().map(|child| child.read(inner, context)).collect::<Result<Vec<_>>>()?;
         let nulls = validity.nulls();
         match (&self.form, arrays.len()) {
-            (Some(Form::List(field)), 1) => {
+            (Some(NestedForm::List(field)), 1) => {
                 let values = arrays.swap_remove(0);
                 Ok(Arc::new(ListArray::try_new(Arc::clone(field), offsets, values, nulls)?))
             }
-            (Some(Form::Map(field, fields)), 2) => {
+            (Some(NestedForm::Map(field, fields)), 2) => {
                 if arrays.first().is_some_and(|keys| keys.null_count() > 0) {
                     return Err(Error::value(format!("column {}: a map with a null key", self.head.column)));
                 }

@@ -16,12 +16,12 @@ use crate::utf8::all_text;
 
 /// How the values leave.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
+pub(super) struct TextForm {
     strings: StringForm,
     trim: bool,
 }
 
-impl Form {
+impl TextForm {
     /// Of a text column.
     pub(super) fn new(kind: &Kind, options: &ArrowOptions) -> Self {
         Self { strings: options.strings, trim: options.trim_char && matches!(kind, Kind::Char { .. }) }
@@ -32,19 +32,19 @@ impl Form {
         Self { strings: StringForm::Binary, trim: false }
     }
 
-    /// Values without the dictionary form.
+    /// The form of values that are not a dictionary.
     fn plain(self) -> Self {
         Self { strings: if self.strings == StringForm::Binary { StringForm::Binary } else { StringForm::Utf8 }, ..self }
     }
 
-    fn array(self, column: u32, mut values: Values, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn array(self, column: u32, mut values: PlainValues, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         if self.trim {
             values.trim();
         }
-        let Values { offsets, bytes } = values;
+        let PlainValues { offsets, bytes } = values;
         let text = self.strings != StringForm::Binary;
         let text_ok = !text || all_text(&offsets, &bytes);
-        // The offsets begin at 0, never fall, and end at the length: `Values` only ever appends to both.
+        // The offsets begin at 0, never fall, and end at the length: `PlainValues` only ever appends to both.
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let bytes = Buffer::from_vec(bytes);
         if !text {
@@ -61,12 +61,12 @@ impl Form {
 
 /// Values, one after another.
 #[derive(Debug, Default)]
-struct Values {
+struct PlainValues {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
 }
 
-impl Values {
+impl PlainValues {
     /// Cuts trailing spaces of every value.
     fn trim(&mut self) {
         let mut kept = 0usize;
@@ -110,12 +110,12 @@ pub(super) struct DirectColumn {
     head: Head,
     data: ByteStream,
     lengths: IntReader,
-    form: Form,
+    form: TextForm,
     scratch: Vec<i64>,
 }
 
 impl DirectColumn {
-    pub(super) fn new(head: Head, data: ByteStream, lengths: IntReader, form: Form) -> Self {
+    pub(super) fn new(head: Head, data: ByteStream, lengths: IntReader, form: TextForm) -> Self {
         Self { head, data, lengths, form, scratch: Vec::new() }
     }
 }
@@ -134,7 +134,7 @@ impl ColumnReader for DirectColumn {
         let total = offsets.last().copied().unwrap_or_default() as usize;
         let mut bytes = Vec::with_capacity(total.min(FIRST));
         self.data.read_onto(total, &mut bytes, context)?;
-        let array = self.form.plain().array(column, Values { offsets, bytes }, validity.nulls())?;
+        let array = self.form.plain().array(column, PlainValues { offsets, bytes }, validity.nulls())?;
         if self.form.strings != StringForm::Dictionary {
             return Ok(array);
         }
@@ -224,12 +224,12 @@ pub(super) struct DictionaryColumn {
     indices: IntReader,
     dictionary: Dictionary,
     entries: Option<Entries>,
-    form: Form,
+    form: TextForm,
     scratch: Vec<i64>,
 }
 
 impl DictionaryColumn {
-    pub(super) fn new(head: Head, indices: IntReader, dictionary: Dictionary, form: Form) -> Self {
+    pub(super) fn new(head: Head, indices: IntReader, dictionary: Dictionary, form: TextForm) -> Self {
         Self { head, indices, dictionary, entries: None, form, scratch: Vec::new() }
     }
 
@@ -245,7 +245,7 @@ impl DictionaryColumn {
         }
         let mut bytes = Vec::new();
         self.dictionary.bytes.read_onto(total, &mut bytes, context)?;
-        let mut values = Values { offsets, bytes };
+        let mut values = PlainValues { offsets, bytes };
         if self.form.trim {
             values.trim();
         }
@@ -263,8 +263,8 @@ impl DictionaryColumn {
         spans.push((0, 0));
         let array = match self.form.strings {
             StringForm::Dictionary => {
-                let copy = Values { offsets: values.offsets.clone(), bytes: values.bytes.clone() };
-                Some(Form { trim: false, ..self.form.plain() }.array(column, copy, None)?)
+                let copy = PlainValues { offsets: values.offsets.clone(), bytes: values.bytes.clone() };
+                Some(TextForm { trim: false, ..self.form.plain() }.array(column, copy, None)?)
             }
             _ => None,
         };
@@ -300,7 +300,7 @@ impl ColumnReader for DictionaryColumn {
             self.scratch = validity.spread(std::mem::take(&mut self.scratch), size as i64);
         }
         let values = gather(self.head.column, &self.scratch, entries)?;
-        let Values { offsets, bytes } = values;
+        let PlainValues { offsets, bytes } = values;
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let bytes = Buffer::from_vec(bytes);
         if self.form.strings == StringForm::Binary {
@@ -371,7 +371,7 @@ fn gather_blocks<const N: usize>(indices: &[i64], blocks: &[[u8; N]], offsets: &
 }
 
 /// The entries at these indices, one after another.
-fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
+fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<PlainValues> {
     let span = |index: &i64| entries.spans.get(*index as usize).copied().unwrap_or_default();
     let mut offsets = Vec::with_capacity(indices.len() + 1);
     offsets.push(0);
@@ -384,7 +384,7 @@ fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
         .map_err(|_| Error::value(format!("column {column}: a batch has more than 2 GiB of text")))?
         as usize;
     if let Some(blocks) = &entries.blocks {
-        return Ok(Values { bytes: blocks.gather(indices, &offsets), offsets });
+        return Ok(PlainValues { bytes: blocks.gather(indices, &offsets), offsets });
     }
     let mut bytes = vec![0u8; total + SHORT];
     let mut rest = bytes.as_mut_slice();
@@ -402,5 +402,5 @@ fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<Values> {
         rest = rest.get_mut(length..).unwrap_or_default();
     }
     bytes.truncate(total);
-    Ok(Values { offsets, bytes })
+    Ok(PlainValues { offsets, bytes })
 }

@@ -30,7 +30,7 @@ const CUT_FROM: i64 = 1_000_000;
 
 /// How stored numbers become values.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct TimestampRules {
     pub zone: Arc<Zone>,
     pub unit: TimeUnit,
     pub out_of_range: OutOfRange,
@@ -44,12 +44,12 @@ pub(super) struct TimestampColumn {
     head: Head,
     seconds: IntReader,
     nanos: IntReader,
-    rules: Rules,
+    rules: TimestampRules,
     scratch: (Vec<i64>, Vec<i64>),
 }
 
 impl TimestampColumn {
-    pub(super) fn new(head: Head, seconds: IntReader, nanos: IntReader, rules: Rules) -> Self {
+    pub(super) fn new(head: Head, seconds: IntReader, nanos: IntReader, rules: TimestampRules) -> Self {
         Self { head, seconds, nanos, rules, scratch: (Vec::new(), Vec::new()) }
     }
 

@@ -18,7 +18,7 @@ use crate::types::{ArrowOptions, TypeDescription};
 
 /// What a union column becomes.
 #[derive(Debug)]
-enum Form {
+enum UnionForm {
     Dense { fields: UnionFields, null_variant: bool },
     Struct(Fields),
 }
@@ -29,7 +29,7 @@ pub(super) struct UnionColumn {
     head: Head,
     tags: ByteReader,
     children: Vec<Box<dyn ColumnReader>>,
-    form: Form,
+    form: UnionForm,
 }
 
 impl UnionColumn {
@@ -41,9 +41,9 @@ impl UnionColumn {
         options: &ArrowOptions,
     ) -> Self {
         let form = match node.arrow_type(options) {
-            DataType::Union(fields, _) => Form::Dense { fields, null_variant: options.null_variant },
-            DataType::Struct(fields) => Form::Struct(fields),
-            _ => Form::Struct(Fields::empty()),
+            DataType::Union(fields, _) => UnionForm::Dense { fields, null_variant: options.null_variant },
+            DataType::Struct(fields) => UnionForm::Struct(fields),
+            _ => UnionForm::Struct(Fields::empty()),
         };
         Self { head, tags, children, form }
     }
@@ -64,7 +64,7 @@ impl UnionColumn {
     }
 
     fn dense(&mut self, tags: &[u8], validity: &Validity, context: &mut Context) -> Result<ArrayRef> {
-        let Form::Dense { fields, null_variant } = &self.form else {
+        let UnionForm::Dense { fields, null_variant } = &self.form else {
             return Err(Error::corrupt("", "a union without children"));
         };
         let (fields, null_variant) = (fields.clone(), *null_variant);
@@ -104,7 +104,7 @@ impl UnionColumn {
     }
 
     fn as_struct(&mut self, tags: Vec<u8>, validity: &Validity, context: &mut Context) -> Result<ArrayRef> {
-        let Form::Struct(fields) = &self.form else { return Err(Error::corrupt("", "a union without children")) };
+        let UnionForm::Struct(fields) = &self.form else { return Err(Error::corrupt("", "a union without children")) };
         let fields = fields.clone();
         let tags = validity.spread(tags, 0);
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(UInt8Array::new(tags.clone().into(), validity.nulls()))];
@@ -125,8 +125,8 @@ impl ColumnReader for UnionColumn {
         self.tags.read_onto(validity.present, &mut tags, context)?;
         self.counts(&tags)?;
         match self.form {
-            Form::Dense { .. } => self.dense(&tags, &validity, context),
-            Form::Struct(_) => self.as_struct(tags, &validity, context),
+            UnionForm::Dense { .. } => self.dense(&tags, &validity, context),
+            UnionForm::Struct(_) => self.as_struct(tags, &validity, context),
         }
     }
 

@@ -67,9 +67,9 @@ pub enum Test {
 /// A condition on the columns of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predicate {
-    /// All of them; true if there are none.
+    /// All of these are true; true for an empty list.
     And(Vec<Predicate>),
-    /// Any of them; false if there are none.
+    /// Any of these is true; false for an empty list.
     Or(Vec<Predicate>),
     /// The negation; null stays null.
     Not(Box<Predicate>),

@@ -41,7 +41,7 @@ impl Trust {
 
 /// Bounds of some values; an absent end is unknown.
 #[derive(Debug, Default)]
-struct Bounds {
+struct ValueBounds {
     low: Option<Literal>,
     high: Option<Literal>,
 }
@@ -78,7 +78,7 @@ pub(crate) fn evaluate(
 
 const YES_NO: Truth = Truth(3);
 
-fn compare(test: &Test, bounds: &Bounds) -> Truth {
+fn compare(test: &Test, bounds: &ValueBounds) -> Truth {
     let to = |end: &Option<Literal>, value: &Literal| end.as_ref().and_then(|end| end.compare(value));
     let below = |value: &Literal| to(&bounds.high, value) == Some(Ordering::Less);
     let above = |value: &Literal| to(&bounds.low, value) == Some(Ordering::Greater);
@@ -108,29 +108,29 @@ fn compare(test: &Test, bounds: &Bounds) -> Truth {
     }
 }
 
-fn bounds(node: &TypeDescription, statistics: &ColumnStatistics, trust: Trust) -> Bounds {
+fn bounds(node: &TypeDescription, statistics: &ColumnStatistics, trust: Trust) -> ValueBounds {
     if !trust.bounds(&node.kind) {
-        return Bounds::default();
+        return ValueBounds::default();
     }
     match &node.kind {
         Kind::Byte | Kind::Short | Kind::Int | Kind::Long => statistics
             .int_statistics
             .as_deref()
-            .map(|own| Bounds { low: own.minimum.map(Literal::Long), high: own.maximum.map(Literal::Long) }),
+            .map(|own| ValueBounds { low: own.minimum.map(Literal::Long), high: own.maximum.map(Literal::Long) }),
         Kind::Boolean => boolean_bounds(statistics),
         Kind::Float | Kind::Double => double_bounds(statistics),
         Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => {
             statistics.string_statistics.as_deref().map(|own| text_bounds(own, &node.kind))
         }
-        Kind::Date => statistics.date_statistics.as_deref().map(|own| Bounds {
+        Kind::Date => statistics.date_statistics.as_deref().map(|own| ValueBounds {
             low: own.minimum.map(|day| Literal::Date(i64::from(day))),
             high: own.maximum.map(|day| Literal::Date(i64::from(day))),
         }),
-        Kind::Decimal { .. } => statistics.decimal_statistics.as_deref().map(|own| Bounds {
+        Kind::Decimal { .. } => statistics.decimal_statistics.as_deref().map(|own| ValueBounds {
             low: own.minimum.as_deref().and_then(read_decimal),
             high: own.maximum.as_deref().and_then(read_decimal),
         }),
-        Kind::Timestamp | Kind::TimestampInstant => statistics.timestamp_statistics.as_deref().map(|own| Bounds {
+        Kind::Timestamp | Kind::TimestampInstant => statistics.timestamp_statistics.as_deref().map(|own| ValueBounds {
             low: own.minimum_utc.and_then(|millis| timestamp(millis, own.minimum_nanos, 0)),
             high: own.maximum_utc.and_then(|millis| timestamp(millis, own.maximum_nanos, 999_999)),
         }),
@@ -139,23 +139,23 @@ fn bounds(node: &TypeDescription, statistics: &ColumnStatistics, trust: Trust) -
     .unwrap_or_default()
 }
 
-fn boolean_bounds(statistics: &ColumnStatistics) -> Option<Bounds> {
+fn boolean_bounds(statistics: &ColumnStatistics) -> Option<ValueBounds> {
     let all = statistics.number_of_values?;
     let own = statistics.bucket_statistics.as_deref()?;
     let &[yes] = own.count.as_slice() else { return None };
     if yes > all {
         return None;
     }
-    Some(Bounds { low: Some(Literal::Boolean(yes == all)), high: Some(Literal::Boolean(yes > 0)) })
+    Some(ValueBounds { low: Some(Literal::Boolean(yes == all)), high: Some(Literal::Boolean(yes > 0)) })
 }
 
 /// Bounds of floats: none where a NaN is among the values, which only the sum shows.
-fn double_bounds(statistics: &ColumnStatistics) -> Option<Bounds> {
+fn double_bounds(statistics: &ColumnStatistics) -> Option<ValueBounds> {
     let own = statistics.double_statistics.as_deref()?;
     if own.sum.is_none_or(f64::is_nan) || own.minimum.is_none_or(f64::is_nan) || own.maximum.is_none_or(f64::is_nan) {
         return None;
     }
-    Some(Bounds { low: own.minimum.map(Literal::Double), high: own.maximum.map(Literal::Double) })
+    Some(ValueBounds { low: own.minimum.map(Literal::Double), high: own.maximum.map(Literal::Double) })
 }
 
 /// Bounds of text. Bytes that were not UTF-8 became U+FFFD on their way through Java, and its increment of a cut upper
@@ -163,7 +163,7 @@ fn double_bounds(statistics: &ColumnStatistics) -> Option<Bounds> {
 ///
 /// Those of `char` are padded, its values are not. The padded greatest value is above all cut ones; the least one, cut,
 /// is below them unless a character below the space is in it.
-fn text_bounds(own: &StringStatistics, kind: &Kind) -> Bounds {
+fn text_bounds(own: &StringStatistics, kind: &Kind) -> ValueBounds {
     const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
     let padded = matches!(kind, Kind::Char { .. });
     let sound = |bytes: &&Vec<u8>| {
@@ -173,7 +173,10 @@ fn text_bounds(own: &StringStatistics, kind: &Kind) -> Bounds {
     let low = low.filter(|bytes| !padded || bytes.iter().all(|byte| *byte >= b' '));
     let high = own.maximum.as_ref().or(own.upper_bound.as_ref()).filter(sound);
     let cut = |bytes: &Vec<u8>| if padded { without_padding(bytes) } else { bytes.clone() };
-    Bounds { low: low.map(|bytes| Literal::Text(cut(bytes))), high: high.map(|bytes| Literal::Text(bytes.clone())) }
+    ValueBounds {
+        low: low.map(|bytes| Literal::Text(cut(bytes))),
+        high: high.map(|bytes| Literal::Text(bytes.clone())),
+    }
 }
 
 /// Text without trailing spaces.

@@ -35,7 +35,7 @@ const REQUEST: u64 = 4 << 20;
 /// The batches of some stripes of a file, decoded by several threads; see [`Reader::by_columns`]. Nothing follows an error.
 #[derive(Debug)]
 pub struct ByColumns<S: Source + Send + Sync + 'static> {
-    team: Arc<Team<S>>,
+    team: Arc<ColumnTeam<S>>,
     schema: SchemaRef,
     context: Option<Context>,
     ended: bool,
@@ -43,7 +43,7 @@ pub struct ByColumns<S: Source + Send + Sync + 'static> {
 
 /// What the threads share.
 #[derive(Debug)]
-struct Team<S> {
+struct ColumnTeam<S> {
     reader: Arc<Reader<S>>,
     options: Arc<ReadOptions>,
     pool: Arc<dyn Pool>,
@@ -74,11 +74,11 @@ enum Stripe {
     /// Its plan is made, or bytes that the plan asked for are fetched.
     Loading { loader: Option<Box<StripeLoader>>, wanted: Vec<Range<u64>>, fetching: usize },
     /// Its columns are decoded.
-    Decoding(Vec<Column>),
+    Decoding(Vec<TeamColumn>),
 }
 
 #[derive(Debug, Default)]
-struct Column {
+struct TeamColumn {
     /// Absent while a thread decodes with it, and at the end.
     reader: Option<Box<StripeReader>>,
     ended: bool,
@@ -102,12 +102,12 @@ enum Job {
 
 /// What came of it.
 enum Done {
-    Planned(usize, Result<Planned>),
+    PlannedStripe(usize, Result<PlannedStripe>),
     Fetched(usize, u64, Result<Bytes>),
     Decoded(usize, usize, Box<StripeReader>, Result<Option<RecordBatch>>),
 }
 
-enum Planned {
+enum PlannedStripe {
     Need(Box<StripeLoader>, Vec<Range<u64>>),
     Columns(Vec<StripeReader>),
 }
@@ -132,7 +132,7 @@ impl<S: Source + Send + Sync + 'static> ByColumns<S> {
             awaited: false,
         };
         let (reader, pool, others) = (Arc::clone(reader), Arc::clone(pool), threads.saturating_sub(1));
-        let team = Team { reader, options, pool, others, state: Mutex::new(state), wake: Condvar::new() };
+        let team = ColumnTeam { reader, options, pool, others, state: Mutex::new(state), wake: Condvar::new() };
         Ok(Self { team: Arc::new(team), schema, context: None, ended: false })
     }
 
@@ -178,7 +178,7 @@ impl<S: Source + Send + Sync + 'static> Drop for ByColumns<S> {
     }
 }
 
-impl<S: Source + Send + Sync + 'static> Team<S> {
+impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -266,11 +266,11 @@ impl<S: Source + Send + Sync + 'static> Team<S> {
                     Step::Need(ranges) => Ok(Err(ranges)),
                     Step::Done(reader) => Ok(Ok(reader.by_column())),
                 });
-                Done::Planned(
+                Done::PlannedStripe(
                     stripe,
                     planned.map(|planned| match planned {
-                        Err(ranges) => Planned::Need(loader, ranges),
-                        Ok(columns) => Planned::Columns(columns),
+                        Err(ranges) => PlannedStripe::Need(loader, ranges),
+                        Ok(columns) => PlannedStripe::Columns(columns),
                     }),
                 )
             }
@@ -335,7 +335,7 @@ impl State {
     /// The columns of the next batch, if all are there; an error of any of them.
     fn take(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         while let Some(Stripe::Decoding(columns)) = self.stripes.front_mut() {
-            if columns.iter().all(Column::is_finished) {
+            if columns.iter().all(TeamColumn::is_finished) {
                 self.stripes.pop_front();
                 self.first += 1;
                 continue;
@@ -354,11 +354,11 @@ impl State {
     }
 
     fn put(&mut self, done: Done) {
-        let (Done::Planned(number, _) | Done::Fetched(number, ..) | Done::Decoded(number, ..)) = &done;
+        let (Done::PlannedStripe(number, _) | Done::Fetched(number, ..) | Done::Decoded(number, ..)) = &done;
         // After the end, the result is dropped.
         let Some(stripe) = number.checked_sub(self.first).and_then(|place| self.stripes.get_mut(place)) else { return };
         match (stripe, done) {
-            (stripe, Done::Planned(_, planned)) => *stripe = planned.map_or_else(Stripe::failed, Stripe::planned),
+            (stripe, Done::PlannedStripe(_, planned)) => *stripe = planned.map_or_else(Stripe::failed, Stripe::planned),
             (Stripe::Loading { loader, fetching, .. }, Done::Fetched(_, start, Ok(bytes))) => {
                 *fetching -= 1;
                 if let Some(loader) = loader {
@@ -385,21 +385,21 @@ impl Stripe {
     }
 
     fn failed(error: Error) -> Self {
-        Self::Decoding(vec![Column { ended: true, ready: VecDeque::from([Err(error)]), ..Column::default() }])
+        Self::Decoding(vec![TeamColumn { ended: true, ready: VecDeque::from([Err(error)]), ..TeamColumn::default() }])
     }
 
-    fn planned(planned: Planned) -> Self {
+    fn planned(planned: PlannedStripe) -> Self {
         match planned {
-            Planned::Need(loader, wanted) => Self::Loading { loader: Some(loader), wanted, fetching: 0 },
-            Planned::Columns(readers) => {
-                let column = |reader| Column { reader: Some(Box::new(reader)), ..Column::default() };
+            PlannedStripe::Need(loader, wanted) => Self::Loading { loader: Some(loader), wanted, fetching: 0 },
+            PlannedStripe::Columns(readers) => {
+                let column = |reader| TeamColumn { reader: Some(Box::new(reader)), ..TeamColumn::default() };
                 Self::Decoding(readers.into_iter().map(column).collect())
             }
         }
     }
 }
 
-impl Column {
+impl TeamColumn {
     fn is_finished(&self) -> bool {
         self.ended && self.ready.is_empty()
     }

@@ -38,7 +38,7 @@ pub struct StripeLoader {
     pub fetched: Fetched,
     directory: Option<StripeDirectory>,
     read: Option<Arc<StripeIndex>>,
-    planned: Option<Planned>,
+    planned: Option<PlannedStreams>,
 }
 
 /// What footer and indexes of a stripe say, the same for all of its pieces.
@@ -54,7 +54,7 @@ pub(super) struct StripeIndex {
 
 /// What is read of the data.
 #[derive(Debug)]
-struct Planned {
+struct PlannedStreams {
     rows: Vec<Range<u64>>,
     /// The parts of each data stream that are needed.
     parts: Vec<(StreamPlace, Vec<Range<u64>>)>,
@@ -239,17 +239,17 @@ impl StripeLoader {
     }
 
     /// The rows to be read, and the parts of streams that hold them.
-    fn plan(&self, stripe: &StripeInformation, read: &StripeIndex) -> Result<Planned> {
+    fn plan(&self, stripe: &StripeInformation, read: &StripeIndex) -> Result<PlannedStreams> {
         let stride = self.file.row_index_stride();
         let rows = stripe.number_of_rows.unwrap_or(0);
         let rows = rows_to_read(rows, stride, read.kept.as_deref(), self.wanted_rows().as_deref());
         let streams = self.own_streams(&read.directory, &read.keys);
         let parts = self.data_parts(&streams, read, &rows, stride)?;
-        Ok(Planned { rows, parts })
+        Ok(PlannedStreams { rows, parts })
     }
 
     /// The C++ writer puts more values into the streams of a union's variants than there are rows, and positions that
-    /// count them: only reading from the front gives the rows that all readers give.
+    /// count them: only reading from the front yields the rows that all readers return.
     fn positions_are_sound(&self) -> bool {
         let union = || self.decoded_schema().walk().iter().any(|node| node.kind == Kind::Union);
         self.file.writer() != WriterId::CPP || !union()
@@ -370,7 +370,7 @@ impl StripeLoader {
         Some(ranges.into_iter().map(|range| base + range.start..base + range.end).collect())
     }
 
-    fn build(&self, read: &StripeIndex, planned: &Planned) -> Result<StripeReader> {
+    fn build(&self, read: &StripeIndex, planned: &PlannedStreams) -> Result<StripeReader> {
         let mut streams = HashMap::new();
         for (place, ranges) in &planned.parts {
             let parts = ranges.iter().map(|range| {

@@ -83,7 +83,8 @@ impl<S: Source + Send + Sync + 'static> Reader<S> {
         let others = threads.min(pieces.len()).saturating_sub(1);
         let read = pieces.iter().map(|_| None).collect();
         let state = Mutex::new(Progress { next: 0, reading: 0, read });
-        let team = Team { reader: Arc::clone(self), options: Arc::new(options), pieces, state, done: Condvar::new() };
+        let team =
+            StripeTeam { reader: Arc::clone(self), options: Arc::new(options), pieces, state, done: Condvar::new() };
         let team = Arc::new(team);
         for _ in 0..others {
             let team = Arc::clone(&team);
@@ -97,7 +98,7 @@ impl<S: Source + Send + Sync + 'static> Reader<S> {
 }
 
 /// The pieces of a file, and the threads that read them.
-struct Team<S> {
+struct StripeTeam<S> {
     reader: Arc<Reader<S>>,
     options: Arc<ReadOptions>,
     pieces: Vec<Piece>,
@@ -115,7 +116,7 @@ struct Progress {
     read: Vec<Option<Result<Vec<RecordBatch>>>>,
 }
 
-impl<S: Source> Team<S> {
+impl<S: Source> StripeTeam<S> {
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -20,7 +20,7 @@ use crate::types::{Kind, TypeDescription};
 /// Wanted rows that lie closer than this are decoded together, and cut out afterwards.
 pub(super) const CLOSE: u64 = 512;
 
-/// What the plan of a stripe gives to its reader.
+/// What the plan of a stripe provides to its reader.
 #[derive(Debug)]
 pub(super) struct StripeParts {
     pub columns: StripeColumns,

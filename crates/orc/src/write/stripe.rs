@@ -1,4 +1,4 @@
-//! A stripe put together: what each column gives, and the order in which it stands in the file.
+//! A stripe assembled: the streams of its columns, in their order in the file.
 
 use crate::error::Result;
 use crate::proto::{ColumnEncoding, ColumnStatistics, Stream, StreamKind};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use icefield_format::metadata::properties::{Effect, KNOWN, Known, nearest};
+use icefield_format::metadata::properties::{Effect, KNOWN, KnownProperty, nearest};
 use icefield_format::metadata::{
     MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
     UpdateRequirement, requirements_for_update,
@@ -39,7 +39,7 @@ type PropertyRow = (&'static str, Option<String>, String, &'static str, &'static
 /// and what it is.
 #[pyfunction]
 fn table_properties() -> Vec<PropertyRow> {
-    let row = |known: &Known| {
+    let row = |known: &KnownProperty| {
         let (effect, why) = match known.effect {
             Effect::Honoured => ("honoured", ""),
             Effect::Harmless(why) => ("harmless", why),

@@ -12,7 +12,7 @@ use icefield_format::expr::{
     BoundExpr, Expression, FieldSummary, InclusiveMetrics, Residuals, StatisticsColumns, SummaryEvaluator,
     project_inclusive,
 };
-use icefield_format::manifest::entries::{Entries, ReadOptions, Reader};
+use icefield_format::manifest::entries::{Entries, ManifestReader, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{FieldIds, MetricMap, Metrics, partition_fields};
 use icefield_format::metadata::{Snapshot, TableMetadata};
@@ -38,7 +38,7 @@ pub struct Pruner {
     storage: Storage,
     metadata: Arc<TableMetadata>,
     limits: Limits,
-    reader: Reader,
+    reader: ManifestReader,
     /// The cache, and the number of this plan there.
     cache: Option<(&'static ManifestCache, u64)>,
     filter: BoundExpr,
@@ -100,7 +100,7 @@ impl Pruner {
             storage: scan.storage.clone(),
             metadata: scan.metadata.clone(),
             limits: scan.limits,
-            reader: Reader::default(),
+            reader: ManifestReader::default(),
             cache,
             filter,
             metrics,

@@ -1,4 +1,4 @@
-//! Partition columns that are made: their Arrow types and fields, and the values of their rows.
+//! Finished partition columns: their Arrow types and fields, and the values of their rows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -14,7 +14,7 @@ use crate::types::{Field, PrimitiveType, StructType, Type};
 use crate::value::Value;
 use crate::{Error, Result};
 
-use super::column::{PartitionColumn, arrow_type};
+use super::builder::{PartitionBuilder, arrow_type};
 
 /// The Arrow fields of a partition type, as [`Entries::partition`](super::Entries) has them.
 pub fn arrow_fields(ty: &StructType) -> Fields {
@@ -29,7 +29,11 @@ fn arrow_field(field: &Field, data_type: DataType) -> ArrowField {
 }
 
 /// The columns as one struct column of `rows` rows; field ids stand in the fields' metadata (`PARQUET:field_id`).
-pub(in crate::manifest) fn finish(columns: Vec<PartitionColumn>, fields: &[Field], rows: usize) -> Result<StructArray> {
+pub(in crate::manifest) fn finish(
+    columns: Vec<PartitionBuilder>,
+    fields: &[Field],
+    rows: usize,
+) -> Result<StructArray> {
     let mut arrays = Vec::with_capacity(columns.len());
     let mut arrow = Vec::with_capacity(columns.len());
     for (column, field) in columns.into_iter().zip(fields) {

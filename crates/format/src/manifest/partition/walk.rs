@@ -5,7 +5,7 @@ use crate::avro::{Cursor, Fault, Logical, Schema, Skip};
 use crate::manifest::presence::{Presence, reduce, unexpected};
 use crate::types::{Field, PrimitiveType, StructType};
 
-use super::column::PartitionColumn;
+use super::builder::PartitionBuilder;
 use super::wire::{FixedForm, Wire, wire};
 
 /// A step over one field of the writer's partition record.
@@ -66,11 +66,11 @@ impl PartitionSteps {
     pub(in crate::manifest) fn read(
         &self,
         cursor: &mut Cursor<'_>,
-        columns: &mut [PartitionColumn],
+        columns: &mut [PartitionBuilder],
         form: FixedForm,
     ) -> Result<(), Fault> {
         if !self.presence.is_some(cursor)? {
-            return columns.iter_mut().try_for_each(PartitionColumn::push_null);
+            return columns.iter_mut().try_for_each(PartitionBuilder::push_null);
         }
         for step in &self.steps {
             match step {
@@ -85,12 +85,12 @@ impl PartitionSteps {
                 }
             }
         }
-        self.absent.iter().filter_map(|column| columns.get_mut(*column).map(PartitionColumn::push_null)).collect()
+        self.absent.iter().filter_map(|column| columns.get_mut(*column).map(PartitionBuilder::push_null)).collect()
     }
 
     /// Empty columns for the fields.
-    pub(in crate::manifest) fn columns(&self) -> Vec<PartitionColumn> {
-        self.fields.iter().map(PartitionColumn::new).collect()
+    pub(in crate::manifest) fn columns(&self) -> Vec<PartitionBuilder> {
+        self.fields.iter().map(PartitionBuilder::new).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 use super::schemas;
 
-/// What a manifest list is written for.
+/// What a manifest list is written with.
 #[derive(Debug, Clone, Copy)]
 pub struct ListOptions {
     /// 1, 2 or 3.
@@ -15,17 +15,17 @@ pub struct ListOptions {
     pub snapshot_id: i64,
     /// Its parent.
     pub parent_snapshot_id: Option<i64>,
-    /// Its sequence number; of no use in v1.
+    /// Its sequence number; unused in v1.
     pub sequence_number: i64,
     /// v3: the table's next row id. Manifests of new rows get their row ids from it on.
     pub first_row_id: Option<i64>,
     /// How blocks are compressed.
     pub compression: Compression,
-    /// The marker between blocks: any 16 bytes, best random ones.
+    /// The marker between blocks: any 16 bytes, preferably random.
     pub sync: [u8; 16],
 }
 
-/// A manifest list in the making.
+/// Writes a manifest list.
 #[derive(Debug)]
 pub struct ListWriter {
     options: ListOptions,

@@ -15,7 +15,7 @@ use super::summary::PartitionSummaries;
 /// v1 requires the block size of each file, which no reader uses: the Java library's value.
 const BLOCK_SIZE_IN_BYTES: i64 = 64 << 20;
 
-/// What a manifest is written for.
+/// What a manifest is written with.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestOptions<'a> {
     /// 1, 2 or 3.
@@ -32,11 +32,11 @@ pub struct ManifestOptions<'a> {
     pub first_row_id: Option<i64>,
     /// How blocks are compressed.
     pub compression: Compression,
-    /// The marker between blocks: any 16 bytes, best random ones.
+    /// The marker between blocks: any 16 bytes, preferably random.
     pub sync: [u8; 16],
 }
 
-/// A manifest in the making.
+/// Writes a manifest.
 #[derive(Debug)]
 pub struct ManifestWriter {
     version: u8,
@@ -163,12 +163,12 @@ impl ManifestWriter {
         self.counts.iter().map(|(files, _)| usize::try_from(*files).unwrap_or(0)).sum()
     }
 
-    /// Whether there are none.
+    /// Whether no entry was added.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// About how long the file is now, for rolling at `commit.manifest.target-size-bytes`.
+    /// Approximate length of the file so far, for rolling at `commit.manifest.target-size-bytes`.
     pub fn length(&self) -> usize {
         self.file.length()
     }

@@ -13,7 +13,7 @@ pub use summary::PartitionSummaries;
 
 use crate::{Error, Result};
 
-/// Refuses format versions that there are not.
+/// Refuses unknown format versions.
 fn check_version(version: u8) -> Result<()> {
     if (1..=3).contains(&version) {
         return Ok(());

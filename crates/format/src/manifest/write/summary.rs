@@ -7,7 +7,7 @@ use crate::manifest::FieldSummary;
 use crate::types::PrimitiveType;
 use crate::value::{Value, binary, order, uuid};
 
-/// The summaries in the making, one a partition field.
+/// Builds the summaries, one for each partition field.
 #[derive(Debug, Clone)]
 pub struct PartitionSummaries {
     fields: Vec<Seen>,

@@ -34,7 +34,7 @@ impl MetadataBuilder {
         Ok(())
     }
 
-    /// A snapshot made from an older state has a number that is taken: its commit must be tried again.
+    /// A snapshot made from an older state has a number that is already used: its commit must be retried.
     fn check_sequence_number(&self, snapshot: &Snapshot) -> Result<()> {
         let (number, last) = (snapshot.sequence_number, self.document.last_sequence_number);
         if self.document.format_version == FormatVersion::V1 || number > last || snapshot.parent_snapshot_id.is_none() {
@@ -93,7 +93,7 @@ impl MetadataBuilder {
             if !reference.is_branch() {
                 return Err(Error::invalid("main cannot be a tag"));
             }
-            // A new snapshot was current from when it was made, an older one is from now on.
+            // A new snapshot became current when it was made, an older one becomes current now.
             let timestamp_ms = if self.was_added(snapshot_id) { snapshot.timestamp_ms } else { self.now_ms };
             self.document.snapshot_log.push(SnapshotLogEntry { timestamp_ms, snapshot_id });
             self.document.current_snapshot_id = Some(snapshot_id);

@@ -1,7 +1,7 @@
 //! Changes applied to table metadata, each checked, ids assigned ("Table Metadata", "Commit Conflict Resolution").
 //!
-//! The semantics are those of the Java library's `TableMetadata.Builder`. What an update adds and what it only names are
-//! apart: `add-schema` then `set-current-schema` with [`LAST_ADDED`]. An update that changes nothing is no change, and
+//! The semantics are those of the Java library's `TableMetadata.Builder`. What an update adds and what it refers to are
+//! separate: `add-schema` then `set-current-schema` with [`LAST_ADDED`]. An update that changes nothing is no change, and
 //! metadata without a change is built as it was.
 
 mod definitions;
@@ -149,16 +149,16 @@ impl MetadataBuilder {
         Ok(self)
     }
 
-    /// The changes so far, as a catalog is to be told of them.
+    /// The changes so far, as updates for a catalog.
     pub fn changes(&self) -> &[MetadataUpdate] {
         &self.changes
     }
 
-    /// The metadata with all changes, if its parts fit together.
+    /// The metadata with all changes; an error if its parts are inconsistent.
     pub fn build(self) -> Result<TableMetadata> {
         match self.base {
             Some(base) if self.changes.is_empty() => Ok(base),
-            // The base was right: what does not fit together now is a change's fault, and no file is corrupt.
+            // The base was valid: an inconsistency comes from a change, not from a corrupt file.
             _ => self.finish()?.check().map_err(|error| match error {
                 Error::Corrupt(fault) => Error::invalid(fault.to_string()),
                 other => other,
@@ -205,7 +205,7 @@ impl MetadataBuilder {
         Ok(())
     }
 
-    /// A new table takes the version that its first updates name, which may be below the default.
+    /// A new table has the version that its first updates set, which may be below the default.
     fn is_unversioned(&self) -> bool {
         let versioned = |change: &MetadataUpdate| matches!(change, MetadataUpdate::UpgradeFormatVersion { .. });
         self.base.is_none() && self.document.schemas.is_empty() && !self.changes.iter().any(versioned)
@@ -245,7 +245,7 @@ impl MetadataBuilder {
     }
 }
 
-/// Removes what matches; was there any?
+/// Removes what matches; whether there was any.
 fn remove_where<T>(items: &mut Vec<T>, matches: impl Fn(&T) -> bool) -> bool {
     let before = items.len();
     items.retain(|item| !matches(item));

@@ -1,14 +1,14 @@
-//! What is set counts, or is refused: properties are checked when they are set. Names that nobody knows are the user's own
-//! and pass, unless they are close to one that is known. What a table has already is not checked: others may have set it.
+//! Properties are checked when they are set: each takes effect or is refused. Unknown names are the user's own
+//! and pass, unless they are close to a known one. Existing properties of a table are not checked: others may have set them.
 
-use super::{Effect, KNOWN, Known, MetricsMode, StringMap, Values, unexpected};
+use super::{AllowedValues, Effect, KNOWN, KnownProperty, MetricsMode, StringMap, unexpected};
 use crate::types::NameMapping;
 use crate::{Error, Result};
 
 /// Checks properties that are to be set.
 ///
 /// # Errors
-/// A value that its property cannot have, a property that is refused, and a name that is close to a known one.
+/// A value that the property does not allow, a property that is refused, and a name that is close to a known one.
 pub fn check_set(properties: &StringMap) -> Result<()> {
     properties.iter().try_for_each(|(name, value)| match known(name) {
         Some(property) => property.check(name, value),
@@ -18,14 +18,14 @@ pub fn check_set(properties: &StringMap) -> Result<()> {
     })
 }
 
-fn known(name: &str) -> Option<&'static Known> {
+fn known(name: &str) -> Option<&'static KnownProperty> {
     KNOWN.iter().find(|known| match known.name.ends_with('.') {
         true => name.len() > known.name.len() && name.starts_with(known.name),
         false => name == known.name,
     })
 }
 
-impl Known {
+impl KnownProperty {
     fn check(&self, name: &str, value: &str) -> Result<()> {
         if let Effect::Refused(why) = self.effect {
             return Err(Error::unsupported(format!("the table property {name}={value}: {why}")));
@@ -37,7 +37,7 @@ impl Known {
     }
 }
 
-impl Values {
+impl AllowedValues {
     /// Whether a text is one of these values.
     pub(super) fn allow(&self, text: &str) -> bool {
         let text = text.trim();
@@ -55,7 +55,7 @@ impl Values {
     }
 }
 
-impl std::fmt::Display for Values {
+impl std::fmt::Display for AllowedValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Text => f.write_str("a string"),
@@ -99,7 +99,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     candidates.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// Letters to put in, leave out or change.
+/// Letters to insert, delete or replace.
 fn edits(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {

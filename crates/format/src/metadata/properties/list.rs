@@ -1,8 +1,8 @@
-//! Every table property that the Java library, PyIceberg or Spark's connector knows, and what is done about it here.
+//! Every table property of the Java library, PyIceberg and Spark's connector, and how icefield treats it.
 //!
 //! Names and defaults are those of the Java library. `docs/properties.md` is made from this list.
 
-use super::{ColumnProperty, Effect, Known, MetricsMode, Property, Values};
+use super::{AllowedValues, ColumnProperty, Effect, KnownProperty, MetricsMode, Property};
 use crate::types::NAME_MAPPING_PROPERTY;
 use crate::types::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
 
@@ -32,10 +32,10 @@ macro_rules! properties {
         )+
 
         /// Every property that is known. Where a name ends with a dot, that of a column follows.
-        pub const KNOWN: &[Known] = &[
-            $(Known { name: $prefix, default: None, values: $may_be, effect: $does, about: concat!($($of_column),+) },)+
-            $(Known { name: $label, default: None, values: $allowed, effect: $done, about: concat!($($own),+) },)+
-            $(Known {
+        pub const KNOWN: &[KnownProperty] = &[
+            $(KnownProperty { name: $prefix, default: None, values: $may_be, effect: $does, about: concat!($($of_column),+) },)+
+            $(KnownProperty { name: $label, default: None, values: $allowed, effect: $done, about: concat!($($own),+) },)+
+            $(KnownProperty {
                 name: $property,
                 default: Some(|| $name.default.to_string()),
                 values: $values,
@@ -48,342 +48,342 @@ macro_rules! properties {
 
 properties! {
     /// Followed by a column's name: how much of its metrics is kept.
-    METRICS_MODE_COLUMN_CONF_PREFIX: () = METRICS_MODE_PREFIX, (), Values::MetricsMode, Effect::Honoured;
+    METRICS_MODE_COLUMN_CONF_PREFIX: () = METRICS_MODE_PREFIX, (), AllowedValues::MetricsMode, Effect::Honoured;
     /// Followed by a column's name: whether it gets a bloom filter.
     PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX: bool = BLOOM_FILTER_PREFIX, false,
-        Values::Flag, Effect::Honoured;
+        AllowedValues::Flag, Effect::Honoured;
     /// Followed by a column's name: false positives of its bloom filter.
     PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX: f64 = "write.parquet.bloom-filter-fpp.column.", 0.01,
-        Values::Fraction, Effect::Honoured;
+        AllowedValues::Fraction, Effect::Honoured;
     /// Followed by a column's name: distinct values that its bloom filter is made for.
     PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX: Option<i64> = "write.parquet.bloom-filter-ndv.column.", None,
-        Values::AtLeast(1), Effect::Honoured;
+        AllowedValues::AtLeast(1), Effect::Honoured;
     /// Followed by a column's name: whether Parquet writes statistics of it.
-    PARQUET_COLUMN_STATS_ENABLED_PREFIX: bool = STATISTICS_PREFIX, true, Values::Flag, Effect::Honoured;
+    PARQUET_COLUMN_STATS_ENABLED_PREFIX: bool = STATISTICS_PREFIX, true, AllowedValues::Flag, Effect::Honoured;
     /// Followed by a column's name: whether Parquet may encode it with a dictionary.
     PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX: bool = "write.parquet.dict-encoding-enabled.column.", true,
-        Values::Flag, Effect::Honoured;
+        AllowedValues::Flag, Effect::Honoured;
     ---
     /// Given when a table is created or replaced: its format version.
-    FORMAT_VERSION: i64 = "format-version", Values::AtLeast(1), Effect::Honoured;
+    FORMAT_VERSION: i64 = "format-version", AllowedValues::AtLeast(1), Effect::Honoured;
     /// The name mapping of files without field ids, as JSON.
-    DEFAULT_NAME_MAPPING: &'static str = NAME_MAPPING_PROPERTY, Values::NameMapping, Effect::Honoured;
+    DEFAULT_NAME_MAPPING: &'static str = NAME_MAPPING_PROPERTY, AllowedValues::NameMapping, Effect::Honoured;
     /// Compression level of Parquet files; without it the codec's default.
-    PARQUET_COMPRESSION_LEVEL: i64 = "write.parquet.compression-level", Values::Level, Effect::Honoured;
+    PARQUET_COMPRESSION_LEVEL: i64 = "write.parquet.compression-level", AllowedValues::Level, Effect::Honoured;
     /// Compression level of Avro data files; without it the codec's default.
     AVRO_COMPRESSION_LEVEL: i64 = "write.avro.compression-level",
-        Values::Level, Effect::Honoured;
+        AllowedValues::Level, Effect::Honoured;
     /// Compression level of manifests; without it the codec's default.
-    MANIFEST_COMPRESSION_LEVEL: i64 = "write.manifest.compression-level", Values::Level, Effect::Honoured;
+    MANIFEST_COMPRESSION_LEVEL: i64 = "write.manifest.compression-level", AllowedValues::Level, Effect::Honoured;
     /// Format of delete files; without it that of data files.
     DELETE_DEFAULT_FILE_FORMAT: &'static str = "write.delete.format.default",
-        Values::OneOf(&["parquet", "orc", "avro", "puffin"]), Effect::Harmless("No delete files are written.");
+        AllowedValues::OneOf(&["parquet", "orc", "avro", "puffin"]), Effect::Harmless("No delete files are written.");
     /// Where data files are written; without it `data` below the table's location.
-    WRITE_DATA_LOCATION: &'static str = "write.data.path", Values::Filled, Effect::Honoured;
+    WRITE_DATA_LOCATION: &'static str = "write.data.path", AllowedValues::Filled, Effect::Honoured;
     /// Older name of `write.data.path`.
     WRITE_FOLDER_STORAGE_LOCATION: &'static str = "write.folder-storage.path",
-        Values::Text, Effect::Refused("it is no longer used: set write.data.path");
+        AllowedValues::Text, Effect::Refused("it is no longer used: set write.data.path");
     /// Older name of `write.data.path` with object-store paths.
     OBJECT_STORE_PATH: &'static str = "write.object-storage.path",
-        Values::Text, Effect::Refused("it is no longer used: set write.data.path");
+        AllowedValues::Text, Effect::Refused("it is no longer used: set write.data.path");
     /// Where metadata files are written; without it `metadata` below the table's location.
-    WRITE_METADATA_LOCATION: &'static str = "write.metadata.path", Values::Filled, Effect::Honoured;
+    WRITE_METADATA_LOCATION: &'static str = "write.metadata.path", AllowedValues::Filled, Effect::Honoured;
     /// How rows are distributed before they are written: none, hash, range.
-    WRITE_DISTRIBUTION_MODE: &'static str = "write.distribution-mode", Values::OneOf(&["none", "hash", "range"]), Effect::Honoured;
+    WRITE_DISTRIBUTION_MODE: &'static str = "write.distribution-mode", AllowedValues::OneOf(&["none", "hash", "range"]), Effect::Honoured;
     /// Id of the table's encryption key.
     ENCRYPTION_TABLE_KEY: &'static str = "encryption.key-id",
-        Values::Text, Effect::Refused("icefield cannot encrypt: what it writes would lie in the clear");
+        AllowedValues::Text, Effect::Refused("icefield cannot encrypt: what it writes would lie in the clear");
     /// How rows of DELETE are distributed before they are written.
     DELETE_DISTRIBUTION_MODE: &'static str = "write.delete.distribution-mode",
-        Values::OneOf(&["none", "hash", "range"]),
+        AllowedValues::OneOf(&["none", "hash", "range"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// How rows of UPDATE are distributed before they are written.
     UPDATE_DISTRIBUTION_MODE: &'static str = "write.update.distribution-mode",
-        Values::OneOf(&["none", "hash", "range"]),
+        AllowedValues::OneOf(&["none", "hash", "range"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// How rows of MERGE are distributed before they are written.
     MERGE_DISTRIBUTION_MODE: &'static str = "write.merge.distribution-mode",
-        Values::OneOf(&["none", "hash", "range"]),
+        AllowedValues::OneOf(&["none", "hash", "range"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// A comment on the table.
-    COMMENT: &'static str = "comment", Values::Text, Effect::Harmless("Kept for people and other engines.");
+    COMMENT: &'static str = "comment", AllowedValues::Text, Effect::Harmless("Kept for people and other engines.");
     /// A Java class that says where data files lie.
     LOCATION_PROVIDER_IMPL: &'static str = "write.location-provider.impl",
-        Values::Text,
+        AllowedValues::Text,
         Effect::Refused("it names a Java class: icefield lays out files by write.data.path and write.object-storage.*");
     /// A Python class of PyIceberg's that says where data files lie.
     PY_LOCATION_PROVIDER_IMPL: &'static str = "write.py-location-provider.impl",
-        Values::Text,
+        AllowedValues::Text,
         Effect::Refused("it names a class of PyIceberg's: icefield lays out files by write.data.path and write.object-storage.*");
     /// Size of the partitions that Spark shuffles rows into.
     SPARK_ADVISORY_PARTITION_SIZE: i64 = "write.spark.advisory-partition-size-bytes",
-        Values::AtLeast(1), Effect::Harmless("Read by the Java connector of Spark only.");
+        AllowedValues::AtLeast(1), Effect::Harmless("Read by the Java connector of Spark only.");
     /// As write.parquet.row-group-size-bytes, for delete files.
     DELETE_PARQUET_ROW_GROUP_SIZE_BYTES: &'static str = "write.delete.parquet.row-group-size-bytes",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.page-size-bytes, for delete files.
     DELETE_PARQUET_PAGE_SIZE_BYTES: &'static str = "write.delete.parquet.page-size-bytes",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.page-version, for delete files.
     DELETE_PARQUET_PAGE_VERSION: &'static str = "write.delete.parquet.page-version",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.page-row-limit, for delete files.
     DELETE_PARQUET_PAGE_ROW_LIMIT: &'static str = "write.delete.parquet.page-row-limit",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.dict-size-bytes, for delete files.
     DELETE_PARQUET_DICT_SIZE_BYTES: &'static str = "write.delete.parquet.dict-size-bytes",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.compression-codec, for delete files.
     DELETE_PARQUET_COMPRESSION_CODEC: &'static str = "write.delete.parquet.compression-codec",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.compression-level, for delete files.
     DELETE_PARQUET_COMPRESSION_LEVEL: &'static str = "write.delete.parquet.compression-level",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.row-group-check-min-record-count, for delete files.
     DELETE_PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT: &'static str = "write.delete.parquet.row-group-check-min-record-count",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.parquet.row-group-check-max-record-count, for delete files.
     DELETE_PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT: &'static str = "write.delete.parquet.row-group-check-max-record-count",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.avro.compression-codec, for delete files.
     DELETE_AVRO_COMPRESSION_CODEC: &'static str = "write.delete.avro.compression-codec",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.avro.compression-level, for delete files.
     DELETE_AVRO_COMPRESSION_LEVEL: &'static str = "write.delete.avro.compression-level",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.stripe-size-bytes, for delete files.
     DELETE_ORC_STRIPE_SIZE_BYTES: &'static str = "write.delete.orc.stripe-size-bytes",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.block-size-bytes, for delete files.
     DELETE_ORC_BLOCK_SIZE_BYTES: &'static str = "write.delete.orc.block-size-bytes",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.vectorized.batch-size, for delete files.
     DELETE_ORC_VECTORIZED_BATCH_SIZE: &'static str = "write.delete.orc.vectorized.batch-size",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.compression-codec, for delete files.
     DELETE_ORC_COMPRESSION_CODEC: &'static str = "write.delete.orc.compression-codec",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// As write.orc.compression-strategy, for delete files.
     DELETE_ORC_COMPRESSION_STRATEGY: &'static str = "write.delete.orc.compression-strategy",
-        Values::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("No delete files are written.");
     /// Whether data files are planned locally or by Spark's executors.
     DATA_PLANNING_MODE: &'static str = "read.data-planning-mode",
-        Values::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
+        AllowedValues::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
     /// Whether delete files are planned locally or by Spark's executors.
     DELETE_PLANNING_MODE: &'static str = "read.delete-planning-mode",
-        Values::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
+        AllowedValues::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
     ---
     /// Tries of a commit after the first.
-    COMMIT_NUM_RETRIES: i64 = "commit.retry.num-retries", 4, Values::AtLeast(0), Effect::Honoured;
+    COMMIT_NUM_RETRIES: i64 = "commit.retry.num-retries", 4, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Shortest wait before a retry.
-    COMMIT_MIN_RETRY_WAIT_MS: i64 = "commit.retry.min-wait-ms", 100, Values::AtLeast(0), Effect::Honoured;
+    COMMIT_MIN_RETRY_WAIT_MS: i64 = "commit.retry.min-wait-ms", 100, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Longest wait before a retry.
-    COMMIT_MAX_RETRY_WAIT_MS: i64 = "commit.retry.max-wait-ms", 60_000, Values::AtLeast(0), Effect::Honoured;
+    COMMIT_MAX_RETRY_WAIT_MS: i64 = "commit.retry.max-wait-ms", 60_000, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Time for all tries.
-    COMMIT_TOTAL_RETRY_TIME_MS: i64 = "commit.retry.total-timeout-ms", 1_800_000, Values::AtLeast(0), Effect::Honoured;
+    COMMIT_TOTAL_RETRY_TIME_MS: i64 = "commit.retry.total-timeout-ms", 1_800_000, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Looks at the state of a commit whose outcome is unknown.
-    COMMIT_NUM_STATUS_CHECKS: i64 = "commit.status-check.num-retries", 3, Values::AtLeast(0), Effect::Honoured;
+    COMMIT_NUM_STATUS_CHECKS: i64 = "commit.status-check.num-retries", 3, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Shortest wait between them.
     COMMIT_STATUS_CHECKS_MIN_WAIT_MS: i64 = "commit.status-check.min-wait-ms", 1_000,
-        Values::AtLeast(0), Effect::Honoured;
+        AllowedValues::AtLeast(0), Effect::Honoured;
     /// Longest wait between them.
     COMMIT_STATUS_CHECKS_MAX_WAIT_MS: i64 = "commit.status-check.max-wait-ms", 60_000,
-        Values::AtLeast(0), Effect::Honoured;
+        AllowedValues::AtLeast(0), Effect::Honoured;
     /// Time for all of them.
     COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS: i64 = "commit.status-check.total-timeout-ms", 1_800_000,
-        Values::AtLeast(0), Effect::Harmless("commit.status-check.num-retries bounds the checks.");
+        AllowedValues::AtLeast(0), Effect::Harmless("commit.status-check.num-retries bounds the checks.");
     /// Size that merged manifests aim at.
     MANIFEST_TARGET_SIZE_BYTES: i64 = "commit.manifest.target-size-bytes", 8_388_608,
-        Values::AtLeast(0), Effect::Honoured;
+        AllowedValues::AtLeast(0), Effect::Honoured;
     /// Manifests from which on an append merges them.
-    MANIFEST_MIN_MERGE_COUNT: i64 = "commit.manifest.min-count-to-merge", 100, Values::AtLeast(0), Effect::Honoured;
+    MANIFEST_MIN_MERGE_COUNT: i64 = "commit.manifest.min-count-to-merge", 100, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Whether appends merge manifests.
-    MANIFEST_MERGE_ENABLED: bool = "commit.manifest-merge.enabled", true, Values::Flag, Effect::Honoured;
+    MANIFEST_MERGE_ENABLED: bool = "commit.manifest-merge.enabled", true, AllowedValues::Flag, Effect::Honoured;
     /// Format of data files.
     DEFAULT_FILE_FORMAT: &'static str = "write.format.default", "parquet",
-        Values::OneOf(&["parquet", "orc", "avro"]), Effect::Honoured;
+        AllowedValues::OneOf(&["parquet", "orc", "avro"]), Effect::Honoured;
     /// Size at which a writer starts the next data file.
     WRITE_TARGET_FILE_SIZE_BYTES: i64 = "write.target-file-size-bytes", 536_870_912,
-        Values::AtLeast(1), Effect::Honoured;
+        AllowedValues::AtLeast(1), Effect::Honoured;
     /// Size at which a writer starts the next delete file.
     DELETE_TARGET_FILE_SIZE_BYTES: i64 = "write.delete.target-file-size-bytes", 67_108_864,
-        Values::AtLeast(1), Effect::Harmless("No delete files are written.");
+        AllowedValues::AtLeast(1), Effect::Harmless("No delete files are written.");
     /// Whether position deletes are written a file or a partition.
     DELETE_GRANULARITY: &'static str = "write.delete.granularity", "partition",
-        Values::OneOf(&["file", "partition"]), Effect::Harmless("No delete files are written.");
+        AllowedValues::OneOf(&["file", "partition"]), Effect::Harmless("No delete files are written.");
     /// How DELETE works in engines.
     DELETE_MODE: &'static str = "write.delete.mode", "copy-on-write",
-        Values::OneOf(&["copy-on-write", "merge-on-read"]),
+        AllowedValues::OneOf(&["copy-on-write", "merge-on-read"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// How UPDATE works in engines.
     UPDATE_MODE: &'static str = "write.update.mode", "copy-on-write",
-        Values::OneOf(&["copy-on-write", "merge-on-read"]),
+        AllowedValues::OneOf(&["copy-on-write", "merge-on-read"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// How MERGE works in engines.
     MERGE_MODE: &'static str = "write.merge.mode", "copy-on-write",
-        Values::OneOf(&["copy-on-write", "merge-on-read"]),
+        AllowedValues::OneOf(&["copy-on-write", "merge-on-read"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// What concurrent commits a DELETE tolerates.
     DELETE_ISOLATION_LEVEL: &'static str = "write.delete.isolation-level", "serializable",
-        Values::OneOf(&["serializable", "snapshot"]),
+        AllowedValues::OneOf(&["serializable", "snapshot"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// What concurrent commits an UPDATE tolerates.
     UPDATE_ISOLATION_LEVEL: &'static str = "write.update.isolation-level", "serializable",
-        Values::OneOf(&["serializable", "snapshot"]),
+        AllowedValues::OneOf(&["serializable", "snapshot"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// What concurrent commits a MERGE tolerates.
     MERGE_ISOLATION_LEVEL: &'static str = "write.merge.isolation-level", "serializable",
-        Values::OneOf(&["serializable", "snapshot"]),
+        AllowedValues::OneOf(&["serializable", "snapshot"]),
         Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
     /// Size of Parquet row groups.
     PARQUET_ROW_GROUP_SIZE_BYTES: i64 = "write.parquet.row-group-size-bytes", 134_217_728,
-        Values::AtLeast(1), Effect::Honoured;
+        AllowedValues::AtLeast(1), Effect::Honoured;
     /// Size of Parquet pages.
-    PARQUET_PAGE_SIZE_BYTES: i64 = "write.parquet.page-size-bytes", 1_048_576, Values::AtLeast(1), Effect::Honoured;
+    PARQUET_PAGE_SIZE_BYTES: i64 = "write.parquet.page-size-bytes", 1_048_576, AllowedValues::AtLeast(1), Effect::Honoured;
     /// Rows of a Parquet page.
-    PARQUET_PAGE_ROW_LIMIT: i64 = "write.parquet.page-row-limit", 20_000, Values::AtLeast(1), Effect::Honoured;
+    PARQUET_PAGE_ROW_LIMIT: i64 = "write.parquet.page-row-limit", 20_000, AllowedValues::AtLeast(1), Effect::Honoured;
     /// Version of Parquet pages.
     PARQUET_PAGE_VERSION: &'static str = "write.parquet.page-version", "v1",
-        Values::OneOf(&["v1", "v2"]), Effect::Honoured;
+        AllowedValues::OneOf(&["v1", "v2"]), Effect::Honoured;
     /// Size of Parquet dictionaries.
-    PARQUET_DICT_SIZE_BYTES: i64 = "write.parquet.dict-size-bytes", 2_097_152, Values::AtLeast(1), Effect::Honoured;
+    PARQUET_DICT_SIZE_BYTES: i64 = "write.parquet.dict-size-bytes", 2_097_152, AllowedValues::AtLeast(1), Effect::Honoured;
     /// Largest size of a Parquet bloom filter.
     PARQUET_BLOOM_FILTER_MAX_BYTES: i64 = "write.parquet.bloom-filter-max-bytes", 1_048_576,
-        Values::AtLeast(1), Effect::Honoured;
+        AllowedValues::AtLeast(1), Effect::Honoured;
     /// Codec of Parquet files. Java's default is for tables before 1.4: new ones say `zstd`, which is written without it too.
     PARQUET_COMPRESSION: &'static str = "write.parquet.compression-codec", "gzip",
-        Values::OneOf(&["zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"]),
+        AllowedValues::OneOf(&["zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"]),
         Effect::Honoured;
     /// Whether variants are shredded.
     PARQUET_SHRED_VARIANTS: bool = "write.parquet.shred-variants", false,
-        Values::Flag, Effect::Harmless("Variants are written whole, which every reader reads.");
+        AllowedValues::Flag, Effect::Harmless("Variants are written whole, which every reader reads.");
     /// Codec of Avro data files.
     AVRO_COMPRESSION: &'static str = "write.avro.compression-codec", "gzip",
-        Values::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]), Effect::Honoured;
+        AllowedValues::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]), Effect::Honoured;
     /// Size of ORC stripes.
-    ORC_STRIPE_SIZE_BYTES: i64 = "write.orc.stripe-size-bytes", 67_108_864, Values::AtLeast(1), Effect::Honoured;
+    ORC_STRIPE_SIZE_BYTES: i64 = "write.orc.stripe-size-bytes", 67_108_864, AllowedValues::AtLeast(1), Effect::Honoured;
     /// Size of file-system blocks that ORC stripes are aligned to.
-    ORC_BLOCK_SIZE_BYTES: i64 = "write.orc.block-size-bytes", 268_435_456, Values::AtLeast(1), Effect::Honoured;
+    ORC_BLOCK_SIZE_BYTES: i64 = "write.orc.block-size-bytes", 268_435_456, AllowedValues::AtLeast(1), Effect::Honoured;
     /// Rows of an ORC batch.
     ORC_WRITE_BATCH_SIZE: i64 = "write.orc.vectorized.batch-size", 1_024,
-        Values::AtLeast(1), Effect::Harmless("Batches are those of the rows given.");
+        AllowedValues::AtLeast(1), Effect::Harmless("Batches are those of the rows given.");
     /// Codec of ORC files.
     ORC_COMPRESSION: &'static str = "write.orc.compression-codec", "zlib",
-        Values::OneOf(&["zlib", "zstd", "snappy", "lz4", "lzo", "none", "uncompressed"]), Effect::Honoured;
+        AllowedValues::OneOf(&["zlib", "zstd", "snappy", "lz4", "lzo", "none", "uncompressed"]), Effect::Honoured;
     /// Whether ORC compresses for speed or size.
     ORC_COMPRESSION_STRATEGY: &'static str = "write.orc.compression-strategy", "speed",
-        Values::OneOf(&["speed", "compression"]), Effect::Honoured;
+        AllowedValues::OneOf(&["speed", "compression"]), Effect::Honoured;
     /// Columns with ORC bloom filters, by commas.
-    ORC_BLOOM_FILTER_COLUMNS: &'static str = "write.orc.bloom.filter.columns", "", Values::Text, Effect::Honoured;
+    ORC_BLOOM_FILTER_COLUMNS: &'static str = "write.orc.bloom.filter.columns", "", AllowedValues::Text, Effect::Honoured;
     /// False positives of ORC bloom filters.
-    ORC_BLOOM_FILTER_FPP: f64 = "write.orc.bloom.filter.fpp", 0.05, Values::Fraction, Effect::Honoured;
+    ORC_BLOOM_FILTER_FPP: f64 = "write.orc.bloom.filter.fpp", 0.05, AllowedValues::Fraction, Effect::Honoured;
     /// Codec of manifests and manifest lists.
     MANIFEST_COMPRESSION: &'static str = "write.manifest.compression-codec", "gzip",
-        Values::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]), Effect::Honoured;
+        AllowedValues::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]), Effect::Honoured;
     /// Codec of metadata files.
     METADATA_COMPRESSION: &'static str = "write.metadata.compression-codec", "none",
-        Values::OneOf(&["none", "gzip"]), Effect::Honoured;
+        AllowedValues::OneOf(&["none", "gzip"]), Effect::Honoured;
     /// Entries of the metadata log that are kept.
     METADATA_PREVIOUS_VERSIONS_MAX: i64 = "write.metadata.previous-versions-max", 100,
-        Values::AtLeast(0), Effect::Honoured;
+        AllowedValues::AtLeast(0), Effect::Honoured;
     /// Whether a commit deletes the metadata files that leave the log.
     METADATA_DELETE_AFTER_COMMIT_ENABLED: bool = "write.metadata.delete-after-commit.enabled", false,
-        Values::Flag, Effect::Honoured;
+        AllowedValues::Flag, Effect::Honoured;
     /// How much of the columns' metrics is kept.
     DEFAULT_WRITE_METRICS_MODE: MetricsMode = "write.metadata.metrics.default", MetricsMode::Truncate(16),
-        Values::MetricsMode, Effect::Honoured;
+        AllowedValues::MetricsMode, Effect::Honoured;
     /// Partitions up to which a snapshot's summary names each.
-    WRITE_PARTITION_SUMMARY_LIMIT: i64 = "write.summary.partition-limit", 0, Values::AtLeast(0), Effect::Honoured;
+    WRITE_PARTITION_SUMMARY_LIMIT: i64 = "write.summary.partition-limit", 0, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Whether file paths begin with a hash.
-    OBJECT_STORE_ENABLED: bool = "write.object-storage.enabled", false, Values::Flag, Effect::Honoured;
+    OBJECT_STORE_ENABLED: bool = "write.object-storage.enabled", false, AllowedValues::Flag, Effect::Honoured;
     /// Whether such paths name the partition.
     WRITE_OBJECT_STORE_PARTITIONED_PATHS: bool = "write.object-storage.partitioned-paths", true,
-        Values::Flag, Effect::Honoured;
+        AllowedValues::Flag, Effect::Honoured;
     /// Whether snapshots are staged for audits.
-    WRITE_AUDIT_PUBLISH_ENABLED: bool = "write.wap.enabled", false, Values::Flag, Effect::Honoured;
+    WRITE_AUDIT_PUBLISH_ENABLED: bool = "write.wap.enabled", false, AllowedValues::Flag, Effect::Honoured;
     /// Whether streams upsert.
-    UPSERT_ENABLED: bool = "write.upsert.enabled", false, Values::Flag, Effect::Harmless("Read by Flink only.");
+    UPSERT_ENABLED: bool = "write.upsert.enabled", false, AllowedValues::Flag, Effect::Harmless("Read by Flink only.");
     /// Whether Spark writers keep a file open for each partition.
     SPARK_WRITE_PARTITIONED_FANOUT_ENABLED: bool = "write.spark.fanout.enabled", false,
-        Values::Flag,
+        AllowedValues::Flag,
         Effect::Harmless("A task keeps files of many partitions open, in bounded memory, unless its rows come sorted by partition.");
     /// Whether writes may bring columns that the table lacks.
     SPARK_WRITE_ACCEPT_ANY_SCHEMA: bool = "write.spark.accept-any-schema", false,
-        Values::Flag,
+        AllowedValues::Flag,
         Effect::Harmless("Columns are checked against the table; append(schema_mode=) says how they may differ.");
     /// Size of the tasks of a scan.
-    SPLIT_SIZE: i64 = "read.split.target-size", 134_217_728, Values::AtLeast(1), Effect::Honoured;
+    SPLIT_SIZE: i64 = "read.split.target-size", 134_217_728, AllowedValues::AtLeast(1), Effect::Honoured;
     /// The same for scans of metadata tables.
     METADATA_SPLIT_SIZE: i64 = "read.split.metadata-target-size", 33_554_432,
-        Values::AtLeast(1), Effect::Harmless("Metadata tables are split by manifest.");
+        AllowedValues::AtLeast(1), Effect::Harmless("Metadata tables are split by manifest.");
     /// Tasks that are filled at the same time.
-    SPLIT_LOOKBACK: i64 = "read.split.planning-lookback", 10, Values::AtLeast(1), Effect::Honoured;
+    SPLIT_LOOKBACK: i64 = "read.split.planning-lookback", 10, AllowedValues::AtLeast(1), Effect::Honoured;
     /// What opening a file costs, in bytes read.
-    SPLIT_OPEN_FILE_COST: i64 = "read.split.open-file-cost", 4_194_304, Values::AtLeast(0), Effect::Honoured;
+    SPLIT_OPEN_FILE_COST: i64 = "read.split.open-file-cost", 4_194_304, AllowedValues::AtLeast(0), Effect::Honoured;
     /// Rows of a batch read from Parquet.
     PARQUET_BATCH_SIZE: i64 = "read.parquet.vectorization.batch-size", 5_000,
-        Values::AtLeast(1), Effect::Harmless("Reading chooses the rows of a batch by their size.");
+        AllowedValues::AtLeast(1), Effect::Harmless("Reading chooses the rows of a batch by their size.");
     /// Rows of a batch read from ORC.
     ORC_BATCH_SIZE: i64 = "read.orc.vectorization.batch-size", 5_000,
-        Values::AtLeast(1), Effect::Harmless("Reading chooses the rows of a batch by their size.");
+        AllowedValues::AtLeast(1), Effect::Harmless("Reading chooses the rows of a batch by their size.");
     /// Age up to which expiry leaves snapshots.
     MAX_SNAPSHOT_AGE_MS: i64 = "history.expire.max-snapshot-age-ms", 432_000_000,
-        Values::AtLeast(0), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
+        AllowedValues::AtLeast(0), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
     /// Snapshots that expiry leaves in each branch.
     MIN_SNAPSHOTS_TO_KEEP: i64 = "history.expire.min-snapshots-to-keep", 1,
-        Values::AtLeast(1), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
+        AllowedValues::AtLeast(1), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
     /// Age up to which expiry leaves branches and tags.
     MAX_REF_AGE_MS: i64 = "history.expire.max-ref-age-ms", i64::MAX,
-        Values::AtLeast(0), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
+        AllowedValues::AtLeast(0), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
     /// Whether files of the table may be deleted at all.
-    GC_ENABLED: bool = "gc.enabled", true, Values::Flag, Effect::Honoured;
+    GC_ENABLED: bool = "gc.enabled", true, AllowedValues::Flag, Effect::Honoured;
     /// Bytes of a data key.
     ENCRYPTION_DEK_LENGTH: i64 = "encryption.data-key-length", 16,
-        Values::OneOf(&["16", "24", "32"]), Effect::Harmless("Means something beside encryption.key-id only.");
+        AllowedValues::OneOf(&["16", "24", "32"]), Effect::Harmless("Means something beside encryption.key-id only.");
     /// Columns up to which metrics are kept without being asked for.
     METRICS_MAX_INFERRED_COLUMN_DEFAULTS: i64 = "write.metadata.metrics.max-inferred-column-defaults", 100,
-        Values::AtLeast(0), Effect::Honoured;
-    /// Rows of a Parquet row group at the most (a name of PyIceberg's).
-    PARQUET_ROW_GROUP_LIMIT: i64 = "write.parquet.row-group-limit", 1_048_576, Values::AtLeast(1), Effect::Honoured;
+        AllowedValues::AtLeast(0), Effect::Honoured;
+    /// Maximum number of rows in a Parquet row group (PyIceberg's name).
+    PARQUET_ROW_GROUP_LIMIT: i64 = "write.parquet.row-group-limit", 1_048_576, AllowedValues::AtLeast(1), Effect::Honoured;
     /// Rows after which the size of a row group is looked at.
     PARQUET_ROW_GROUP_CHECK_MIN: i64 = "write.parquet.row-group-check-min-record-count", 100,
-        Values::AtLeast(1), Effect::Harmless("The size is looked at after every batch.");
+        AllowedValues::AtLeast(1), Effect::Harmless("The size is looked at after every batch.");
     /// Rows after which the size is looked at again at the latest.
     PARQUET_ROW_GROUP_CHECK_MAX: i64 = "write.parquet.row-group-check-max-record-count", 10_000,
-        Values::AtLeast(1), Effect::Harmless("The size is looked at after every batch.");
+        AllowedValues::AtLeast(1), Effect::Harmless("The size is looked at after every batch.");
     /// Whether the size of row groups is that before compression.
     PARQUET_ROW_GROUP_UNCOMPRESSED: bool = "write.parquet.row-group-size-track-uncompressed", false,
-        Values::Flag, Effect::Harmless("The size of a row group is that of its encoded pages.");
+        AllowedValues::Flag, Effect::Harmless("The size of a row group is that of its encoded pages.");
     /// Rows that are looked at to shred variants.
     PARQUET_VARIANT_BUFFER_SIZE: i64 = "write.parquet.variant-inference-buffer-size", 100,
-        Values::AtLeast(1), Effect::Harmless("Variants are written whole.");
+        AllowedValues::AtLeast(1), Effect::Harmless("Variants are written whole.");
     /// Whether the size of bloom filters follows the values.
     PARQUET_BLOOM_FILTER_ADAPTIVE: bool = "write.parquet.bloom-filter-adaptive-enabled", false,
-        Values::Flag, Effect::Harmless("Bloom filters are folded to what their values need.");
+        AllowedValues::Flag, Effect::Harmless("Bloom filters are folded to what their values need.");
     /// Whether writes of Spark add columns.
     SPARK_AUTO_SCHEMA_EVOLUTION: bool = "write.spark.auto-schema-evolution.enabled", true,
-        Values::Flag, Effect::Harmless("Read by the Java connector of Spark only.");
+        AllowedValues::Flag, Effect::Harmless("Read by the Java connector of Spark only.");
     /// Whether the size of tasks follows the number of cores.
     ADAPTIVE_SPLIT_SIZE: bool = "read.split.adaptive-size.enabled", true,
-        Values::Flag, Effect::Harmless("The size of tasks is that of read.split.target-size.");
+        AllowedValues::Flag, Effect::Harmless("The size of tasks is that of read.split.target-size.");
     /// Whether Parquet is read in batches.
     PARQUET_VECTORIZATION: bool = "read.parquet.vectorization.enabled", true,
-        Values::Flag, Effect::Harmless("Reading is always in batches.");
+        AllowedValues::Flag, Effect::Harmless("Reading is always in batches.");
     /// Whether ORC is read in batches.
     ORC_VECTORIZATION: bool = "read.orc.vectorization.enabled", false,
-        Values::Flag, Effect::Harmless("Reading is always in batches.");
+        AllowedValues::Flag, Effect::Harmless("Reading is always in batches.");
     /// Whether optimizers may take identifier fields for unique.
     IDENTIFIER_FIELDS_RELY: bool = "identifier-fields.rely", false,
-        Values::Flag, Effect::Harmless("Read by the Java connector of Spark only.");
+        AllowedValues::Flag, Effect::Harmless("Read by the Java connector of Spark only.");
     /// Whether manifests of v1 leave out snapshot ids.
     SNAPSHOT_ID_INHERITANCE: bool = "compatibility.snapshot-id-inheritance.enabled", false,
-        Values::Flag, Effect::Harmless("Manifests always name their snapshot.");
+        AllowedValues::Flag, Effect::Harmless("Manifests always name their snapshot.");
     /// Whether Hive sees the table.
     ENGINE_HIVE_ENABLED: bool = "engine.hive.enabled", false,
-        Values::Flag, Effect::Harmless("Read by Java's Hive catalog only.");
+        AllowedValues::Flag, Effect::Harmless("Read by Java's Hive catalog only.");
     /// Whether commits take Hive's lock.
     HIVE_LOCK_ENABLED: bool = "engine.hive.lock-enabled", true,
-        Values::Flag, Effect::Harmless("Read by Java's Hive catalog only.");
+        AllowedValues::Flag, Effect::Harmless("Read by Java's Hive catalog only.");
 }
 
 /// What a table that is created now gets as [`PARQUET_COMPRESSION`] unless the user says otherwise.

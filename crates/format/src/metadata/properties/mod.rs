@@ -1,6 +1,6 @@
 //! Table properties ("Table Metadata", `properties`): names, types and defaults, and how their values are read.
 //!
-//! This is the only place that knows them. Names and defaults are those of the Java library. Unknown properties are never
+//! All of them are declared here. Names and defaults are those of the Java library. Unknown properties are never
 //! an error; a known one whose value cannot be read is, where it is used, always as "table property 'x': expected …, got
 //! 'y'".
 
@@ -15,35 +15,35 @@ pub use metrics_mode::MetricsMode;
 use super::StringMap;
 use crate::{Error, Result};
 
-/// A property that is known, and what is done about it.
+/// A known property and how it is treated.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub struct KnownProperty {
     /// Its name; one that ends with a dot is followed by that of a column.
     pub name: &'static str,
-    /// The default as text, where there is one.
+    /// The default as text, if there is one.
     pub default: Option<fn() -> String>,
     /// What it may be set to.
-    pub values: Values,
+    pub values: AllowedValues,
     /// What is done about it.
     pub effect: Effect,
     /// What it is.
     pub about: &'static str,
 }
 
-/// What is done about a property.
+/// How a property is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// It does what its name says.
     Honoured,
-    /// It has no effect here and does no harm: why.
+    /// It has no effect in icefield and does no harm: the reason.
     Harmless(&'static str),
-    /// It cannot be set, and why: what was asked for would not happen.
+    /// It cannot be set, since it would have no effect: the reason.
     Refused(&'static str),
 }
 
-/// What a property may be set to.
+/// The values that a property allows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Values {
+pub enum AllowedValues {
     /// Any text.
     Text,
     /// A text that is not empty.
@@ -64,7 +64,7 @@ pub enum Values {
     OneOf(&'static [&'static str]),
 }
 
-/// A property: its name, what it may be set to and what holds without it. `T` is the type that it is read as, `Option` of
+/// A property: its name, its allowed values and its default. `T` is the type that it is read as, `Option` of
 /// a type where it has no default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Property<T> {
@@ -73,18 +73,18 @@ pub struct Property<T> {
     /// What holds without it.
     pub default: T,
     /// What it may be set to.
-    pub values: Values,
+    pub values: AllowedValues,
 }
 
 /// A property of a column: `prefix` is followed by the column's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColumnProperty<T> {
-    /// What the name begins with; it ends with a dot.
+    /// The beginning of the name; it ends with a dot.
     pub prefix: &'static str,
     /// What holds without it.
     pub default: T,
     /// What it may be set to.
-    pub values: Values,
+    pub values: AllowedValues,
 }
 
 impl Property<i64> {
@@ -106,7 +106,7 @@ impl Property<i64> {
 }
 
 impl Property<Option<i64>> {
-    /// The number, if there is one; an empty text and `null` are none.
+    /// The number, if there is one; an empty string and `null` count as unset.
     pub fn read(&self, properties: &StringMap) -> Result<Option<i64>> {
         let text = properties.get(self.name).filter(|text| !matches!(text.trim(), "" | "null"));
         text.map(|text| integer(self.name, self.values, text)).transpose()
@@ -133,14 +133,14 @@ impl Property<&'static str> {
         properties.get(self.name).map_or(self.default, String::as_str)
     }
 
-    /// The one of the texts that the property may be set to, as it is spelled there.
+    /// The choice, spelled as in the list of allowed values.
     pub fn read_choice(&self, properties: &StringMap) -> Result<&'static str> {
         properties.get(self.name).map_or(Ok(self.default), |text| self.choose(text))
     }
 
     /// As [`Property::read_choice`], of a text.
     pub fn choose(&self, text: &str) -> Result<&'static str> {
-        let Values::OneOf(allowed) = self.values else { return Err(self.unexpected(text)) };
+        let AllowedValues::OneOf(allowed) = self.values else { return Err(self.unexpected(text)) };
         let chosen = allowed.iter().find(|one| one.eq_ignore_ascii_case(text.trim()));
         chosen.copied().ok_or_else(|| self.unexpected(text))
     }
@@ -152,7 +152,7 @@ impl Property<Option<&'static str>> {
         properties.get(self.name).map(String::as_str)
     }
 
-    /// The text, if there is one, which must be one that the property may be set to.
+    /// The string, if it is set; an error if the property does not allow it.
     pub fn read_valid<'a>(&self, properties: &'a StringMap) -> Result<Option<&'a str>> {
         match self.read(properties) {
             Some(text) if !self.values.allow(text) => Err(self.unexpected(text)),
@@ -176,7 +176,7 @@ impl<T> Property<T> {
 }
 
 impl<T> ColumnProperty<T> {
-    /// The columns that it is set for: their names, and the text.
+    /// The columns for which it is set: their names and the value.
     pub fn columns<'a>(&self, properties: &'a StringMap) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a, T> {
         let prefix = self.prefix;
         properties.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
@@ -189,7 +189,7 @@ impl<T> ColumnProperty<T> {
 }
 
 impl ColumnProperty<bool> {
-    /// The columns that it is set for, and whether it is `true` for them.
+    /// The columns for which it is set, and whether it is `true` for them.
     pub fn flags<'a>(&self, properties: &'a StringMap) -> impl Iterator<Item = (&'a str, bool)> + use<'a> {
         self.columns(properties).map(|(column, text)| (column, is_true(text)))
     }
@@ -210,20 +210,20 @@ impl ColumnProperty<Option<i64>> {
 }
 
 /// Reads a text: the property's name, what it may be set to, and the text.
-type Read<V> = fn(&str, Values, &str) -> Result<V>;
+type Read<V> = fn(&str, AllowedValues, &str) -> Result<V>;
 
-fn valid<V>(name: &str, values: Values, text: &str, read: Read<V>) -> Result<V> {
+fn valid<V>(name: &str, values: AllowedValues, text: &str, read: Read<V>) -> Result<V> {
     match values.allow(text) {
         true => read(name, values, text),
         false => Err(unexpected(name, values, text)),
     }
 }
 
-fn integer(name: &str, values: Values, text: &str) -> Result<i64> {
+fn integer(name: &str, values: AllowedValues, text: &str) -> Result<i64> {
     text.trim().parse().map_err(|_| unexpected(name, values, text))
 }
 
-fn number(name: &str, values: Values, text: &str) -> Result<f64> {
+fn number(name: &str, values: AllowedValues, text: &str) -> Result<f64> {
     text.trim().parse().map_err(|_| unexpected(name, values, text))
 }
 
@@ -231,11 +231,11 @@ fn is_true(text: &str) -> bool {
     text.trim().eq_ignore_ascii_case("true")
 }
 
-fn unexpected(name: &str, expected: Values, text: &str) -> Error {
+fn unexpected(name: &str, expected: AllowedValues, text: &str) -> Error {
     Error::invalid(format!("table property '{name}': expected {expected}, got '{text}'"))
 }
 
-/// Names whose values the metadata itself holds: they are never stored as properties.
+/// Names of values that the metadata itself has: they are never stored as properties.
 pub const RESERVED: &[&str] = &[
     "current-schema",
     "current-snapshot-id",

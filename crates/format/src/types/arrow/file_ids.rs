@@ -73,7 +73,7 @@ fn one(field: &FieldRef) -> Fields {
     Fields::from(vec![field.clone()])
 }
 
-/// The fields directly inside, with the name that their place gives them if there is one.
+/// The direct children, with the name of their role (element, key, value) if they have one.
 fn children(field: &ArrowField) -> Vec<(FieldRef, Option<&'static str>)> {
     match field.data_type() {
         DataType::Struct(fields) => fields.iter().map(|child| (child.clone(), None)).collect(),
@@ -92,7 +92,7 @@ fn children(field: &ArrowField) -> Vec<(FieldRef, Option<&'static str>)> {
     }
 }
 
-/// The same field with other fields inside, as many as [`children`] gives for a list or map.
+/// The same field with other children, as many as [`children`] returns for a list or map.
 fn with_children(field: &ArrowField, inner: Vec<FieldRef>) -> ArrowField {
     let mut first = inner.first().cloned();
     let mut element = |old: &FieldRef| first.take().unwrap_or_else(|| old.clone());

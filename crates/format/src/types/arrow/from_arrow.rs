@@ -49,7 +49,7 @@ impl FromArrow {
 
     /// The type of an Arrow field; fields inside without an id get one above the highest there.
     pub fn type_of(&self, field: &ArrowField) -> Result<Type> {
-        let mut reader = Reader { options: *self, faults: Vec::new(), limits: Limits::default() };
+        let mut reader = FieldReader { options: *self, faults: Vec::new(), limits: Limits::default() };
         let ty = reader.data_type(field, field.name(), 0);
         let ty = reader.finish(ty)?.ok_or_else(|| Error::invalid("the Arrow field has no Iceberg type"))?;
         let mut last_id = ty.children().into_iter().map(highest_id).max().unwrap_or(0);
@@ -59,9 +59,9 @@ impl FromArrow {
 
 impl Schema {
     /// The schema of Arrow columns, with the ids that they carry; columns without an id get one above the highest. All
-    /// columns that have no counterpart are told in one error.
+    /// columns without a counterpart are reported in one error.
     pub fn from_arrow(arrow: &ArrowSchema, options: &FromArrow) -> Result<Self> {
-        let mut reader = Reader { options: *options, faults: Vec::new(), limits: Limits::default() };
+        let mut reader = FieldReader { options: *options, faults: Vec::new(), limits: Limits::default() };
         let fields = reader.fields(arrow.fields(), "", 0);
         let fields = reader.finish(fields)?;
         let mut last_id = fields.iter().map(highest_id).max().unwrap_or(0);
@@ -82,14 +82,14 @@ fn given_or_next(field: &Field, last_id: &mut i32) -> Result<i32> {
     if field.id == NO_ID { next_id(last_id) } else { Ok(field.id) }
 }
 
-struct Reader {
+struct FieldReader {
     options: FromArrow,
     limits: Limits,
     /// What is wrong with which column.
     faults: Vec<String>,
 }
 
-impl Reader {
+impl FieldReader {
     fn finish<T>(self, result: T) -> Result<T> {
         match self.faults.as_slice() {
             [] => Ok(result),

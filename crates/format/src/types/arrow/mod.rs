@@ -21,7 +21,7 @@ pub const DOC_KEY: &str = "doc";
 /// Key of the name of an extension type in the metadata of an Arrow field.
 const EXTENSION_NAME_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 
-/// Key of what belongs to an extension type in the metadata of an Arrow field.
+/// Key of the parameters of an extension type in the metadata of an Arrow field.
 const EXTENSION_METADATA_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_METADATA_KEY;
 
 /// Name of the extension type of booleans that take a byte each; all but 0 is true.

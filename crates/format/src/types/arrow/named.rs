@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// What people call an Arrow type: `long`, not `Int64`. What the table format has no type for is described.
+/// The familiar name of an Arrow type: `long`, not `Int64`. Types without a counterpart in the table format are described.
 pub fn named(ty: &DataType) -> String {
     let instant = |zone: &Option<_>| if zone.is_some() { "timestamptz" } else { "timestamp" };
     match ty {

@@ -21,7 +21,7 @@ pub enum StringLayout {
     View,
 }
 
-/// What the Arrow schema looks like where there is a choice.
+/// Options of the Arrow schema.
 #[derive(Debug, Clone, Copy)]
 pub struct ToArrow {
     /// Layout of strings and binaries.
@@ -37,7 +37,7 @@ impl Default for ToArrow {
 }
 
 impl Schema {
-    /// The Arrow schema of these columns. A type that is not known here is an error that names the column.
+    /// The Arrow schema of these columns. An unknown type is an error that names the column.
     pub fn to_arrow(&self, options: &ToArrow) -> Result<ArrowSchema> {
         Ok(ArrowSchema::new(options.fields(self.fields(), "")?))
     }
@@ -145,7 +145,7 @@ fn decimal(precision: u8, scale: u8, path: &str) -> Result<DataType> {
     }
 }
 
-/// The extension type by which Arrow knows a type, and what belongs to it.
+/// The extension type of a type, and its parameters.
 fn extension_of(ty: &Type) -> Option<(&'static str, Option<String>)> {
     match ty {
         Type::Variant => Some((extension::VARIANT, None)),
@@ -161,7 +161,7 @@ fn extension_of(ty: &Type) -> Option<(&'static str, Option<String>)> {
     }
 }
 
-/// The geometry or geography that the metadata of the extension `geoarrow.wkb` tells of.
+/// The geometry or geography that the metadata of the extension `geoarrow.wkb` describes.
 pub(super) fn geo_of(metadata: Option<&str>) -> Result<PrimitiveType> {
     let members = match metadata.filter(|text| !text.is_empty()) {
         Some(text) => {

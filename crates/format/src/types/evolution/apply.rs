@@ -5,7 +5,7 @@ use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
 
 impl UpdateSchema {
-    /// The schema with all changes; its id is 0 until the table gives it one.
+    /// The schema with all changes; its id is 0 until the table assigns one.
     pub fn apply(&self) -> Result<Schema> {
         self.check_identifiers_kept()?;
         let fields = self.fields(self.base.as_struct())?;
@@ -25,7 +25,7 @@ impl UpdateSchema {
         Ok(schema)
     }
 
-    /// Identifier fields are not deleted by the way, neither by themselves nor with what is around them.
+    /// Identifier fields are never deleted implicitly, neither themselves nor with a struct around them.
     fn check_identifiers_kept(&self) -> Result<()> {
         for identifier in &self.identifiers {
             let (mut next, name) = match identifier {

@@ -20,7 +20,7 @@ pub struct NewColumn {
 }
 
 impl NewColumn {
-    /// An optional column on top. A name with a dot is refused, as it may be meant to be a nested field: see
+    /// Adds an optional top-level column. A name with a dot is refused, as a nested field may be meant: see
     /// [`NewColumn::inside`].
     pub fn new(name: &str, ty: impl Into<Type>) -> Result<Self> {
         if name.contains('.') {
@@ -31,8 +31,8 @@ impl NewColumn {
         Ok(Self::inside(None, name, ty))
     }
 
-    /// An optional field inside of a struct, or of the struct that is the element of a list or the value of a map;
-    /// without a parent on top. Ids in its type do not count.
+    /// Adds an optional field to a struct, or to the struct that is the element of a list or the value of a map;
+    /// without a parent at the top level. Ids in its type are ignored.
     pub fn inside(parent: Option<&str>, name: &str, ty: impl Into<Type>) -> Self {
         let parent = parent.map(str::to_owned);
         Self { parent, name: name.to_owned(), ty: ty.into(), required: false, doc: None, default: None }
@@ -58,7 +58,7 @@ impl NewColumn {
 }
 
 impl UpdateSchema {
-    /// Adds a column behind those that are there.
+    /// Adds a column after the existing ones.
     pub fn add(&mut self, column: NewColumn) -> Result<&mut Self> {
         let (parent, full_name) = match &column.parent {
             Some(parent) => self.parent(parent, &column.name)?,
@@ -138,7 +138,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Gives a column another name (of the column itself, without those around it).
+    /// Renames a column; `name` is its own name, without those of the structs around it.
     pub fn rename(&mut self, name: &str, new_name: &str) -> Result<&mut Self> {
         let field = self.existing(name, "rename")?;
         self.check_kept(field.id, name)?;
@@ -152,7 +152,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Makes a column required: it must have been added with a default, or incompatible changes be allowed.
+    /// Makes a column required: either it was added with a default, or incompatible changes are allowed.
     pub fn require(&mut self, name: &str) -> Result<&mut Self> {
         self.set_required(name, true)
     }
@@ -206,7 +206,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Sets or takes away the comment of a column.
+    /// Sets or removes the comment of a column.
     pub fn update_doc(&mut self, name: &str, doc: Option<&str>) -> Result<&mut Self> {
         let field = self.for_update(name)?;
         self.check_kept(field.id, name)?;
@@ -222,7 +222,7 @@ impl UpdateSchema {
         self.for_update(name).map(|field| field.ty.clone())
     }
 
-    /// Sets or takes away the default of a column for rows to come.
+    /// Sets or removes the default of a column for new rows.
     pub fn update_default(&mut self, name: &str, default: Option<Value>) -> Result<&mut Self> {
         let field = self.for_update(name)?;
         self.check_kept(field.id, name)?;
@@ -246,7 +246,7 @@ impl UpdateSchema {
         self.remember_move(name, Move { id, to: Target::Before(other) })
     }
 
-    /// Moves a column behind another one of its struct.
+    /// Moves a column after another one of its struct.
     pub fn move_after(&mut self, name: &str, after: &str) -> Result<&mut Self> {
         let (id, other) = (self.for_move(name, name)?, self.for_move(name, after)?);
         self.remember_move(name, Move { id, to: Target::After(other) })
@@ -316,7 +316,7 @@ impl UpdateSchema {
         field.map(|field| field.id).ok_or_else(|| self.missing(&format!("cannot move {moved:?}"), name))
     }
 
-    /// The error for a column that is not there.
+    /// The error for a column that does not exist.
     fn missing(&self, doing: &str, name: &str) -> Error {
         Error::unfit(format!("{doing}: {}", self.base.missing(name, self.case_sensitive)))
     }

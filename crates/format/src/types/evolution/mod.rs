@@ -17,7 +17,7 @@ use super::{Field, Schema};
 use crate::spec::PartitionSpec;
 use crate::transform::Transform;
 
-/// Changes of a schema that wait to be applied.
+/// Pending changes of a schema.
 ///
 /// Names are those of the schema as it was, full and with dots; columns that were added are named by where they were
 /// added. A failed operation leaves the others as they were.
@@ -43,16 +43,16 @@ pub struct UpdateSchema {
     partition_sources: HashSet<i32>,
 }
 
-/// A field that is to identify rows.
+/// A future identifier field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     /// One of the schema as it was.
     Known(i32),
-    /// One that the changed schema has under this name.
+    /// A field of the changed schema, by name.
     Named(String),
 }
 
-/// A field's way to another place in its struct.
+/// The move of a field within its struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Move {
     id: i32,
@@ -68,7 +68,7 @@ enum Target {
 }
 
 impl UpdateSchema {
-    /// Begins with the current schema of a table and the highest column id that it ever gave.
+    /// Begins with the current schema of a table and the highest column id that it ever assigned.
     pub fn new(schema: &Schema, last_column_id: i32, format_version: u8) -> Self {
         Self {
             base: schema.clone(),
@@ -87,19 +87,19 @@ impl UpdateSchema {
         }
     }
 
-    /// Whether names are told apart by case from here on; they are at first.
+    /// Whether names are case-sensitive from here on; the default is true.
     pub fn case_sensitive(&mut self, case_sensitive: bool) -> &mut Self {
         self.case_sensitive = case_sensitive;
         self
     }
 
-    /// Allows changes that old data may not fit: required columns without a default, optional columns made required.
+    /// Allows changes that may conflict with old data: required columns without a default, optional columns made required.
     pub fn allow_incompatible(&mut self) -> &mut Self {
         self.allow_incompatible = true;
         self
     }
 
-    /// Tells of the partition specs of the table: a date that one of them takes by its value or its hash cannot become a
+    /// Sets the partition specs of the table: a date that one of them uses by its value or its hash cannot become a
     /// timestamp, as partitions would no longer hold what they are named after.
     pub fn partitioned_by<'a>(&mut self, specs: impl IntoIterator<Item = &'a PartitionSpec>) -> &mut Self {
         for field in specs.into_iter().flat_map(|spec| &spec.fields) {

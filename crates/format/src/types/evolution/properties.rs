@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::super::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 use super::UpdateSchema;
 
-/// What the names of properties begin with that follow a column when it is renamed or deleted, as in Java.
+/// Prefixes of properties that follow a column when it is renamed or deleted, as in Java.
 pub(crate) const METRICS_MODE_PREFIX: &str = "write.metadata.metrics.column.";
 pub(crate) const BLOOM_FILTER_PREFIX: &str = "write.parquet.bloom-filter-enabled.column.";
 pub(crate) const STATISTICS_PREFIX: &str = "write.parquet.stats-enabled.column.";
@@ -22,7 +22,7 @@ pub struct PropertyChanges {
 }
 
 impl UpdateSchema {
-    /// What becomes of the properties of the table once it has the schema `changed`, the result of these changes. A name
+    /// The changes of the table's properties that follow from the schema `changed`, the result of these changes. A name
     /// mapping that cannot be read is left as it is.
     pub fn property_changes<'a>(
         &self,

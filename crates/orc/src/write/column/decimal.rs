@@ -20,14 +20,14 @@ use crate::write::stripe::StripeWriter;
 
 /// The values that are not null: in 64 bits if the digits of the type fit, else in 128.
 #[derive(Debug)]
-struct Values {
+struct UnscaledValues {
     column: u32,
     precision: u8,
     short: Vec<i64>,
     long: Vec<i128>,
 }
 
-impl Values {
+impl UnscaledValues {
     fn new(column: u32, precision: u8) -> Self {
         Self { column, precision, short: Vec::new(), long: Vec::new() }
     }
@@ -99,7 +99,7 @@ pub(super) struct DecimalColumn {
     scales: Stream<IntWriter>,
     fresh: Fresh,
     scale: u8,
-    values: Values,
+    values: UnscaledValues,
     scratch: Vec<i64>,
 }
 
@@ -112,7 +112,7 @@ impl DecimalColumn {
             scales: fresh.stream(),
             fresh,
             scale,
-            values: Values::new(column, precision),
+            values: UnscaledValues::new(column, precision),
             scratch: Vec::new(),
         }
     }
@@ -178,14 +178,14 @@ pub(super) struct ShortDecimalColumn {
     head: Head<Decimals>,
     data: Stream<IntWriter>,
     fresh: Fresh,
-    values: Values,
+    values: UnscaledValues,
 }
 
 impl ShortDecimalColumn {
     pub(super) fn new(column: u32, precision: u8, scale: u8, plan: &Plan<'_>) -> Self {
         let fresh = Fresh::version2(true, plan);
         let head = Head::new(column, Decimals::new(scale), plan);
-        Self { head, data: fresh.stream(), fresh, values: Values::new(column, precision) }
+        Self { head, data: fresh.stream(), fresh, values: UnscaledValues::new(column, precision) }
     }
 }
 

@@ -83,7 +83,7 @@ struct Numbered {
 }
 
 #[derive(Debug)]
-enum Form {
+enum TextEncoding {
     Dictionary(Numbered),
     Direct(Box<Direct>),
 }
@@ -92,7 +92,7 @@ enum Form {
 #[derive(Debug)]
 pub(super) struct TextColumn {
     head: Head<Texts>,
-    form: Form,
+    form: TextEncoding,
     fresh: Fresh,
     /// Characters of a `varchar`, or of a `char`, which is padded with spaces.
     cut: Option<(usize, bool)>,
@@ -130,7 +130,7 @@ impl TextColumn {
         let statistics = self.head.statistics();
         let mut sum = 0;
         let mut known: Vec<u32> = vec![UNKNOWN; values.len()];
-        let Form::Dictionary(Numbered { dictionary, numbers, .. }) = &mut self.form else { return };
+        let TextEncoding::Dictionary(Numbered { dictionary, numbers, .. }) = &mut self.form else { return };
         let mut fresh = Vec::new();
         for (slot, key) in keys.iter().enumerate() {
             if nulls.is_some_and(|nulls| nulls.is_null(slot)) {
@@ -162,7 +162,7 @@ impl TextColumn {
         let statistics = self.head.statistics();
         let mut sum = 0;
         match &mut self.form {
-            Form::Dictionary(Numbered { dictionary, numbers, .. }) => values.for_each(nulls, |value| {
+            TextEncoding::Dictionary(Numbered { dictionary, numbers, .. }) => values.for_each(nulls, |value| {
                 let value = fit(value, cut);
                 sum += value.len() as u64;
                 let number = dictionary.number(&value);
@@ -174,7 +174,7 @@ impl TextColumn {
                     }
                 }
             }),
-            Form::Direct(direct) => values.for_each(nulls, |value| {
+            TextEncoding::Direct(direct) => values.for_each(nulls, |value| {
                 let value = fit(value, cut);
                 sum += value.len() as u64;
                 statistics.add_bounds(&value);
@@ -188,9 +188,9 @@ impl TextColumn {
         self.head.bloom = bloom;
     }
 
-    /// Gives the dictionary up if it does not pay.
+    /// Abandons the dictionary if it does not pay off.
     fn judge(&mut self, context: &mut Context) -> Result<()> {
-        let Form::Dictionary(numbered) = &mut self.form else { return Ok(()) };
+        let TextEncoding::Dictionary(numbered) = &mut self.form else { return Ok(()) };
         numbered.judged = true;
         let (distinct, all) = (numbered.dictionary.len() as f64, numbered.numbers.len() as f64);
         if distinct > self.threshold * all || numbered.dictionary.bytes().len() > self.limit {
@@ -209,14 +209,18 @@ impl TextColumn {
             }
             direct.spill(context)?;
             groups.for_each(|_| direct.mark(context));
-            self.form = Form::Direct(Box::new(direct));
+            self.form = TextEncoding::Direct(Box::new(direct));
         }
         Ok(())
     }
 }
 
-fn first_form(threshold: f64, fresh: Fresh) -> Form {
-    if threshold > 0.0 { Form::Dictionary(Numbered::default()) } else { Form::Direct(Box::new(Direct::new(fresh))) }
+fn first_form(threshold: f64, fresh: Fresh) -> TextEncoding {
+    if threshold > 0.0 {
+        TextEncoding::Dictionary(Numbered::default())
+    } else {
+        TextEncoding::Direct(Box::new(Direct::new(fresh)))
+    }
 }
 
 /// The value as its type holds it: cut to this many characters, or padded with spaces.
@@ -243,7 +247,7 @@ impl ColumnWriter for TextColumn {
     fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()> {
         let column = self.head.column;
         let nulls = array.logical_nulls();
-        let dictionary = array.as_any_dictionary_opt().filter(|_| matches!(self.form, Form::Dictionary(_)));
+        let dictionary = array.as_any_dictionary_opt().filter(|_| matches!(self.form, TextEncoding::Dictionary(_)));
         self.head.add(nulls.as_ref(), array.len(), context)?;
         match dictionary {
             Some(dictionary) if !dictionary.values().is_empty() => {
@@ -257,8 +261,8 @@ impl ColumnWriter for TextColumn {
             }
         }
         match &mut self.form {
-            Form::Direct(direct) => direct.spill(context),
-            Form::Dictionary(numbered) => {
+            TextEncoding::Direct(direct) => direct.spill(context),
+            TextEncoding::Dictionary(numbered) => {
                 let early = !numbered.judged && numbered.numbers.len() >= EARLY;
                 if early || numbered.dictionary.bytes().len() > self.limit {
                     self.judge(context)?;
@@ -272,15 +276,17 @@ impl ColumnWriter for TextColumn {
         self.head.begin_group(context);
         self.group = self.group.wrapping_add(1).max(1);
         match &mut self.form {
-            Form::Direct(direct) => direct.mark(context),
-            Form::Dictionary(numbered) => numbered.groups.push(numbered.numbers.len()),
+            TextEncoding::Direct(direct) => direct.mark(context),
+            TextEncoding::Dictionary(numbered) => numbered.groups.push(numbered.numbers.len()),
         }
     }
 
     fn end_group(&mut self, context: &mut Context) -> Result<()> {
         self.head.end_group();
         match &self.form {
-            Form::Dictionary(numbered) if !numbered.judged && !numbered.numbers.is_empty() => self.judge(context),
+            TextEncoding::Dictionary(numbered) if !numbered.judged && !numbered.numbers.is_empty() => {
+                self.judge(context)
+            }
             _ => Ok(()),
         }
     }
@@ -289,11 +295,11 @@ impl ColumnWriter for TextColumn {
         self.judge(stripe.context)?;
         let (direct, dictionary) = self.fresh.encodings();
         match std::mem::replace(&mut self.form, first_form(self.threshold, self.fresh)) {
-            Form::Direct(own) => {
+            TextEncoding::Direct(own) => {
                 let streams = own.finish(stripe)?;
                 self.head.finish(encoding(direct), streams, Vec::new(), stripe)
             }
-            Form::Dictionary(own) => {
+            TextEncoding::Dictionary(own) => {
                 let dictionary_size = u32::try_from(own.dictionary.len())
                     .map_err(|_| Error::limit(format!("column {}: a dictionary is too large", self.head.column)))?;
                 let encoding = ColumnEncoding { dictionary_size: Some(dictionary_size), ..encoding(dictionary) };
@@ -310,8 +316,8 @@ impl ColumnWriter for TextColumn {
     fn memory(&self) -> usize {
         self.head.memory()
             + match &self.form {
-                Form::Direct(direct) => direct.memory(),
-                Form::Dictionary(own) => own.dictionary.memory() + own.numbers.len() * size_of::<u32>(),
+                TextEncoding::Direct(direct) => direct.memory(),
+                TextEncoding::Dictionary(own) => own.dictionary.memory() + own.numbers.len() * size_of::<u32>(),
             }
     }
 }

@@ -1,4 +1,4 @@
-//! Statistics of several files as one: of messages, whoever wrote them.
+//! Statistics of several files as one, from the messages of any writer.
 //!
 //! What is unknown for one of them is unknown for all; statistics of no values leave the others as they are.
 

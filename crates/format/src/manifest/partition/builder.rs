@@ -1,4 +1,4 @@
-//! Partition columns in the making: values in, Arrow out.
+//! Builders of partition columns: values in, Arrow out.
 
 use std::sync::Arc;
 
@@ -45,15 +45,15 @@ pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
     }
 }
 
-/// A partition column in the making.
+/// The builder of a partition column.
 #[derive(Debug)]
-pub(in crate::manifest) struct PartitionColumn {
+pub(in crate::manifest) struct PartitionBuilder {
     ty: PrimitiveType,
-    values: Values,
+    values: PartitionValues,
 }
 
 #[derive(Debug)]
-enum Values {
+enum PartitionValues {
     Nulls(usize),
     Booleans(BooleanBufferBuilder, NullBufferBuilder),
     Ints(NumberBuilder<Int32Type>),
@@ -66,41 +66,43 @@ enum Values {
     Fixed(usize, Vec<u8>, NullBufferBuilder),
 }
 
-impl PartitionColumn {
+impl PartitionBuilder {
     pub(super) fn new(field: &Field) -> Self {
         use PrimitiveType as P;
         let ty = field.ty.as_primitive().cloned().unwrap_or(P::Unknown);
         let values = match &ty {
-            P::Unknown | P::Unrecognized(_) => Values::Nulls(0),
-            P::Boolean => Values::Booleans(BooleanBufferBuilder::new(0), NullBufferBuilder::new(0)),
-            P::Int | P::Date => Values::Ints(NumberBuilder::default()),
+            P::Unknown | P::Unrecognized(_) => PartitionValues::Nulls(0),
+            P::Boolean => PartitionValues::Booleans(BooleanBufferBuilder::new(0), NullBufferBuilder::new(0)),
+            P::Int | P::Date => PartitionValues::Ints(NumberBuilder::default()),
             P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs => {
-                Values::Longs(NumberBuilder::default())
+                PartitionValues::Longs(NumberBuilder::default())
             }
-            P::Float => Values::Floats(NumberBuilder::default()),
-            P::Double => Values::Doubles(NumberBuilder::default()),
-            P::Decimal { .. } => Values::Decimals(NumberBuilder::default()),
-            P::String | P::Binary | P::Geometry { .. } | P::Geography { .. } => Values::Bytes(BytesBuilder::default()),
-            P::Uuid => Values::Fixed(16, Vec::new(), NullBufferBuilder::new(0)),
-            P::Fixed(size) => Values::Fixed(*size as usize, Vec::new(), NullBufferBuilder::new(0)),
+            P::Float => PartitionValues::Floats(NumberBuilder::default()),
+            P::Double => PartitionValues::Doubles(NumberBuilder::default()),
+            P::Decimal { .. } => PartitionValues::Decimals(NumberBuilder::default()),
+            P::String | P::Binary | P::Geometry { .. } | P::Geography { .. } => {
+                PartitionValues::Bytes(BytesBuilder::default())
+            }
+            P::Uuid => PartitionValues::Fixed(16, Vec::new(), NullBufferBuilder::new(0)),
+            P::Fixed(size) => PartitionValues::Fixed(*size as usize, Vec::new(), NullBufferBuilder::new(0)),
         };
         Self { ty, values }
     }
 
     pub(super) fn push_null(&mut self) -> Result<(), Fault> {
         match &mut self.values {
-            Values::Nulls(rows) => *rows += 1,
-            Values::Booleans(values, valid) => {
+            PartitionValues::Nulls(rows) => *rows += 1,
+            PartitionValues::Booleans(values, valid) => {
                 values.append(false);
                 valid.append_null();
             }
-            Values::Ints(values) => values.push(None),
-            Values::Longs(values) => values.push(None),
-            Values::Floats(values) => values.push(None),
-            Values::Doubles(values) => values.push(None),
-            Values::Decimals(values) => values.push(None),
-            Values::Bytes(values) => values.push(None),
-            Values::Fixed(size, values, valid) => {
+            PartitionValues::Ints(values) => values.push(None),
+            PartitionValues::Longs(values) => values.push(None),
+            PartitionValues::Floats(values) => values.push(None),
+            PartitionValues::Doubles(values) => values.push(None),
+            PartitionValues::Decimals(values) => values.push(None),
+            PartitionValues::Bytes(values) => values.push(None),
+            PartitionValues::Fixed(size, values, valid) => {
                 // A null takes as much room as a value: a large type and many nulls are refused, not allocated.
                 let length = values.len().saturating_add(*size);
                 if length > MOST_FIXED_BYTES {
@@ -120,30 +122,30 @@ impl PartitionColumn {
             return self.push_null();
         }
         match &mut self.values {
-            Values::Nulls(rows) => *rows += 1,
-            Values::Booleans(values, valid) => {
+            PartitionValues::Nulls(rows) => *rows += 1,
+            PartitionValues::Booleans(values, valid) => {
                 values.append(cursor.boolean()?);
                 valid.append_non_null();
             }
-            Values::Ints(values) => values.push(Some(cursor.int()?)),
-            Values::Longs(values) => {
+            PartitionValues::Ints(values) => values.push(Some(cursor.int()?)),
+            PartitionValues::Longs(values) => {
                 let factor = if let Wire::Long(factor) = wire { *factor } else { 1 };
                 values.push(Some(cursor.long()?.checked_mul(factor).ok_or(Fault::Range)?));
             }
-            Values::Floats(values) => values.push(Some(f32::from_le_bytes(cursor.array()?))),
-            Values::Doubles(values) if *wire == Wire::Float => {
+            PartitionValues::Floats(values) => values.push(Some(f32::from_le_bytes(cursor.array()?))),
+            PartitionValues::Doubles(values) if *wire == Wire::Float => {
                 values.push(Some(f64::from(f32::from_le_bytes(cursor.array()?))))
             }
-            Values::Doubles(values) => values.push(Some(f64::from_le_bytes(cursor.array()?))),
-            Values::Decimals(values) => values.push(Some(unscaled(bytes(cursor, wire, form)?)?)),
-            Values::Bytes(values) => {
+            PartitionValues::Doubles(values) => values.push(Some(f64::from_le_bytes(cursor.array()?))),
+            PartitionValues::Decimals(values) => values.push(Some(unscaled(bytes(cursor, wire, form)?)?)),
+            PartitionValues::Bytes(values) => {
                 let bytes = bytes(cursor, wire, form)?;
                 if self.ty == PrimitiveType::String {
                     simdutf8::basic::from_utf8(bytes).map_err(|_| Fault::Text)?;
                 }
                 values.push(Some(bytes));
             }
-            Values::Fixed(size, values, valid) => {
+            PartitionValues::Fixed(size, values, valid) => {
                 let bytes = bytes(cursor, wire, form)?;
                 if *wire == Wire::UuidText {
                     values.extend_from_slice(uuid::Uuid::try_parse_ascii(bytes).map_err(|_| Fault::Text)?.as_bytes());
@@ -158,21 +160,21 @@ impl PartitionColumn {
         Ok(())
     }
 
-    /// Forgets all rows but the first `rows`.
+    /// Discards all rows after the first `rows`.
     pub(in crate::manifest) fn truncate(&mut self, rows: usize) {
         match &mut self.values {
-            Values::Nulls(count) => *count = rows.min(*count),
-            Values::Booleans(values, valid) => {
+            PartitionValues::Nulls(count) => *count = rows.min(*count),
+            PartitionValues::Booleans(values, valid) => {
                 values.truncate(rows);
                 valid.truncate(rows);
             }
-            Values::Ints(values) => values.truncate(rows),
-            Values::Longs(values) => values.truncate(rows),
-            Values::Floats(values) => values.truncate(rows),
-            Values::Doubles(values) => values.truncate(rows),
-            Values::Decimals(values) => values.truncate(rows),
-            Values::Bytes(values) => values.truncate(rows),
-            Values::Fixed(size, values, valid) => {
+            PartitionValues::Ints(values) => values.truncate(rows),
+            PartitionValues::Longs(values) => values.truncate(rows),
+            PartitionValues::Floats(values) => values.truncate(rows),
+            PartitionValues::Doubles(values) => values.truncate(rows),
+            PartitionValues::Decimals(values) => values.truncate(rows),
+            PartitionValues::Bytes(values) => values.truncate(rows),
+            PartitionValues::Fixed(size, values, valid) => {
                 values.truncate(rows.saturating_mul(*size));
                 valid.truncate(rows);
             }
@@ -182,21 +184,21 @@ impl PartitionColumn {
     /// The value of the last row.
     pub(in crate::manifest) fn last(&self) -> Option<Value> {
         match &self.values {
-            Values::Nulls(_) => None,
-            Values::Booleans(values, valid) => {
+            PartitionValues::Nulls(_) => None,
+            PartitionValues::Booleans(values, valid) => {
                 let row = values.len().checked_sub(1)?;
                 valid.is_valid(row).then(|| Value::Boolean(values.get_bit(row)))
             }
-            Values::Ints(values) => values.last().map(Value::Int),
-            Values::Longs(values) => values.last().map(Value::Long),
-            Values::Floats(values) => values.last().map(Value::Float),
-            Values::Doubles(values) => values.last().map(Value::Double),
-            Values::Decimals(values) => values.last().map(Value::Decimal),
-            Values::Bytes(values) => values.last().map(|bytes| match self.ty {
+            PartitionValues::Ints(values) => values.last().map(Value::Int),
+            PartitionValues::Longs(values) => values.last().map(Value::Long),
+            PartitionValues::Floats(values) => values.last().map(Value::Float),
+            PartitionValues::Doubles(values) => values.last().map(Value::Double),
+            PartitionValues::Decimals(values) => values.last().map(Value::Decimal),
+            PartitionValues::Bytes(values) => values.last().map(|bytes| match self.ty {
                 PrimitiveType::String => Value::String(String::from_utf8_lossy(bytes).into_owned()),
                 _ => Value::Binary(bytes.to_vec()),
             }),
-            Values::Fixed(size, values, valid) => {
+            PartitionValues::Fixed(size, values, valid) => {
                 let row = valid.len().checked_sub(1)?;
                 let bytes = values.get(values.len().checked_sub(*size)?..)?;
                 valid.is_valid(row).then(|| match (&self.ty, bytes.try_into()) {
@@ -210,19 +212,21 @@ impl PartitionColumn {
     pub(super) fn finish(self, name: &str) -> Result<ArrayRef> {
         let bad = |error: arrow_schema::ArrowError| Error::corrupt(format!("partition.{name}"), error.to_string());
         Ok(match self.values {
-            Values::Nulls(rows) => Arc::new(NullArray::new(rows)),
-            Values::Booleans(mut values, mut valid) => Arc::new(BooleanArray::new(values.finish(), valid.finish())),
-            Values::Ints(values) if self.ty == PrimitiveType::Date => {
+            PartitionValues::Nulls(rows) => Arc::new(NullArray::new(rows)),
+            PartitionValues::Booleans(mut values, mut valid) => {
+                Arc::new(BooleanArray::new(values.finish(), valid.finish()))
+            }
+            PartitionValues::Ints(values) if self.ty == PrimitiveType::Date => {
                 Arc::new(values.finish().reinterpret_cast::<Date32Type>())
             }
-            Values::Ints(values) => Arc::new(values.finish()),
-            Values::Longs(values) => longs(&self.ty, values),
-            Values::Floats(values) => Arc::new(values.finish()),
-            Values::Doubles(values) => Arc::new(values.finish()),
-            Values::Decimals(values) => Arc::new(values.finish().with_data_type(arrow_type(&self.ty))),
-            Values::Bytes(values) if self.ty == PrimitiveType::String => Arc::new(values.finish_text(name)?),
-            Values::Bytes(values) => Arc::new(values.finish_binary()),
-            Values::Fixed(size, values, mut valid) => {
+            PartitionValues::Ints(values) => Arc::new(values.finish()),
+            PartitionValues::Longs(values) => longs(&self.ty, values),
+            PartitionValues::Floats(values) => Arc::new(values.finish()),
+            PartitionValues::Doubles(values) => Arc::new(values.finish()),
+            PartitionValues::Decimals(values) => Arc::new(values.finish().with_data_type(arrow_type(&self.ty))),
+            PartitionValues::Bytes(values) if self.ty == PrimitiveType::String => Arc::new(values.finish_text(name)?),
+            PartitionValues::Bytes(values) => Arc::new(values.finish_binary()),
+            PartitionValues::Fixed(size, values, mut valid) => {
                 let rows = valid.len();
                 let size = i32::try_from(size).unwrap_or(i32::MAX);
                 Arc::new(
