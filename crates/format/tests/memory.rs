@@ -163,7 +163,7 @@ fn lists_and_maps_of_few_bytes_end_at_the_limit() {
         let read = |count, times| manifest(what, &repeated(&entry("", more), Codec::Zstandard, &record(count), times));
         assert_eq!(read(1000, 1), Ok(1));
         // No entry has more of them than a schema may have fields.
-        assert!(read(1001, 1).unwrap_err().to_string().contains("beyond what is left"));
+        assert!(read(1001, 1).unwrap_err().to_string().contains("exceeds what is left"));
         let error = read(1000, 4000).unwrap_err().to_string();
         // The size is looked at once in a while, or the file's own limit comes first.
         assert!(error.contains("more than"), "{what}: {error}");
@@ -191,7 +191,7 @@ fn lists_of_manifests_end_at_the_limit() {
         let wide = [&[0u8, 2, 0, 2, 2][..], &count.into_bytes(), &[1; 500_000], &[0]].concat();
         let error = read("wide", &repeated(LIST, codec, &wide, 1)).unwrap_err().to_string();
         // Where the codec makes much of it, that is noticed first.
-        assert!(error.contains("beyond what is left") || error.contains("more than"), "{error}");
+        assert!(error.contains("exceeds what is left") || error.contains("more than"), "{error}");
         assert!(codec != Codec::Null || error.contains("partitions"), "{error}");
     }
 }

@@ -242,7 +242,7 @@ fn damaged_rows_name_their_block_row_and_column() {
         (
             "a huge negative count",
             |out| [0, i64::MIN, 1].map(|n| out.long(n)).iter().for_each(drop),
-            "column l: a length or count is beyond",
+            "column l: a length or count exceeds",
         ),
         ("a branch", |out| [0, 1, 2].map(|n| out.long(n)).iter().for_each(drop), "column l: a union names a branch"),
         ("a boolean", |out| [0, 1, 1, 1].map(|n| out.long(n)).iter().for_each(drop), "column l: a boolean is neither"),
@@ -311,7 +311,7 @@ fn bombs_and_false_checksums_are_refused() {
         out.long(1 << 40);
         out.long(0);
     });
-    assert!(error(&nulls).contains("column l: a length or count is beyond"));
+    assert!(error(&nulls).contains("column l: a length or count exceeds"));
     // Rows of nothing: as many as the limits allow are counted, and no more.
     let mut empty = made(r#"{"name": "n", "type": "null"}"#, Codec::Null, 1, |_, _| {});
     let start = first_row(&empty);
