@@ -243,7 +243,7 @@ def test_what_cannot_be_done_is_refused_at_once(catalog, change, problem):
     [
         ("name", r"cannot delete column name: partition field name_bucket \(bucket\[8\]\) has it as its source"),
         ("place", r"cannot delete column place.zip: partition field place.zip \(identity\) has it as its source"),
-        ("score", r"cannot delete column score: the sort order has it"),
+        ("score", r"cannot delete column score: the sort order contains"),
     ],
 )
 def test_columns_that_new_files_are_laid_out_by_stay(catalog, version, column, problem):

@@ -64,7 +64,7 @@ MISTAKES = {
     "column in a filter": (scanned("nmae = 'a'"), ValidationError, 'no column "nmae"', 'did you mean "name"?', "id, n"),
     "nested column": (scanned("place.lta = 1"), ValidationError, '"place.lat"', 'fields of "place": lat'),
     "column selected": (scanned(None, selected_fields="nme"), ValidationError, 'did you mean "name"?'),
-    "letter case": (scanned("Name = 'a'"), ValidationError, 'there is "name"', "case_sensitive=False"),
+    "letter case": (scanned("Name = 'a'"), ValidationError, 'but "name": correct the case', "case_sensitive=False"),
     "double quotes": (scanned('name = "a"'), InvalidArgumentError, "single quotes: 'a'"),
     "double quotes first": (scanned('"a" = name'), InvalidArgumentError, "single quotes: 'a'"),
     "double quotes in a list": (scanned('name IN ("a")'), InvalidArgumentError, "single quotes: 'a'"),
