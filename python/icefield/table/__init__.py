@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
-from html import escape
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,10 +13,8 @@ from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
 from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
-from icefield._layout import iso_of, partition_texts, sort_texts
 from icefield._metadata_files import newest_metadata
-from icefield._printable import printable
-from icefield._secrets import guarded, redacted_url, revealed
+from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError, UnsupportedFeatureError
 from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
@@ -26,47 +22,26 @@ from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.inspect import InspectTable
 from icefield.metadata import Snapshot, SnapshotRef
 from icefield.moments import milliseconds_of
-from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefield.scan import DataScan, fields_of, split_of
+from icefield.table.description import TableDescription
+from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.transaction import Transaction
 
 if TYPE_CHECKING:
     from icefield.catalog.base import Catalog
     from icefield.catalog.identifier import Identifier
-    from icefield.metadata import TableMetadata
-    from icefield.partitioning import PartitionSpec
-    from icefield.schema import Schema
-    from icefield.sorting import SortOrder
 
 __all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotLogEntry:
-    """Which snapshot was current from when on."""
-
-    snapshot_id: int
-    timestamp_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataLogEntry:
-    """A metadata file that was current before."""
-
-    metadata_file: str
-    timestamp_ms: int
-
-
-class Table:
+class Table(TableDescription):
     """A table as it was when it was opened; `refresh` takes it to now.
 
     Opened by a catalog, or without one by `Table.from_metadata`: then it is read-only.
     """
 
     def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
-        self._identifier = identifier
-        self._state = state
-        self._catalog = catalog
+        super().__init__(identifier, state, catalog)
         self._turning = Lock()
 
     @classmethod
@@ -95,121 +70,6 @@ class Table:
             msg = f"{metadata_location} is a folder: pass a metadata file; the newest one is {newest}"
             raise InvalidArgumentError(msg) from error
         return cls((), state, None)
-
-    # What it is
-
-    def name(self) -> Identifier:
-        """Namespace and name; empty for a table opened without a catalog."""
-        return self._identifier
-
-    @property
-    def identifier(self) -> Identifier:
-        """Namespace and name."""
-        return self._identifier
-
-    @property
-    def catalog(self) -> Catalog | None:
-        """The catalog that it was opened by."""
-        return self._catalog
-
-    @property
-    def storage(self) -> Storage:
-        """Its files."""
-        return self._state.storage
-
-    @property
-    def metadata_location(self) -> str:
-        """Location of the metadata file."""
-        return self._state.metadata_location
-
-    def location(self) -> str:
-        """Give the base location, beneath which new files are written."""
-        return self._state.location
-
-    @property
-    def format_version(self) -> int:
-        """Version of the table format."""
-        return self._state.format_version
-
-    @property
-    def table_uuid(self) -> str | None:
-        """The table's uuid; old tables of version 1 may have none."""
-        return self._state.table_uuid
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The whole metadata."""
-        return self._state.metadata
-
-    def metadata_json(self) -> str:
-        """Give the whole metadata as JSON (Appendix C)."""
-        return self._state.metadata_json()
-
-    def schema(self) -> Schema:
-        """Give the current schema."""
-        return self._state.schema()
-
-    def schemas(self) -> dict[int, Schema]:
-        """Give all schemas by their ids."""
-        return {schema.schema_id: schema for schema in self.metadata.schemas}
-
-    def spec(self) -> PartitionSpec:
-        """Give the partition spec that new files are written with."""
-        return self.metadata.spec()
-
-    def specs(self) -> dict[int, PartitionSpec]:
-        """Give all partition specs by their ids."""
-        return self.metadata.specs()
-
-    def name_mapping(self) -> NameMapping | None:
-        """Give the ids by name of files without ids (``schema.name-mapping.default``); None if the table has none."""
-        text = self.properties.get(NAME_MAPPING_PROPERTY)
-        return None if text is None else NameMapping.from_json(text)
-
-    def sort_order(self) -> SortOrder:
-        """Give the order that new files are sorted in."""
-        return self.metadata.sort_order()
-
-    def sort_orders(self) -> dict[int, SortOrder]:
-        """Give all sort orders by their ids."""
-        return {order.order_id: order for order in self.metadata.sort_orders}
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """Table properties."""
-        return self.metadata.properties
-
-    def current_snapshot(self) -> Snapshot | None:
-        """Give the snapshot that readers see, if there is one."""
-        return self.metadata.current_snapshot()
-
-    def snapshots(self) -> list[Snapshot]:
-        """Give all snapshots, oldest first."""
-        return self.metadata.snapshots
-
-    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """Give the snapshot with this id, if there is one."""
-        return self.metadata.snapshot_by_id(snapshot_id)
-
-    def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """Give the snapshot that a branch or tag names, if there is one."""
-        return self.metadata.snapshot_by_name(name)
-
-    def history(self) -> list[SnapshotLogEntry]:
-        """Say which snapshot was current from when on, oldest first."""
-        return [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in self.metadata.snapshot_log]
-
-    def metadata_log(self) -> list[MetadataLogEntry]:
-        """Give the metadata files that were current before, oldest first."""
-        return [MetadataLogEntry(file, at) for at, file in self.metadata.metadata_log]
-
-    def refs(self) -> dict[str, SnapshotRef]:
-        """Give all branches and tags by their names."""
-        return self.metadata.refs
-
-    def last_sequence_number(self) -> int:
-        """Give the highest sequence number of any snapshot; 0 in version 1."""
-        return self.metadata.last_sequence_number
 
     @property
     def inspect(self) -> InspectTable:
@@ -570,40 +430,6 @@ class Table:
             raise UnsupportedFeatureError(msg)
         return self._catalog
 
-    # How it looks
-
-    def _title(self) -> str:
-        return printable(".".join(self._identifier) or redacted_url(self.metadata_location))
-
-    def _facts(self) -> dict[str, str]:
-        """Say what the table is and holds, for people."""
-        snapshot = self.current_snapshot()
-        state = "none"
-        rows = "0"
-        if snapshot is not None:
-            moment = iso_of(snapshot.timestamp_ms)
-            state = f"{snapshot.snapshot_id} ({snapshot.operation or 'unknown operation'}, {moment})"
-            rows = (snapshot.summary or {}).get("total-records", "unknown")
-        facts = {
-            "partitioned by": ", ".join(partition_texts(self.spec(), self.schema())) or "nothing",
-            "sorted by": ", ".join(sort_texts(self.sort_order(), self.schema())) or "nothing",
-            "rows": f"{int(rows):,}" if rows.isascii() and rows.isdigit() else rows,
-            "snapshot": state,
-            "format": f"version {self.format_version}",
-            "location": redacted_url(self.location()),
-        }
-        return {name: printable(text) for name, text in facts.items()}
-
-    def __repr__(self) -> str:
-        columns = "\n".join(f"  {printable(str(field))}" for field in self.schema().fields)
-        facts = "\n".join(f"{f'{name}:':<16}{text}" for name, text in self._facts().items())
-        return f"{self._title()}(\n{columns}\n)\n{facts}"
-
-    def _repr_html_(self) -> str:
-        facts = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items())
-        # The schema escapes its own.
-        return f"<b>{escape(self._title())}</b>{self.schema()._repr_html_()}<table>{facts}</table>"
-
     def __getattr__(self, name: str) -> Any:
         if meanwhile := MISSING_VERBS.get(name):
             raise MissingVerbError(f"Table.{name} is not supported yet: meanwhile {meanwhile}")
@@ -611,11 +437,3 @@ class Table:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self._identifier, self._state, self._catalog)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Table):
-            return NotImplemented
-        return (self._identifier, self.metadata_location) == (other._identifier, other.metadata_location)
-
-    def __hash__(self) -> int:
-        return hash((self._identifier, self.metadata_location))

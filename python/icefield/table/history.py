@@ -1,0 +1,23 @@
+"""The logs of a table: which snapshot and which metadata file were current, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MetadataLogEntry", "SnapshotLogEntry"]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLogEntry:
+    """Which snapshot was current from when on."""
+
+    snapshot_id: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogEntry:
+    """A metadata file that was current before."""
+
+    metadata_file: str
+    timestamp_ms: int
