@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icefield import _core
+from icefield._core import truncate_bound as truncated_bound
+from icefield._core import value_from_bytes, value_from_json, value_to_bytes, value_to_json
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def to_bytes(value: object, type: Type | str) -> bytes:
         If the type has no binary form.
 
     """
-    return _core.value_to_bytes(value, type)
+    return value_to_bytes(value, type)
 
 
 def from_bytes(data: bytes, type: Type | str) -> Any:
@@ -67,7 +68,7 @@ def from_bytes(data: bytes, type: Type | str) -> Any:
         If the bytes are too few, or no text.
 
     """
-    return _core.value_from_bytes(data, type)
+    return value_from_bytes(data, type)
 
 
 def to_json(value: object, type: Type | str) -> str:
@@ -81,7 +82,7 @@ def to_json(value: object, type: Type | str) -> str:
         If the type has no JSON form here (variant, geometry, geography, unknown).
 
     """
-    return _core.value_to_json(value, type)
+    return value_to_json(value, type)
 
 
 def from_json(text: str | bytes, type: Type | str) -> Any:
@@ -93,7 +94,7 @@ def from_json(text: str | bytes, type: Type | str) -> Any:
         If the text is no JSON, or not that of a value of the type.
 
     """
-    return _core.value_from_json(text, type)
+    return value_from_json(text, type)
 
 
 def truncate_bound(value: object, type: Type | str, length: int, upper: bool = False) -> Any:
@@ -124,4 +125,4 @@ def truncate_bound(value: object, type: Type | str, length: int, upper: bool = F
     if not 0 <= length <= _LONGEST:
         msg = f"the length of a bound is from 0 to {_LONGEST}, not {length}"
         raise InvalidArgumentError(msg)
-    return _core.truncate_bound(value, type, length, upper=upper)
+    return truncated_bound(value, type, length, upper=upper)

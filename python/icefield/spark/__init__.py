@@ -23,10 +23,13 @@ from icefield._optional import require
 require("pyspark")
 require("pyarrow")
 
+from pyspark.errors import AnalysisException  # noqa: E402
+
 from icefield.spark import functions  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.session import finds_source  # noqa: E402
+from icefield.spark.source import Source  # noqa: E402
 from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
 from icefield.spark.workers import drivers_python  # noqa: E402
 from icefield.spark.writing import append  # noqa: E402
@@ -55,10 +58,6 @@ def register(spark: SparkSession) -> None:
 
     On PySpark 4.0 the functions take no timestamps (`icefield.spark.functions`).
     """
-    from pyspark.errors import AnalysisException
-
-    from icefield.spark.source import Source
-
     functions.register(spark)
     if finds_source(spark, Source.name()):
         return

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import icefield as ice
+    from icefield.types import NestedField
 
 __all__ = ["texts_without_order"]
 
@@ -21,7 +21,7 @@ _BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
 
 
 def texts_without_order(
-    metadata: Mapping[str, Any], fields: Iterable[ice.NestedField], named: Collection[str]
+    metadata: Mapping[str, Any], fields: Iterable[NestedField], named: Collection[str]
 ) -> dict[str, int]:
     """Give the top-level texts, with their ids, that no filter names and no spec, sort order or Bloom filter is of.
 

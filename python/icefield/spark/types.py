@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as st
 
 from icefield.errors import UnsupportedFeatureError
-
-if TYPE_CHECKING:
-    import icefield as ice
+from icefield.schema import Schema
 
 #: Key under which Spark's Parquet reader and writer look for the field id (an ``int``).
 FIELD_ID = "parquet.field.id"
 
 
-def spark_schema(schema: ice.Schema) -> st.StructType:
+def spark_schema(schema: Schema) -> st.StructType:
     """Give the Spark schema of an Iceberg schema, field ids in the metadata of its fields.
 
     Parameters
@@ -105,7 +103,7 @@ def _primitive(kind: str, path: str) -> st.DataType:
     return found
 
 
-def iceberg_schema(schema: st.StructType) -> ice.Schema:
+def iceberg_schema(schema: st.StructType) -> Schema:
     """Give the Iceberg schema of Spark columns, for a new table; ids are numbered through.
 
     Raises
@@ -114,8 +112,6 @@ def iceberg_schema(schema: st.StructType) -> ice.Schema:
         If Iceberg has no type for a column (intervals); the message names it.
 
     """
-    from icefield.schema import Schema
-
     numbers = count(1)
     fields = _iceberg_fields(schema, numbers, "")
     return Schema.from_json(json.dumps({"type": "struct", "schema-id": 0, "fields": fields}))

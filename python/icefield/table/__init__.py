@@ -17,7 +17,6 @@ from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError, UnsupportedFeatureError
-from icefield.evolution import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
 from icefield.metadata import Snapshot, SnapshotRef
@@ -25,7 +24,8 @@ from icefield.moments import milliseconds_of
 from icefield.scan import DataScan, fields_of, split_of
 from icefield.table.description import TableDescription
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
-from icefield.transaction import Transaction
+from icefield.table.transaction import Transaction
+from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 
 if TYPE_CHECKING:
     from icefield.catalog.base import Catalog

@@ -1,0 +1,162 @@
+"""Changes of a table that become visible together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from icefield._arguments import append_options, property_updates
+from icefield._arrow_names import without_nul
+from icefield._core import Transaction as CoreTransaction
+from icefield.errors import InvalidArgumentError
+from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
+from icefield.table.update.change import warn_of_lost
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield.metadata import TableMetadata
+    from icefield.table import Table
+
+__all__ = ["Transaction"]
+
+
+class Transaction:
+    """Changes of one table, made in one commit at the end of the ``with`` block.
+
+    A block that raises commits nothing. Outside of a block call `commit_transaction`: without it changes are
+    lost, with a ``ResourceWarning``. Changes are checked as they are made, each on top of those before it; the
+    commit requires that what they build on has not been changed by others since the table was read. A transaction is
+    used once.
+
+    Rows that are appended are written at once, and deleted if the transaction is not committed. Where another commit
+    was first, the changes are made anew on top of it.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._changes = CoreTransaction(table._state)  # noqa: SLF001
+        self._staged = self._changes.metadata
+        self._finished = False
+        #: Whether it was left by an exception, and so are changes within.
+        self.aborted = False
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata with the changes so far."""
+        return self._staged
+
+    def append(
+        self,
+        data: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+    ) -> Self:
+        """Append rows with the other changes; see `Table.append`.
+
+        The columns are those that the changes before it leave.
+        """
+        self._check_open()
+        self._changes.append(without_nul(data), **append_options(snapshot_properties, branch, schema_mode))
+        self._staged = self._changes.metadata
+        return self
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Change the schema; see `Table.update_schema`."""
+        return UpdateSchema(self, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive)
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Change the partition spec; see `Table.update_spec`."""
+        return UpdateSpec(self, case_sensitive=case_sensitive)
+
+    def update_sort_order(self) -> UpdateSortOrder:
+        """Replace the sort order; see `Table.update_sort_order`."""
+        return UpdateSortOrder(self)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches and tags; see `Table.manage_snapshots`."""
+        return ManageSnapshots(self)
+
+    def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
+        """Set table properties; ``format-version`` raises the version of the table, as in Java."""
+        return self._stage_objects(*property_updates({**(properties or {}), **more}))
+
+    def remove_properties(self, *removals: str) -> Self:
+        """Remove table properties; those that are not there are passed over."""
+        return self._stage_objects({"action": "remove-properties", "removals": list(removals)})
+
+    def upgrade_table_version(self, format_version: int) -> Self:
+        """Raise the format version."""
+        return self._stage_objects({"action": "upgrade-format-version", "format-version": format_version})
+
+    def update_location(self, location: str) -> Self:
+        """Set the base location of files to come; those that are there stay where they are."""
+        return self._stage_objects({"action": "set-location", "location": location})
+
+    def commit_transaction(self) -> Table:
+        """Commit the changes.
+
+        Returns
+        -------
+        Table
+            The table, as it is then.
+
+        Raises
+        ------
+        CommitFailedException
+            If what the changes build on has been changed by others, or other commits won every race.
+        CommitStateUnknownException
+            If nobody knows whether it was committed.
+
+        """
+        self._check_open()
+        self._finished = True
+        if not self._changes.is_empty:
+            self._table.commit_changes(self._changes)
+        return self._table
+
+    def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
+        """Add updates of the REST protocol, as JSON texts, that were made of `metadata` as it was in ``on``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If others have been added since.
+
+        """
+        self._check_open()
+        if on is not self._staged:
+            raise InvalidArgumentError(
+                "another change of this transaction was made in the meantime: begin this one anew"
+            )
+        self._changes.stage(f"[{','.join(updates)}]")
+        self._staged = self._changes.metadata
+
+    def _stage_objects(self, *updates: Mapping[str, Any]) -> Self:
+        self.stage([json.dumps(update) for update in updates], self._staged)
+        return self
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InvalidArgumentError("this transaction is over: begin a new one")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._finished = self.aborted = True
+            self._changes.abort()
+        elif not self._finished:
+            self.commit_transaction()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_finished", True) and not self._changes.is_empty:
+            warn_of_lost(self, "commit_transaction()")

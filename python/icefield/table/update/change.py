@@ -1,0 +1,106 @@
+"""What all changes of one part of a table have in common."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from icefield.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield.metadata import TableMetadata
+
+__all__ = ["Change", "Staging", "warn_of_lost"]
+
+
+class Staging(Protocol):
+    """What changes are collected by: a `Transaction`."""
+
+    #: Whether it was left by an exception, and so are changes within.
+    aborted: bool
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata with the changes so far."""
+
+    def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
+        """Add updates of the REST protocol, as JSON texts, that were made of `metadata` as it was in ``on``."""
+
+    def commit_transaction(self) -> object:
+        """Commit the changes."""
+
+
+class Change(ABC):
+    """A change of one part of a table, made by `commit` or at the end of the ``with`` block.
+
+    Within a transaction it becomes part of that; by itself it is committed at once. A block that raises changes
+    nothing. A change is used once; one that is dropped without `commit` is lost, with a ``ResourceWarning``.
+    """
+
+    def __init__(self, transaction: Staging, *, alone: bool = False) -> None:
+        self._transaction = transaction
+        self._alone = alone
+        self._base = transaction.metadata
+        self._finished = False
+        #: Whether `commit` was called: where it raised, the error says that nothing was changed.
+        self._tried = False
+
+    @abstractmethod
+    def updates(self) -> list[str]:
+        """Give the updates of the REST protocol, as JSON texts."""
+
+    def commit(self) -> None:
+        """Make the change.
+
+        Raises
+        ------
+        CommitFailedException
+            If what it builds on has been changed by others, or other commits won every race.
+
+        """
+        if self._finished:
+            raise InvalidArgumentError("this change was made already: begin a new one")
+        self._tried = True
+        updates = self.updates()
+        self._finished = True
+        self._transaction.stage(updates, self._base)
+        if self._alone:
+            self._transaction.commit_transaction()
+
+    def __enter__(self) -> Self:
+        if self._finished:
+            raise InvalidArgumentError("this change was made already: begin a new one")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._finished = True
+        elif not self._finished:
+            self.commit()
+
+    def _holds_changes(self) -> bool:
+        return bool(self.updates())
+
+    def __del__(self) -> None:
+        if getattr(self, "_tried", True) or self._finished or self._transaction.aborted or sys.is_finalizing():
+            return
+        with suppress(Exception):
+            if not self._holds_changes():
+                return
+        warn_of_lost(self, "commit()")
+
+
+def warn_of_lost(change: Staging | Change, verb: str) -> None:
+    """Warn of changes that are dropped and were never committed; not while the interpreter exits."""
+    if not sys.is_finalizing():
+        message = f"{type(change).__name__}: its changes were never committed and are lost: call {verb}, or use 'with'"
+        warnings.warn(message, ResourceWarning, stacklevel=3, source=change)

@@ -1,0 +1,182 @@
+"""How the schema of a table changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from icefield._arrow_names import without_nul
+from icefield._core import SchemaChange
+from icefield.errors import InvalidArgumentError
+from icefield.table.update.change import Change, Staging
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield.schema import Schema
+    from icefield.types import Type
+
+__all__ = ["UpdateSchema"]
+
+
+class UpdateSchema(Change):
+    """A change of the schema ("Schema Evolution").
+
+    Columns are named as they were before the change, nested ones with dots (``"a.b"``; the element of a list is
+    ``"a.element"``) or as a tuple of names. Columns keep their ids, so files that are there are read as before.
+    Operations that cannot be made raise at once, and leave those before them.
+    """
+
+    def __init__(
+        self,
+        transaction: Staging,
+        *,
+        alone: bool = False,
+        allow_incompatible_changes: bool = False,
+        case_sensitive: bool = True,
+    ) -> None:
+        super().__init__(transaction, alone=alone)
+        self._change = SchemaChange(
+            self._base, case_sensitive=case_sensitive, allow_incompatible=allow_incompatible_changes
+        )
+
+    def add_column(
+        self,
+        path: str | Sequence[str],
+        field_type: Type | str,
+        doc: str | None = None,
+        required: bool = False,
+        default_value: Any = None,
+    ) -> Self:
+        """Add a column, behind those that are there.
+
+        Parameters
+        ----------
+        path
+            Its name. With dots it becomes a field of the struct before the last one, which may be the element of a list
+            or the value of a map; a tuple of one name with dots is a column on top.
+        field_type
+            A type or its text. Ids in it are replaced by new ones.
+        doc
+            Comment.
+        required
+            Whether it is never null: that needs a default.
+        default_value
+            The value in rows that are there, and in rows to come that have none (from version 3 on).
+
+        """
+        parent, name = _split(path)
+        self._change.add_column(parent, name, field_type, doc=doc, required=required, default_value=default_value)
+        return self
+
+    def delete_column(self, path: str | Sequence[str]) -> Self:
+        """Delete a column with all that is inside."""
+        self._change.delete_column(_joined(path))
+        return self
+
+    def rename_column(self, path_from: str | Sequence[str], new_name: str) -> Self:
+        """Give a column another name: of the column itself, without those around it."""
+        self._change.rename_column(_joined(path_from), new_name)
+        return self
+
+    def update_column(
+        self,
+        path: str | Sequence[str],
+        field_type: Type | str | None = None,
+        required: bool | None = None,
+        doc: str | None = None,
+    ) -> Self:
+        """Change what is given of a column, and leave the rest.
+
+        Parameters
+        ----------
+        path
+            The column.
+        field_type
+            A type that every value of the old one has a place in.
+        required
+            False makes it optional; True is an incompatible change, as rows may have nulls.
+        doc
+            Comment; an empty text takes it away.
+
+        """
+        if field_type is None and required is None and doc is None:
+            raise InvalidArgumentError(f"nothing to change of column {_joined(path)!r}: give a type, required or doc")
+        if field_type is not None:
+            self._change.update_type(_joined(path), field_type)
+        if required is not None:
+            _ = self.require_column(path) if required else self.make_column_optional(path)
+        if doc is not None:
+            self._change.update_doc(_joined(path), doc or None)
+        return self
+
+    def set_default_value(self, path: str | Sequence[str], default_value: Any) -> Self:
+        """Set the value of a column in rows to come that have none; ``None`` takes it away."""
+        self._change.update_default(_joined(path), default_value)
+        return self
+
+    def require_column(self, path: str | Sequence[str]) -> Self:
+        """Make a column required; unless it is new and has a default, this is an incompatible change."""
+        self._change.require_column(_joined(path))
+        return self
+
+    def make_column_optional(self, path: str | Sequence[str]) -> Self:
+        """Make a column optional."""
+        self._change.make_column_optional(_joined(path))
+        return self
+
+    def move_first(self, path: str | Sequence[str]) -> Self:
+        """Move a column to the beginning of its struct."""
+        self._change.move_first(_joined(path))
+        return self
+
+    def move_before(self, path: str | Sequence[str], before_path: str | Sequence[str]) -> Self:
+        """Move a column before another one of its struct."""
+        self._change.move_before(_joined(path), _joined(before_path))
+        return self
+
+    def move_after(self, path: str | Sequence[str], after_path: str | Sequence[str]) -> Self:
+        """Move a column behind another one of its struct."""
+        self._change.move_after(_joined(path), _joined(after_path))
+        return self
+
+    def union_by_name(self, new_schema: Any) -> Self:
+        """Add what another schema has more, at any depth, and take over what it has wider.
+
+        Parameters
+        ----------
+        new_schema
+            A `Schema`, its JSON form, or anything with ``__arrow_c_schema__`` or ``__arrow_c_stream__``. Columns that
+            are optional in it become optional.
+
+        """
+        self._change.union_by_name(without_nul(new_schema))
+        return self
+
+    def set_identifier_fields(self, *fields: str) -> Self:
+        """Say which columns identify a row: required ones of primitive types; none to take that away."""
+        self._change.set_identifier_fields(list(fields))
+        return self
+
+    def apply(self) -> Schema:
+        """Give the schema with the changes so far."""
+        return self._change.apply()
+
+    def updates(self) -> list[str]:
+        """Give the updates of the REST protocol, as JSON texts."""
+        return self._change.updates()
+
+
+def _joined(path: str | Sequence[str]) -> str:
+    return path if isinstance(path, str) else ".".join(path)
+
+
+def _split(path: str | Sequence[str]) -> tuple[str | None, str]:
+    """Give the parent of a column, if it has one, and its own name."""
+    if isinstance(path, str):
+        parent, dot, name = path.rpartition(".")
+        return (parent, name) if dot else (None, path)
+    if not path:
+        raise InvalidArgumentError("a column has a name: the path is empty")
+    *parents, name = path
+    return ".".join(parents) if parents else None, name

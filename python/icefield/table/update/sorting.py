@@ -1,0 +1,63 @@
+"""How the sort order of a table changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from icefield._core import sort_order_updates
+from icefield.table.update.change import Change, Staging
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield.transforms import Transform
+
+__all__ = ["UpdateSortOrder"]
+
+
+class UpdateSortOrder(Change):
+    """A new sort order, for files to come; without fields they are not sorted."""
+
+    def __init__(self, transaction: Staging, *, alone: bool = False) -> None:
+        super().__init__(transaction, alone=alone)
+        self._fields: list[str | tuple[str, str, str]] = []
+
+    def asc(
+        self,
+        source_column_name: str,
+        transform: Transform | str = "identity",
+        null_order: Literal["nulls-first", "nulls-last"] = "nulls-first",
+    ) -> Self:
+        """Sort by a column, or a transform of it, the smallest first."""
+        return self._add(source_column_name, transform, "asc", null_order)
+
+    def desc(
+        self,
+        source_column_name: str,
+        transform: Transform | str = "identity",
+        null_order: Literal["nulls-first", "nulls-last"] = "nulls-last",
+    ) -> Self:
+        """Sort by a column, or a transform of it, the greatest first."""
+        return self._add(source_column_name, transform, "desc", null_order)
+
+    def by(self, *fields: str) -> Self:
+        """Sort by fields as text: ``"time desc nulls last"``, ``"bucket(16, id)"``."""
+        return self._extend(*fields)
+
+    def updates(self) -> list[str]:
+        """Give the updates of the REST protocol, as JSON texts."""
+        return sort_order_updates(self._base, self._fields)
+
+    def _holds_changes(self) -> bool:
+        # Without fields it would be a change too, but not one that was asked for yet.
+        return bool(self._fields)
+
+    def _add(self, column: str, transform: Transform | str, direction: str, null_order: str) -> Self:
+        # The name as it is: in a text it would be parsed.
+        return self._extend((column, str(transform), f"{direction} {str(null_order).replace('-', ' ')}"))
+
+    def _extend(self, *fields: str | tuple[str, str, str]) -> Self:
+        # Made once to be checked: an operation that cannot be made raises at once.
+        sort_order_updates(self._base, [*self._fields, *fields])
+        self._fields += fields
+        return self

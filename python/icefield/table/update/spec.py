@@ -1,0 +1,82 @@
+"""How the partition spec of a table changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icefield._core import SpecChange
+from icefield.table.update.change import Change, Staging
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield.partitioning import PartitionSpec
+    from icefield.transforms import Transform
+
+__all__ = ["UpdateSpec"]
+
+#: Transforms as Spark and Java's expressions call them.
+_PLURALS = frozenset({"years", "months", "days", "hours"})
+
+
+class UpdateSpec(Change):
+    """A change of the partition spec ("Partition Evolution"), for files to come; those that are there stay."""
+
+    def __init__(self, transaction: Staging, *, alone: bool = False, case_sensitive: bool = True) -> None:
+        super().__init__(transaction, alone=alone)
+        self._change = SpecChange(self._base, case_sensitive=case_sensitive)
+
+    def add_field(
+        self,
+        source_column_name: str,
+        transform: Transform | str | None = None,
+        partition_field_name: str | None = None,
+    ) -> Self:
+        """Add a field.
+
+        Parameters
+        ----------
+        source_column_name
+            A column; or without ``transform`` the text of the whole field: ``"bucket(16, id)"``, ``"day(time) as d"``.
+        transform
+            A transform or its text.
+        partition_field_name
+            A name like ``id_bucket_16`` where none is given.
+
+        """
+        if transform is None:
+            self._change.add_text(source_column_name, partition_field_name)
+        elif isinstance(transform, str) and transform.lower() in _PLURALS:
+            self._change.add_field(source_column_name, transform.lower()[:-1], partition_field_name)
+        else:
+            self._change.add_field(source_column_name, transform, partition_field_name)
+        return self
+
+    def add_identity(self, source_column_name: str) -> Self:
+        """Add a column's values as they are."""
+        self._change.add_field(source_column_name, "identity", None)
+        return self
+
+    def remove_field(self, name: str) -> Self:
+        """Remove the field of this name, or of this text (``"bucket(16, id)"``)."""
+        if "(" in name and all(field.name != name for field in self._base.spec().fields):
+            self._change.remove_text(name)
+        else:
+            self._change.remove_field(name)
+        return self
+
+    def rename_field(self, name: str, new_name: str) -> Self:
+        """Give a field another name."""
+        self._change.rename_field(name, new_name)
+        return self
+
+    def apply(self) -> PartitionSpec:
+        """Give the spec with the changes so far; its id is assigned by the commit."""
+        return self._change.apply()
+
+    def updates(self) -> list[str]:
+        """Give the updates of the REST protocol, as JSON texts."""
+        return self._change.updates()
+
+    def _holds_changes(self) -> bool:
+        return str(self.apply()) != str(self._base.spec())
