@@ -49,7 +49,7 @@ help:
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
-	@echo "make lint             rustfmt, clippy, ruff, mypy, stubtest, cargo deny"
+	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, cargo deny"
 	@echo "make docs             write docs/properties.md from the code"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
@@ -191,6 +191,8 @@ lint-python: $(STAMPS)/lint $(STAMPS)/extension
 	$(call say,ruff)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	$(call say,imports)
+	@PYTHONPATH=python $(BIN)/lint-imports --no-cache --no-logo
 	$(call say,mypy)
 	@$(BIN)/mypy
 	$(call say,stubtest)
