@@ -51,7 +51,7 @@ help:
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
 	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, cargo deny"
 	@echo "make docs             write docs/properties.md from the code"
-	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
+	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
 	@echo "make public-api       write crates/*/tests/public_api.txt from the sources"
@@ -205,7 +205,7 @@ format: $(STAMPS)/lint
 	@cargo fmt --all
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 
-WHAT ?= $(filter-out side_by_side orc_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))
+WHAT ?= $(filter-out side_by_side %_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))
 bench: need-rust $(STAMPS)/release $(STAMPS)/java $(if $(filter spark plan orc,$(WHAT)),$(JAVA_VENV)/installed) \
 		$(if $(filter plan,$(WHAT)),$(STAMPS)/planners)
 	@for what in $(WHAT); do $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(BIN)/python benches/$$what.py; done
