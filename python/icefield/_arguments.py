@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
+from icefield._core import PartitionSpec, SortOrder
 from icefield.errors import InvalidArgumentError
 
 __all__ = [
@@ -48,7 +49,7 @@ def append_options(
     }
 
 
-def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
     """Return properties as texts; those of booleans are in lower case, as Java writes them.
 
     Raises
@@ -82,7 +83,7 @@ def property_names(names: Iterable[str] | str) -> list[str]:
     return listed
 
 
-def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def property_updates(properties: Mapping[str, object] | None) -> list[dict[str, object]]:
     """Return the updates of the REST protocol that set properties.
 
     Raises
@@ -92,7 +93,7 @@ def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any
 
     """
     texts = property_texts(properties)
-    changes: list[dict[str, Any]] = []
+    changes: list[dict[str, object]] = []
     # Reserved by the Java library: never kept as a property, but what it asks for is done.
     if (version := texts.pop("format-version", None)) is not None:
         if not version.isascii() or not version.isdigit():
@@ -104,7 +105,11 @@ def property_updates(properties: Mapping[str, Any] | None) -> list[dict[str, Any
     return changes
 
 
-def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> Any:
+def field_texts(
+    fields: PartitionSpec | SortOrder | Mapping[str, object] | Iterable[str] | str | None,
+    texts: Iterable[str] | str | None,
+    what: str,
+) -> list[str] | dict[str, object]:
     """Return partition or sort fields as the core takes them: texts, or the JSON of an object that has some.
 
     Raises
@@ -116,15 +121,16 @@ def field_texts(fields: Any, texts: Iterable[str] | str | None, what: str) -> An
     if fields is not None and texts is not None:
         msg = f"give the {what} once: as an object or as text"
         raise InvalidArgumentError(msg)
-    given = fields if texts is None else texts
+    given: object = fields if texts is None else texts
     if given is None:
         return []
     if isinstance(given, str):
         return [given]
-    if hasattr(given, "to_json"):
-        return json.loads(given.to_json())
+    if isinstance(given, PartitionSpec | SortOrder):
+        found: dict[str, object] = json.loads(given.to_json())
+        return found
     if isinstance(given, Mapping):
-        return given
+        return dict(given)
     if not isinstance(given, Iterable):
         msg = f"the {what} is an object, or text for each field, not {given!r}"
         raise InvalidArgumentError(msg)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from icefield.errors import InvalidArgumentError
 
 __all__ = ["without_nul"]
 
+_Data = TypeVar("_Data")
 
-def without_nul(data: Any) -> Any:
+
+def without_nul(data: _Data) -> _Data:
     """Give back data of which no column has a NUL in its name: the interface would end the name there in silence.
 
     Raises

@@ -51,7 +51,7 @@ _Json: TypeAlias = str | bytes | dict[str, Any] | list[Any]
 
 @final
 class Type:
-    def __new__(cls, text: Type | str | dict[str, Any], /) -> Type: ...
+    def __new__(cls, text: Type | _Json, /) -> Type: ...
     @staticmethod
     def struct_of(*fields: NestedField) -> Type: ...
     @staticmethod
@@ -85,8 +85,8 @@ class NestedField:
         field_type: Type | str,
         required: bool = False,
         doc: str | None = None,
-        initial_default: Any = None,
-        write_default: Any = None,
+        initial_default: object = None,
+        write_default: object = None,
     ) -> NestedField: ...
     @staticmethod
     def from_json(json: _Json) -> NestedField: ...
@@ -228,7 +228,7 @@ def parse_expression(text: str) -> Expression: ...
 def expression_from_json(json: _Json | bool, schema: Schema | None = None) -> Expression: ...
 def joined_expression(expressions: list[Expression | str], *, conjunction: bool) -> Expression: ...
 def constant_expression(value: bool) -> Expression: ...
-def predicate_expression(operation: str, term: Term | str, literals: Sequence[Any] = ...) -> Expression: ...
+def predicate_expression(operation: str, term: Term | str, literals: Sequence[object] = ...) -> Expression: ...
 
 # manifests
 
@@ -237,8 +237,8 @@ def read_manifest(
     data: bytes,
     /,
     *,
-    manifest: Mapping[str, Any] | None = None,
-    partition_type: Any | None = None,
+    manifest: Mapping[str, object] | None = None,
+    partition_type: object = None,
     metrics: bool = True,
     metrics_of: list[int] | None = None,
     live_only: bool = False,
@@ -630,7 +630,7 @@ class OrcFile:
         /,
         *,
         storage: Storage | None = None,
-        keys: Any = None,
+        keys: object = None,
         timestamp_unit: str = "us",
         out_of_range: str = "null",
         strings: str = "utf8",
@@ -664,19 +664,19 @@ class OrcFile:
     @property
     def metadata(self) -> dict[str, bytes]: ...
     def read(
-        self, columns: Sequence[str | int] | None = None, *, predicate: Any = None, threads: int = 1
+        self, columns: Sequence[str | int] | None = None, *, predicate: object = None, threads: int = 1
     ) -> ArrowTable: ...
     def read_stripe(
-        self, stripe: int, columns: Sequence[str | int] | None = None, *, predicate: Any = None
+        self, stripe: int, columns: Sequence[str | int] | None = None, *, predicate: object = None
     ) -> ArrowArray: ...
     def batches(
-        self, columns: Sequence[str | int] | None = None, *, predicate: Any = None, batch_size: int = 8192
+        self, columns: Sequence[str | int] | None = None, *, predicate: object = None, batch_size: int = 8192
     ) -> OrcBatches: ...
     def stream(
         self,
         columns: Sequence[str | int] | None = None,
         *,
-        predicate: Any = None,
+        predicate: object = None,
         batch_size: int = 8192,
         threads: int = 1,
     ) -> ArrowStream: ...
@@ -693,7 +693,7 @@ class OrcWriter:
     def __new__(
         cls,
         place: str | IO[bytes],
-        options: dict[str, Any],
+        options: Mapping[str, object],
         /,
         *,
         schema: object | None = None,
@@ -718,7 +718,7 @@ class Scan:
         cls,
         table: TableState,
         *,
-        row_filter: Any = None,
+        row_filter: Expression | str | None = None,
         selected_fields: Sequence[str] | None = None,
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
@@ -735,7 +735,7 @@ class Scan:
         from_inclusive: bool = False,
         to_snapshot: int | str | None = None,
         branch: str | None = None,
-        row_filter: Any = None,
+        row_filter: Expression | str | None = None,
         selected_fields: Sequence[str] | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
@@ -803,7 +803,7 @@ class Inspect:
         name: str,
         /,
         *,
-        row_filter: Any = None,
+        row_filter: Expression | str | None = None,
         selected_fields: Sequence[str] | None = None,
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
@@ -877,7 +877,7 @@ class SchemaChange:
         *,
         doc: str | None = None,
         required: bool = False,
-        default_value: Any = None,
+        default_value: object = None,
     ) -> None: ...
     def delete_column(self, path: str) -> None: ...
     def rename_column(self, path: str, new_name: str) -> None: ...
@@ -885,7 +885,7 @@ class SchemaChange:
     def make_column_optional(self, path: str) -> None: ...
     def update_type(self, path: str, field_type: Type | str) -> None: ...
     def update_doc(self, path: str, doc: str | None) -> None: ...
-    def update_default(self, path: str, value: Any) -> None: ...
+    def update_default(self, path: str, value: object) -> None: ...
     def move_first(self, path: str) -> None: ...
     def move_before(self, path: str, before: str) -> None: ...
     def move_after(self, path: str, after: str) -> None: ...

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from icefield.arrow import Rows, SchemaLike
+
 __all__ = ["ORCWriter", "merge_files", "write_table"]
 
 Where: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
@@ -107,7 +109,7 @@ class ORCWriter:
         self,
         where: Where,
         *,
-        schema: Any = None,
+        schema: SchemaLike | None = None,
         storage: Mapping[str, str] | None = None,
         file_version: Literal["0.11", "0.12", "UNSTABLE-PRE-2.0"] = "0.12",
         batch_size: int = 10_000,
@@ -166,7 +168,7 @@ class ORCWriter:
         """Whether the writer is neither closed nor given up."""
         return not self._closed
 
-    def write(self, table: Any) -> None:
+    def write(self, table: Rows) -> None:
         """Append rows.
 
         Parameters
@@ -213,7 +215,7 @@ class ORCWriter:
             self.abort()
 
 
-def write_table(table: Any, where: Where, **options: Any) -> None:
+def write_table(table: Rows, where: Where, **options: Any) -> None:
     """Write rows to an ORC file.
 
     Parameters

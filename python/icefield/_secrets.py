@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from icefield._core import HIDDEN, shown_property
 from icefield._core import redacted as redacted_url
@@ -52,11 +51,11 @@ class Secret(str):
     def __hash__(self) -> int:
         return hash((Secret, self._text))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Secret, (self._text, str.__str__(self))
 
 
-def guarded(properties: Mapping[str, Any]) -> dict[str, str]:
+def guarded(properties: Mapping[str, object]) -> dict[str, str]:
     """Give the properties as texts, those that must not be seen as secrets."""
     return {key: _guarded(key, value if isinstance(value, str) else str(value)) for key, value in properties.items()}
 

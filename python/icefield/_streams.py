@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,14 +15,14 @@ __all__ = ["reader_of"]
 class _Batches:
     """Batches of a stream. Not a generator: several threads may ask for the next one."""
 
-    def __init__(self, stream: ArrowStream, reader: Any) -> None:
+    def __init__(self, stream: ArrowStream, reader: pa.RecordBatchReader) -> None:
         self._stream = stream
         self._reader = reader
 
     def __iter__(self) -> _Batches:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> pa.RecordBatch:
         try:
             return self._reader.read_next_batch()
         except (pa.ArrowException, OSError):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from icefield._core import ArrowStream, Inspect, ReadTask, Storage, TableState
 from icefield._core import TaskWriter as _TaskWriter
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from icefield.arrow import ArrowSchemaExportable, Rows
 
 __all__ = ["ArrowStream", "FilesLeft", "InspectTask", "ReadTask", "Storage", "TaskWriter", "WritePlan", "WrittenFiles"]
 
@@ -47,7 +49,7 @@ class InspectTask:
     #: Which part of how many.
     part: tuple[int, int]
 
-    def rows(self, storage: Storage, *, schema: Any = None) -> ArrowStream:
+    def rows(self, storage: Storage, *, schema: ArrowSchemaExportable | None = None) -> ArrowStream:
         """Read the rows, on a worker.
 
         Parameters
@@ -122,7 +124,7 @@ class WritePlan:
         """Id of the write, a part of the name of every file that it makes."""
         return self._core.write_id
 
-    def check(self, storage: Storage, schema: Any, *, allow_missing: bool = True) -> None:
+    def check(self, storage: Storage, schema: ArrowSchemaExportable, *, allow_missing: bool = True) -> None:
         """Check that rows of these columns can be written, before any task starts.
 
         Parameters
@@ -181,7 +183,7 @@ class WritePlan:
         )
         return committed
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return WritePlan.from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
@@ -221,7 +223,7 @@ class TaskWriter:
         self,
         plan: WritePlan,
         storage: Storage,
-        schema: Any,
+        schema: ArrowSchemaExportable,
         *,
         task: int = 0,
         attempt: int = 0,
@@ -239,7 +241,7 @@ class TaskWriter:
         """What was written, once the writer is closed; None before, and after `abort`."""
         return self._written
 
-    def write(self, rows: Any) -> None:
+    def write(self, rows: Rows) -> None:
         """Take rows, to be written while the next ones come.
 
         So an error may be that of rows taken before. After one nothing more can be written: call `abort`.

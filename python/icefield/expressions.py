@@ -22,7 +22,7 @@ comparison but ``!=``; -0.0 lies below 0.0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from icefield._core import (
     BoundExpression,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
     from icefield._core import Transform, _Json
     from icefield.schema import Schema
+
+#: What a scan takes for a filter: an expression or its text.
+RowFilter: TypeAlias = Expression | str
 
 __all__ = [
     "AlwaysFalse",
@@ -64,6 +67,7 @@ __all__ = [
     "NotStartsWith",
     "Or",
     "Reference",
+    "RowFilter",
     "StartsWith",
     "Term",
     "from_json",
@@ -162,42 +166,42 @@ def NotNaN(term: Term | str) -> Expression:
     return predicate_expression("not-nan", term)
 
 
-def EqualTo(term: Term | str, literal: Any) -> Expression:
+def EqualTo(term: Term | str, literal: object) -> Expression:
     """Match what equals the literal."""
     return predicate_expression("eq", term, [literal])
 
 
-def NotEqualTo(term: Term | str, literal: Any) -> Expression:
+def NotEqualTo(term: Term | str, literal: object) -> Expression:
     """Match what does not equal the literal, null included."""
     return predicate_expression("not-eq", term, [literal])
 
 
-def LessThan(term: Term | str, literal: Any) -> Expression:
+def LessThan(term: Term | str, literal: object) -> Expression:
     """Match what is less than the literal."""
     return predicate_expression("lt", term, [literal])
 
 
-def LessThanOrEqual(term: Term | str, literal: Any) -> Expression:
+def LessThanOrEqual(term: Term | str, literal: object) -> Expression:
     """Match what is at most the literal."""
     return predicate_expression("lt-eq", term, [literal])
 
 
-def GreaterThan(term: Term | str, literal: Any) -> Expression:
+def GreaterThan(term: Term | str, literal: object) -> Expression:
     """Match what is greater than the literal."""
     return predicate_expression("gt", term, [literal])
 
 
-def GreaterThanOrEqual(term: Term | str, literal: Any) -> Expression:
+def GreaterThanOrEqual(term: Term | str, literal: object) -> Expression:
     """Match what is at least the literal."""
     return predicate_expression("gt-eq", term, [literal])
 
 
-def In(term: Term | str, literals: Iterable[Any]) -> Expression:
+def In(term: Term | str, literals: Iterable[object]) -> Expression:
     """Match what is one of the literals."""
     return predicate_expression("in", term, list(literals))
 
 
-def NotIn(term: Term | str, literals: Iterable[Any]) -> Expression:
+def NotIn(term: Term | str, literals: Iterable[object]) -> Expression:
     """Match what is none of the literals, null included."""
     return predicate_expression("not-in", term, list(literals))
 

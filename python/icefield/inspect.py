@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icefield._core import Inspect
 from icefield._core import TableState as _TableState
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icefield._core import ArrowStream
+    from icefield.expressions import RowFilter
     from icefield.schema import Schema
 
 __all__ = ["InspectTable"]
@@ -38,14 +39,14 @@ class InspectTable:
         self._state = state
         self._core = Inspect(state)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return InspectTable, (self._state,)
 
     def stream(
         self,
         name: str,
         *,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         selected_fields: Iterable[str] | str = ("*",),
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
@@ -86,7 +87,7 @@ class InspectTable:
         self,
         name: str,
         *,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         selected_fields: Iterable[str] | str = ("*",),
         snapshot_id: int | None = None,
         as_of: datetime | str | int | None = None,
@@ -173,7 +174,7 @@ class InspectTable:
     def partitions(
         self,
         snapshot_id: int | None = None,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         case_sensitive: bool = True,
         *,
         as_of: datetime | str | int | None = None,
@@ -216,7 +217,7 @@ class InspectTable:
         snapshot_id: int | None = None,
         as_of: datetime | str | int | None = None,
         ref: str | None = None,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         case_sensitive: bool = True,
     ) -> pa.Table:
         rows = self._rows(name, snapshot_id, as_of, ref, row_filter, ("*",), case_sensitive)
@@ -228,7 +229,7 @@ class InspectTable:
         snapshot_id: int | None,
         as_of: datetime | str | int | None,
         ref: str | None,
-        row_filter: Any,
+        row_filter: RowFilter | None,
         selected: tuple[str, ...],
         case_sensitive: bool,
     ) -> ArrowStream:

@@ -11,7 +11,7 @@ The interpreter is free for other threads while a file is decoded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from icefield._core import (
     clear_manifest_cache,
@@ -94,7 +94,7 @@ def read(
     data: bytes,
     /,
     *,
-    manifest: Mapping[str, Any] | None = None,
+    manifest: Mapping[str, object] | None = None,
     partition_type: object | None = None,
     metrics: bool | Iterable[int] = True,
     live_only: bool = False,

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from operator import index
-from typing import SupportsIndex
+from typing import SupportsIndex, TypedDict
 
 from icefield.errors import InvalidArgumentError
 
-__all__ = ["instant_of", "milliseconds_of"]
+__all__ = ["Moment", "instant_of", "milliseconds_of"]
 
 _FORMS = "an aware datetime, ISO text with an offset ('2024-01-01T00:00:00Z'), or milliseconds from the epoch"
+
+
+class Moment(TypedDict, total=False):
+    """The argument of a scan that chooses a snapshot; none of them means the current one."""
+
+    snapshot_id: int
+    as_of: datetime | str | int
+    ref: str
 
 
 def milliseconds_of(moment: datetime | str | int | None, what: str = "as_of") -> int | None:

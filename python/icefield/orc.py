@@ -331,7 +331,7 @@ class ORCFile:
 def read_table(
     source: Source,
     columns: Columns = None,
-    filesystem: Any = None,
+    filesystem: object = None,
     *,
     predicate: Filter = None,
     use_threads: bool = True,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.distributed import ReadTask, Storage
+    from icefield.expressions import RowFilter
     from icefield.metadata import Snapshot, TableMetadata
     from icefield.schema import Schema
 
@@ -57,7 +58,7 @@ class TableScan(ABC):
     """
 
     _state: TableState
-    row_filter: Any = None
+    row_filter: RowFilter | None = None
     selected_fields: tuple[str, ...] = ("*",)
     case_sensitive: bool = True
     limit: int | None = None
@@ -82,7 +83,7 @@ class TableScan(ABC):
 
     # What is read
 
-    def filter(self, row_filter: Any) -> Self:
+    def filter(self, row_filter: RowFilter) -> Self:
         """Read only rows that match this filter, text or an expression, as well."""
         # Each is parsed by itself: no text reaches out of its own filter.
         both = row_filter if self.row_filter is None else And(self.row_filter, row_filter)
@@ -355,7 +356,7 @@ class ScanPlan:
         self._plan = plan
         self._of = of
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # The scan is of one metadata file: it plans the same files wherever it is unpickled.
         return _planned, self._of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from icefield._secrets import guarded
 from icefield.catalog.identifier import Identifier, IdentifierLike
@@ -20,8 +20,10 @@ from icefield.errors import (
 )
 
 if TYPE_CHECKING:
+    from icefield.arrow import SchemaLike
     from icefield.metadata import TableMetadata
-    from icefield.schema import Schema
+    from icefield.partitioning import PartitionSpec
+    from icefield.sorting import SortOrder
     from icefield.table import Table
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
@@ -151,8 +153,8 @@ class Catalog(ABC):
     def commit_table(
         self,
         identifier: IdentifierLike,
-        requirements: Iterable[Mapping[str, Any]],
-        updates: Iterable[Mapping[str, Any]],
+        requirements: Iterable[Mapping[str, object]],
+        updates: Iterable[Mapping[str, object]],
     ) -> CommitTableResponse:
         """Apply updates to a table if it meets the requirements, all or none.
 
@@ -187,10 +189,10 @@ class Catalog(ABC):
     def create_table(
         self,
         identifier: IdentifierLike,
-        schema: Schema | Any,
+        schema: SchemaLike,
         location: str | None = None,
-        partition_spec: Any = None,
-        sort_order: Any = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
         properties: Mapping[str, str] | None = None,
         *,
         partition_by: Iterable[str] | str | None = None,
@@ -278,10 +280,30 @@ class Catalog(ABC):
         close = get_close_matches(table, [name[-1] for name in tables], 1)
         return f"; did you mean {'.'.join((*namespace, close[0]))}?" if close else ""
 
-    def create_table_if_not_exists(self, identifier: IdentifierLike, schema: Schema | Any, **options: Any) -> Table:
-        """Create a table, or open the one of this name as it is."""
+    def create_table_if_not_exists(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> Table:
+        """Create a table as `create_table` does, or open the one of this name as it is."""
         try:
-            return self.create_table(identifier, schema, **options)
+            return self.create_table(
+                identifier,
+                schema,
+                location,
+                partition_spec,
+                sort_order,
+                properties,
+                partition_by=partition_by,
+                sort_by=sort_by,
+            )
         except TableAlreadyExistsError:
             return self.load_table(identifier)
 
@@ -297,7 +319,7 @@ class Catalog(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.properties})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (type(self), self.name, self.properties)
 
 

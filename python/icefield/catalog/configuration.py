@@ -22,11 +22,14 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from icefield._optional import require
 from icefield._secrets import guarded
 from icefield.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from yaml import MappingNode, Node, SafeLoader
 
 __all__ = ["catalog_names", "catalog_properties", "default_catalog"]
 
@@ -70,7 +73,7 @@ def _environment_catalogs() -> dict[str, dict[str, str]]:
     return catalogs
 
 
-def _file_catalogs() -> dict[str, Any]:
+def _file_catalogs() -> dict[str, object]:
     catalogs = _file().get("catalog") or {}
     if not isinstance(catalogs, Mapping):
         msg = "'catalog' in the configuration file must map names to properties"
@@ -78,7 +81,7 @@ def _file_catalogs() -> dict[str, Any]:
     return {name.lower(): properties for name, properties in catalogs.items()}
 
 
-def _flat(catalog: str, properties: Any, prefix: str = "") -> dict[str, str]:
+def _flat(catalog: str, properties: object, prefix: str = "") -> dict[str, str]:
     """Join nested keys by dots."""
     if not properties:
         return {}
@@ -98,7 +101,7 @@ def _flat(catalog: str, properties: Any, prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def _file() -> Mapping[str, Any]:
+def _file() -> Mapping[str, object]:
     path = _find_file()
     if path is None:
         return {}
@@ -121,16 +124,16 @@ def _file() -> Mapping[str, Any]:
 
 
 @cache
-def _loader() -> Any:
+def _loader() -> type[SafeLoader]:
     """Give a loader for which every scalar is the text that stands there, whatever it looks like."""
     yaml = require("yaml")
 
     class Texts(yaml.SafeLoader):  # type: ignore[misc, name-defined]
-        def construct_object(self, node: Any, deep: bool = False) -> Any:
+        def construct_object(self, node: Node, deep: bool = False) -> object:
             return node.value if isinstance(node, yaml.ScalarNode) else super().construct_object(node, deep)
 
-        def compose_mapping_node(self, anchor: Any) -> Any:
-            node = super().compose_mapping_node(anchor)
+        def compose_mapping_node(self, anchor: object) -> MappingNode:
+            node: MappingNode = super().compose_mapping_node(anchor)
             seen = set()
             for key, _ in node.value:
                 name = key.value if isinstance(key, yaml.ScalarNode) else None

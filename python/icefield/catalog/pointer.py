@@ -8,7 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from icefield._arguments import field_texts, property_texts
@@ -27,7 +27,9 @@ from icefield.errors import (
 from icefield.table import Table
 
 if TYPE_CHECKING:
-    from icefield.schema import Schema
+    from icefield.arrow import SchemaLike
+    from icefield.partitioning import PartitionSpec
+    from icefield.sorting import SortOrder
 
 __all__ = ["PointerCatalog", "absolute_location"]
 
@@ -83,8 +85,8 @@ class PointerCatalog(Catalog):
     def commit_table(
         self,
         identifier: IdentifierLike,
-        requirements: Iterable[Mapping[str, Any]],
-        updates: Iterable[Mapping[str, Any]],
+        requirements: Iterable[Mapping[str, object]],
+        updates: Iterable[Mapping[str, object]],
     ) -> CommitTableResponse:
         """Apply updates to a table if it meets the requirements, all or none; lost races are run again."""
         state = TableState.load(self.storage, self._pointer(identifier))
@@ -93,10 +95,10 @@ class PointerCatalog(Catalog):
     def create_table(
         self,
         identifier: IdentifierLike,
-        schema: Schema | Any,
+        schema: SchemaLike,
         location: str | None = None,
-        partition_spec: Any = None,
-        sort_order: Any = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
         properties: Mapping[str, str] | None = None,
         *,
         partition_by: Iterable[str] | str | None = None,

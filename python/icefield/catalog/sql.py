@@ -79,7 +79,7 @@ class SqlCatalog(PointerCatalog):
         self._engine = _open(uri)
         # A database in memory is one connection, which threads take in turns.
         one_connection = isinstance(self._engine.pool, require("sqlalchemy.pool").StaticPool)
-        self._alone: AbstractContextManager[Any] = threading.RLock() if one_connection else nullcontext()
+        self._alone: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
         self._layout = _Layout(self._engine, self.properties)
 
     # Pointers
@@ -280,14 +280,15 @@ class SqlCatalog(PointerCatalog):
 
     # Rows
 
-    def _is_table(self, namespace: Identifier, table: str) -> Any:
+    def _is_table(self, namespace: Identifier, table: str) -> sa.ColumnElement[bool]:
         tables = self._layout.tables
-        return _sa().and_(
+        found: sa.ColumnElement[bool] = _sa().and_(
             tables.c.catalog_name == self.name,
             tables.c.table_namespace == ".".join(namespace),
             tables.c.table_name == table,
             self._layout.is_table(),
         )
+        return found
 
     def _all_namespaces(self, connection: sa.Connection, above: Identifier) -> list[Identifier]:
         """Give every namespace at or beneath one that has properties or holds something."""
@@ -405,11 +406,11 @@ class _Layout:
             if not self.typed and wanted == "v1":
                 self._upgrade(engine)
 
-    def is_table(self) -> Any:
+    def is_table(self) -> sa.ColumnElement[bool]:
         """Leave out views; rows of the layout V0 have no type and are tables."""
-        if not self.typed:
-            return _sa().true()
-        return (self.tables.c.iceberg_type == _TABLE) | self.tables.c.iceberg_type.is_(None)
+        kind = self.tables.c.iceberg_type
+        found: sa.ColumnElement[bool] = (kind == _TABLE) | kind.is_(None) if self.typed else _sa().true()
+        return found
 
     @staticmethod
     def _create(engine: sa.Engine, metadata: sa.MetaData) -> None:
@@ -451,7 +452,7 @@ def _exc() -> Any:
     return require("sqlalchemy.exc")
 
 
-def _within(column: Any, above: Identifier) -> list[Any]:
+def _within(column: sa.Column[str], above: Identifier) -> list[sa.ColumnElement[bool]]:
     """Keep the namespace ``above`` and what is beneath it."""
     if not above:
         return []

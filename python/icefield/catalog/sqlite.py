@@ -16,6 +16,7 @@ from icefield.errors import InvalidArgumentError, StorageError
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+    from typing_extensions import Self
 
 __all__ = ["open_sqlite", "use_write_ahead_log"]
 
@@ -48,7 +49,7 @@ def open_sqlite(url: sa.URL) -> sa.Engine:
         )
         raise InvalidArgumentError(msg)
     create: Callable[..., sa.Engine] = require("sqlalchemy").create_engine
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "connect_args": {"timeout": _UNSEEN_SECONDS, "check_same_thread": False, "factory": _Connection}
     }
     if url.database in {None, "", ":memory:"}:
@@ -57,11 +58,11 @@ def open_sqlite(url: sa.URL) -> sa.Engine:
         url = _reachable(url, Path(url.database))
     engine = create(url, **options)
 
-    def connected(connection: Any, _record: object) -> None:
+    def connected(connection: sqlite3.Connection, _record: object) -> None:
         # Transactions are begun below, where it is known whether they will write.
         connection.isolation_level = None
 
-    def begin(connection: Any) -> None:
+    def begin(connection: sa.Connection) -> None:
         writes = connection.get_execution_options().get("icefield_write")
         # A reader that turned writer could not wait for others: it would hold an outdated snapshot.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -104,7 +105,7 @@ def _is_frozen(path: Path) -> bool:
     return head[18:20] == _WRITE_AHEAD and not logged and not os.access(path.absolute().parent, os.W_OK)
 
 
-def _patiently(call: Callable[..., _Result], *arguments: Any) -> _Result:
+def _patiently(call: Callable[..., _Result], *arguments: object) -> _Result:
     """Call, again and again while another connection has the database locked; between the calls Python sees Ctrl-C."""
     until = time.monotonic() + _BUSY_SECONDS
     while True:
@@ -116,8 +117,8 @@ def _patiently(call: Callable[..., _Result], *arguments: Any) -> _Result:
 
 
 class _Cursor(sqlite3.Cursor):
-    def execute(self, *arguments: Any) -> Any:
-        return _patiently(super().execute, *arguments)
+    def execute(self, sql: str, parameters: Any = (), /) -> Self:
+        return _patiently(super().execute, sql, parameters)
 
 
 class _Connection(sqlite3.Connection):

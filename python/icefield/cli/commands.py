@@ -19,6 +19,7 @@ from icefield.cli.orc import orc
 from icefield.cli.output import print_grid, print_json, print_records, print_text
 from icefield.cli.partitions import PartitionTexts
 from icefield.errors import InvalidArgumentError
+from icefield.moments import Moment
 from icefield.scan import DataScan
 from icefield.table import Snapshot, Table
 
@@ -190,7 +191,7 @@ def table_schema(context: click.Context, name: str) -> None:
 @at_snapshot
 @limited("snapshots, the newest")
 @click.pass_context
-def table_snapshots(context: click.Context, name: str, moment: dict[str, Any], limit: int | None) -> None:
+def table_snapshots(context: click.Context, name: str, moment: Moment, limit: int | None) -> None:
     """List the snapshots of a table, oldest first, with the branches and tags that name them.
 
     With --snapshot-id, --ref or --as-of: that snapshot and its ancestors.
@@ -227,7 +228,7 @@ def table_snapshots(context: click.Context, name: str, moment: dict[str, Any], l
 @click.option("--columns", "-c", multiple=True, help="A column to print, nested ones with dots; repeatable.")
 @click.pass_context
 def table_inspect(
-    context: click.Context, name: str, what: str, moment: dict[str, Any], limit: int | None, columns: tuple[str, ...]
+    context: click.Context, name: str, what: str, moment: Moment, limit: int | None, columns: tuple[str, ...]
 ) -> None:
     """Print a metadata table: files, partitions, history and others.
 
@@ -264,7 +265,7 @@ def _with_partition_texts(table: Table, names: list[str], rows: list[list[Any]])
 @at_snapshot
 @limited("files")
 @click.pass_context
-def table_files(context: click.Context, name: str, moment: dict[str, Any], limit: int | None) -> None:
+def table_files(context: click.Context, name: str, moment: Moment, limit: int | None) -> None:
     """List the data files of a snapshot, the current one by default."""
     opened = _table(context, name)
     _print_files(opened, opened.scan(**moment), limit)
@@ -276,9 +277,7 @@ def table_files(context: click.Context, name: str, moment: dict[str, Any], limit
 @at_snapshot
 @limited("files")
 @click.pass_context
-def table_plan(
-    context: click.Context, name: str, row_filter: str | None, moment: dict[str, Any], limit: int | None
-) -> None:
+def table_plan(context: click.Context, name: str, row_filter: str | None, moment: Moment, limit: int | None) -> None:
     """Show which files a scan with this filter reads, and what it skips."""
     opened = _table(context, name)
     scan = opened.scan(row_filter, **moment)
@@ -301,7 +300,7 @@ def table_head(
     context: click.Context,
     name: str,
     row_filter: str | None,
-    moment: dict[str, Any],
+    moment: Moment,
     limit: int,
     columns: tuple[str, ...],
 ) -> None:

@@ -47,7 +47,7 @@ class CommandGroup(click.Group):
 class _Moment(click.ParamType):  # type: ignore[type-arg]
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | int:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime | int:
         if isinstance(value, datetime | int):
             return value
         text = str(value)
@@ -60,7 +60,7 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]
         return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
-def at_snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
+def at_snapshot(function: Callable[..., None]) -> Callable[..., None]:
     """Add ``--snapshot-id``, ``--ref`` and ``--as-of``; the function gets those that are given as ``moment``."""
 
     @click.option("--snapshot-id", type=int, help="The snapshot of this id.")
@@ -69,14 +69,14 @@ def at_snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--snapshot", "old_snapshot_id", type=int, hidden=True)
     @functools.wraps(function)
     def with_moment(
-        *arguments: Any,
+        *arguments: object,
         snapshot_id: int | None,
         ref: str | None,
         as_of: datetime | int | None,
         old_snapshot_id: int | None,
-        **others: Any,
-    ) -> Any:
-        given: Mapping[str, Any] = {
+        **others: object,
+    ) -> None:
+        given: Mapping[str, object] = {
             "snapshot_id": old_snapshot_id if snapshot_id is None else snapshot_id,
             "ref": ref,
             "as_of": as_of,
@@ -84,24 +84,24 @@ def at_snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
         moment = {name: value for name, value in given.items() if value is not None}
         if len(moment) > 1:
             raise click.UsageError("choose one snapshot: by --snapshot-id, by --ref or by --as-of")
-        return function(*arguments, moment=moment, **others)
+        function(*arguments, moment=moment, **others)
 
     return with_moment
 
 
-def limited(what: str, default: int | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def limited(what: str, default: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add ``--limit``; ``--rows``, as it was called before, still works."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
         count = click.IntRange(min=0)
         shown = f"Print at most this many {what}." + ("" if default is None else f"  [default: {default}]")
 
         @click.option("--limit", "-n", type=count, help=shown)
         @click.option("--rows", "old_limit", type=count, hidden=True)
         @functools.wraps(function)
-        def with_limit(*arguments: Any, limit: int | None, old_limit: int | None, **others: Any) -> Any:
+        def with_limit(*arguments: object, limit: int | None, old_limit: int | None, **others: object) -> None:
             given = old_limit if limit is None else limit
-            return function(*arguments, limit=default if given is None else given, **others)
+            function(*arguments, limit=default if given is None else given, **others)
 
         return with_limit
 

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 import click
 from rich.cells import cell_len
@@ -26,18 +25,18 @@ _NARROW = 12
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document."""
     click.echo(as_json(value))
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """Write JSON; what JSON has no form for (dates, decimals, bytes) as its text."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
 
 
 def print_grid(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, *, whole: bool = False
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, *, whole: bool = False
 ) -> None:
     """Print rows under headings, as objects where JSON is wanted.
 
@@ -60,7 +59,7 @@ def print_grid(
     _print_down(console, columns, rows)
 
 
-def print_records(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def print_records(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under headings, or where they are too wide for that, each row down the page."""
     rows = [list(row) for row in rows]
     if wants_json():
@@ -79,7 +78,7 @@ def _console() -> Console:
     return console if console.is_terminal or os.environ.get("COLUMNS") else Console(width=_UNBOUND)
 
 
-def _print_down(console: Console, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _print_down(console: Console, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for number, row in enumerate(rows, 1):
         cells = [(column, cell) for column, cell in zip(columns, row, strict=True) if cell is not None]
         console.print(_grid(["", f"row {number}"], cells, None, whole=True))
@@ -87,7 +86,7 @@ def _print_down(console: Console, columns: Sequence[str], rows: Iterable[Sequenc
 
 def _grid(
     columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[object]],
     title: str | None,
     *,
     whole: bool = False,
@@ -120,7 +119,7 @@ def print_text(text: str) -> None:
     click.echo(printable(text, keep="\n"))
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     if isinstance(cell, dict | list):
         return printable(json.dumps(cell, ensure_ascii=False, default=_plain))
     if isinstance(cell, datetime):
@@ -128,7 +127,7 @@ def _text(cell: Any) -> str:
     return printable(str(cell), keep="\n")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     return str(value)

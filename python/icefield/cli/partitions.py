@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from icefield.errors import IcefieldError
 from icefield.table import Table
+
+if TYPE_CHECKING:
+    from icefield.transforms import Transform
+    from icefield.types import Type
+
 
 __all__ = ["PartitionTexts"]
 
@@ -26,7 +31,7 @@ class PartitionTexts:
             for spec_id, spec in table.specs().items()
         }
 
-    def text(self, partition: Mapping[str, Any] | None, spec_id: int | None) -> str:
+    def text(self, partition: Mapping[str, object] | None, spec_id: int | None) -> str:
         """Write a partition value; of a spec that is not known, all its fields that are not null."""
         given = partition or {}
         fields = self._specs.get(spec_id) if spec_id is not None else None
@@ -36,7 +41,7 @@ class PartitionTexts:
         return ", ".join(f"{name}={_text(given.get(name), *how)}" for name, how in fields.items())
 
 
-def _text(value: Any, transform: Any, kind: Any) -> str:
+def _text(value: object, transform: Transform | None, kind: Type | None) -> str:
     if value is None or transform is None or kind is None:
         return "null" if value is None else str(value)
     try:

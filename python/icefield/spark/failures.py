@@ -10,24 +10,25 @@ import re
 from collections.abc import Callable, Iterator
 from functools import wraps
 from inspect import isgeneratorfunction
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from icefield import errors
 from icefield.errors import IcefieldError, InternalError
 
 __all__ = ["raised_in_task", "sentence"]
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
-def sentence(function: _Function) -> _Function:
+def sentence(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Send errors of this function, which Spark calls in a worker, as their class and message alone."""
     if isgeneratorfunction(function):
 
         @wraps(function)
-        def stream(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        def stream(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Iterator[object]:
             try:
-                yield from function(*args, **kwargs)
+                yield from cast("Iterator[object]", function(*args, **kwargs))
             except InternalError:
                 raise
             except IcefieldError as error:
@@ -36,7 +37,7 @@ def sentence(function: _Function) -> _Function:
         return stream  # type: ignore[return-value]
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         try:
             return function(*args, **kwargs)
         except InternalError:
@@ -44,7 +45,7 @@ def sentence(function: _Function) -> _Function:
         except IcefieldError as error:
             raise _sent(error) from None
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 class _Unsupported(IcefieldError):

@@ -28,7 +28,12 @@ from icefield.spark.workers import drivers_python
 from icefield.transforms import Transform, parse
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import pandas as pd
     from pyspark.sql import Column, SparkSession
+
+    _Series: TypeAlias = pd.Series[Any]
 
 __all__ = ["ON_ARROW", "apply", "bucket", "day", "hour", "month", "register", "truncate", "year"]
 
@@ -108,20 +113,20 @@ def _register(spark: SparkSession) -> None:
 
 
 @lru_cache(maxsize=256)
-def _function(transform: str, result: str) -> Any:
+def _function(transform: str, result: str) -> Callable[..., Column]:
     """Make a vectorised function of one column."""
 
-    def values_of(values: Any) -> Any:
+    def values_of(values: pa.Array) -> pa.Array:
         return parse(transform)(values)
 
     return _vectorised(values_of, 1, result)
 
 
 @lru_cache(maxsize=8)
-def _with_number(transform: str, result: str) -> Any:
+def _with_number(transform: str, result: str) -> Callable[..., Column]:
     """Make a vectorised function whose first argument is the transform's number, as a column of one value."""
 
-    def values_of(numbers: Any, values: Any) -> Any:
+    def values_of(numbers: pa.Array, values: pa.Array) -> pa.Array:
         if transform == "truncate":
             _require_truncated(values.type, result)
         return _numbered(transform, numbers)(values)
@@ -138,7 +143,7 @@ _TRUNCATING = {
 }
 
 
-def _require_truncated(kind: Any, result: str) -> None:
+def _require_truncated(kind: pa.DataType, result: str) -> None:
     """Refuse values whose truncation is not of the type that the SQL function was registered with."""
     fitting = {
         "string": pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -155,7 +160,7 @@ def _require_truncated(kind: Any, result: str) -> None:
     raise InvalidArgumentError(f"{_TRUNCATING[result]} is for values of type {result}, not {kind}: {hint}")
 
 
-def _numbered(transform: str, numbers: Any) -> Transform:
+def _numbered(transform: str, numbers: pa.Array) -> Transform:
     import pyarrow.compute as pc  # not at the top: every worker of a session imports this module
 
     distinct = pc.unique(numbers).to_pylist() or [1]
@@ -164,9 +169,9 @@ def _numbered(transform: str, numbers: Any) -> Transform:
     return parse(f"{transform}[{distinct[0]}]")
 
 
-def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> Any:
+def _vectorised(function: Callable[..., pa.Array], arguments: int, result: str) -> Callable[..., Column]:
     """Make a function of Spark from one of Arrow arrays."""
-    kind: Any = pa.Array
+    kind: type[pa.Array | _Series] = pa.Array
     if not ON_ARROW:
         import pandas as pd
 
@@ -174,13 +179,14 @@ def _vectorised(function: Callable[..., Any], arguments: int, result: str) -> An
     # PySpark takes the kind of the function from its hints, which must be objects and not text.
     names = ("numbers", "values")[-arguments:]
     function.__annotations__ = {**dict.fromkeys(names, kind), "return": kind}
-    return getattr(F, "arrow_udf" if ON_ARROW else "pandas_udf")(sentence(function), result)
+    made: Callable[..., Column] = getattr(F, "arrow_udf" if ON_ARROW else "pandas_udf")(sentence(function), result)
+    return made
 
 
-def _of_series(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
+def _of_series(function: Callable[..., pa.Array], arguments: int) -> Callable[..., _Series]:
     """Make a function of pandas Series, as PySpark 4.0 gives them, from one of Arrow arrays."""
 
-    def arrow_of(series: Any) -> Any:
+    def arrow_of(series: _Series) -> pa.Array:
         if series.dtype.kind in "mM":
             raise UnsupportedFeatureError(
                 "PySpark 4.0 gives timestamps to functions without their zone: bucket takes unix_micros(...) of them; "
@@ -198,16 +204,17 @@ def _of_series(function: Callable[..., Any], arguments: int) -> Callable[..., An
                 series = series.astype("Int64")
         return pa.Array.from_pandas(series)
 
-    def series_of(values: Any, *numbers: Any) -> Any:
+    def series_of(values: _Series, *numbers: _Series) -> _Series:
         array = arrow_of(values)
         if not pa.types.is_null(array.type):
             array = function(*map(arrow_of, numbers), array)
-        return array.to_pandas(integer_object_nulls=True)
+        found: _Series = array.to_pandas(integer_object_nulls=True)
+        return found
 
-    def one(values: Any) -> Any:
+    def one(values: _Series) -> _Series:
         return series_of(values)
 
-    def two(numbers: Any, values: Any) -> Any:
+    def two(numbers: _Series, values: _Series) -> _Series:
         return series_of(values, numbers)
 
     return one if arguments == 1 else two

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as st
 
+    from icefield.expressions import RowFilter
     from icefield.table import Table
 
 __all__ = ["inspect_rows", "inspect_tasks", "read_inspect"]
@@ -48,7 +49,7 @@ def read_inspect(
     table: Table | str,
     name: str,
     *,
-    filter: Any = None,
+    filter: RowFilter | None = None,
     columns: Iterable[str] | str | None = None,
     as_of: int | str | datetime | None = None,
     catalog: str | None = None,

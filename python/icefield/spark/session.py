@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as st
 
@@ -53,7 +54,7 @@ class ReaderSession:
         self._session = spark.newSession()
         self._settings: dict[str, str] = {}
         self.set_conf(_SETTINGS)
-        self._relations: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._relations: OrderedDict[tuple[str, ...], JavaObject] = OrderedDict()
 
     @classmethod
     def of(cls, spark: SparkSession) -> ReaderSession:
@@ -129,7 +130,7 @@ def adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
     return _frame(spark, frame._jdf.queryExecution().analyzed())  # noqa: SLF001
 
 
-def _frame(spark: SparkSession, plan: Any) -> DataFrame:
+def _frame(spark: SparkSession, plan: JavaObject) -> DataFrame:
     from py4j.java_gateway import JavaClass
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from icefield.distributed import InspectTask, ReadTask, Storage, WrittenFiles
+    from icefield.expressions import Expression
     from icefield.schema import Schema
     from icefield.table import Table
 
@@ -92,7 +93,7 @@ class Source(DataSource):
         return NoStream()
 
     @sentence
-    def streamWriter(self, schema: st.StructType, overwrite: bool) -> Any:  # noqa: ARG002, N802
+    def streamWriter(self, schema: st.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802
         """Refuse to stream: ``foreachBatch`` does it."""
         raise UnsupportedFeatureError(
             "writing a stream is not supported as a format: append each batch in foreachBatch, by icefield.spark.append"
@@ -176,7 +177,7 @@ class Reader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._table_uuid = table_uuid
-        self._filter: Any = None
+        self._filter: Expression | None = None
 
     @sentence
     def partitions(self) -> list[InputPartition]:
@@ -205,24 +206,24 @@ class NoStream(DataSourceStreamReader):
     """Refuses to stream when it is asked: an error before that makes Spark fail on the reader that it lacks."""
 
     @sentence
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """Refuse."""
         raise UnsupportedFeatureError(
             "reading an Iceberg table as a stream is not supported: read what was appended since a snapshot by the "
             "option start-snapshot-id, or by Table.incremental_append_scan"
         )
 
-    def latestOffset(self, *_: Any) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, *_: object) -> dict[str, str]:  # noqa: N802
         """Refuse."""
         return self.initialOffset()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         """Refuse."""
         del start, end
         self.initialOffset()
         return []
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read nothing; no partition is given out."""
         del partition
         return iter(())

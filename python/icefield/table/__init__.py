@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from icefield._arguments import append_options, property_names, property_texts, property_updates
 from icefield._arrow_names import without_nul
@@ -28,8 +28,10 @@ from icefield.table.transaction import Transaction
 from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 
 if TYPE_CHECKING:
+    from icefield.arrow import Rows
     from icefield.catalog.base import Catalog
     from icefield.catalog.identifier import Identifier
+    from icefield.expressions import RowFilter
 
 __all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 
@@ -78,7 +80,7 @@ class Table(TableDescription):
 
     def scan(
         self,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         selected_fields: Iterable[str] | str = ("*",),
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
@@ -125,7 +127,7 @@ class Table(TableDescription):
         *,
         from_snapshot_id_exclusive: int | str | None = None,
         to_snapshot_id_inclusive: int | str | None = None,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         selected_fields: Iterable[str] | str = ("*",),
         case_sensitive: bool = True,
         options: Mapping[str, str] | None = None,
@@ -172,7 +174,7 @@ class Table(TableDescription):
         *,
         from_snapshot_id_exclusive: int | str | None = None,
         to_snapshot_id_inclusive: int | str | None = None,
-        row_filter: Any = None,
+        row_filter: RowFilter | None = None,
         selected_fields: Iterable[str] | str = ("*",),
         case_sensitive: bool = True,
         limit: int | None = None,
@@ -204,7 +206,7 @@ class Table(TableDescription):
 
     def append(
         self,
-        data: Any,
+        data: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         *,
@@ -316,7 +318,7 @@ class Table(TableDescription):
             self._state = self._newest(self._state)
         return self
 
-    def commit(self, requirements: Iterable[Mapping[str, Any]], updates: Iterable[Mapping[str, Any]]) -> Table:
+    def commit(self, requirements: Iterable[Mapping[str, object]], updates: Iterable[Mapping[str, object]]) -> Table:
         """Apply updates of the REST protocol to the table as it is now, if it meets the requirements.
 
         Raises
@@ -430,10 +432,10 @@ class Table(TableDescription):
             raise UnsupportedFeatureError(msg)
         return self._catalog
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if meanwhile := MISSING_VERBS.get(name):
             raise MissingVerbError(f"Table.{name} is not supported yet: meanwhile {meanwhile}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Table, (self._identifier, self._state, self._catalog)

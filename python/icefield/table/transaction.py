@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from icefield._arguments import append_options, property_updates
 from icefield._arrow_names import without_nul
@@ -17,6 +17,7 @@ from icefield.table.update.change import warn_of_lost
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield.arrow import Rows
     from icefield.metadata import TableMetadata
     from icefield.table import Table
 
@@ -50,7 +51,7 @@ class Transaction:
 
     def append(
         self,
-        data: Any,
+        data: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         *,
@@ -81,7 +82,7 @@ class Transaction:
         """Change branches and tags; see `Table.manage_snapshots`."""
         return ManageSnapshots(self)
 
-    def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
+    def set_properties(self, properties: Mapping[str, object] | None = None, **more: object) -> Self:
         """Set table properties; ``format-version`` raises the version of the table, as in Java."""
         return self._stage_objects(*property_updates({**(properties or {}), **more}))
 
@@ -136,7 +137,7 @@ class Transaction:
         self._changes.stage(f"[{','.join(updates)}]")
         self._staged = self._changes.metadata
 
-    def _stage_objects(self, *updates: Mapping[str, Any]) -> Self:
+    def _stage_objects(self, *updates: Mapping[str, object]) -> Self:
         self.stage([json.dumps(update) for update in updates], self._staged)
         return self
 

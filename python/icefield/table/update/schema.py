@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icefield._arrow_names import without_nul
 from icefield._core import SchemaChange
@@ -13,6 +13,7 @@ from icefield.table.update.change import Change, Staging
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield.arrow import SchemaLike
     from icefield.schema import Schema
     from icefield.types import Type
 
@@ -46,7 +47,7 @@ class UpdateSchema(Change):
         field_type: Type | str,
         doc: str | None = None,
         required: bool = False,
-        default_value: Any = None,
+        default_value: object = None,
     ) -> Self:
         """Add a column, behind those that are there.
 
@@ -110,7 +111,7 @@ class UpdateSchema(Change):
             self._change.update_doc(_joined(path), doc or None)
         return self
 
-    def set_default_value(self, path: str | Sequence[str], default_value: Any) -> Self:
+    def set_default_value(self, path: str | Sequence[str], default_value: object) -> Self:
         """Set the value of a column in rows to come that have none; ``None`` takes it away."""
         self._change.update_default(_joined(path), default_value)
         return self
@@ -140,7 +141,7 @@ class UpdateSchema(Change):
         self._change.move_after(_joined(path), _joined(after_path))
         return self
 
-    def union_by_name(self, new_schema: Any) -> Self:
+    def union_by_name(self, new_schema: SchemaLike) -> Self:
         """Add what another schema has more, at any depth, and take over what it has wider.
 
         Parameters
