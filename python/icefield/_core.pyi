@@ -65,7 +65,37 @@ class Type:
     @property
     def is_struct(self) -> bool: ...
     @property
-    def fields(self) -> list[NestedField]: ...
+    def is_list(self) -> bool: ...
+    @property
+    def is_map(self) -> bool: ...
+    @property
+    def fields(self) -> list[NestedField]:
+        """The fields inside: of a struct all, of a list the element, of a map the key and the value, else none."""
+
+    @property
+    def element_field(self) -> NestedField | None:
+        """The element of a list, as a field; ``None`` for other types, as of all that follow."""
+
+    @property
+    def element_id(self) -> int | None: ...
+    @property
+    def element_type(self) -> Type | None: ...
+    @property
+    def element_required(self) -> bool | None: ...
+    @property
+    def key_field(self) -> NestedField | None: ...
+    @property
+    def key_id(self) -> int | None: ...
+    @property
+    def key_type(self) -> Type | None: ...
+    @property
+    def value_field(self) -> NestedField | None: ...
+    @property
+    def value_id(self) -> int | None: ...
+    @property
+    def value_type(self) -> Type | None: ...
+    @property
+    def value_required(self) -> bool | None: ...
     @property
     def precision(self) -> int | None: ...
     @property
@@ -164,6 +194,18 @@ class Transform:
     def result_type(self, type: Type | str, /) -> Type | None: ...
     def to_human_string(self, value: object, /, type: Type | str) -> str: ...
     def satisfies_order_of(self, other: Transform | str, /) -> bool: ...
+    @property
+    def name(self) -> str:
+        """The name without a number: ``"bucket"`` of ``bucket[16]``."""
+
+    @property
+    def num_buckets(self) -> int | None:
+        """Number of buckets of ``bucket``; ``None`` for other transforms."""
+
+    @property
+    def width(self) -> int | None:
+        """Width of ``truncate``; ``None`` for other transforms."""
+
     @property
     def preserves_order(self) -> bool: ...
     @property
@@ -272,13 +314,13 @@ class DeletionVector:
         """How many rows are deleted."""
 
     def positions(self) -> pa.UInt64Array:
-        """Give the deleted positions, ascending."""
+        """Return the deleted positions, ascending."""
 
     def live_mask(self, *, first_row: int, row_count: int) -> pa.BooleanArray:
-        """Say which rows of a window of the data file are live: ``row_count`` values, ``True`` keeps the row."""
+        """Return which rows of a window of the data file are live: ``row_count`` values, ``True`` for each live row."""
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """Give the rows of both."""
+        """Return the union of both."""
 
     def __contains__(self, position: int, /) -> bool: ...
     def __len__(self) -> int: ...
@@ -354,7 +396,7 @@ class TableState:
 
 @final
 class Transaction:
-    """Changes of a table, made anew of the table as it then is at each attempt to commit them."""
+    """Changes of a table, applied to its current state at each attempt to commit them."""
 
     def __new__(cls, state: TableState) -> Transaction: ...
     @property
@@ -366,7 +408,7 @@ class Transaction:
         """Whether there is nothing to commit."""
 
     def stage(self, updates: _Json) -> None:
-        """Add updates of the REST protocol that were made of `metadata`."""
+        """Add updates of the REST protocol, created from `metadata`."""
 
     def append(
         self,
@@ -384,7 +426,7 @@ class Transaction:
         """Commit the changes."""
 
     def abort(self) -> None:
-        """Give the changes up: what was written for them is deleted."""
+        """Abandon the changes and delete the files written for them."""
 
 # partitioning
 
@@ -610,6 +652,22 @@ class TableMetadata:
     def snapshot_by_name(self, name: str) -> Snapshot | None: ...
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot | None: ...
     def ancestors(self, snapshot_id: int) -> list[Snapshot]: ...
+    def snapshots_between(
+        self,
+        *,
+        branch: str | None = None,
+        start_snapshot_id: int | None = None,
+        start_timestamp_ms: int | None = None,
+        end_snapshot_id: int | None = None,
+        end_timestamp_ms: int | None = None,
+    ) -> tuple[int | None, int | None] | None:
+        """Return the snapshots of a branch after a start, up to an end, each a snapshot or a time.
+
+        That is the id of the snapshot before the first one and that of the last one, ``None`` where the range is open;
+        ``None`` if there are no such snapshots. ``InvalidArgumentError`` if the start is not before the end, or if
+        snapshots after the start have been expired.
+        """
+
     @property
     def refs(self) -> dict[str, SnapshotRef]: ...
     @property

@@ -27,10 +27,11 @@ def sort_texts(order: SortOrder, schema: Schema) -> list[str]:
 
 def _call(field: PartitionField | SortField, schema: Schema) -> str:
     sources = ", ".join(schema.find_column_name(source) or f"column {source}" for source in field.source_ids)
-    transform, bracket, width = str(field.transform).partition("[")
-    if transform == "identity":
+    transform = field.transform
+    if transform.is_identity:
         return sources
-    return f"{transform}({width.rstrip(']')}, {sources})" if bracket else f"{transform}({sources})"
+    number = transform.num_buckets or transform.width
+    return f"{transform.name}({sources})" if number is None else f"{transform.name}({number}, {sources})"
 
 
 def iso_of(milliseconds: int) -> str:

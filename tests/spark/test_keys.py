@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 pytest.importorskip("icefield.spark")
 from icefield.spark import functions
 from icefield.spark.keys import PartitionKey, with_keys
+from icefield.transforms import bucket, parse
 
 #: Far from 1970 and near, an hour that New York does not have, the ends of what fits.
 ROWS = """
@@ -59,7 +60,7 @@ def on_arrow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("on_arrow")
 def test_keys_are_partition_values(spark: SparkSession) -> None:
-    keys = [PartitionKey(transform, column, TYPES[column]) for transform, column in CASES]
+    keys = [PartitionKey(parse(transform), column, TYPES[column]) for transform, column in CASES]
     answers = with_keys(spark.sql(ROWS), keys, [f"f{n}" for n in range(len(keys))]).toArrow()
     for n, (transform, column) in enumerate(CASES):
         expected = ice.transforms.parse(transform)(answers[column].combine_chunks()).to_pylist()
@@ -72,7 +73,7 @@ def test_buckets_of_bytes(spark: SparkSession) -> None:
     texts = ["".join(chr(0x61 + (n * k) % 0x3FF) for k in range(n % 11)) for n in range(2_000)]
     rows = spark.createDataFrame(list(zip(binaries, texts, strict=True)), "`a b` binary, `c.d` string")
     number = 2**31 - 1
-    keys = [PartitionKey(f"bucket[{number}]", "a b", "binary"), PartitionKey(f"bucket[{number}]", "c.d", "string")]
+    keys = [PartitionKey(bucket(number), "a b", "binary"), PartitionKey(bucket(number), "c.d", "string")]
     answers = with_keys(rows, keys, ["x", "y"])
     assert answers.columns == ["a b", "c.d", "x", "y"]
     plan = answers._jdf.queryExecution().toString()

@@ -13,7 +13,6 @@ import icefield as ice
 
 pytest.importorskip("pyspark")
 from icefield.spark.opening import SourceOptions
-from icefield.spark.times import snapshots_between
 
 FIRST_MS = 1_900_000_000_000
 
@@ -70,13 +69,9 @@ def test_moments_mean_snapshots(
     table: ice.Table, start: int | None, end: int | None, wanted: list[int | None] | None
 ) -> None:
     ids = [snapshot.snapshot_id for snapshot in table.snapshots()]
-    between = snapshots_between(
-        table,
-        None,
-        None,
-        None,
-        start_ms=None if start is None else FIRST_MS + start,
-        end_ms=None if end is None else FIRST_MS + end,
+    between = table.metadata.snapshots_between(
+        start_timestamp_ms=None if start is None else FIRST_MS + start,
+        end_timestamp_ms=None if end is None else FIRST_MS + end,
     )
     assert between == (None if wanted is None else tuple(None if n is None else ids[n] for n in wanted))
 
@@ -103,17 +98,17 @@ def test_rows_of_changelogs(table: ice.Table) -> None:
 @pytest.mark.parametrize(
     ("message", "what", "more"),
     [
-        ("start-timestamp to be greater", "changes", {"start_timestamp": 5, "end_timestamp": 5}),
+        ("start timestamp 5 must be before end timestamp 5", "changes", {"start_timestamp": 5, "end_timestamp": 5}),
         (
             "cannot set both start-snapshot",
             "changes",
             {"start_snapshot_id": 1, "start_timestamp": 1},
         ),
         ("cannot set both end-snapshot", "changes", {"end_snapshot_id": 1, "end_timestamp": 1}),
-        ("are for changelogs", None, {"start_timestamp": 1}),
-        ("are for changelogs", None, {"start_snapshot_id": 1, "end_timestamp": 1}),
-        ("no whole number", "changes", {"start_timestamp": "yesterday"}),
-        ("choose one snapshot", "changes", {"start_timestamp": 1, "snapshot_id": 1}),
+        ("apply only to changelogs", None, {"start_timestamp": 1}),
+        ("apply only to changelogs", None, {"start_snapshot_id": 1, "end_timestamp": 1}),
+        ("expected an integer", "changes", {"start_timestamp": "yesterday"}),
+        ("pass either the option of one snapshot", "changes", {"start_timestamp": 1, "snapshot_id": 1}),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -130,4 +125,11 @@ def test_snapshots_before_the_oldest_that_is_there(table: ice.Table, tmp_path: P
     expired = tmp_path / "00010-expired.metadata.json"
     expired.write_text(json.dumps(document))
     with pytest.raises(ice.InvalidArgumentError, match="older ones have been expired"):
-        snapshots_between(ice.Table.from_metadata(str(expired)), None, None, None, start_ms=FIRST_MS + 999)
+        ice.Table.from_metadata(str(expired)).metadata.snapshots_between(start_timestamp_ms=FIRST_MS + 999)
+
+
+@pytest.mark.parametrize("end", ["start", "end"])
+def test_one_end_is_a_snapshot_or_a_time(table: ice.Table, end: str) -> None:
+    message = f"pass only one of {end}_snapshot_id and {end}_timestamp_ms"
+    with pytest.raises(ice.InvalidArgumentError, match=message):
+        table.metadata.snapshots_between(**{f"{end}_snapshot_id": 1, f"{end}_timestamp_ms": 1})

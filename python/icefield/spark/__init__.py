@@ -10,8 +10,9 @@
     ice_spark.append(df, table)
 
 `read` and `append` plan and commit in the driver: they know the filter and the columns, and use Spark's own Parquet
-reader where it is right. The data source ``spark.read.format("icefield")`` is the same code behind Spark's own face
-(`icefield.spark.source`). `register` makes it and the transforms (``icefield_bucket(16, id)``) known to a session.
+reader where it is right. The data source ``spark.read.format("icefield")`` is the same code behind Spark's own
+interface (`icefield.spark.source`). `register` makes it and the transforms (``icefield_bucket(16, id)``) known to a
+session.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ def register(spark: SparkSession) -> None:
         with drivers_python():
             spark.dataSource.register(Source)
     except AnalysisException as error:
-        # PySpark 4.0 takes no name twice, and may have found the source by itself.
+        # PySpark 4.0 refuses a second registration, and may have discovered the source itself.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
 
 
 def schema_of(df: DataFrame) -> Schema:
-    """Give the Iceberg schema of a DataFrame's columns, for ``create_table``."""
+    """Return the Iceberg schema of a DataFrame's columns, for ``create_table``."""
     return iceberg_schema(df.schema)

@@ -1,7 +1,7 @@
-"""Write, audit, publish: what ``spark.wap.id`` and ``spark.wap.branch`` of a session mean for a table that allows it.
+"""Write, audit, publish: what ``spark.wap.id`` and ``spark.wap.branch`` of a session mean for tables that enable them.
 
-As in Java: with ``write.wap.enabled=true`` an id makes the snapshot of a write a staged one, which no branch shows, and
-a branch is written to and, once it is there, read. A branch that is named goes before that of the session.
+As in Java: with ``write.wap.enabled=true`` an id stages the snapshot of a write, so that no branch refers to it, and a
+branch is written to and, once it exists, read. An explicit branch overrides that of the session.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _ID, _BRANCH = "spark.wap.id", "spark.wap.branch"
 
 
 def session_audit(spark: SparkSession) -> dict[str, str]:
-    """Give what a session sets of the two."""
+    """Return the values that the session sets."""
     found = {name: spark.conf.get(name, None) for name in (_ID, _BRANCH)}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def task_audit() -> dict[str, str]:
-    """Give what the session of this task set of the two."""
+    """Return the values that the session of this task set."""
     context = TaskContext.get()
     found = {} if context is None else {name: context.getLocalProperty(name) for name in (_ID, _BRANCH)}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def write_target(table: Table, branch: str | None, audit: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Give the branch that is written to, and the entries of the summary of a snapshot that is to be staged.
+    """Return the branch to write to, and the summary entries of a staged snapshot.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def write_target(table: Table, branch: str | None, audit: Mapping[str, str]) -> 
 
 
 def read_branch(table: Table, audit: Mapping[str, str]) -> str | None:
-    """Give the branch that is read where none is named: that of the session, once it is there."""
+    """Return the branch to read where none is named: the session's, if it exists."""
     branch = _branch(audit) if _enabled(table) else None
     return branch if branch is not None and table.snapshot_by_name(branch) is not None else None
 

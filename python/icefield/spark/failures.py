@@ -1,7 +1,7 @@
 """Errors of workers: sent as one sentence, and raised in the driver as what they were.
 
 Only text comes back from a worker: the frames that an error went through, then its class and message. The frames of
-errors that icefield raises on purpose tell a reader nothing, so they stay behind.
+errors that icefield raises on purpose are of no use to a reader, so they are dropped.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _CHAINED = ("During handling of the above exception", "The above exception was t
 
 
 def raised_in_task(error: Exception) -> IcefieldError | None:
-    """Return the error of ours with which a task failed, where Spark's error carries one."""
+    """Return the icefield error with which a task failed, if Spark's error contains one."""
     found = _RAISED.search(str(error))
     # An error that went on to cause another one is not what the task failed with.
     if found is None or any(text in found["message"] for text in _CHAINED):

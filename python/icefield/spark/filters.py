@@ -8,13 +8,12 @@ Iceberg's meaning of a row filter is kept when it becomes a column: null matches
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from icefield.schema import Schema
+    from icefield.types import NestedField
 
 Json = Any
 
@@ -48,30 +48,30 @@ _NEGATED = {
 
 
 def leaf_types(schema: Schema) -> dict[str, str]:
-    """Give full names and types of primitive columns; names with a dot cannot be told from paths and are left out."""
-    return dict(_leaves(json.loads(schema.to_json())["fields"], ""))
+    """Return full names and types of primitive columns; names with a dot look like paths and are left out."""
+    return dict(_leaves(schema.fields, ""))
 
 
-def _leaves(fields: Iterable[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
+def _leaves(fields: Iterable[NestedField], path: str) -> Iterator[tuple[str, str]]:
     for field in fields:
-        if "." in field["name"]:
+        if "." in field.name:
             continue
-        name, kind = path + field["name"], field["type"]
-        if isinstance(kind, str):
-            yield name, kind
-        elif kind["type"] == "struct":
-            yield from _leaves(kind["fields"], f"{name}.")
+        name, kind = path + field.name, field.field_type
+        if kind.is_struct:
+            yield from _leaves(kind.fields, f"{name}.")
+        elif not (kind.is_list or kind.is_map):
+            yield name, str(kind)
 
 
 def pushed(spark_filter: Filter, types: Mapping[str, str]) -> Json | None:
-    """Give the Iceberg expression that keeps at least the rows of a filter that Spark pushes, or None.
+    """Return the Iceberg expression that keeps at least the rows of a filter that Spark pushes, or None.
 
     Parameters
     ----------
     spark_filter
         One of the filters of ``pyspark.sql.datasource`` (4.1 and later).
     types
-        Iceberg types of columns, as `leaf_types` gives them.
+        Iceberg types of columns, as `leaf_types` returns them.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def pushed(spark_filter: Filter, types: Mapping[str, str]) -> Json | None:
     if name == "Not":
         return _negated(spark_filter.child, types)  # type: ignore[attr-defined]
     column = _Column.of(spark_filter, types)
-    value: Any = getattr(spark_filter, "value", None)
+    value: object = getattr(spark_filter, "value", None)
     if name in ("IsNull", "IsNotNull"):
         return column.is_null(name == "IsNull")
     if name == "EqualNullSafe":
@@ -104,7 +104,7 @@ def _negated(child: Filter, types: Mapping[str, str]) -> Json | None:
     if name == "Not":
         return pushed(child.child, types)  # type: ignore[attr-defined]
     column = _Column.of(child, types)
-    value: Any = getattr(child, "value", None)
+    value: object = getattr(child, "value", None)
     if name in ("IsNull", "IsNotNull"):
         return column.is_null(name == "IsNotNull")
     if name == "EqualNullSafe" and value is None:
@@ -133,7 +133,7 @@ class _Column:
     def is_null(self, wanted: bool) -> Json:
         return {"type": "is-null" if wanted else "not-null", "term": self.term}
 
-    def compared(self, kind: str, value: Any) -> Json | None:
+    def compared(self, kind: str, value: object) -> Json | None:
         literal = self._literal(kind, value)
         if literal is None:
             return None
@@ -143,15 +143,16 @@ class _Column:
             return {"type": "or", "left": made, "right": {"type": "is-nan", "term": self.term}}
         return made
 
-    def member(self, kind: str, values: Sequence[Any]) -> Json | None:
-        literals = [self._literal(kind, value) for value in values if value is not None]
-        if None in literals or (kind == "not-in" and len(literals) != len(values)):
+    def member(self, kind: str, values: object) -> Json | None:
+        given = list(cast("Iterable[object]", values))
+        literals = [self._literal(kind, value) for value in given if value is not None]
+        if None in literals or (kind == "not-in" and len(literals) != len(given)):
             return None
         return {"type": kind, "term": self.term, "values": literals}
 
-    def _literal(self, kind: str, value: Any) -> Json | None:
+    def _literal(self, kind: str, value: object) -> Json | None:
         if self.type == "uuid" and value != str(value).lower():
-            # A text to Spark: capitals are other texts, and the same uuid.
+            # Spark compares strings: in upper case another string, but the same UUID.
             return None
         if self.type in ("timestamp_ns", "timestamptz_ns") and kind in ("eq", "in", "lt-eq"):
             # Spark sees whole microseconds, so that later nanoseconds are equal.
@@ -159,8 +160,8 @@ class _Column:
         return _literal(value)
 
 
-def _literal(value: Any) -> Json | None:
-    """Give the single-value JSON of what Spark hands over; None for what has none."""
+def _literal(value: object) -> Json | None:
+    """Return the single-value JSON of a value of Spark; None if there is none."""
     if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -184,7 +185,7 @@ class NotInSpark(Exception):
 
 
 def column(expression: Json, types: dict[str, str]) -> Column:
-    """Give the Spark column by which ``where`` keeps exactly the rows that a REST expression matches for Iceberg.
+    """Return the Spark column by which ``where`` keeps exactly the rows that a REST expression matches for Iceberg.
 
     Where nothing matches because of a null the column may be null, so that Spark can push its parts to the files: it
     pushes comparisons, and nothing that has ``coalesce`` around it.
@@ -253,7 +254,7 @@ def _comparison(kind: str, values: Any, literal: Any) -> Column:
 
 
 def _spark_literal(value: Json, type_name: str) -> Any:
-    """Give what ``Column`` takes for a single-value JSON literal of a type."""
+    """Return what ``Column`` takes for a single-value JSON literal of a type."""
     if type_name == "date":
         return dt.date.fromisoformat(value)
     if type_name in ("timestamp", "timestamptz"):

@@ -9,7 +9,7 @@ A SQL function has one type of result, so truncation has one function a type: ``
 "decimal(9,2)")``. ``icefield_years`` and its like are other names of ``icefield_year`` and its like.
 
 From PySpark 4.1 on they are Arrow functions, exact for every type. PySpark 4.0 has only functions over pandas Series,
-which no longer tell a timestamp from a local time, nor large numbers beside nulls from their neighbours: there they
+which do not distinguish timestamps from local times and lose the precision of large integers beside nulls: there they
 refuse both and take everything else (``bucket`` of ``unix_micros(time)`` is that of the time).
 """
 
@@ -43,7 +43,7 @@ ON_ARROW = hasattr(F, "arrow_udf")
 #: Floats from here on may stand for several whole numbers.
 _EXACT = 2**53
 
-#: Results of the transforms that do not give the type of their source.
+#: Result types of the transforms whose results have another type than their source.
 RESULTS = {"bucket": "int", "year": "int", "month": "int", "day": "date", "hour": "int"}
 
 
@@ -53,7 +53,7 @@ def bucket(num_buckets: int, column: Column | str) -> Column:
 
 
 def truncate(width: int, column: Column | str, result: str = "string") -> Column:
-    """Cut numbers down to multiples of ``width``, texts to as many code points, binaries to as many bytes.
+    """Truncate numbers to multiples of ``width``, strings to that many code points, binaries to that many bytes.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def hour(column: Column | str) -> Column:
 
 
 def apply(transform: str, column: Column | str, result: str) -> Column:
-    """Apply a transform, given as text, to a column of which the result has a known type."""
+    """Apply a transform, given as text, to a column; ``result`` is the type of the result."""
     if not parse(transform).is_known:
-        raise InvalidArgumentError(f"no transform {transform!r}: its number must be positive")
+        raise InvalidArgumentError(f"invalid transform {transform!r}: its number must be positive")
     with drivers_python():
         made: Column = _function(transform, result)(column)
     return made
@@ -165,7 +165,7 @@ def _numbered(transform: str, numbers: pa.Array) -> Transform:
 
     distinct = pc.unique(numbers).to_pylist() or [1]
     if len(distinct) > 1 or not isinstance(distinct[0], int) or distinct[0] < 1:
-        raise InvalidArgumentError(f"the number of icefield_{transform} must be one positive constant")
+        raise InvalidArgumentError(f"the first argument of icefield_{transform} must be one positive constant")
     return parse(f"{transform}[{distinct[0]}]")
 
 
@@ -184,21 +184,21 @@ def _vectorised(function: Callable[..., pa.Array], arguments: int, result: str) 
 
 
 def _of_series(function: Callable[..., pa.Array], arguments: int) -> Callable[..., _Series]:
-    """Make a function of pandas Series, as PySpark 4.0 gives them, from one of Arrow arrays."""
+    """Make a function of pandas Series, as PySpark 4.0 passes them, from one of Arrow arrays."""
 
     def arrow_of(series: _Series) -> pa.Array:
         if series.dtype.kind in "mM":
             raise UnsupportedFeatureError(
-                "PySpark 4.0 gives timestamps to functions without their zone: bucket takes unix_micros(...) of them; "
-                "for all else use PySpark 4.1 or later"
+                "PySpark 4.0 passes timestamps to functions without their time zone: pass unix_micros(...) to bucket, "
+                "or use PySpark 4.1 or later"
             )
         if series.dtype.kind == "f" and series.hasnans:
             # Whole numbers with nulls come as floats.
             given = series.dropna()
             if (given.abs() >= _EXACT).any():
                 raise UnsupportedFeatureError(
-                    "PySpark 4.0 gives numbers beside nulls to functions as floats, which these do not fit: "
-                    "coalesce the nulls, or use PySpark 4.1 or later"
+                    "PySpark 4.0 passes nullable integers to functions as floats, and these would lose precision: "
+                    "replace the nulls with coalesce, or use PySpark 4.1 or later"
                 )
             if (given % 1 == 0).all():
                 series = series.astype("Int64")

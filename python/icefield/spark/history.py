@@ -1,4 +1,4 @@
-"""What the columns of a table were called through all its schemas, and what they held.
+"""The names and types of a table's columns through all its schemas.
 
 Spark's Parquet reader finds columns by id but tests pushed filters by name: a filter on a column whose name another
 column of an old file bears drops row groups that it should not. So a column may be read under its own name only if name
@@ -8,14 +8,18 @@ and id belonged together in every schema; all others are read under a name that 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from icefield.metadata import TableMetadata
+    from icefield.types import NestedField, Type
 
 __all__ = ["History"]
 
-# What Spark's reader makes of a file as Iceberg means it. The others need a cast or a default.
+# Types that Spark's reader reads as Iceberg defines them. The others need a cast or a default.
 _PLAIN = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary"}
 )
@@ -56,24 +60,23 @@ class History:
         self._plain = plain
 
     @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> History | None:
-        """Read the history from table metadata JSON; None if some schemas are not there any more."""
-        schemas = sorted(metadata.get("schemas") or [], key=lambda schema: schema["schema-id"])
-        known = {schema["schema-id"] for schema in schemas}
-        if not known or known != set(range(max(known) + 1)):
+    def of(cls, metadata: TableMetadata) -> History | None:
+        """Read the history from table metadata; None if some schemas are not there any more."""
+        schemas = sorted(metadata.schemas, key=lambda schema: schema.schema_id)
+        if [schema.schema_id for schema in schemas] != list(range(len(schemas))):
             return None
-        return cls([field for schema in schemas for field in _fields(schema["fields"], "", None)])
+        return cls([found for schema in schemas for field in schema.fields for found in _fields(field, "", None)])
 
     def is_plain(self, root: int) -> bool:
-        """Say whether Spark reads a top-level column as Iceberg means it, from files of every schema."""
+        """Return whether Spark reads a top-level column correctly from files of every schema."""
         return self._plain[root]
 
     def keeps_name(self, root: int) -> bool:
-        """Say whether a top-level column, and all within it, had one name and one type through all schemas."""
+        """Return whether a top-level column, with all nested fields, had one name and one type in all schemas."""
         return root not in self._moved
 
     def alias(self, root: int) -> str:
-        """Give a name for a top-level column that no file bears."""
+        """Return a name for a top-level column that no file contains."""
         return f"{self._prefix}_{root}"
 
 
@@ -82,30 +85,26 @@ def _is_plain(kind: str) -> bool:
 
 
 def _only_widened(types: list[str]) -> bool:
-    """Say whether a type changed in ways that Spark's reader knows."""
+    """Return whether a type changed only in ways that Spark's reader supports."""
     return all(
         old == new or (old, new) in _WIDER or (old.startswith("decimal(") and new.startswith("decimal("))
         for old, new in pairwise(types)
     )
 
 
-def _fields(fields: list[dict[str, Any]], path: str, root: int | None) -> Iterator[_Field]:
-    for field in fields:
-        top = field["id"] if root is None else root
-        name = path + field["name"]
-        default = field.get("initial-default") is not None
-        yield from _field(field["id"], name, field["type"], top, has_default=default)
+def _fields(field: NestedField, path: str, root: int | None) -> Iterator[_Field]:
+    """Yield a field and all nested fields."""
+    top = field.field_id if root is None else root
+    name, kind = path + field.name, field.field_type
+    yield _Field(field.field_id, top, name, _kind(kind), field.initial_default is not None)
+    for inner in kind.fields:
+        yield from _fields(inner, f"{name}.", top)
 
 
-def _field(field_id: int, name: str, kind: Any, root: int, *, has_default: bool = False) -> Iterator[_Field]:
-    if isinstance(kind, str):
-        yield _Field(field_id, root, name, kind, has_default)
-        return
-    yield _Field(field_id, root, name, kind["type"], has_default)
-    if kind["type"] == "struct":
-        yield from _fields(kind["fields"], f"{name}.", root)
-    elif kind["type"] == "list":
-        yield from _field(kind["element-id"], f"{name}.element", kind["element"], root)
-    else:
-        yield from _field(kind["key-id"], f"{name}.key", kind["key"], root)
-        yield from _field(kind["value-id"], f"{name}.value", kind["value"], root)
+def _kind(kind: Type) -> str:
+    """Return the name of a type, without nested types."""
+    if kind.is_struct:
+        return "struct"
+    if kind.is_list:
+        return "list"
+    return "map" if kind.is_map else str(kind)

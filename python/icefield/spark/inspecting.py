@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as st
 
     from icefield.expressions import RowFilter
+    from icefield.moments import Moment
     from icefield.table import Table
 
 __all__ = ["inspect_rows", "inspect_tasks", "read_inspect"]
@@ -28,9 +29,13 @@ __all__ = ["inspect_rows", "inspect_tasks", "read_inspect"]
 _MANIFESTS_A_TASK = 8
 
 
-def inspect_tasks(table: Table, name: str, **options: Any) -> list[InspectTask]:
-    """Cut a metadata table into tasks; options are those of `icefield.inspect.InspectTable.tasks`."""
-    return table.inspect.tasks(name, manifests=_MANIFESTS_A_TASK, **options)
+def inspect_tasks(
+    table: Table, name: str, row_filter: RowFilter | None, selected_fields: Iterable[str] | str, moment: Moment
+) -> list[InspectTask]:
+    """Cut a metadata table into tasks."""
+    return table.inspect.tasks(
+        name, manifests=_MANIFESTS_A_TASK, row_filter=row_filter, selected_fields=selected_fields, **moment
+    )
 
 
 def inspect_rows(task: InspectTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
@@ -62,7 +67,7 @@ def read_inspect(
     spark
         The session.
     table
-        A table, or ``"namespace.name"`` in ``catalog``. What it is now is what the DataFrame tells of.
+        A table, or ``"namespace.name"`` in ``catalog``. The DataFrame describes its current state.
     name
         Name of the metadata table: one of `icefield.inspect.InspectTable.names`, for example ``"files"``.
     filter
@@ -85,7 +90,7 @@ def read_inspect(
     storage = open_table.storage
     names = ("*",) if columns is None else columns
     schema = spark_schema(open_table.inspect.schema(name, names))
-    tasks = inspect_tasks(open_table, name, row_filter=filter, selected_fields=names, **moment_of(spark, as_of))
+    tasks = inspect_tasks(open_table, name, filter, names, moment_of(spark, as_of))
 
     @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
 """Partition values as expressions, to bring rows together by.
 
-Where Spark has an expression of its own that gives the value exactly, no row leaves the virtual machine for it.
+Where Spark has an expression that computes the value exactly, no row leaves the JVM.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from icefield.spark.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from icefield.transforms import Transform
 
 __all__ = ["PartitionKey", "with_keys"]
 
@@ -32,18 +34,18 @@ _OF_BYTES = frozenset({"string", "binary"})
 class PartitionKey(NamedTuple):
     """A transform of a column of a name and a Spark type (``"bigint"``)."""
 
-    transform: str
+    transform: Transform
     source: str
     type_name: str
 
 
 def with_keys(df: DataFrame, keys: Sequence[PartitionKey], names: Sequence[str]) -> DataFrame:
-    """Add partition values to rows, under names that are free; so must be all names that begin with them."""
+    """Add partition values to rows under ``names``; no column may have one of them or a name that begins with one."""
     steps: list[str] = []
     for key, name in zip(keys, names, strict=True):
-        kind, _, number = key.transform.rstrip("]").partition("[")
-        if kind == "bucket" and key.type_name in _OF_BYTES:
-            df = _with_bucket_of_bytes(df, int(number), key.source, name)
+        number = key.transform.num_buckets
+        if number is not None and key.type_name in _OF_BYTES:
+            df = _with_bucket_of_bytes(df, number, key.source, name)
             steps += [f"{name}_{step}" for step in range(len(_STEPS))]
         else:
             df = df.withColumn(name, _partition_value(key))
@@ -53,20 +55,19 @@ def with_keys(df: DataFrame, keys: Sequence[PartitionKey], names: Sequence[str])
 def _partition_value(key: PartitionKey) -> Column:
     transform, name, type_name = key
     column = F.col(quoted(name))
-    if transform == "identity":
+    if transform.is_identity:
         return column
-    kind, _, number = transform.rstrip("]").partition("[")
-    if kind == "bucket":
-        return _bucket(int(number), column, type_name)
-    if kind == "truncate":
+    if transform.num_buckets is not None:
+        return _bucket(transform, transform.num_buckets, column, type_name)
+    if transform.width is not None:
         if type_name == "string":
-            return F.substring(column, 1, int(number))
+            return F.substring(column, 1, transform.width)
         return (
             _of_numbers(transform, column, type_name) if type_name in _WHOLE else _applied(transform, column, type_name)
         )
     if type_name not in {"date", "timestamp", "timestamp_ntz"}:
         return _applied(transform, column, type_name)
-    if kind == "hour":
+    if transform.name == "hour":
         if type_name == "timestamp":
             return _floor_div(F.unix_micros(column), _HOUR)
         return F.datediff(column, _epoch()) * 24 + F.hour(column)
@@ -75,19 +76,19 @@ def _partition_value(key: PartitionKey) -> Column:
         # Not in the session's zone, which a cast would take, but in UTC.
         date = F.date_add(_epoch(), _floor_div(F.unix_micros(column), _DAY))
     years = F.year(date) - 1970
-    return {"day": date, "month": years * 12 + F.month(date) - 1, "year": years}[kind]
+    return {"day": date, "month": years * 12 + F.month(date) - 1, "year": years}[transform.name]
 
 
-def _bucket(number: int, column: Column, type_name: str) -> Column:
+def _bucket(transform: Transform, number: int, column: Column, type_name: str) -> Column:
     if type_name == "date":
         column = F.unix_date(column)
     elif type_name == "timestamp":
         column = F.unix_micros(column)
     elif type_name == "timestamp_ntz" and not functions.ON_ARROW:
-        # A local time is a time of day in no zone: as text with one, it is the instant that Iceberg counts from.
+        # A local time has no zone: with a UTC zone it is the instant that Iceberg hashes.
         column = F.unix_micros(F.to_timestamp(F.concat(column.cast("string"), F.lit("Z"))))
     elif type_name not in _WHOLE:
-        return _applied(f"bucket[{number}]", column, type_name)
+        return _applied(transform, column, type_name)
     hashed = F.hash(F.lit(_BEFORE), column.cast("bigint")).bitwiseAND(F.lit(2**31 - 1))
     return F.when(column.isNotNull(), hashed % F.lit(number))
 
@@ -106,7 +107,7 @@ def _times(text: str, factor: int) -> str:
 
 
 #: Spark hashes bytes as Appendix B does but for those after the last whole word. So they are hashed with zeros up to a
-#: whole word, all that was done after the last word is undone, and the end is made anew as Appendix B has it, which
+#: whole word, all that was done after the last word is undone, and the end is computed again as in Appendix B, which
 #: leaves the words' rotation out for such bytes. ``{0}`` is the step before, ``{length}`` the number of bytes.
 _ENDED = "(({length} + 3) & -4)"
 _FOLDED = _times("({0} ^ shiftright({0}, 16))", _UNMIX[1])
@@ -122,7 +123,7 @@ _STEPS = (
 
 
 def _with_bucket_of_bytes(df: DataFrame, number: int, source: str, name: str) -> DataFrame:
-    """Add the bucket of texts or binaries, step by step: as one expression it would name each step again and again."""
+    """Add the bucket of texts or binaries, step by step: a single expression would repeat each step many times."""
     column = quoted(source)
     length = f"octet_length({column})"
     for step, text in enumerate(_STEPS):
@@ -133,13 +134,13 @@ def _with_bucket_of_bytes(df: DataFrame, number: int, source: str, name: str) ->
     return df.selectExpr("*", f"CASE WHEN {column} IS NOT NULL THEN {bucket} END AS {name}")
 
 
-def _applied(transform: str, column: Column, type_name: str) -> Column:
-    """Give the value by the kernel."""
-    return functions.apply(transform, column, functions.RESULTS.get(transform.partition("[")[0], type_name))
+def _applied(transform: Transform, column: Column, type_name: str) -> Column:
+    """Return the value computed by the kernel."""
+    return functions.apply(str(transform), column, functions.RESULTS.get(transform.name, type_name))
 
 
-def _of_numbers(transform: str, column: Column, type_name: str) -> Column:
-    """Give the value of whole numbers, of which pandas (PySpark 4.0) has no null: those are taken out around it."""
+def _of_numbers(transform: Transform, column: Column, type_name: str) -> Column:
+    """Return the value of integers without passing nulls, which pandas (PySpark 4.0) would turn into floats."""
     return F.when(column.isNotNull(), _applied(transform, F.coalesce(column, F.lit(0).cast(type_name)), type_name))
 
 

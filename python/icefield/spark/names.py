@@ -8,10 +8,10 @@ __all__ = ["quoted", "quoted_path"]
 
 
 def quoted(name: str) -> str:
-    """Write one name so that Spark reads it as it is, whatever is in it."""
+    """Quote a name for Spark, whatever characters it contains."""
     return f"`{name.replace('`', '``')}`"
 
 
 def quoted_path(names: Iterable[str]) -> str:
-    """Write the names of a column and of what is inside of it."""
+    """Quote the path of a nested column."""
     return ".".join(map(quoted, names))

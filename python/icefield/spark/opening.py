@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from icefield.catalog import load_catalog
@@ -14,23 +14,21 @@ from icefield.catalog.known import is_catalog_property
 from icefield.errors import InvalidArgumentError, NotFoundError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
-from icefield.moments import instant_of
+from icefield.moments import Moment, instant_of
 from icefield.scan import TableScan, split_of
 from icefield.spark.options import check, find, write_properties
-from icefield.spark.times import snapshots_between
 from icefield.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Moment", "SourceOptions", "moment_of", "opened", "session_zone"]
+    from icefield.expressions import RowFilter
 
-#: Arguments of ``Table.scan`` that choose a snapshot.
-Moment = dict[str, Any]
+__all__ = ["SourceOptions", "moment_of", "opened", "session_zone"]
 
 
 def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str]) -> Table:
-    """Give a table, or open the one of this name.
+    """Return a table, opening it if given by name.
 
     Parameters
     ----------
@@ -42,17 +40,17 @@ def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str
     """
     if isinstance(table, Table):
         if catalog is not None or properties:
-            raise InvalidArgumentError("a catalog is for the name of a table; this is an open table")
+            raise InvalidArgumentError("catalog and properties apply only when table is a name, not a Table")
         return table
     for name in properties:
         # Taken for a property of the catalog, what was meant for the read or the write would vanish.
         if not is_catalog_property(name):
-            raise InvalidArgumentError(f"{name} is neither an argument nor a property of catalogs")
+            raise InvalidArgumentError(f"{name} is neither an argument nor a catalog property")
     return load_catalog(catalog, **properties).load_table(table)
 
 
 def moment_of(spark: SparkSession, as_of: int | str | datetime | None) -> Moment:
-    """Give the snapshot that is meant: an id, a moment (without a zone: in the session's), or a branch or tag."""
+    """Return the selected snapshot: an id, a time (without a zone: in the session's), or a branch or tag."""
     if as_of is None:
         return {}
     if isinstance(as_of, datetime):
@@ -61,7 +59,7 @@ def moment_of(spark: SparkSession, as_of: int | str | datetime | None) -> Moment
 
 
 def session_zone(spark: SparkSession) -> tzinfo:
-    """Give the time zone in which the session reads times without one (``spark.sql.session.timeZone``).
+    """Return the time zone of the session (``spark.sql.session.timeZone``).
 
     Raises
     ------
@@ -78,25 +76,25 @@ def session_zone(spark: SparkSession) -> tzinfo:
     try:
         return timezone.utc if name in {"Z", "UTC"} else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        msg = f"the session's time zone {name!r} is unknown here: give as_of a time with its zone"
+        msg = f"unknown session time zone {name!r}: pass as_of with a time zone"
         raise InvalidArgumentError(msg) from None
 
 
-#: What begins the name of an option that is an entry of the summary of the snapshot that is written, as in Java.
+#: Prefix of options that become entries of the summary of the written snapshot, as in Java.
 _SUMMARY = "snapshot-property."
-#: What Spark adds to the options of a CREATE TABLE of its own catalog.
+#: Prefix that Spark adds to the options of a CREATE TABLE of its own catalog.
 _IN_SPARK = "option."
 #: The snapshots after which and up to which changes are read.
 _RANGE = ("start-snapshot-id", "end-snapshot-id")
-#: The same by moments, in the place of snapshots.
+#: The same by times instead of snapshots.
 _TIMES = ("start-timestamp", "end-timestamp")
 #: Options that split a scan into tasks.
 _SPLIT = ("split-size", "lookback", "file-open-cost")
 #: Options that do not choose a snapshot.
 _NO_MOMENT = frozenset({"path", "catalog", "push-filters", *_SPLIT, *_RANGE, *_TIMES})
-#: Options that say what is read.
+#: Options that select what is read.
 _OWN = frozenset({*_NO_MOMENT, "snapshot-id", "versionasof", "as-of-timestamp", "timestampasof", "branch", "tag"})
-#: What stands behind the name of a table for its changelog, as in Java.
+#: Suffix of the name of a table that selects its changelog, as in Java.
 CHANGES = "changes"
 
 
@@ -129,14 +127,15 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Read the options that Spark hands over."""
+        """Parse the options that Spark passes."""
         lowered = {name.lower(): value for name, value in options.items()}
         table = lowered.get("path")
         if not table or any(name.startswith(_IN_SPARK) for name in lowered):
             raise InvalidArgumentError(
-                'format("icefield") needs the name of a table: load("namespace.name"), or CREATE TEMPORARY VIEW v '
+                'format("icefield") requires the name of a table: load("namespace.name"), or CREATE TEMPORARY VIEW v '
                 "USING icefield OPTIONS (path 'namespace.name'); CREATE TABLE ... USING icefield and saveAsTable are "
-                "not supported, as Spark keeps their options to itself: make tables by create_table of a catalog"
+                "not supported, because Spark does not pass their options on: create tables with create_table of a "
+                "catalog"
             )
         catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}
@@ -144,23 +143,23 @@ class SourceOptions:
         return cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
 
     def reading(self) -> SourceOptions:
-        """Give these options, checked for a read."""
+        """Return these options, checked for a read."""
         check(self.given, "read")
         return self
 
     def writing(self) -> SourceOptions:
-        """Give these options, checked for a write."""
+        """Return these options, checked for a write."""
         check(self.given, "write")
         return self
 
     def metadata_moment(self) -> Moment:
-        """Give the snapshot of which a metadata table is read; options that mean nothing to it are refused."""
+        """Return the snapshot of a metadata table; options that do not apply to it are refused."""
         if given := [name for name in (*_RANGE, *_TIMES, *_SPLIT) if name in self.own]:
             raise InvalidArgumentError(f"metadata tables have no option {', '.join(given)}")
         return self.moment()
 
     def write_properties(self, table: Table) -> dict[str, str]:
-        """Give the table properties that these options set for a write."""
+        """Return the table properties that these options set for a write."""
         return write_properties(self.given, table.properties.get("write.format.default", "parquet"))
 
     def open(self) -> Table:
@@ -168,7 +167,7 @@ class SourceOptions:
         return opened(self.table, self.catalog, self.properties)
 
     def target(self) -> tuple[Table, str | None]:
-        """Open the table; also give the name of its metadata table, or `CHANGES`, if that is what is read."""
+        """Open the table; also return the name of its metadata table, or `CHANGES`, if that is to be read."""
         try:
             return self.open(), None
         except NotFoundError:
@@ -177,17 +176,21 @@ class SourceOptions:
                 raise
         return opened(name, self.catalog, self.properties), what.lower()
 
-    def scan(self, table: Table, what: str | None, row_filter: Any, columns: tuple[str, ...] = ("*",)) -> TableScan:
-        """Give the scan of a table, or of its changes."""
+    def scan(
+        self, table: Table, what: str | None, row_filter: RowFilter | None, columns: tuple[str, ...] = ("*",)
+    ) -> TableScan:
+        """Return the scan of a table, or of its changes."""
         given = [name for name in (*_RANGE, *_TIMES) if name in self.own]
         if what != CHANGES and not given:
             return table.scan(row_filter, columns, **self.moment())
         if what != CHANGES and not set(given).isdisjoint(_TIMES):
-            raise InvalidArgumentError(f"{' and '.join(_TIMES)} are for changelogs: load the table's changes")
+            raise InvalidArgumentError(f"{' and '.join(_TIMES)} apply only to changelogs: load the table's changes")
         if what != CHANGES and given == ["end-snapshot-id"]:
-            raise InvalidArgumentError("end-snapshot-id alone tells of no range: give start-snapshot-id too")
+            raise InvalidArgumentError("end-snapshot-id requires start-snapshot-id")
         if set(self.own) - {*_NO_MOMENT, "branch"}:
-            raise InvalidArgumentError("choose one snapshot, or a range by start-snapshot-id and end-snapshot-id")
+            raise InvalidArgumentError(
+                "pass either the option of one snapshot, or start-snapshot-id and end-snapshot-id"
+            )
         for pair in zip(_RANGE, _TIMES, strict=True):
             if set(pair) <= set(given):
                 raise InvalidArgumentError(f"cannot set both {pair[0]} and {pair[1]} for changelogs")
@@ -195,7 +198,13 @@ class SourceOptions:
         start, end, start_ms, end_ms = (
             _number(name, self.own[name]) if name in given else None for name in (*_RANGE, *_TIMES)
         )
-        between = snapshots_between(table, branch, start, end, start_ms=start_ms, end_ms=end_ms)
+        between = table.metadata.snapshots_between(
+            branch=branch,
+            start_snapshot_id=start,
+            start_timestamp_ms=start_ms,
+            end_snapshot_id=end,
+            end_timestamp_ms=end_ms,
+        )
         read = table.incremental_changelog_scan if what == CHANGES else table.incremental_append_scan
         first, last = between or (None, None)
         return read(
@@ -208,16 +217,16 @@ class SourceOptions:
 
     @property
     def pushes_filters(self) -> bool:
-        """Whether filters of a query may skip files: only for a DataFrame that one query alone reads, once.
+        """Whether filters of a query may skip files: only safe for a DataFrame that a single query reads once.
 
         Spark (4.1 to 4.3, ``PythonDataSourceV2.readInfo``) keeps what a Python source has planned with the filters of
         one query for all other queries on the same DataFrame, and for both sides of a join of it with itself: they
-        would lose rows. So whoever wants it says so, DataFrame by DataFrame; ``icefield.spark.read(filter=...)`` needs
-        none.
+        would lose rows. So it must be enabled for each DataFrame; ``icefield.spark.read(filter=...)`` does not
+        need it.
         """
         text = self.own.get("push-filters", "false").lower()
         if text not in ("true", "false"):
-            raise InvalidArgumentError(f"option push-filters: {text!r} is neither true nor false")
+            raise InvalidArgumentError(f"option push-filters: expected true or false, got {text!r}")
         return text == "true"
 
     @property
@@ -231,10 +240,10 @@ class SourceOptions:
         return dict(split_of({name: self.own[name] for name in _SPLIT if name in self.own}))
 
     def moment(self) -> Moment:
-        """Give the snapshot that is to be read."""
+        """Return the snapshot that is to be read."""
         given = [name for name in self.own if name not in _NO_MOMENT]
         if len(given) > 1:
-            raise InvalidArgumentError(f"choose a snapshot by one option, not by {', '.join(sorted(given))}")
+            raise InvalidArgumentError(f"pass only one option that selects a snapshot, got {', '.join(sorted(given))}")
         if not given:
             return {}
         name, text = given[0], self.own[given[0]]
@@ -253,13 +262,13 @@ def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidArgumentError(f"option {name}: {text!r} is no whole number") from None
+        raise InvalidArgumentError(f"option {name}: expected an integer, got {text!r}") from None
 
 
 def _moment(text: str) -> datetime:
-    """Read a time: text with an offset, or seconds from the epoch as Spark's ``TIMESTAMP AS OF`` has them.
+    """Parse a time: text with an offset, or seconds from the epoch as Spark's ``TIMESTAMP AS OF`` has them.
 
-    Spark reads text without an offset in the session's time zone, which a data source is not told: it is refused.
+    Spark reads text without an offset in the session's time zone, which a data source does not know: it is refused.
     """
     if text.isdecimal():
         return datetime.fromtimestamp(int(text), timezone.utc)

@@ -1,7 +1,6 @@
-"""Options of ``format("icefield")``: those of Java's connector and our own, each with what is done about it.
+"""Options of ``format("icefield")``: those of Java's connector and our own, and how each is treated.
 
-An option that is set does what its name says, or has no effect and does no harm, or is refused; none is taken for
-something else. ``docs/properties.md`` is made from this list.
+An option is honoured, ignored if that does no harm, or refused. ``docs/properties.md`` is generated from this list.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ Use = Literal["read", "write", "both"]
 
 @dataclass(frozen=True)
 class Option:
-    """An option, where it belongs, and what is done about it."""
+    """An option, what it applies to, and how it is treated."""
 
     name: str
     use: Use
     effect: Literal["honoured", "harmless", "refused"]
     why: str = ""
-    #: Values that ask for what is done anyway, of an option that is refused otherwise.
+    #: Accepted values of an otherwise refused option: they request the only supported behaviour.
     allowed: tuple[str, ...] = ()
 
 
@@ -40,7 +39,7 @@ _STREAMS = "streaming reads are not supported"
 _OVERWRITES = "overwriting is not supported: mode('append') only"
 _NO_DELETES = "An append writes no delete files."
 
-#: Every option that is known.
+#: All known options.
 OPTIONS: tuple[Option, ...] = (
     *_options("both", "honoured", "", "path", "catalog", "branch"),
     *_options("read", "honoured", "", "snapshot-id", "versionAsOf", "as-of-timestamp", "timestampAsOf", "tag"),
@@ -104,7 +103,7 @@ _PROPERTIES = {
 
 
 def find(name: str) -> Option | None:
-    """Give the option of this name, in any case; ``None`` for a property of the catalog.
+    """Return the option of this name, case-insensitively; ``None`` for a catalog property.
 
     Raises
     ------
@@ -118,18 +117,18 @@ def find(name: str) -> Option | None:
         return _KNOWN[_SUMMARY]
     spelt = re.sub(r"[-_.]", "", name.lower())
     for option in OPTIONS:
-        # Before properties of the catalog: taken for one, it would leave the reader with another snapshot.
+        # Before properties of the catalog: as one of those, it would silently read another snapshot.
         if re.sub(r"[-_.]", "", option.name.lower()) == spelt:
-            raise InvalidArgumentError(f"there is no option {name}; there is {option.name}")
+            raise InvalidArgumentError(f"unknown option {name}; did you mean {option.name}?")
     if is_catalog_property(name):
         return None
     nearest = nearest_name(name, [option.name for option in OPTIONS])
     hint = f"; did you mean {nearest}?" if nearest else ": options are those of docs/properties.md"
-    raise InvalidArgumentError(f'format("icefield") has no option {name}{hint}')
+    raise InvalidArgumentError(f'unknown option {name} of format("icefield"){hint}')
 
 
 def check(given: Mapping[str, str], use: Literal["read", "write"]) -> None:
-    """Refuse options that do not belong to a read or a write, or that cannot be honoured.
+    """Refuse options that do not apply to a read or a write, or that cannot be honoured.
 
     Raises
     ------
@@ -143,12 +142,12 @@ def check(given: Mapping[str, str], use: Literal["read", "write"]) -> None:
             continue
         if option.use not in ("both", use):
             other = "writes" if option.use == "write" else "reads"
-            raise InvalidArgumentError(f"the option {option.name}={value} belongs to {other}, not to a {use}")
+            raise InvalidArgumentError(f"option {option.name}={value} applies to {other}, not to a {use}")
         if option.effect == "refused" and value.lower() not in option.allowed:
-            raise UnsupportedFeatureError(f"the option {option.name}={value}: {option.why}")
+            raise UnsupportedFeatureError(f"option {option.name}={value}: {option.why}")
 
 
 def write_properties(given: Mapping[str, str], file_format: str) -> dict[str, str]:
-    """Give the table properties that the options of a write set for it; ``file_format`` is the table's."""
+    """Return the table properties that the options of a write set for it; ``file_format`` is the table's."""
     kind = given.get("write-format", file_format).lower()
     return {_PROPERTIES[name].format(kind): value for name, value in given.items() if name in _PROPERTIES}

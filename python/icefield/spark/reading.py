@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from pyspark.sql import types as st
 from icefield.distributed import ReadTask, Storage
 from icefield.expressions import parse
 from icefield.incremental import IncrementalChangelogScan
+from icefield.moments import Moment
 from icefield.name_mapping import NAME_MAPPING_PROPERTY
 from icefield.scan import TableScan, fields_of
 from icefield.spark import filters
@@ -39,6 +40,8 @@ from icefield.spark.workers import drivers_python
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from icefield.expressions import RowFilter
+    from icefield.schema import Schema
     from icefield.table import Table
 
 __all__ = ["of_scan", "read", "task_rows"]
@@ -48,7 +51,7 @@ def read(
     spark: SparkSession,
     table: Table | str,
     *,
-    filter: Any = None,
+    filter: RowFilter | None = None,
     columns: Iterable[str] | str | None = None,
     as_of: int | str | datetime | None = None,
     limit: int | None = None,
@@ -58,7 +61,7 @@ def read(
 ) -> DataFrame:
     """Read a table as a DataFrame.
 
-    The snapshot is chosen now; later commits do not change what the DataFrame gives.
+    The snapshot is chosen now; later commits do not change the DataFrame.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ def read(
     filter
         Rows to read, as text (``"distance > 500 AND carrier = 'UA'"``) or as an expression; with Iceberg's meaning of
         null: ``!=`` and ``NOT IN`` match it. Files that hold no such rows are skipped, row groups too. A ``where`` that
-        comes later skips row groups only, and none by texts that the table is in no order of.
+        comes later skips row groups only, and none by strings that the table is not sorted by.
     columns
         Columns to read, all by default.
     as_of
@@ -77,7 +80,7 @@ def read(
         Without it ``spark.wap.branch`` of the session is read where the table has ``write.wap.enabled=true`` and that
         branch.
     limit
-        Rows to give at the most.
+        Maximum number of rows.
     native
         Whether Spark's own reader may be used.
     catalog, **properties
@@ -88,16 +91,16 @@ def read(
     source = opened(table, catalog, properties)
     moment = moment_of(spark, as_of)
     if not moment and (branch := read_branch(source, session_audit(spark))) is not None:
-        moment = {"ref": branch}
+        moment = Moment(ref=branch)
     scan = source.scan(filter, chosen, limit=limit, **moment)
     return of_scan(spark, scan, native=native)
 
 
 def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> DataFrame:
-    """Give a scan as a DataFrame."""
+    """Return a scan as a DataFrame."""
     # Pinned: plans are made again by Spark, and must find the same snapshot.
     schema = spark_schema(scan.projection())
-    # Spark's reader gives rows, and does not tell what became of them.
+    # Spark's reader returns rows only, not whether they were inserted or deleted.
     native = native and is_classic(spark) and not isinstance(scan, IncrementalChangelogScan)
     reader = _NativeReader.of(spark, scan, schema) if native else None
     texts = reader.texts if reader else {}
@@ -162,11 +165,10 @@ class _NativeReader:
 
     @classmethod
     def of(cls, spark: SparkSession, scan: TableScan, schema: st.StructType) -> _NativeReader | None:
-        """Give the reader of a scan; None if Spark's cannot read its columns or test its filter as Iceberg does."""
-        document = json.loads(scan.metadata.to_json())
-        history = History.of(document)
+        """Return the reader of a scan; None if Spark's own cannot read its columns or evaluate its filter exactly."""
+        history = History.of(scan.metadata)
         # Files that came from elsewhere have no ids; Spark would not find their columns.
-        if history is None or NAME_MAPPING_PROPERTY in document.get("properties", {}):
+        if history is None or NAME_MAPPING_PROPERTY in scan.metadata.properties:
             return None
         table_schema = replace(scan, selected_fields=("*",), row_filter=None).projection()
         condition = _condition(scan, table_schema)
@@ -179,11 +181,11 @@ class _NativeReader:
             return None
         reader = cls(spark, scan, schema, history, names)
         reader.condition = make
-        reader.texts = texts_without_order(document, (f for f in table_schema.fields if f.name in names), used)
+        reader.texts = texts_without_order(scan.metadata, (f for f in table_schema.fields if f.name in names), used)
         return reader
 
     def readable(self, files: pa.Table) -> list[int]:
-        """Give the places of the files that need no help."""
+        """Return the positions of the files that Spark's own reader can read."""
         paths, formats = files["file_path"].to_pylist(), files["file_format"].to_pylist()
         deletes = files["deletes"].combine_chunks().value_lengths().to_pylist()
         found = zip(paths, formats, deletes, strict=True)
@@ -198,7 +200,7 @@ class _NativeReader:
         scheme = urlsplit(resolved).scheme if "://" in resolved else ""
         if scheme not in self._schemes:
             self._schemes[scheme] = reads_scheme(self._spark, scheme)
-        # Spark takes paths for patterns, and does not see files whose names begin so.
+        # Spark treats paths as patterns, and ignores files with such names.
         hidden = resolved.rpartition("/")[2].startswith(("_", "."))
         return self._schemes[scheme] and not hidden and not any(char in resolved for char in "{}[]*?\\")
 
@@ -231,8 +233,8 @@ class _NativeReader:
         return adopted(self._spark, frame)
 
 
-def _condition(scan: TableScan, schema: Any) -> tuple[Callable[[], Column] | None, set[str]] | None:
-    """Give the filter as a column and the top-level columns that it names; None if Spark cannot answer it exactly."""
+def _condition(scan: TableScan, schema: Schema) -> tuple[Callable[[], Column] | None, set[str]] | None:
+    """Return the filter as a column, and the top-level columns it names; None if Spark cannot evaluate it exactly."""
     if scan.row_filter is None:
         return None, set()
     expression = parse(scan.row_filter) if isinstance(scan.row_filter, str) else scan.row_filter
@@ -243,14 +245,6 @@ def _condition(scan: TableScan, schema: Any) -> tuple[Callable[[], Column] | Non
         filters.column(document, types)
     except filters.NotInSpark:
         return None
-    used = {name.partition(".")[0] for name in _terms(document)}
+    named = (schema.find_column_name(field_id) or "" for field_id in bound.field_ids)
+    used = {name.partition(".")[0] for name in named}
     return (lambda: filters.column(document, types)), used
-
-
-def _terms(expression: Any) -> Iterator[str]:
-    if isinstance(expression, Mapping):
-        if "term" in expression:
-            yield expression["term"]
-        for part in ("left", "right", "child"):
-            if part in expression:
-                yield from _terms(expression[part])

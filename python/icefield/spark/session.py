@@ -27,13 +27,13 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Vectors of ten columns that stay in the second-level cache: 1 to 3 % of a full read.
     "spark.sql.parquet.columnarReaderBatchSize": "2048",
-    # Days before 1582 are Iceberg's own calendar, whoever wrote the file.
+    # Days before 1582 are Iceberg's own calendar, no matter which engine wrote the file.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    # Of texts that are read as bytes, Spark reckons that a row of the files is 100 bytes a column and one of the frame
-    # 20, and would broadcast tables five times as large as it is told to.
+    # For strings that are read as bytes, Spark estimates that a row of the files is 100 bytes a column and one of the
+    # frame 20, and would broadcast tables five times as large as configured.
     "spark.sql.sources.fileCompressionFactor": "5.0",
 }
-#: What of the user's session decides about the meaning of a filter.
+#: Session settings that change how filters are evaluated.
 _COPIED = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.files.maxPartitionBytes")
 
 #: Relations that a private session keeps, and the most files of one that it keeps.
@@ -41,7 +41,7 @@ _KEPT, _KEPT_FILES = 16, 10_000
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Say whether the session runs in this process and not behind Spark Connect."""
+    """Return whether the session runs in this process, not through Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
@@ -58,7 +58,7 @@ class ReaderSession:
 
     @classmethod
     def of(cls, spark: SparkSession) -> ReaderSession:
-        """Give the one beside ``spark``, with that session's settings of today."""
+        """Return the reader session of ``spark``, with that session's current settings."""
         found = cls._known.get(spark)
         if found is None:
             found = cls._known[spark] = cls(spark)
@@ -98,7 +98,7 @@ class ReaderSession:
 
 
 def finds_source(spark: SparkSession, name: str) -> bool:
-    """Say whether a session has a data source of this name, found by Spark itself or registered; False if unknown."""
+    """Return whether a session has a data source of this name, discovered or registered; False if unknown."""
     from py4j.protocol import Py4JError
 
     if not is_classic(spark):
@@ -111,7 +111,7 @@ def finds_source(spark: SparkSession, name: str) -> bool:
 
 
 def reads_scheme(spark: SparkSession, scheme: str) -> bool:
-    """Say whether this Spark's Hadoop has a file system for a scheme of URLs."""
+    """Return whether this Spark's Hadoop has a file system for a scheme of URLs."""
     from py4j.protocol import Py4JError
 
     context = spark.sparkContext
@@ -126,7 +126,7 @@ def reads_scheme(spark: SparkSession, scheme: str) -> bool:
 
 
 def adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """Give a frame of the private session to the user's session: its plan as it is, with the private reader within."""
+    """Move a frame of the private session to the user's session, keeping its plan and the private reader."""
     return _frame(spark, frame._jdf.queryExecution().analyzed())  # noqa: SLF001
 
 

@@ -1,9 +1,9 @@
 """The data source ``icefield``: ``spark.read.format("icefield").load("db.t")``, ``df.write.format("icefield")``, SQL.
 
-The same code as `icefield.spark.read` and `icefield.spark.append`, behind Spark's own face, which gives it less to
-know: columns are not pruned (give ``.schema("id bigint")`` to read some), filters are pushed only from PySpark 4.1 on,
-with ``spark.sql.python.filterPushdown.enabled`` and the option ``push-filters``, and rows are not brought together by
-partition. Options: `icefield.spark.opening.SourceOptions`.
+The same code as `icefield.spark.read` and `icefield.spark.append`, behind Spark's own interface, which passes less
+information: columns are not pruned (give ``.schema("id bigint")`` to read some), filters are pushed only from PySpark
+4.1 on, with ``spark.sql.python.filterPushdown.enabled`` and the option ``push-filters``, and rows are not brought
+together by partition. Options: `icefield.spark.opening.SourceOptions`.
 
 Every step runs in a process of its own; only what can be pickled goes from one to the next, so the committer opens the
 catalog again from the options.
@@ -66,12 +66,12 @@ class Source(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Give the name of the format."""
+        """Return the name of the format."""
         return "icefield"
 
     @sentence
     def schema(self) -> st.StructType:
-        """Give the columns of the table, field ids in their metadata."""
+        """Return the columns of the table, field ids in their metadata."""
         options = SourceOptions.of(self.options)
         table, what = options.target()
         self.table_uuid = str(table.table_uuid)
@@ -79,7 +79,7 @@ class Source(DataSource):
 
     @sentence
     def reader(self, schema: st.StructType) -> Reader:
-        """Give a reader of some columns."""
+        """Return a reader of some columns."""
         # A reader that could take filters is refused by Spark where pushing down is disabled, and the setting itself
         # cannot be seen here.
         spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -89,7 +89,7 @@ class Source(DataSource):
         return kind(options, schema, self.table_uuid)
 
     def streamReader(self, schema: st.StructType) -> NoStream:  # noqa: ARG002, N802
-        """Give what refuses to stream: there is no such reader yet."""
+        """Return a reader that refuses to stream: streaming reads are not supported yet."""
         return NoStream()
 
     @sentence
@@ -101,7 +101,7 @@ class Source(DataSource):
 
     @sentence
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
-        """Give a writer of rows with these columns."""
+        """Return a writer of rows with these columns."""
         if overwrite:
             raise UnsupportedFeatureError('overwriting a table is not supported: use mode("append")')
         options = SourceOptions.of(self.options).writing()
@@ -111,7 +111,7 @@ class Source(DataSource):
 
 
 def readable_schema(options: SourceOptions, table: Table, what: str | None) -> Schema:
-    """Give the columns of a table as it is read, of its changelog, or of a metadata table."""
+    """Return the columns of a table as it is read, of its changelog, or of a metadata table."""
     if what in (None, CHANGES):
         return options.scan(table, what, None).projection()
     return table.inspect.schema(what)
@@ -188,7 +188,7 @@ class Reader(DataSourceReader):
         if what not in (None, CHANGES):
             require_columns(self._schema, spark_schema(table.inspect.schema(what)))
             moment = options.metadata_moment()
-            tasks = inspect_tasks(table, what, row_filter=self._filter, selected_fields=self._schema.names, **moment)
+            tasks = inspect_tasks(table, what, self._filter, self._schema.names, moment)
             return [InspectPart(task, table.storage) for task in tasks]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         require_columns(self._schema, spark_schema(scan.projection()))
@@ -197,7 +197,7 @@ class Reader(DataSourceReader):
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task."""
-        # For a table without rows Spark calls this all the same, with no partition of ours.
+        # For a table without rows Spark calls this too, with a partition of its own.
         if isinstance(partition, Part | InspectPart):
             yield from partition.rows(self._schema)
 
@@ -224,7 +224,7 @@ class NoStream(DataSourceStreamReader):
         return []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read nothing; no partition is given out."""
+        """Read nothing; there are no partitions."""
         del partition
         return iter(())
 
@@ -254,7 +254,7 @@ class FilteringReader(Reader):
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task wrote; None if it had no rows."""
+    """The files that a task wrote; None if it had no rows."""
 
     files: WrittenFiles | None
     #: What the session says of staging; only a task knows.

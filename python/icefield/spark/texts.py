@@ -1,18 +1,19 @@
-"""Which texts Spark's Parquet reader is asked for as bytes.
+"""Which string columns Spark's Parquet reader reads as bytes.
 
-Spark makes an object for each text that it takes from a dictionary. The bytes of the dictionary it hands out as they
-are, and the cast that makes texts of them is compiled into the loop over the rows: four columns of texts take two
-thirds of the time. But a condition on a cast is not pushed to the files. So this is for columns of which a condition
-would skip nothing, as far as metadata tell: the table is not partitioned or sorted by them and keeps no Bloom filters
-of them, the filter of the scan does not name them, and the ranges of all files meet (`Plan.tells_apart`).
+Spark creates an object for each string that it reads from a dictionary. The bytes of the dictionary it returns without
+a copy, and the cast from bytes to strings is compiled into the loop over the rows: four string columns take two thirds
+of the time. But a condition on a cast is not pushed to the files. So this is for columns where a
+condition would skip nothing, according to metadata: the table is not partitioned or sorted by them and has no Bloom
+filters for them, the filter of the scan does not name them, and the ranges of all files meet (`Plan.tells_apart`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from icefield.metadata import TableMetadata
     from icefield.types import NestedField
 
 __all__ = ["texts_without_order"]
@@ -21,22 +22,22 @@ _BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
 
 
 def texts_without_order(
-    metadata: Mapping[str, Any], fields: Iterable[NestedField], named: Collection[str]
+    metadata: TableMetadata, fields: Iterable[NestedField], named: Collection[str]
 ) -> dict[str, int]:
-    """Give the top-level texts, with their ids, that no filter names and no spec, sort order or Bloom filter is of.
+    """Return the top-level string columns, with their ids, that no filter, spec, sort order or Bloom filter refers to.
 
     Parameters
     ----------
     metadata
-        The table's, as JSON.
+        The table's.
     fields
         The columns that are read.
     named
         Columns that the filter names.
 
     """
-    arranged = set(_arranged(metadata))
-    filtered = {name.removeprefix(_BLOOM_FILTER) for name in metadata.get("properties", {}) if _BLOOM_FILTER in name}
+    arranged = _arranged(metadata)
+    filtered = {name.removeprefix(_BLOOM_FILTER) for name in metadata.properties if _BLOOM_FILTER in name}
     return {
         field.name: field.field_id
         for field in fields
@@ -47,8 +48,7 @@ def texts_without_order(
     }
 
 
-def _arranged(metadata: Mapping[str, Any]) -> Iterator[int]:
-    """Give the ids of columns by which rows are partitioned or sorted, or were."""
-    for spec in (*metadata.get("partition-specs", ()), *metadata.get("sort-orders", ())):
-        for field in spec["fields"]:
-            yield from field.get("source-ids") or [field["source-id"]]
+def _arranged(metadata: TableMetadata) -> set[int]:
+    """Return the ids of columns by which rows are partitioned or sorted, or were."""
+    of_specs = {id for spec in metadata.partition_specs for field in spec.fields for id in field.source_ids}
+    return of_specs | {id for order in metadata.sort_orders for field in order.fields for id in field.source_ids}

@@ -6,23 +6,22 @@ expects, so the table of types is kept here and held by tests instead of being t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as st
 
 from icefield.errors import UnsupportedFeatureError
 from icefield.schema import Schema
+from icefield.types import ListType, MapType, NestedField, StructType, Type
 
 #: Key under which Spark's Parquet reader and writer look for the field id (an ``int``).
 FIELD_ID = "parquet.field.id"
 
 
 def spark_schema(schema: Schema) -> st.StructType:
-    """Give the Spark schema of an Iceberg schema, field ids in the metadata of its fields.
+    """Return the Spark schema of an Iceberg schema, field ids in the metadata of its fields.
 
     Parameters
     ----------
@@ -41,29 +40,27 @@ def spark_schema(schema: Schema) -> st.StructType:
         If this PySpark has no type for a column; the message names the column.
 
     """
-    document = json.loads(schema.to_json())
-    return st.StructType([_field(field, field["name"]) for field in document["fields"]])
+    return st.StructType([_field(field, field.name) for field in schema.fields])
 
 
-def _field(field: dict[str, Any], path: str) -> st.StructField:
-    metadata: dict[str, Any] = {FIELD_ID: field["id"]}
-    if field.get("doc"):
-        metadata["comment"] = field["doc"]
-    return st.StructField(field["name"], _type(field["type"], path), not field["required"], metadata)
+def _field(field: NestedField, path: str) -> st.StructField:
+    metadata: dict[str, int | str] = {FIELD_ID: field.field_id}
+    if field.doc:
+        metadata["comment"] = field.doc
+    return st.StructField(field.name, _type(field.field_type, path), not field.required, metadata)
 
 
-def _type(kind: Any, path: str) -> st.DataType:
-    if isinstance(kind, str):
-        return _primitive(kind, path)
-    if kind["type"] == "struct":
-        return st.StructType([_field(field, f"{path}.{field['name']}") for field in kind["fields"]])
-    if kind["type"] == "list":
-        return st.ArrayType(_type(kind["element"], f"{path}.element"), not kind["element-required"])
-    return st.MapType(
-        _type(kind["key"], f"{path}.key"),
-        _type(kind["value"], f"{path}.value"),
-        not kind["value-required"],
-    )
+def _type(kind: Type, path: str) -> st.DataType:
+    if kind.is_struct:
+        return st.StructType([_field(field, f"{path}.{field.name}") for field in kind.fields])
+    if kind.element_type is not None:
+        return st.ArrayType(_type(kind.element_type, f"{path}.element"), not kind.element_required)
+    if kind.key_type is not None and kind.value_type is not None:
+        key, value = _type(kind.key_type, f"{path}.key"), _type(kind.value_type, f"{path}.value")
+        return st.MapType(key, value, not kind.value_required)
+    if kind.precision is not None and kind.scale is not None:
+        return st.DecimalType(kind.precision, kind.scale)
+    return st.BinaryType() if kind.length is not None else _primitive(str(kind), path)
 
 
 #: Iceberg primitive to the name of the class in ``pyspark.sql.types``.
@@ -88,11 +85,6 @@ _CLASSES = {
 
 
 def _primitive(kind: str, path: str) -> st.DataType:
-    if kind.startswith("decimal("):
-        precision, scale = kind[len("decimal(") : -1].split(",")
-        return st.DecimalType(int(precision), int(scale))
-    if kind.startswith("fixed["):
-        return st.BinaryType()
     name = _CLASSES.get(kind)
     if name is None or not hasattr(st, name):
         import pyspark
@@ -104,7 +96,7 @@ def _primitive(kind: str, path: str) -> st.DataType:
 
 
 def iceberg_schema(schema: st.StructType) -> Schema:
-    """Give the Iceberg schema of Spark columns, for a new table; ids are numbered through.
+    """Return the Iceberg schema of Spark columns, for a new table; ids are numbered through.
 
     Raises
     ------
@@ -112,21 +104,21 @@ def iceberg_schema(schema: st.StructType) -> Schema:
         If Iceberg has no type for a column (intervals); the message names it.
 
     """
-    numbers = count(1)
-    fields = _iceberg_fields(schema, numbers, "")
-    return Schema.from_json(json.dumps({"type": "struct", "schema-id": 0, "fields": fields}))
+    return Schema(*_iceberg_fields(schema, count(1), ""))
 
 
-def _iceberg_fields(schema: st.StructType, numbers: Iterator[int], path: str) -> list[dict[str, Any]]:
+def _iceberg_fields(schema: st.StructType, numbers: Iterator[int], path: str) -> list[NestedField]:
     ids = [next(numbers) for _ in schema.fields]
-    fields = []
-    for field_id, field in zip(ids, schema.fields, strict=True):
-        kind = _iceberg_type(field.dataType, numbers, path + field.name)
-        made = {"id": field_id, "name": field.name, "required": _is_required(field.dataType, field.nullable)}
-        made["type"] = kind
-        comment = field.metadata.get("comment")
-        fields.append({**made, "doc": comment} if comment else made)
-    return fields
+    return [
+        NestedField(
+            field_id,
+            field.name,
+            _iceberg_type(field.dataType, numbers, path + field.name),
+            required=_is_required(field.dataType, field.nullable),
+            doc=field.metadata.get("comment") or None,
+        )
+        for field_id, field in zip(ids, schema.fields, strict=True)
+    ]
 
 
 _ICEBERG_NAMES = {
@@ -148,25 +140,26 @@ _ICEBERG_NAMES = {
 
 
 def _is_required(kind: st.DataType, nullable: bool) -> bool:
-    """Say whether values must be there; those of void never are, whatever Spark says of an empty array."""
+    """Return whether values are required; those of void never are, even if Spark says so of an empty array."""
     return not nullable and kind.simpleString() != "void"
 
 
-def _iceberg_type(kind: st.DataType, numbers: Iterator[int], path: str) -> Any:
+def _iceberg_type(kind: st.DataType, numbers: Iterator[int], path: str) -> Type:
     if isinstance(kind, st.StructType):
-        return {"type": "struct", "fields": _iceberg_fields(kind, numbers, f"{path}.")}
+        return StructType(*_iceberg_fields(kind, numbers, f"{path}."))
     if isinstance(kind, st.ArrayType):
-        made = {
-            "type": "list",
-            "element-id": next(numbers),
-            "element-required": _is_required(kind.elementType, kind.containsNull),
-        }
-        return {**made, "element": _iceberg_type(kind.elementType, numbers, f"{path}.element")}
+        element_id = next(numbers)
+        element = _iceberg_type(kind.elementType, numbers, f"{path}.element")
+        return ListType(element_id, element, _is_required(kind.elementType, kind.containsNull))
     if isinstance(kind, st.MapType):
-        made = {"type": "map", "key-id": next(numbers), "value-id": next(numbers)}
-        made["value-required"] = _is_required(kind.valueType, kind.valueContainsNull)
-        made["key"] = _iceberg_type(kind.keyType, numbers, f"{path}.key")
-        return {**made, "value": _iceberg_type(kind.valueType, numbers, f"{path}.value")}
+        key_id, value_id = next(numbers), next(numbers)
+        key = _iceberg_type(kind.keyType, numbers, f"{path}.key")
+        value = _iceberg_type(kind.valueType, numbers, f"{path}.value")
+        return MapType(key_id, key, value_id, value, _is_required(kind.valueType, kind.valueContainsNull))
+    return Type(_iceberg_name(kind, path))
+
+
+def _iceberg_name(kind: st.DataType, path: str) -> str:
     if isinstance(kind, st.DecimalType):
         return f"decimal({kind.precision}, {kind.scale})"
     name = kind.simpleString()
@@ -180,7 +173,7 @@ def _iceberg_type(kind: st.DataType, numbers: Iterator[int], path: str) -> Any:
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """Give the Arrow schema that Spark takes without a complaint for a Spark schema.
+    """Return the Arrow schema that Spark expects for a Spark schema.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which Python runs in Spark's workers."""
+"""The Python interpreter of Spark's workers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 __all__ = ["drivers_python"]
 
-#: What PySpark starts where neither ``PYSPARK_PYTHON`` nor the session names a Python.
+#: The default of PySpark, if neither ``PYSPARK_PYTHON`` nor the session names an interpreter.
 _UNNAMED = "python3"
 
 
 @contextmanager
 def drivers_python() -> Iterator[None]:
-    """Let functions that are made inside run in the driver's Python where the workers are on this machine.
+    """Run functions created in this context with the driver's Python, if the workers are on this machine.
 
-    Otherwise a script that is started by ``/path/.venv/bin/python`` has workers of the system's ``python3``, which
-    has no icefield. A Python that was named is left alone, as are clusters, where the driver's path means nothing.
+    Otherwise a script that is started by ``/path/.venv/bin/python`` has workers of the system's ``python3``, without
+    icefield. An explicit interpreter is kept; so are clusters, where the driver's path is meaningless.
     """
     from pyspark import SparkContext
 

@@ -1,8 +1,8 @@
-"""Appends from the executors: one Rust writer a task, one commit in the driver.
+"""Appends from the executors: one Rust writer per task, one commit in the driver.
 
 Rows of a partitioned table are brought together by the table's own transforms first, so that a task writes few files.
-The names of all files of a write hold its id, with the numbers of task and attempt, so that retries never collide, and
-what a failed write has left behind can be found.
+The names of all files of a write contain its id and the numbers of task and attempt, so that retries never collide, and
+files of a failed write can be found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyspark.sql.functions as F  # noqa: N812
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITE_ID", "Write", "append", "write_task"]
 
-#: Entry of the snapshot's summary that tells which write it is.
+#: Entry of the snapshot's summary that identifies the write.
 WRITE_ID = "icefield.write-id"
 _KEY = "_icefield_key_"
 #: Files that a task keeps open at once.
 _OPEN_FILES = 64
-#: Seconds that the tasks of a failed job get to end: Spark kills Python workers some four seconds after it stops them.
+#: Seconds to wait for the tasks of a failed job: Spark kills Python workers some four seconds after it stops them.
 _LAST_TASKS = 10
 _RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
 
@@ -66,16 +66,16 @@ def append(
     df
         The rows. Columns are found by name, in any order; optional columns may be missing.
     table
-        A table, which becomes its newest self, or ``"namespace.name"`` in ``catalog``.
+        A table, which is refreshed, or ``"namespace.name"`` in ``catalog``.
     branch
-        The branch that the snapshot goes to: ``main`` if none is named, or that of ``spark.wap.branch`` where the
+        The branch to which the snapshot is added: by default ``main``, or that of ``spark.wap.branch`` if the
         table has ``write.wap.enabled=true``. There ``spark.wap.id`` stages the snapshot: no branch shows it.
     snapshot_properties
         Entries of the snapshot's summary.
     distribution
         ``"hash"`` brings the rows of a partition together in one task, ``"range"`` gives each task a range of the
-        partitions and of the table's sort order, ``"none"`` leaves rows where they are, and each task writes a file a
-        partition. By default the table property ``write.distribution-mode`` says, else ``hash``.
+        partitions and of the table's sort order, ``"none"`` does not move rows, and each task writes one file per
+        partition. The default is the table property ``write.distribution-mode``, or else ``hash``.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
@@ -84,11 +84,11 @@ def append(
     ValidationError
         If a column does not fit, before any job, or a row in a task; it names the column.
     CommitFailedException
-        If other commits won every race; the files written are gone.
+        If every attempt lost to another commit; the written files were deleted.
     CommitStateUnknownException
-        If nobody knows whether it was committed; nothing was deleted.
+        If the outcome is unknown; nothing was deleted.
     TableReplacedError
-        If another table has taken the place of this one; the files written are gone.
+        If another table has replaced this one; the written files were deleted.
 
     """
     target = opened(table, catalog, properties).refresh()
@@ -96,7 +96,7 @@ def append(
     write = Write.into(target, df)
     rows, clustered = distributed(df, target, distribution)
     names = rows.columns
-    # PySpark hands columns over by names that it parses as paths.
+    # PySpark parses the names of columns as paths.
     sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
     with drivers_python():
         payload = sent.mapInArrow(_tasks_of(write, names, clustered=clustered), _RESULT)
@@ -118,7 +118,7 @@ def append(
 
 @dataclass(frozen=True)
 class Write:
-    """A write into a table, as it can be sent to executors."""
+    """A write into a table that can be sent to executors."""
 
     plan: WritePlan
     storage: Storage
@@ -130,12 +130,12 @@ class Write:
 
     @classmethod
     def into(cls, table: Table, df: DataFrame) -> Write:
-        """Begin a write of a DataFrame; columns that do not fit are told here."""
+        """Start a write of a DataFrame; columns that do not fit raise here."""
         return cls.of_schema(table, arrow_schema(df.schema))
 
     @classmethod
     def of_schema(cls, table: Table, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Write:
-        """Begin a write of rows with these columns; ``properties`` set some of the table's otherwise."""
+        """Start a write of rows with these columns; ``properties`` override those of the table."""
         plan = table.new_write(properties)
         plan.check(table.storage, schema)
         return cls(plan, table.storage)
@@ -143,7 +143,7 @@ class Write:
     def commit(
         self, table: Table, written: Iterable[WrittenFiles], branch: str, snapshot_properties: Mapping[str, str] | None
     ) -> None:
-        """Commit what the tasks wrote; if that certainly failed, their files are deleted."""
+        """Commit the files of the tasks; if that certainly failed, they are deleted."""
         properties = {**(snapshot_properties or {}), WRITE_ID: self.write_id}
         files = list(written)
         try:
@@ -155,15 +155,15 @@ class Write:
             raise
 
     def clean_up(self, written: Iterable[WrittenFiles] = (), *, search: bool = False) -> None:
-        """Delete the files of this write, which was certainly not committed; warn of those that stay.
+        """Delete the files of this write, which was certainly not committed; warn of files that could not be deleted.
 
         Parameters
         ----------
         written
-            What tasks have reported.
+            The results of the tasks.
         search
-            Also look for files that no task reported, by the id of the write in their names: it lists the folder of
-            the table's data.
+            Also look for files that no task reported, by the id of the write in their names: this lists the data
+            folder of the table.
 
         """
         try:
@@ -173,11 +173,13 @@ class Write:
             failures, first = 1, [str(error)]
         if failures:
             more = [f"and {failures - len(first)} more"] if failures > len(first) else []
-            msg = f"files of the failed write {self.write_id} may be left: {'; '.join([*first, *more])}"
+            msg = f"some files of the failed write {self.write_id} could not be deleted: {'; '.join([*first, *more])}"
             warnings.warn(msg, RuntimeWarning, stacklevel=2)
 
 
-def _tasks_of(into: Write, names: list[str], *, clustered: bool) -> Any:
+def _tasks_of(
+    into: Write, names: list[str], *, clustered: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     @sentence
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
@@ -221,7 +223,7 @@ def write_task(into: Write, batches: Iterator[pa.RecordBatch], *, clustered: boo
 @contextmanager
 def _tagged(df: DataFrame, tag: str) -> Iterator[None]:
     """Tag the jobs that this thread starts meanwhile; the user's own groups and tags stay."""
-    if not is_classic(df.sparkSession):  # Spark Connect tells nothing of jobs
+    if not is_classic(df.sparkSession):  # Spark Connect has no information about jobs
         yield
         return
     context = df.sparkSession.sparkContext
@@ -259,7 +261,7 @@ def _is_active(tracker: StatusTracker, job_id: int) -> bool:
 
 
 def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:
-    """Bring the rows of each partition together; say whether they come partition after partition."""
+    """Group the rows by partition; also return whether each task's rows are sorted by partition."""
     mode = distribution or table.properties.get("write.distribution-mode", "hash")
     if mode not in {"hash", "range", "none"}:
         raise InvalidArgumentError(f"expected the distribution 'hash', 'range' or 'none', got {mode!r}")
@@ -286,26 +288,25 @@ def distributed(df: DataFrame, table: Table, distribution: str | None = None) ->
 
 
 def _is_small(table: Table) -> bool:
-    """Say whether the partition spec itself bounds the number of partitions, and by how few."""
+    """Return whether the partition spec itself limits the number of partitions to a few."""
     partitions = 1
     for field in table.spec().fields:
-        kind, _, number = str(field.transform).rstrip("]").partition("[")
-        if kind == "bucket":
-            partitions *= int(number) + 1  # one for null
-        elif kind != "void":
+        if field.transform.num_buckets is not None:
+            partitions *= field.transform.num_buckets + 1  # one for null
+        elif not field.transform.is_void:
             return False
     return partitions <= _OPEN_FILES
 
 
 def _keys(df: DataFrame, table: Table) -> list[PartitionKey]:
-    """Give the partition values to be added; none where a source column is nested, missing or of another type."""
+    """Return the partition values to add; none for a source column that is nested, missing or of another type."""
     key_of = _key_maker(df, table)
     keys = (key_of(field.transform, field.source_id) for field in table.spec().fields)
     return [key for key in keys if key is not None]
 
 
 def _order(df: DataFrame, table: Table) -> list[tuple[PartitionKey, str]]:
-    """Give the values that the table is sorted by and their directions, up to the first that Spark cannot find."""
+    """Return the sort keys of the table and their directions, up to the first that Spark cannot compute."""
     key_of = _key_maker(df, table)
     keys = ((key_of(field.transform, field.source_id), field) for field in table.sort_order().fields)
     found = takewhile(lambda pair: pair[0] is not None, keys)
@@ -324,16 +325,16 @@ def _directed(name: str, direction: str) -> Column:
 
 
 def _key_maker(df: DataFrame, table: Table) -> Callable[[Transform, int | None], PartitionKey | None]:
-    """Give what makes a key of a transform of a column; none where that is nested, missing or of another type."""
+    """Return a function from a transform of a column to its key; None if nested, missing or of another type."""
     schema = table.schema()
     types = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
     given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
 
     def key_of(transform: Transform, source_id: int | None) -> PartitionKey | None:
-        kind = str(transform)
         name = None if source_id is None else schema.find_column_name(source_id)
-        if kind == "void" or name is None or name not in given:
+        if transform.is_void or name is None or name not in given:
             return None
-        return PartitionKey(kind, name, given[name]) if kind == "identity" or given[name] == types.get(name) else None
+        is_taken = transform.is_identity or given[name] == types.get(name)
+        return PartitionKey(transform, name, given[name]) if is_taken else None
 
     return key_of

@@ -41,6 +41,23 @@ impl Transform {
     }
 }
 
+impl Transform {
+    /// The name without a number: `bucket` of `bucket[16]`. What is not known has its whole text as a name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Identity => "identity",
+            Self::Bucket(_) => "bucket",
+            Self::Truncate(_) => "truncate",
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Day => "day",
+            Self::Hour => "hour",
+            Self::Void => "void",
+            Self::Unknown(text) => text,
+        }
+    }
+}
+
 impl FromStr for Transform {
     type Err = Error;
 
@@ -52,15 +69,8 @@ impl FromStr for Transform {
 impl fmt::Display for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Identity => f.write_str("identity"),
-            Self::Bucket(buckets) => write!(f, "bucket[{buckets}]"),
-            Self::Truncate(width) => write!(f, "truncate[{width}]"),
-            Self::Year => f.write_str("year"),
-            Self::Month => f.write_str("month"),
-            Self::Day => f.write_str("day"),
-            Self::Hour => f.write_str("hour"),
-            Self::Void => f.write_str("void"),
-            Self::Unknown(text) => f.write_str(text),
+            Self::Bucket(number) | Self::Truncate(number) => write!(f, "{}[{number}]", self.name()),
+            _ => f.write_str(self.name()),
         }
     }
 }

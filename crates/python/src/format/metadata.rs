@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use icefield_format::metadata::properties::{Effect, KNOWN, KnownProperty, nearest};
 use icefield_format::metadata::{
-    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotManifests, SnapshotRef, TableMetadata,
-    UpdateRequirement, requirements_for_update,
+    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotBound, SnapshotManifests, SnapshotRef,
+    TableMetadata, UpdateRequirement, requirements_for_update,
 };
 use icefield_format::types::PrimitiveType;
 use icefield_format::value::Value;
@@ -31,6 +31,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table_properties, module)?)?;
     module.add_function(wrap_pyfunction!(nearest_name, module)?)?;
     module.add_class::<PyTableMetadata>()
+}
+
+/// One end of a range of snapshots, given as a snapshot or as a time.
+fn bound(name: &str, snapshot_id: Option<Int<i64>>, timestamp_ms: Option<Int<i64>>) -> Result<Option<SnapshotBound>> {
+    match (snapshot_id, timestamp_ms) {
+        (Some(_), Some(_)) => {
+            let message = format!("pass only one of {name}_snapshot_id and {name}_timestamp_ms");
+            Err(InvalidArgumentError::new_err(message).into())
+        }
+        (Some(id), None) => Ok(Some(SnapshotBound::Snapshot(id.0))),
+        (None, time) => Ok(time.map(|time| SnapshotBound::Time(time.0))),
+    }
 }
 
 type PropertyRow = (&'static str, Option<String>, String, &'static str, &'static str, &'static str);
@@ -333,6 +345,24 @@ impl PyTableMetadata {
     /// The snapshot and its ancestors that are still there, newest first.
     fn ancestors(&self, snapshot_id: Int<i64>) -> Vec<PySnapshot> {
         self.0.ancestors(snapshot_id.0).cloned().map(PySnapshot).collect()
+    }
+
+    /// The snapshots of a branch after a start, up to an end, each a snapshot or a time: the id of the snapshot before the
+    /// first one and that of the last one, ``None`` where the range is open; ``None`` if there are no such snapshots.
+    #[pyo3(signature = (*, branch=None, start_snapshot_id=None, start_timestamp_ms=None, end_snapshot_id=None,
+        end_timestamp_ms=None))]
+    fn snapshots_between(
+        &self,
+        branch: Option<&str>,
+        start_snapshot_id: Option<Int<i64>>,
+        start_timestamp_ms: Option<Int<i64>>,
+        end_snapshot_id: Option<Int<i64>>,
+        end_timestamp_ms: Option<Int<i64>>,
+    ) -> Result<Option<(Option<i64>, Option<i64>)>> {
+        let start = bound("start", start_snapshot_id, start_timestamp_ms)?;
+        let end = bound("end", end_snapshot_id, end_timestamp_ms)?;
+        let range = self.0.snapshots_between(branch, start, end)?;
+        Ok(range.map(|range| (range.after, range.last)))
     }
 
     /// All branches and tags by their names.

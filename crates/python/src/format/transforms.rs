@@ -125,6 +125,30 @@ impl PyTransform {
         self.0.dedup_name()
     }
 
+    /// The name without a number: ``"bucket"`` of ``bucket[16]``. What is not known has its whole text as a name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Number of buckets of ``bucket``; ``None`` for other transforms.
+    #[getter]
+    fn num_buckets(&self) -> Option<u32> {
+        match self.0 {
+            Transform::Bucket(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Width of ``truncate``; ``None`` for other transforms.
+    #[getter]
+    fn width(&self) -> Option<u32> {
+        match self.0 {
+            Transform::Truncate(width) => Some(width),
+            _ => None,
+        }
+    }
+
     /// Whether the results are the values themselves.
     #[getter]
     fn is_identity(&self) -> bool {

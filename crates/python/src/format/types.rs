@@ -43,6 +43,29 @@ fn is_deeper(ty: &Type, levels: usize) -> bool {
     }
 }
 
+impl PyIcebergType {
+    fn element(&self) -> Option<&Field> {
+        match &self.0 {
+            Type::List(ty) => Some(&ty.element),
+            _ => None,
+        }
+    }
+
+    fn key(&self) -> Option<&Field> {
+        match &self.0 {
+            Type::Map(ty) => Some(&ty.key),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<&Field> {
+        match &self.0 {
+            Type::Map(ty) => Some(&ty.value),
+            _ => None,
+        }
+    }
+}
+
 #[pymethods]
 impl PyIcebergType {
     #[new]
@@ -104,6 +127,84 @@ impl PyIcebergType {
             Type::Map(ty) => vec![PyField(ty.key.clone()), PyField(ty.value.clone())],
             Type::Primitive(_) | Type::Variant => Vec::new(),
         }
+    }
+
+    /// Whether the type is a list.
+    #[getter]
+    fn is_list(&self) -> bool {
+        matches!(self.0, Type::List(_))
+    }
+
+    /// Whether the type is a map.
+    #[getter]
+    fn is_map(&self) -> bool {
+        matches!(self.0, Type::Map(_))
+    }
+
+    /// The element of a list, as a field; ``None`` for other types.
+    #[getter]
+    fn element_field(&self) -> Option<PyField> {
+        self.element().cloned().map(PyField)
+    }
+
+    /// Id of the element of a list.
+    #[getter]
+    fn element_id(&self) -> Option<i32> {
+        self.element().map(|field| field.id)
+    }
+
+    /// Type of the element of a list.
+    #[getter]
+    fn element_type(&self) -> Option<Self> {
+        self.element().map(|field| Self(field.ty.clone()))
+    }
+
+    /// Whether the element of a list is never null.
+    #[getter]
+    fn element_required(&self) -> Option<bool> {
+        self.element().map(|field| field.required)
+    }
+
+    /// The key of a map, as a field; ``None`` for other types.
+    #[getter]
+    fn key_field(&self) -> Option<PyField> {
+        self.key().cloned().map(PyField)
+    }
+
+    /// Id of the key of a map.
+    #[getter]
+    fn key_id(&self) -> Option<i32> {
+        self.key().map(|field| field.id)
+    }
+
+    /// Type of the key of a map.
+    #[getter]
+    fn key_type(&self) -> Option<Self> {
+        self.key().map(|field| Self(field.ty.clone()))
+    }
+
+    /// The value of a map, as a field; ``None`` for other types.
+    #[getter]
+    fn value_field(&self) -> Option<PyField> {
+        self.value().cloned().map(PyField)
+    }
+
+    /// Id of the value of a map.
+    #[getter]
+    fn value_id(&self) -> Option<i32> {
+        self.value().map(|field| field.id)
+    }
+
+    /// Type of the value of a map.
+    #[getter]
+    fn value_type(&self) -> Option<Self> {
+        self.value().map(|field| Self(field.ty.clone()))
+    }
+
+    /// Whether the value of a map is never null.
+    #[getter]
+    fn value_required(&self) -> Option<bool> {
+        self.value().map(|field| field.required)
     }
 
     /// Digits of a decimal.

@@ -1,0 +1,58 @@
+"""What a type checker tells users. Each `type: ignore` is a mistake that it finds; strict mypy fails where it does not.
+
+Nothing here runs: `make lint` checks it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import icefield as ice
+from icefield.arrow import ArrowStreamExportable
+from icefield.catalog.base import Catalog
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Stream:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return requested_schema
+
+
+def rows(table: ice.Table, frame: pd.DataFrame, polars: pl.DataFrame, other: ArrowStreamExportable) -> None:
+    table.append(frame).append(polars).append(other).append(Stream())
+    table.append(table.scan())
+    table.append(42)  # type: ignore[arg-type]
+    table.append([{"id": 1}])  # type: ignore[arg-type]
+    with table.transaction() as tx:
+        tx.append(Stream())
+        tx.append("file.parquet")  # type: ignore[arg-type]
+
+
+def scans(table: ice.Table) -> None:
+    table.scan("id > 5").filter(ice.expressions.EqualTo("id", 5))
+    table.scan(42)  # type: ignore[arg-type]
+    table.scan(snapshot="main")  # type: ignore[call-arg]
+    table.incremental_append_scan(row_filter=lambda row: row)  # type: ignore[arg-type]
+
+
+def tables(catalog: Catalog, schema: ice.Schema) -> None:
+    catalog.create_table("a.b", schema, partition_by=["month(time)"], sort_by="time desc")
+    catalog.create_table("a.b", Stream(), partition_spec=ice.PartitionSpec())
+    catalog.create_table("a.b", {"id": "long"})  # type: ignore[arg-type]
+    catalog.create_table_if_not_exists("a.b", schema, partition_by="bucket(16, id)")
+    catalog.create_table_if_not_exists("a.b", schema, partitions="bucket(16, id)")  # type: ignore[call-arg]
+    catalog.create_table("a.b", schema, sort_order=7)  # type: ignore[arg-type]
+
+
+def missing_verbs(table: ice.Table) -> None:
+    table.upsert(Stream())
+    table.name()  # type: ignore[unreachable]
+
+
+def changes(table: ice.Table) -> None:
+    with table.update_schema() as update:
+        update.add_column("place.country", "string", default_value="FR").union_by_name(Stream())
+        update.add_column("n", 5)  # type: ignore[arg-type]
