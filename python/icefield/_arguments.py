@@ -40,7 +40,7 @@ def append_options(
 
     """
     if schema_mode not in {"strict", "subset", "evolve"}:
-        raise InvalidArgumentError(f"schema_mode is 'strict', 'subset' or 'evolve', not {schema_mode!r}")
+        raise InvalidArgumentError(f"schema_mode must be 'strict', 'subset' or 'evolve', got {schema_mode!r}")
     return {
         "branch": branch,
         "snapshot_properties": property_texts(snapshot_properties),
@@ -50,30 +50,30 @@ def append_options(
 
 
 def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
-    """Return properties as texts; those of booleans are in lower case, as Java writes them.
+    """Return properties as strings; booleans are in lower case, as Java writes them.
 
     Raises
     ------
     InvalidArgumentError
-        If a name is not text, or a value is ``None``.
+        If a name is not a str, or a value is ``None``.
 
     """
     texts = {}
     for key, value in (properties or {}).items():
         if not isinstance(key, str) or value is None:
-            msg = f"a property is a name and a value, not {key!r} and {value!r}"
+            msg = f"expected the name and the value of a property, got {key!r} and {value!r}"
             raise InvalidArgumentError(msg)
         texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
 
 
 def property_names(names: Iterable[str] | str) -> list[str]:
-    """Return names of properties as a list; one text is one name.
+    """Return names of properties as a list; a single str is one name.
 
     Raises
     ------
     InvalidArgumentError
-        If a name is not text.
+        If a name is not a str.
 
     """
     listed = [names] if isinstance(names, str) else list(names)
@@ -89,7 +89,7 @@ def property_updates(properties: Mapping[str, object] | None) -> list[dict[str, 
     Raises
     ------
     InvalidArgumentError
-        If a name is not text, a value is ``None``, or ``format-version`` is not a number.
+        If a name is not a str, a value is ``None``, or ``format-version`` is not a number.
 
     """
     texts = property_texts(properties)
@@ -97,7 +97,7 @@ def property_updates(properties: Mapping[str, object] | None) -> list[dict[str, 
     # Reserved by the Java library: never kept as a property, but what it asks for is done.
     if (version := texts.pop("format-version", None)) is not None:
         if not version.isascii() or not version.isdigit():
-            msg = f"the property format-version is not a number: {version!r}"
+            msg = f"table property 'format-version' must be an integer, got {version!r}"
             raise InvalidArgumentError(msg)
         changes.append({"action": "upgrade-format-version", "format-version": int(version)})
     if texts:
@@ -110,7 +110,7 @@ def field_texts(
     texts: Iterable[str] | str | None,
     what: str,
 ) -> list[str] | dict[str, object]:
-    """Return partition or sort fields as the core takes them: texts, or the JSON of an object that has some.
+    """Return partition or sort fields as the core expects them: strings, or the JSON of an object.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def field_texts(
 
     """
     if fields is not None and texts is not None:
-        msg = f"give the {what} once: as an object or as text"
+        msg = f"pass the {what} only once: as an object or as text"
         raise InvalidArgumentError(msg)
     given: object = fields if texts is None else texts
     if given is None:
@@ -132,6 +132,6 @@ def field_texts(
     if isinstance(given, Mapping):
         return dict(given)
     if not isinstance(given, Iterable):
-        msg = f"the {what} is an object, or text for each field, not {given!r}"
+        msg = f"{what}: expected an object or the text of each field, got {given!r}"
         raise InvalidArgumentError(msg)
     return list(given)

@@ -1,4 +1,4 @@
-"""Names of columns that data bring along, looked at before Arrow's C data interface carries them."""
+"""Column names of incoming data, checked before they pass Arrow's C data interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Data = TypeVar("_Data")
 
 
 def without_nul(data: _Data) -> _Data:
-    """Give back data of which no column has a NUL in its name: the interface would end the name there in silence.
+    """Return the data if no column name contains NUL, at which the interface would silently end the name.
 
     Raises
     ------
@@ -27,13 +27,13 @@ def without_nul(data: _Data) -> _Data:
     if names is None:
         names = getattr(data, "columns", ())
     if type(schema).__module__.partition(".")[0] == "pyarrow" and hasattr(schema, "to_string"):
-        # Names inside of columns stand in the text, and nothing else that could hold one.
+        # Nested names are part of the text, and nothing else in it can contain NUL.
         names = [schema.to_string(show_field_metadata=False, show_schema_metadata=False)]
     try:
         odd = next((name for name in names if isinstance(name, str) and "\0" in name), None)
     except TypeError:
         return data
     if odd is not None:
-        msg = f"the name of a column holds a NUL, which Arrow cannot carry: {odd!r}"
+        msg = f"column name contains NUL, which Arrow does not support: {odd!r}"
         raise InvalidArgumentError(msg)
     return data

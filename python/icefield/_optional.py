@@ -1,4 +1,4 @@
-"""Packages that icefield uses when they are there; none is imported before it is needed."""
+"""Optional packages, imported when they are first needed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _EXTRAS = {
 
 
 def require(name: str) -> Any:
-    """Import a package, or say how to install it.
+    """Import an optional package.
 
     Raises
     ------
     NotInstalledError
-        If the package (and not something beneath it) is missing.
+        If the package (and not one of its dependencies) is missing.
 
     """
     try:
@@ -41,5 +41,5 @@ def require(name: str) -> Any:
             raise
         extra = _EXTRAS.get(package)
         remedy = f"pip install 'icefield[{extra}]'" if extra else f"pip install {package}"
-        msg = f"{package} is needed for this and is not installed: {remedy}"
+        msg = f"{package} is required but not installed: {remedy}"
         raise NotInstalledError(msg, name=package) from None

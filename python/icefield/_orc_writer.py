@@ -43,11 +43,11 @@ class ORCWriter:
     file_version
         The version of the format: ``0.12``, which all readers know, ``0.11``, or ``UNSTABLE-PRE-2.0`` of the draft.
     batch_size
-        Rows that are encoded at a time, at the most.
+        Maximum number of rows encoded at a time.
     stripe_size
         Bytes that are held, as compressed as they are, before a stripe is written.
     stripe_rows
-        Rows of a stripe, at the most.
+        Maximum number of rows in a stripe.
     compression
         The codec of all streams.
     compression_level
@@ -69,7 +69,8 @@ class ORCWriter:
     sorted_dictionaries
         Sort the dictionaries, as old readers may expect.
     bloom_filter_columns
-        Columns with bloom filters: numbers of top-level columns or dotted names. A nested one stands for all below it.
+        Columns with bloom filters: numbers of top-level columns or dotted names. A nested column includes all columns
+        below it.
     bloom_filter_fpp
         The share of values that a filter wrongly says are there.
     bloom_filter_version
@@ -92,7 +93,7 @@ class ORCWriter:
         What readers without the key see of encrypted columns: for each mask its columns. Masks are ``nullify`` (what
         others get), ``sha256`` and ``redact``, which takes parameters after commas as orc-core does.
     use_threads
-        Encode columns side by side. The file has the same bytes, whatever the number of threads.
+        Encode columns side by side. The bytes of the file do not depend on the number of threads.
 
     Raises
     ------
@@ -187,7 +188,7 @@ class ORCWriter:
         self._writer.write(without_nul(table))
 
     def flush(self) -> None:
-        """Write what is held as a stripe; what is written next begins another one."""
+        """Write the buffered rows as a stripe; later rows start a new one."""
         self._writer.flush()
 
     def close(self) -> None:
@@ -197,12 +198,12 @@ class ORCWriter:
             self._writer.close()
 
     def abort(self) -> None:
-        """Give the file up: a path gets none. What went to a binary file stays there."""
+        """Discard the file. Bytes already written to a binary file object stay there."""
         self._closed = True
         self._writer.abort()
 
     def __enter__(self) -> Self:
-        """Give the writer itself."""
+        """Return the writer."""
         return self
 
     def __exit__(
@@ -236,7 +237,7 @@ def write_table(table: Rows, where: Where, **options: Any) -> None:
 def merge_files(
     inputs: Iterable[str | os.PathLike[str] | bytes], output: Where, *, storage: Mapping[str, str] | None = None
 ) -> None:
-    """Put ORC files one behind the other, without decoding them.
+    """Concatenate ORC files without decoding them.
 
     Stripes move as they are; the statistics of the new file are those of all. The files must have one schema (with its
     attributes), compression, version, writer, row index stride and calendar, and no two values for one key of the
@@ -257,7 +258,7 @@ def merge_files(
     InvalidArgumentError
         If there is no file, or one is unlike the first one or encrypted; it names the file and the reason.
     CorruptDataError
-        If one is no whole ORC file.
+        If one is not a complete ORC file.
 
     """
     files = [file if isinstance(file, bytes) else _path(file) for file in inputs]

@@ -11,11 +11,11 @@ __all__ = ["Secret", "guarded", "redacted", "redacted_url", "revealed"]
 
 
 class Secret(str):
-    """A password, key or token: a text that is stars wherever it is printed, formatted, logged or put into JSON.
+    """A password, key or token: a string that is redacted wherever it is printed, formatted, logged or put into JSON.
 
     Properties of catalogs whose names speak of secrets are kept as secrets, and so are URLs with a password. Equal
-    secrets are equal and hash alike. Pickling keeps the text, as executors must reach the same storage: guard a pickle
-    like the secret itself.
+    secrets are equal and hash alike. Pickling keeps the value, because executors need the same storage: protect a
+    pickle like the secret itself.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Secret(str):
     _text: str
 
     def __new__(cls, text: str, shown: str = HIDDEN) -> Secret:  # noqa: PYI034 - final in spirit
-        """Hide a text; hiding a secret again changes nothing."""
+        """Wrap a value; wrapping a secret again changes nothing."""
         if isinstance(text, Secret):
             return text
         made = super().__new__(cls, shown)
@@ -39,7 +39,7 @@ class Secret(str):
         return made
 
     def reveal(self) -> str:
-        """Give the text itself, for the one place that sends it."""
+        """Return the secret text."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
@@ -56,17 +56,17 @@ class Secret(str):
 
 
 def guarded(properties: Mapping[str, object]) -> dict[str, str]:
-    """Give the properties as texts, those that must not be seen as secrets."""
+    """Return the properties as strings, sensitive ones as `Secret`."""
     return {key: _guarded(key, value if isinstance(value, str) else str(value)) for key, value in properties.items()}
 
 
 def revealed(properties: Mapping[str, str]) -> dict[str, str]:
-    """Give the properties with the texts of all secrets, for what opens a connection."""
+    """Return the properties with all secrets revealed, to open a connection."""
     return {key: value.reveal() if isinstance(value, Secret) else str(value) for key, value in properties.items()}
 
 
 def redacted(properties: Mapping[str, str]) -> dict[str, str]:
-    """Give the properties as they may be seen."""
+    """Return the properties with all secrets redacted."""
     return {key: str.__str__(value) for key, value in guarded(properties).items()}
 
 

@@ -1,4 +1,4 @@
-"""What is taken of other libraries: anything with a method of the Arrow PyCapsule interface."""
+"""Protocols of the Arrow PyCapsule interface: the data that icefield accepts from other libraries."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Reads and writes that an engine distributes over workers: planned and committed in one place, done in many.
+"""Reads and writes that an engine distributes over workers, planned and committed in one place.
 
-`icefield.spark` stands on this module alone; so can Ray, Dask, or a pool of processes. Whatever is sent pickles, and
-no plan or task holds credentials: those are in the `Storage`, which is sent beside them.
+`icefield.spark` uses this module only; so can Ray, Dask, or a pool of processes. Everything that is sent pickles, and
+no plan or task contains credentials: those are in the `Storage`, which is sent separately.
 
-Reading: `icefield.scan.TableScan.tasks` cuts a scan into tasks, and `ReadTask.rows` reads one on a worker.
+Reading: `icefield.scan.TableScan.tasks` splits a scan into tasks, and `ReadTask.rows` reads one on a worker.
 
 Writing: `icefield.table.Table.new_write` plans a write, a `TaskWriter` writes the rows of one task, and
-`icefield.table.Table.commit_files` commits what all tasks wrote, in one snapshot. Nothing is visible before that; what
-a failed write has left is deleted by `WritePlan.discard`.
+`icefield.table.Table.commit_files` commits what all tasks wrote, in one snapshot. Nothing is visible before that;
+`WritePlan.discard` deletes the files of a failed write.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InspectTask:
 
     metadata_location: str
     name: str
-    #: The columns that are read; ``"readable_metrics.id"`` names a nested one.
+    #: The columns to read; ``"readable_metrics.id"`` names a nested one.
     selected_fields: tuple[str, ...]
     #: The top-level columns of the rows, in their order.
     column_names: tuple[str, ...]
@@ -46,7 +46,7 @@ class InspectTask:
     snapshot_id: int | None
     as_of_ms: int | None
     ref: str | None
-    #: Which part of how many.
+    #: The number of this part, and the number of all parts.
     part: tuple[int, int]
 
     def rows(self, storage: Storage, *, schema: ArrowSchemaExportable | None = None) -> ArrowStream:
@@ -78,7 +78,7 @@ class InspectTask:
 class WrittenFiles:
     """The data files that a task wrote, for `icefield.table.Table.commit_files`."""
 
-    #: Their descriptions.
+    #: The descriptions of the files.
     data: bytes
     file_count: int
     row_count: int
@@ -86,14 +86,14 @@ class WrittenFiles:
 
 
 class FilesLeft(NamedTuple):
-    """Files that could not be deleted: how many, and the first errors."""
+    """Files that could not be deleted: their number and the first errors."""
 
     number: int
     messages: list[str]
 
 
 class WritePlan:
-    """One write into a table, as all its tasks must know it; made by `icefield.table.Table.new_write`."""
+    """One write into a table, shared by all its tasks; made by `icefield.table.Table.new_write`."""
 
     __slots__ = ("_core",)
 
@@ -102,12 +102,12 @@ class WritePlan:
 
     @classmethod
     def of(cls, state: TableState, properties: Mapping[str, str]) -> WritePlan:
-        """Plan a write into a table in this state; `icefield.table.Table.new_write` calls it."""
+        """Plan a write into a table; `icefield.table.Table.new_write` calls it."""
         return cls(_WritePlan(state, properties=properties))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> WritePlan:
-        """Read a plan from what `to_bytes` returned."""
+        """Read a plan from the result of `to_bytes`."""
         return cls(_WritePlan.from_bytes(data))
 
     def to_bytes(self) -> bytes:
@@ -121,7 +121,7 @@ class WritePlan:
 
     @property
     def write_id(self) -> str:
-        """Id of the write, a part of the name of every file that it makes."""
+        """Id of the write, a part of the name of each of its files."""
         return self._core.write_id
 
     def check(self, storage: Storage, schema: ArrowSchemaExportable, *, allow_missing: bool = True) -> None:
@@ -154,10 +154,10 @@ class WritePlan:
         storage
             The storage of the table.
         written
-            What tasks have returned.
+            The results of the tasks.
         search
-            Also look for files that no task returned, by the id of the write in their names: it lists the folder of
-            the table's data.
+            Also look for files that no task returned, by the id of the write in their names: this lists the data
+            folder of the table.
 
         """
         return FilesLeft(*self._core.discard(storage, [files.data for files in written], search=search))
@@ -193,7 +193,7 @@ class WritePlan:
 class TaskWriter:
     """Writes the data files of one attempt at one task.
 
-    In a ``with`` block it is closed at the end, or aborted if the block fails; `written` is then what it wrote.
+    In a ``with`` block it is closed at the end, or aborted if the block fails; `written` is then its result.
 
     Parameters
     ----------
@@ -204,11 +204,11 @@ class TaskWriter:
     schema
         The Arrow schema of the rows. Columns are found by name, in any order.
     task, attempt
-        Numbers that tell this writer from every other of the same write: they are part of the names of its files.
+        Numbers that identify this writer within the write; they are part of its file names.
     allow_missing
         Whether optional columns may be missing; they get their write default or null.
     clustered
-        Whether rows come partition after partition: one file is then open at a time.
+        Whether rows are grouped by partition: only one file is then open at a time.
 
     Raises
     ------
@@ -238,13 +238,13 @@ class TaskWriter:
 
     @property
     def written(self) -> WrittenFiles | None:
-        """What was written, once the writer is closed; None before, and after `abort`."""
+        """The files written, once the writer is closed; None before that, and after `abort`."""
         return self._written
 
     def write(self, rows: Rows) -> None:
-        """Take rows, to be written while the next ones come.
+        """Add rows, which are written in the background.
 
-        So an error may be that of rows taken before. After one nothing more can be written: call `abort`.
+        So an error may be due to earlier rows. After an error nothing more can be written: call `abort`.
 
         Parameters
         ----------
@@ -255,13 +255,13 @@ class TaskWriter:
         self._core.write(rows)
 
     def close(self) -> WrittenFiles:
-        """Close all files and return what was written, to be sent to where it is committed."""
+        """Close all files and return what was written, to be sent to the committer."""
         self._ended = True
         self._written = WrittenFiles(*self._core.close())
         return self._written
 
     def abort(self) -> None:
-        """Delete what was written; of no effect after `close`."""
+        """Delete what was written; no effect after `close`."""
         self._ended = True
         self._core.abort()
 

@@ -1,4 +1,4 @@
-"""The exceptions of icefield, all of them.
+"""All exceptions of icefield.
 
 ::
 
@@ -63,7 +63,7 @@ __all__ = [
 
 
 class IcefieldError(Exception):
-    """Above every exception that icefield raises on purpose."""
+    """Base class of all icefield exceptions."""
 
 
 class InvalidArgumentError(IcefieldError, ValueError):
@@ -75,19 +75,19 @@ class ValidationError(InvalidArgumentError):
 
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
-    """An argument of a type that is not taken; the message says how to convert it."""
+    """An argument of an unsupported type; the message says how to convert it."""
 
 
 class UnsupportedFeatureError(IcefieldError, NotImplementedError):
-    """Valid Iceberg that icefield cannot serve; refused rather than misread."""
+    """Valid Iceberg that icefield does not support; refused rather than misread."""
 
 
 class MissingVerbError(UnsupportedFeatureError, AttributeError):
-    """A method of PyIceberg's tables that is not there yet; the message says what to do meanwhile."""
+    """A method of PyIceberg's tables that is not supported yet; the message says what to do instead."""
 
 
 class CorruptDataError(IcefieldError, ValueError):
-    """Bytes or JSON that do not mean what the specification says they should.
+    """Bytes or JSON that are not valid by the specification.
 
     Attributes
     ----------
@@ -110,19 +110,19 @@ class CorruptDataError(IcefieldError, ValueError):
 
 
 class StorageError(IcefieldError, OSError):
-    """A store refused, failed or timed out."""
+    """A storage operation was refused, failed or timed out."""
 
 
 class MissingFileError(StorageError, FileNotFoundError):
-    """A file that the table or the caller names is not there."""
+    """A file that the table or the caller names does not exist."""
 
 
 class NotInstalledError(IcefieldError, ImportError):
-    """An optional package is needed; the message names the extra that brings it."""
+    """An optional package is missing; the message names the extra that installs it."""
 
 
 class NotFoundError(IcefieldError, LookupError):
-    """Something that was asked for by name is not there."""
+    """Something requested by name does not exist."""
 
 
 class NoSuchCatalogError(NotFoundError):
@@ -142,43 +142,43 @@ class NoSuchIcebergTableError(NoSuchTableError):
 
 
 class NoSuchPropertyException(NotFoundError):
-    """A property is needed and not set."""
+    """A required property is missing."""
 
 
 class AlreadyExistsError(IcefieldError):
-    """The name is taken."""
+    """The name already exists."""
 
 
 class NamespaceAlreadyExistsError(AlreadyExistsError):
-    """The namespace exists already."""
+    """The namespace already exists."""
 
 
 class TableAlreadyExistsError(AlreadyExistsError):
-    """A table (or a view) of this name exists already."""
+    """A table (or a view) of this name already exists."""
 
 
 class NamespaceNotEmptyError(IcefieldError):
-    """The namespace still holds tables or namespaces."""
+    """The namespace still contains tables or namespaces."""
 
 
 class ValidationException(IcefieldError):
-    """Concurrent changes contradict what the operation was planned on; it must be planned anew."""
+    """Concurrent changes conflict with the state that the operation was planned on; plan it again."""
 
 
 class TableReplacedError(ValidationException, ValueError):
-    """Another table has taken the place of the one that was opened; nothing was written. Load the table again.
+    """Another table has replaced the one that was loaded; nothing was written. Load the table again.
 
-    PyIceberg raises ``ValueError`` in its place.
+    PyIceberg raises ``ValueError`` instead.
     """
 
 
 class CommitFailedException(IcefieldError):
-    """The commit was lost to another one; nothing of it is visible."""
+    """The commit failed, for example against a concurrent one; none of it is visible."""
 
 
 class CommitStateUnknownException(IcefieldError):
-    """Nobody knows whether the commit went through; nothing was deleted."""
+    """The outcome of the commit is unknown; nothing was deleted."""
 
 
 class InternalError(IcefieldError):
-    """A defect of icefield itself: nothing that the caller did wrong. Nothing was committed."""
+    """A bug in icefield, not a mistake of the caller. Nothing was committed."""

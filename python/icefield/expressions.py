@@ -1,6 +1,6 @@
 """Expressions: predicates on the rows of a table, as text, as JSON and as objects ("Scan Planning").
 
-An expression names columns. Bound to a schema it is about field ids, and its literals have the columns' types::
+An expression names columns. Bound to a schema it refers to field ids, and its literals have the columns' types::
 
     >>> import icefield as ice
     >>> expr = ice.expressions.parse("id > 5 AND name IS NOT NULL")
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from icefield._core import Transform, _Json
     from icefield.schema import Schema
 
-#: What a scan takes for a filter: an expression or its text.
+#: A row filter: an expression or its text.
 RowFilter: TypeAlias = Expression | str
 
 __all__ = [
@@ -77,7 +77,7 @@ __all__ = [
 
 
 def parse(text: str) -> Expression:
-    """Read SQL-like text.
+    """Parse SQL-like text.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def parse(text: str) -> Expression:
     Raises
     ------
     InvalidArgumentError
-        If the text is none; the message names the character.
+        If the text is not valid; the message names the character.
 
     """
     return parse_expression(text)
@@ -102,7 +102,7 @@ def from_json(json: _Json | bool, schema: Schema | None = None) -> Expression:
     Parameters
     ----------
     json
-        Text, bytes, or what ``json.loads`` makes of it.
+        A str, bytes, or the object that ``json.loads`` returns.
     schema
         If given, literals are single values of the types of their columns; else they are numbers, strings and
         booleans that binding converts.
@@ -152,7 +152,7 @@ def IsNull(term: Term | str) -> Expression:
 
 
 def NotNull(term: Term | str) -> Expression:
-    """Match what is not null."""
+    """Match values that are not null."""
     return predicate_expression("not-null", term)
 
 
@@ -162,7 +162,7 @@ def IsNaN(term: Term | str) -> Expression:
 
 
 def NotNaN(term: Term | str) -> Expression:
-    """Match what is not NaN."""
+    """Match values that are not NaN."""
     return predicate_expression("not-nan", term)
 
 
@@ -177,47 +177,47 @@ def NotEqualTo(term: Term | str, literal: object) -> Expression:
 
 
 def LessThan(term: Term | str, literal: object) -> Expression:
-    """Match what is less than the literal."""
+    """Match values less than the literal."""
     return predicate_expression("lt", term, [literal])
 
 
 def LessThanOrEqual(term: Term | str, literal: object) -> Expression:
-    """Match what is at most the literal."""
+    """Match values less than or equal to the literal."""
     return predicate_expression("lt-eq", term, [literal])
 
 
 def GreaterThan(term: Term | str, literal: object) -> Expression:
-    """Match what is greater than the literal."""
+    """Match values greater than the literal."""
     return predicate_expression("gt", term, [literal])
 
 
 def GreaterThanOrEqual(term: Term | str, literal: object) -> Expression:
-    """Match what is at least the literal."""
+    """Match values greater than or equal to the literal."""
     return predicate_expression("gt-eq", term, [literal])
 
 
 def In(term: Term | str, literals: Iterable[object]) -> Expression:
-    """Match what is one of the literals."""
+    """Match values equal to one of the literals."""
     return predicate_expression("in", term, list(literals))
 
 
 def NotIn(term: Term | str, literals: Iterable[object]) -> Expression:
-    """Match what is none of the literals, null included."""
+    """Match values equal to none of the literals, including null."""
     return predicate_expression("not-in", term, list(literals))
 
 
 def StartsWith(term: Term | str, literal: str) -> Expression:
-    """Match text that begins with the literal."""
+    """Match strings that start with the literal."""
     return predicate_expression("starts-with", term, [literal])
 
 
 def NotStartsWith(term: Term | str, literal: str) -> Expression:
-    """Match text that does not begin with the literal, and null."""
+    """Match strings that do not start with the literal, and null."""
     return predicate_expression("not-starts-with", term, [literal])
 
 
 def _expression(expr: object) -> Expression:
     if not isinstance(expr, Expression | str):
-        msg = f"an expression or its text is combined, not {type(expr).__name__}"
+        msg = f"expected an Expression or str, got {type(expr).__name__}"
         raise InvalidArgumentError(msg)
     return parse_expression(expr) if isinstance(expr, str) else expr

@@ -1,4 +1,4 @@
-"""Incremental scans: what snapshots added to a table, or added and removed, since some other snapshot."""
+"""Incremental scans: the rows that snapshots added to a table, or added and removed, since another snapshot."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["IncrementalAppendScan", "IncrementalChangelogScan", "IncrementalScan
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where an incremental scan begins: at a snapshot, by id or by the name of a tag, or after it."""
+    """Where an incremental scan starts: with a snapshot, by id or by the name of a tag, or after it."""
 
     snapshot: int | str
     inclusive: bool = False
 
     @classmethod
     def of(cls, exclusive: int | str | None, inclusive: int | str | None) -> Start | None:
-        """Give the one of two snapshots that is set, if one is.
+        """Return the start, if one of the two snapshots is set.
 
         Raises
         ------
@@ -35,7 +35,7 @@ class Start:
 
         """
         if exclusive is not None and inclusive is not None:
-            raise InvalidArgumentError("a scan begins at a snapshot or after one: give one of both")
+            raise InvalidArgumentError("pass only one of from_snapshot_id_exclusive and from_snapshot_id_inclusive")
         if inclusive is not None:
             return cls(inclusive, inclusive=True)
         return None if exclusive is None else cls(exclusive)
@@ -43,9 +43,9 @@ class Start:
 
 @dataclass(frozen=True, repr=False)
 class IncrementalScan(TableScan):
-    """A scan of what the snapshots after one, up to another, changed.
+    """A scan of the changes of the snapshots after one, up to another.
 
-    Columns have the names of the table's current schema. Wrong snapshots are told where the scan is made.
+    Columns have the names of the table's current schema. Invalid snapshots raise when the scan is created.
     """
 
     start: Start | None = None
@@ -77,19 +77,19 @@ class IncrementalScan(TableScan):
 
     @property
     def snapshot_ids(self) -> list[int]:
-        """The snapshots whose changes are read, oldest first; others of the range are passed over."""
+        """The snapshots whose changes are read, oldest first; others of the range are skipped."""
         return self._scan.changed_snapshot_ids or []
 
     def from_snapshot_id_exclusive(self, snapshot_id: int | str) -> Self:
-        """Begin after a snapshot; it may have been expired since. A text is the name of a tag."""
+        """Start after a snapshot, which may have expired since. A str is the name of a tag."""
         return self._beginning(Start(snapshot_id))
 
     def from_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
-        """Begin with a snapshot. A text is the name of a tag."""
+        """Start with a snapshot. A str is the name of a tag."""
         return self._beginning(Start(snapshot_id, inclusive=True))
 
     def to_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
-        """End with a snapshot. A text is the name of a tag."""
+        """End with a snapshot. A str is the name of a tag."""
         return replace(self, to_snapshot=snapshot_id)
 
     def _beginning(self, start: Start) -> Self:
@@ -98,7 +98,7 @@ class IncrementalScan(TableScan):
         except InvalidArgumentError as error:
             if self.to_snapshot is not None or "ancestor" not in str(error):
                 raise
-        # An end that it is an ancestor of may be named next; if none is, reading raises.
+        # A fitting end may be set next; otherwise reading raises.
         begun = copy(self)
         object.__setattr__(begun, "start", start)
         return begun
@@ -110,19 +110,19 @@ class IncrementalScan(TableScan):
 
 @dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(IncrementalScan):
-    """The rows of the files that snapshots with the operation ``append`` added; other snapshots are passed over."""
+    """The rows of the files that snapshots with the operation ``append`` added; other snapshots are skipped."""
 
     _changelog: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, repr=False)
 class IncrementalChangelogScan(IncrementalScan):
-    """The rows of the files that snapshots added and removed, and what became of them.
+    """The rows of the files that snapshots added and removed, and the type of each change.
 
-    Beside the columns of the table rows have ``_change_type`` (``INSERT`` or ``DELETE``), ``_change_ordinal`` (the
-    place of their snapshot among those read, from 0) and ``_commit_snapshot_id``; they are selected like others.
-    Snapshots with the operation ``replace`` change no row and are passed over. A file that was rewritten gives all of
-    its rows twice, deleted and inserted. Planning refuses snapshots with delete files (`UnsupportedFeatureError`), as
+    Besides the columns of the table, rows have ``_change_type`` (``INSERT`` or ``DELETE``), ``_change_ordinal`` (the
+    position of their snapshot among those read, from 0) and ``_commit_snapshot_id``; they are selected like others.
+    Snapshots with the operation ``replace`` change no row and are skipped. All rows of a rewritten file
+    appear twice, deleted and inserted. Planning refuses snapshots with delete files (`UnsupportedFeatureError`), as
     the Java library does.
     """
 

@@ -1,4 +1,4 @@
-"""Metadata tables: what a table is made of, with the schemas of the Java library."""
+"""Metadata tables, with the schemas of the Java library."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["InspectTable"]
 
 
 class InspectTable:
-    """The metadata tables of a table as it was when `Table.inspect` was asked for.
+    """The metadata tables of a table, in the state it had when `Table.inspect` was called.
 
-    Every method gives a ``pyarrow.Table``; `stream` gives any of them manifest by manifest, in bounded memory, and
+    Every method returns a ``pyarrow.Table``; `stream` reads any of them manifest by manifest, in bounded memory, and
     decodes only the columns that are selected. Tables of one snapshot are those of the current one, or of the one that
     is named by id (``snapshot_id``), by time (``as_of``) or by branch or tag (``ref``).
     """
@@ -64,7 +64,7 @@ class InspectTable:
         selected_fields
             Columns to read; ``"readable_metrics.id.lower_bound"`` names a nested one.
         case_sensitive
-            Whether names of columns are.
+            Whether column names are case-sensitive.
         snapshot_id, as_of, ref
             The snapshot: by id, by time (an aware datetime, ISO text with an offset, or milliseconds), or by branch or
             tag.
@@ -72,7 +72,7 @@ class InspectTable:
         Raises
         ------
         InvalidArgumentError
-            If there is no such table, column or snapshot, or if the table is not about one snapshot.
+            If the table, column or snapshot does not exist, or if the metadata table is not of a single snapshot.
 
         """
         return self._rows(
@@ -94,14 +94,14 @@ class InspectTable:
         ref: str | None = None,
         manifests: int = 8,
     ) -> list[InspectTask]:
-        """Cut a metadata table into tasks that workers read (`icefield.distributed`).
+        """Split a metadata table into tasks that workers read (`icefield.distributed`).
 
         Parameters
         ----------
         name, row_filter, selected_fields, snapshot_id, as_of, ref
             As in `stream`.
         manifests
-            How many manifests a task reads.
+            Number of manifests per task.
 
         """
         if manifests < 1:
@@ -121,14 +121,14 @@ class InspectTable:
             for number in range(count)
         ]
 
-    # What the metadata file tells
+    # From the metadata file
 
     def snapshots(self) -> pa.Table:
-        """List the snapshots that are there."""
+        """List all snapshots."""
         return self._table("snapshots")
 
     def history(self) -> pa.Table:
-        """Say which snapshot was current from when on, and whether the current one descends from it."""
+        """Return when each snapshot became current, and whether the current one descends from it."""
         return self._table("history")
 
     def metadata_log_entries(self) -> pa.Table:
@@ -139,7 +139,7 @@ class InspectTable:
         """List branches and tags."""
         return self._table("refs")
 
-    # What a snapshot holds
+    # Of one snapshot
 
     def entries(
         self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
@@ -180,7 +180,7 @@ class InspectTable:
         as_of: datetime | str | int | None = None,
         ref: str | None = None,
     ) -> pa.Table:
-        """Count records, files and deletes by partition; ``row_filter`` is one on these counts."""
+        """Count records, files and deletes by partition; ``row_filter`` applies to these counts."""
         return self._table("partitions", snapshot_id, as_of, ref, row_filter, case_sensitive)
 
     def position_deletes(
@@ -189,26 +189,26 @@ class InspectTable:
         """List every deleted position, from position delete files and deletion vectors."""
         return self._table("position_deletes", snapshot_id, as_of, ref)
 
-    # What all snapshots hold
+    # Of all snapshots
 
     def all_entries(self) -> pa.Table:
         """List the entries of the manifests of all snapshots."""
         return self._table("all_entries")
 
     def all_files(self) -> pa.Table:
-        """List data and delete files of all snapshots; a file stands there once for each manifest that has it."""
+        """List data and delete files of all snapshots; one row per manifest that references the file."""
         return self._table("all_files")
 
     def all_data_files(self) -> pa.Table:
-        """List data files of all snapshots; a file stands there once for each manifest that has it."""
+        """List data files of all snapshots; one row per manifest that references the file."""
         return self._table("all_data_files")
 
     def all_delete_files(self) -> pa.Table:
-        """List delete files of all snapshots; a file stands there once for each manifest that has it."""
+        """List delete files of all snapshots; one row per manifest that references the file."""
         return self._table("all_delete_files")
 
     def all_manifests(self) -> pa.Table:
-        """List the manifests of all snapshots; one stands there once for each snapshot that has it."""
+        """List the manifests of all snapshots; one row per snapshot that references the manifest."""
         return self._table("all_manifests")
 
     def _table(

@@ -30,7 +30,7 @@ __all__ = ["CacheInfo", "cache_info", "clear_cache", "read", "read_list", "set_c
 
 
 class CacheInfo(NamedTuple):
-    """How full the cache of decoded manifests is, and how often it had what a plan asked for."""
+    """Size and hit counts of the cache of decoded manifests."""
 
     #: Manifests and manifest lists.
     entries: int
@@ -45,7 +45,7 @@ class CacheInfo(NamedTuple):
 
 
 def cache_info() -> CacheInfo:
-    """Say how full the cache of decoded manifests is.
+    """Return the size and the hit counts of the cache of decoded manifests.
 
     Manifests never change, so plans of one process share what they decode: up to 256 MiB, or as many bytes as the
     environment variable ``ICEFIELD_MANIFEST_CACHE_BYTES`` says when the first table is planned. What was not used for

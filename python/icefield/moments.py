@@ -49,7 +49,7 @@ def milliseconds_of(moment: datetime | str | int | None, what: str = "as_of") ->
             raise InvalidArgumentError(msg)
         return round(given.timestamp() * 1000)
     if isinstance(given, date):
-        msg = f"{what}: the date {given} is not a moment: give a time of day and a zone, as in '{given}T00:00:00Z'"
+        msg = f"{what}: the date {given} has no time of day: add it and a time zone, as in '{given}T00:00:00Z'"
         raise InvalidArgumentError(msg)
     if isinstance(given, bool) or not isinstance(given, SupportsIndex):
         raise InvalidArgumentError(f"{what}: expected {_FORMS}, got {given!r}")
@@ -62,7 +62,7 @@ def instant_of(text: str, what: str = "as_of") -> datetime:
     Raises
     ------
     InvalidArgumentError
-        If it is no such text, or has no time zone.
+        If it is not valid, or has no time zone.
 
     """
     stripped = text.strip()

@@ -55,7 +55,7 @@ class ORCFile:
     out_of_range
         What becomes of timestamps beyond that unit: an error, null, or the nearest one that fits (``"saturate"``).
     strings
-        How text leaves the reader: as text, as an Arrow dictionary, or as unchecked bytes.
+        How strings are returned: as strings, as an Arrow dictionary, or as unchecked bytes.
     trim_char
         Cut the trailing spaces of ``char`` columns, which only pad them.
     keys
@@ -183,12 +183,12 @@ class ORCFile:
 
     @property
     def stripe_statistics_length(self) -> int:
-        """Bytes of the statistics of stripes, as compressed as they stand."""
+        """Compressed size of the stripe statistics."""
         return self._file.lengths[2]
 
     @property
     def file_footer_length(self) -> int:
-        """Bytes of the footer, as compressed as it stands."""
+        """Compressed size of the footer."""
         return self._file.lengths[3]
 
     @property
@@ -235,7 +235,7 @@ class ORCFile:
         predicate
             Rows that are wanted, as in `read`.
         batch_size
-            Rows of a batch, at the most.
+            Maximum number of rows in a batch.
         use_threads
             Decode several columns, stripes, or parts of one, at a time, and a few batches ahead.
 
@@ -280,7 +280,7 @@ class ORCFile:
         Parameters
         ----------
         batch_size
-            Rows of a batch, at the most; a batch ends with its stripe.
+            Maximum number of rows in a batch; a batch ends with its stripe.
         columns
             The columns wanted, as in `read`.
         predicate
@@ -298,7 +298,7 @@ class ORCFile:
             yield pyarrow.record_batch(batch)
 
     def inspect(self, *, runs: bool = False) -> dict[str, Any]:
-        """Give everything that the file says of itself.
+        """Return all metadata of the file.
 
         Parameters
         ----------
@@ -316,15 +316,15 @@ class ORCFile:
         return described
 
     def __arrow_c_schema__(self) -> object:
-        """Give the schema to any library that knows Arrow's C interface."""
+        """Export the schema by Arrow's C interface."""
         return self._file.schema().__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Give the rows, as they are read, to any library that knows Arrow's C interface."""
+        """Export the rows as a stream by Arrow's C interface."""
         return self._file.stream().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        """Say what is open."""
+        """Describe the file."""
         return f"<ORCFile {self.nrows} rows in {self.nstripes} stripes: {self.type_description}>"
 
 
@@ -380,7 +380,7 @@ def read_schema(source: Source, **options: Any) -> pa.Schema:
     Returns
     -------
     pyarrow.Schema
-        The columns as `read_table` gives them with the same options.
+        The columns as `read_table` returns them with the same options.
 
     """
     return ORCFile(source, **options).schema

@@ -1,4 +1,4 @@
-"""Scans: reading a table, some of its columns, some of its rows, as it was at some moment."""
+"""Scans: reading some columns and rows of a table, at some snapshot."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _SPLIT = {"split-size": "split_size", "lookback": "lookback", "file-open-cost": 
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """The least and the greatest value of a column; both ``None`` if all are null, or where `reason` is set."""
+    """Minimum and maximum of a column; both ``None`` if all values are null, or where `reason` is set."""
 
     lower: Any
     upper: Any
-    #: Why metadata do not tell the values; ``None`` where they do, and are exact.
+    #: Why metadata do not determine the values; ``None`` if they do, exactly.
     reason: str | None = None
 
     @property
@@ -52,9 +52,9 @@ class ColumnBounds:
 
 @dataclass(frozen=True, repr=False)
 class TableScan(ABC):
-    """What is to be read of a table; nothing is read before one of the ``to_`` methods is called.
+    """A scan of a table; nothing is read before one of the ``to_`` methods is called.
 
-    Any library that takes ``__arrow_c_stream__`` reads a scan as it is: ``polars.DataFrame(scan)``.
+    Any library that supports ``__arrow_c_stream__`` reads a scan directly: ``polars.DataFrame(scan)``.
     """
 
     _state: TableState
@@ -62,15 +62,15 @@ class TableScan(ABC):
     selected_fields: tuple[str, ...] = ("*",)
     case_sensitive: bool = True
     limit: int | None = None
-    #: How the scan is split into tasks where the table's ``read.split.*`` do not say, by arguments of `plan_tasks`.
+    #: Arguments of `plan_tasks` that go before the table's ``read.split.*`` properties.
     split: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        # A wrong column, filter or snapshot is told where the scan is made.
+        # Invalid columns, filters and snapshots raise here, not on first read.
         try:
             _ = self._scan
         except OverflowError as error:
-            msg = "a limit is not below zero; it, ids of snapshots and times have at most 63 bits"
+            msg = "limit, snapshot ids and times must be between 0 and 2**63-1"
             raise InvalidArgumentError(msg) from error
 
     @property
@@ -84,8 +84,8 @@ class TableScan(ABC):
     # What is read
 
     def filter(self, row_filter: RowFilter) -> Self:
-        """Read only rows that match this filter, text or an expression, as well."""
-        # Each is parsed by itself: no text reaches out of its own filter.
+        """Also apply this filter, as text or as an expression."""
+        # Each is parsed separately, so that no text can change the other.
         both = row_filter if self.row_filter is None else And(self.row_filter, row_filter)
         return replace(self, row_filter=both)
 
@@ -94,7 +94,7 @@ class TableScan(ABC):
         return replace(self, selected_fields=selected_fields)
 
     def projection(self) -> Schema:
-        """Give the columns that are read."""
+        """Return the schema of the selected columns."""
         return self._scan.schema
 
     @property
@@ -129,16 +129,16 @@ class TableScan(ABC):
         return frame
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:
-        """Give DuckDB the rows as a table of this name, in a connection of its own unless one is given."""
+        """Register the rows in DuckDB under this name, in a new connection unless one is passed."""
         if not table_name:
-            msg = "the name of the table in DuckDB is empty"
+            msg = "table_name must not be empty"
             raise InvalidArgumentError(msg)
         opened: Any = require("duckdb").connect() if connection is None else connection
         opened.register(table_name, self.to_arrow())
         return opened  # type: ignore[no-any-return]
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
-        """Give the rows as a DataFrame of this session, read by its executors."""
+        """Return the rows as a DataFrame of this session, read by its executors."""
         require("pyspark")
         from icefield.spark import of_scan
 
@@ -147,17 +147,17 @@ class TableScan(ABC):
     def count(self) -> int:
         """Count the rows.
 
-        Files are read only where metadata do not tell: where something of the filter is left to test, and where files
-        of positions or of values delete rows. What a deletion vector deletes is known.
+        Files are read only where metadata are not enough: where a residual filter is left, and where position or
+        equality delete files apply. The counts of deletion vectors are known.
         """
         return self._scan.count()
 
     def exists(self) -> bool:
-        """Whether there is a row: no more is read than what finds one."""
+        """Return whether there is any row, reading no more than needed to find one."""
         return replace(self, limit=1).count() > 0
 
     def bounds(self, column: str) -> ColumnBounds:
-        """Find the least and the greatest value of a column without reading a data file.
+        """Return the minimum and the maximum of a column without reading a data file.
 
         Parameters
         ----------
@@ -167,9 +167,9 @@ class TableScan(ABC):
         Returns
         -------
         ColumnBounds
-            Exact values, or the reason why metadata do not tell them: a file without metrics, rows deleted, a filter
-            that partitions do not decide, a type whose bounds writers cut (``string``, ``binary``, ``fixed``), floats
-            that may be NaN, timestamps in ORC files. Then read the column.
+            Exact values, or the reason why metadata do not determine them: a file without metrics, rows deleted, a
+            filter that partitions do not decide, a type whose bounds writers truncate (``string``, ``binary``,
+            ``fixed``), floats that may be NaN, timestamps in ORC files. Read the column instead.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class TableScan(ABC):
     # Planning
 
     def plan_files(self, *, metrics: bool | Iterable[str] = False) -> ScanPlan:
-        """Find out which files hold the rows.
+        """Plan which files contain matching rows.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class TableScan(ABC):
         return ScanPlan(self._scan.plan(metrics=wanted is True, metrics_of=names), (self, wanted))
 
     def plan_batches(self) -> pa.RecordBatchReader:
-        """Find out which files hold the rows, as a stream: a batch a manifest, columns as in ``ScanPlan.to_arrow``.
+        """Plan which files contain matching rows: one batch per manifest, columns as in ``ScanPlan.to_arrow``.
 
         Memory is bounded, however many files the table has: delete files are read before the first batch, data files
         while batches are taken.
@@ -212,21 +212,22 @@ class TableScan(ABC):
     def plan_tasks(
         self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
     ) -> pa.Table:
-        """Cut files at their split offsets and pack the pieces into tasks, as the Java library does.
+        """Split files at their split offsets and combine the pieces into tasks, as the Java library does.
 
         Parameters
         ----------
         split_size
             Bytes of a task; otherwise the table's ``read.split.target-size`` (128 MiB).
         lookback
-            Tasks that are open for more pieces at a time; otherwise ``read.split.planning-lookback`` (10).
+            Number of tasks that can take more pieces at a time; otherwise ``read.split.planning-lookback`` (10).
         open_file_cost
-            Bytes that a piece counts for at least; otherwise ``read.split.open-file-cost`` (4 MiB).
+            Minimum number of bytes that a piece counts for; otherwise ``read.split.open-file-cost`` (4 MiB).
 
         Returns
         -------
         pyarrow.Table
-            A row a piece: number of its task, place of its file in ``plan_files().to_arrow()``, path, start, length.
+            One row per piece: number of its task, position of its file in ``plan_files().to_arrow()``, path, start,
+            length.
 
         """
         sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
@@ -235,7 +236,7 @@ class TableScan(ABC):
     def tasks(
         self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
     ) -> list[ReadTask]:
-        """Cut the scan into tasks that workers read, each by itself (`icefield.distributed`).
+        """Split the scan into tasks that workers read independently (`icefield.distributed`).
 
         Parameters are those of `plan_tasks`, which shows the same tasks as a table.
 
@@ -254,14 +255,14 @@ class TableScan(ABC):
 
     def _tasks(self, plan: Plan, files: Iterable[int] | None, sizes: Mapping[str, int | None]) -> list[ReadTask]:
         if self.limit is not None:
-            raise InvalidArgumentError("a scan with a limit cannot be cut into tasks: apply the limit to their rows")
+            raise InvalidArgumentError("a scan with a limit cannot be split into tasks; apply the limit to their rows")
         return self._scan.tasks(plan, places=None if files is None else set(files), **self._split(sizes))
 
     def _split(self, sizes: Mapping[str, int | None]) -> dict[str, int]:
         return {**dict(self.split), **{name: value for name, value in sizes.items() if value is not None}}
 
     def explain(self) -> str:
-        """Say what is read and what is skipped."""
+        """Describe what is read and what is skipped."""
         report = printable(self._scan.plan().report_text, keep="\n").replace("\n", "\n  ")
         return f"{self}\n  {report}"
 
@@ -281,7 +282,7 @@ class TableScan(ABC):
         return {name: printable(text) for name, text in wanted.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was made of the arguments is made again.
+        # The core's scan is rebuilt from the arguments.
         return {name: value for name, value in vars(self).items() if name != "_scan"}
 
     def __repr__(self) -> str:
@@ -293,7 +294,7 @@ class TableScan(ABC):
 
 
 def split_of(options: Mapping[str, str] | None) -> tuple[tuple[str, int], ...]:
-    """Give the options of a scan, which are those of Java's connector that split it into tasks.
+    """Return the options of a scan: those of Java's connector that split it into tasks.
 
     Raises
     ------
@@ -306,7 +307,7 @@ def split_of(options: Mapping[str, str] | None) -> tuple[tuple[str, int], ...]:
         if (argument := _SPLIT.get(name)) is None:
             nearest = nearest_name(name, list(_SPLIT))
             hint = f"did you mean {nearest}?" if nearest else f"options are {', '.join(_SPLIT)}"
-            raise InvalidArgumentError(f"a scan has no option {name!r}: {hint}")
+            raise InvalidArgumentError(f"unknown scan option {name!r}: {hint}")
         try:
             split.append((argument, int(value)))
         except (TypeError, ValueError):
@@ -316,7 +317,7 @@ def split_of(options: Mapping[str, str] | None) -> tuple[tuple[str, int], ...]:
 
 @dataclass(frozen=True, repr=False)
 class DataScan(TableScan):
-    """A scan of a table as it is in one snapshot."""
+    """A scan of one snapshot of a table."""
 
     snapshot_id: int | None = None
     as_of_ms: int | None = None
@@ -340,7 +341,7 @@ class DataScan(TableScan):
         return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
 
     def snapshot(self) -> Snapshot | None:
-        """Give the snapshot that is read; ``None`` if the table has none."""
+        """Return the snapshot that is read; ``None`` if the table has none."""
         snapshot_id = self._scan.snapshot_id
         return None if snapshot_id is None else self._state.metadata.snapshot_by_id(snapshot_id)
 
@@ -361,11 +362,11 @@ class ScanPlan:
         return _planned, self._of
 
     def to_arrow(self) -> pa.Table:
-        """Give a row a data file: path, partition, counts, deletes, what is left to test."""
+        """Return one row per data file: path, partition, counts, deletes, residual filter."""
         return self._plan.files().to_pyarrow()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Give a row a data file."""
+        """Return one row per data file."""
         return self._plan.files().__arrow_c_stream__(requested_schema)
 
     def tasks(
@@ -376,33 +377,33 @@ class ScanPlan:
         open_file_cost: int | None = None,
         files: Iterable[int] | None = None,
     ) -> list[ReadTask]:
-        """Cut the files into tasks that workers read; as `TableScan.tasks`, without planning again.
+        """Split the files into tasks that workers read; like `TableScan.tasks`, without planning again.
 
         Parameters
         ----------
         split_size, lookback, open_file_cost
             As in `TableScan.plan_tasks`.
         files
-            Places in `to_arrow` of the files to read; all by default.
+            Positions in `to_arrow` of the files to read; all by default.
 
         """
         sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
         return self._of[0]._tasks(self._plan, files, sizes)  # noqa: SLF001 - the scan that made this plan
 
     def skippable_by(self, field_ids: Iterable[int]) -> list[int]:
-        """Return those of some text columns whose bounds differ between files, so that a filter could skip files.
+        """Return the given string columns whose bounds differ between files, so that a filter could skip files.
 
         Parameters
         ----------
         field_ids
-            Ids of text columns that the plan has metrics of (``plan_files(metrics=...)``).
+            Ids of string columns whose metrics the plan has (``plan_files(metrics=...)``).
 
         """
         return self._plan.tells_apart(list(field_ids))
 
     @property
     def report(self) -> dict[str, int]:
-        """What was looked at and what could be skipped, with the names of the Java library's scan metrics.
+        """Counts of what was scanned and skipped, by the names of the Java library's scan metrics.
 
         Beside those: ``cached_manifests``, manifests that the cache had, and ``manifest_bytes_read``. As there,
         ``result_delete_files`` counts a delete file once for each data file that it applies to.
@@ -411,7 +412,7 @@ class ScanPlan:
 
     @cached_property
     def files(self) -> list[dict[str, Any]]:
-        """The files one by one, for looking at some."""
+        """The files as dicts, to inspect a few."""
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
         return rows
 
@@ -428,5 +429,5 @@ def _planned(scan: TableScan, metrics: bool | tuple[str, ...]) -> ScanPlan:
 
 
 def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:
-    """Give selected columns as a tuple; one name stands for itself."""
+    """Return selected columns as a tuple; a single str is one name."""
     return (selected,) if isinstance(selected, str) else tuple(selected)

@@ -1,4 +1,4 @@
-"""Sort orders: in which order the rows of a file stand ("Sorting")."""
+"""Sort orders: the order of rows in a file ("Sorting")."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def bucket(num_buckets: int) -> Transform:
 
 
 def truncate(width: int) -> Transform:
-    """Cut a number down to a multiple of ``width``, a text to as many code points, a binary value to as many bytes.
+    """Truncate numbers to multiples of ``width``, strings to that many code points, binary values to that many bytes.
 
     Parameters
     ----------
@@ -68,16 +68,16 @@ def truncate(width: int) -> Transform:
 
 
 def parse(text: str) -> Transform:
-    """Read a transform of its text (``"bucket[16]"``).
+    """Parse a transform (``"bucket[16]"``).
 
-    A transform that the specification does not know is kept as it is written, and gives no results.
+    An unknown transform is kept as written, and returns no results.
     """
     return Transform(text)
 
 
 def _width(number: int) -> int:
-    """Refuse what would make the text of a transform that is not known."""
+    """Refuse a number that would make an unknown transform."""
     if not isinstance(number, SupportsIndex) or index(number) < 1:
-        msg = f"the number of a transform must be a positive integer, not {number!r}"
+        msg = f"transform parameter must be a positive integer, got {number!r}"
         raise InvalidArgumentError(msg)
     return index(number)

@@ -1,7 +1,7 @@
 """The types of the table specification, by the names that PyIceberg gives them.
 
 Each name here makes a `Type`; a `Type` is also made of its text (``Type("decimal(9, 2)")``), and wherever a type is
-expected its text will do.
+expected, its text is accepted.
 """
 
 from __future__ import annotations

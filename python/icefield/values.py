@@ -1,6 +1,6 @@
 """Single values: their binary and JSON forms, and bounds of a given length (Appendix D of the table specification).
 
-Which Python objects stand for a value:
+The Python objects for each type:
 
 ============================================  =============================================  =======================
 type                                          taken                                          given
@@ -37,7 +37,7 @@ _LONGEST = 2**31 - 1
 
 
 def to_bytes(value: object, type: Type | str) -> bytes:
-    """Give the binary form of a value, as it stands in the bounds of manifests.
+    """Return the binary form of a value, as in the bounds of manifests.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ def from_bytes(data: bytes, type: Type | str) -> Any:
     Raises
     ------
     CorruptDataError
-        If the bytes are too few, or no text.
+        If there are too few bytes, or they are not valid UTF-8.
 
     """
     return value_from_bytes(data, type)
 
 
 def to_json(value: object, type: Type | str) -> str:
-    """Give the JSON form of a value as text: that of default values in schemas.
+    """Return the JSON form of a value, as in the default values of schemas.
 
     Raises
     ------
@@ -86,12 +86,12 @@ def to_json(value: object, type: Type | str) -> str:
 
 
 def from_json(text: str | bytes, type: Type | str) -> Any:
-    """Read the JSON form of a value; ``null`` gives ``None``.
+    """Read the JSON form of a value; ``null`` becomes ``None``.
 
     Raises
     ------
     CorruptDataError
-        If the text is no JSON, or not that of a value of the type.
+        If the text is not valid JSON, or not a value of the type.
 
     """
     return value_from_json(text, type)
@@ -103,11 +103,11 @@ def truncate_bound(value: object, type: Type | str, length: int, upper: bool = F
     Parameters
     ----------
     value
-        Smallest or greatest value of a column; texts and binary values are cut, all others stay as they are.
+        Minimum or maximum of a column; strings and binary values are truncated, all others are unchanged.
     type
         A primitive type or its name.
     length
-        Code points of a text, bytes of a binary value.
+        Code points of a string, bytes of a binary value.
     upper
         Whether it is an upper bound: then the last part that can be is raised by one.
 
@@ -123,6 +123,6 @@ def truncate_bound(value: object, type: Type | str, length: int, upper: bool = F
 
     """
     if not 0 <= length <= _LONGEST:
-        msg = f"the length of a bound is from 0 to {_LONGEST}, not {length}"
+        msg = f"length must be between 0 and {_LONGEST}, got {length}"
         raise InvalidArgumentError(msg)
     return truncated_bound(value, type, length, upper=upper)

@@ -64,8 +64,8 @@ def test_a_worker_sends_no_frames_of_ours(
     truncated = spark.sql("SELECT icefield_truncate(10, 27)")
     damage(table)
     calls: list[tuple[str, Callable[[], Any]]] = [
-        ("NoSuchTableError: no table db.none in catalog local", lambda: load("db.none")),
-        ("InvalidArgumentError: there is no option snapshot_id; there is snapshot-id", lambda: load(snapshot_id="1")),
+        ("NoSuchTableError: table db.none does not exist in catalog local", lambda: load("db.none")),
+        ("InvalidArgumentError: unknown option snapshot_id; did you mean snapshot-id?", lambda: load(snapshot_id="1")),
         ("ValidationError: column id: required, but row", lambda: write.save("db.t")),
         ("CorruptDataError: ", loaded.collect),
         ("CorruptDataError: ", read.collect),

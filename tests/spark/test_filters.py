@@ -193,7 +193,7 @@ def test_a_frame_of_many_queries_keeps_no_filter(spark: SparkSession, load: Call
         low, high = frame.where("part < 2").select("t"), frame.where("part > 2").select("t")
         assert low.crossJoin(high).count() == 16
         with pytest.raises(
-            Exception, match="InvalidArgumentError: option push-filters: 'yes' is neither true nor false"
+            Exception, match="InvalidArgumentError: option push-filters: expected true or false, got 'yes'"
         ):
             load(**{"push-filters": "yes"}).where("n = 1").count()
     finally:

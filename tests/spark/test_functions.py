@@ -76,7 +76,7 @@ def test_columns_equal_the_transforms(spark: SparkSession) -> None:
 def test_without_arrow_functions_times_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions, "ON_ARROW", False)
     functions._function.cache_clear()
-    with pytest.raises(Exception, match=r"UnsupportedFeatureError.*without their zone: bucket takes unix_micros"):
+    with pytest.raises(Exception, match=r"UnsupportedFeatureError.*without their time zone: pass unix_micros"):
         spark.sql(SOURCE).select(functions.bucket(7, "tz")).collect()
     functions._function.cache_clear()
 

@@ -122,10 +122,10 @@ def test_incremental_reads(spark: SparkSession, table: ice.Table, options: dict[
     assert ids(read("db.t.changes", end_snapshot_id=made[0])) == [0, 1, 2, 3]
     for message, name, more in (
         ("end-snapshot-id alone", "db.t", {"end_snapshot_id": made[0]}),
-        ("choose one snapshot", "db.t", {"start_snapshot_id": made[0], "snapshot_id": made[0]}),
-        ("choose one snapshot", "db.t.changes", {"tag": "second"}),
+        ("pass either the option of one snapshot", "db.t", {"start_snapshot_id": made[0], "snapshot_id": made[0]}),
+        ("pass either the option of one snapshot", "db.t.changes", {"tag": "second"}),
         ("not a parent ancestor", "db.t", {"start_snapshot_id": made[11]}),
-        ("no whole number", "db.t", {"start_snapshot_id": "x"}),
+        ("expected an integer", "db.t", {"start_snapshot_id": "x"}),
     ):
         with pytest.raises(Exception, match=rf"icefield\.errors\.\w+: .*{message}"):
             read(name, **more).collect()

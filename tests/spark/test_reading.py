@@ -273,7 +273,9 @@ def test_time_travel(spark: SparkSession, catalog: ice.Catalog, options: dict[st
 def test_a_misspelt_moment_is_not_passed_over(options: dict[str, str], name: str, meant: str) -> None:
     from icefield.spark.opening import SourceOptions
 
-    with pytest.raises(ice.errors.InvalidArgumentError, match=f"there is no option {name.lower()}; there is {meant}"):
+    with pytest.raises(
+        ice.errors.InvalidArgumentError, match=rf"unknown option {name.lower()}; did you mean {meant}\?"
+    ):
         SourceOptions.of({**options, "path": "db.t", name: "5"})
     assert SourceOptions.of({**options, "path": "db.t", "s3.region": "x"}).properties["s3.region"] == "x"
 

@@ -346,7 +346,9 @@ def test_files_that_a_failed_write_leaves_are_told(catalog: ice.Catalog, monkeyp
     file.unlink()
     file.mkdir()
     (file / "in-the-way").touch()
-    with pytest.warns(RuntimeWarning, match=f"files of the failed write {write.write_id} may be left: .*cannot delete"):
+    with pytest.warns(
+        RuntimeWarning, match=f"some files of the failed write {write.write_id} could not be deleted: .*cannot delete"
+    ):
         write.clean_up([files])
     # Another write's files have another id.
     (file / "in-the-way").unlink()

@@ -76,7 +76,7 @@ def test_a_plan_cuts_some_of_its_files_and_a_limit_is_refused(table: ice.Table) 
     assert [len(read(task, table.storage)) for task in one] == [10]
     assert len(plan.tasks(1)) == 3
     assert plan.tasks(files=[]) == []
-    with pytest.raises(InvalidArgumentError, match="a scan with a limit cannot be cut into tasks"):
+    with pytest.raises(InvalidArgumentError, match="a scan with a limit cannot be split into tasks"):
         table.scan(limit=3).tasks()
 
 

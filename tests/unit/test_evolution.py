@@ -441,7 +441,7 @@ def test_references(table):
         (lambda m, _: m.remove_tag("none"), "none"),
         (lambda m, _: m.set_current_snapshot(2), "no snapshot 2"),
         (lambda m, _: m.set_current_snapshot(ref_name="none"), "none"),
-        (lambda m, _: m.set_current_snapshot(), "give"),
+        (lambda m, _: m.set_current_snapshot(), "pass either snapshot_id or ref_name"),
         (lambda m, _: m.rollback_to_snapshot(3), "no snapshot 3"),
         (lambda m, _: m.rollback_to_timestamp(1), "older than 1"),
     ],
@@ -499,7 +499,7 @@ def test_a_block_that_raises_commits_nothing(table, monkeypatch):
         with pytest.raises(KeyError), change:
             raise_after(use(change))
         again = change.commit_transaction if name == "transaction" else change.commit
-        with pytest.raises(InvalidArgumentError, match="begin a new one"):
+        with pytest.raises(InvalidArgumentError, match="start a new one"):
             again()
     with pytest.raises(KeyError), table.transaction() as tx:
         raise_after(tx.update_schema().add_column("x", "int").commit())
@@ -509,16 +509,16 @@ def test_a_block_that_raises_commits_nothing(table, monkeypatch):
 def test_changes_are_used_once(table):
     change = table.update_schema().add_column("x", "int")
     change.commit()
-    with pytest.raises(InvalidArgumentError, match="begin a new one"):
+    with pytest.raises(InvalidArgumentError, match="start a new one"):
         change.commit()
     with table.transaction() as tx:
         one, other = tx.update_schema(), tx.update_schema()
         one.add_column("y", "int").commit()
         other.add_column("z", "int")
-        with pytest.raises(InvalidArgumentError, match="begin this one anew"):
+        with pytest.raises(InvalidArgumentError, match="create the update again"):
             other.commit()
     assert names(table)[-2:] == ["x", "y"]
-    with pytest.raises(InvalidArgumentError, match="begin a new one"):
+    with pytest.raises(InvalidArgumentError, match="start a new one"):
         tx.set_properties(a=1)
 
 

@@ -13,6 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MOST_LINES = 700
+#: Phrases that readers had to look at twice.
+NOT_PLAIN = re.compile(
+    r"\b(told|tells of|apart|anew|whoever|at the most|in the place of|in silence|takes? away|of ours|given out)\b"
+    r'|"""(Give|Say|Tell) |\bgive (a|an|the|one) |is no (text|number|whole)|\bno whole number'
+)
+#: Of a thousand lines of Python.
+MOST_ANY = 7
 MOST_BYTES = 1_000_000
 MOST_DATA = 25_000_000
 
@@ -180,6 +187,23 @@ def test_only_to_spark_imports_a_module_when_it_is_called() -> None:
         if name.partition(".")[0] == "icefield"
     }
     assert late == {("scan.py", "to_spark", "icefield.spark"), ("scan.py", "to_spark", "icefield.spark.of_scan")}
+
+
+def test_any_is_rare() -> None:
+    """It stands for values of columns, for JSON, and for options that go to other libraries as they are."""
+    paths = [*(ROOT / "python").rglob("*.py"), *(ROOT / "python").rglob("*.pyi")]
+    trees = [ast.walk(ast.parse(path.read_text())) for path in paths]
+    count = sum(isinstance(node, ast.Name) and node.id == "Any" for tree in trees for node in tree)
+    lines = sum(bool(line.strip()) for path in paths for line in path.read_text().splitlines())
+    assert 1000 * count / lines < MOST_ANY
+
+
+def test_english_is_plain() -> None:
+    """What to write instead is in CONTRIBUTING.md, "Words"."""
+    paths = [path for path in tracked(".py", ".pyi") if ROOT / "python" in path.parents]
+    lines = [(path.name, line.strip()) for path in paths for line in path.read_text().splitlines()]
+    assert NOT_PLAIN.search('    """Give the schema."""')
+    assert [(name, line) for name, line in lines if NOT_PLAIN.search(line)] == []
 
 
 def test_whatever_leaves_the_lock_of_python_catches_panics() -> None:

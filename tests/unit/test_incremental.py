@@ -80,7 +80,10 @@ def test_wrong_ranges_are_told_at_once(table: ice.Table) -> None:
             ("not on the branch", {"to_snapshot_id_inclusive": made[3], "branch": "side"}),
             ("no branch", {"branch": "second"}),
             ("no tag", {"from_snapshot_id_exclusive": "side"}),
-            ("one of both", {"from_snapshot_id_exclusive": 1, "from_snapshot_id_inclusive": 1}),
+            (
+                "pass only one of from_snapshot_id_exclusive and",
+                {"from_snapshot_id_exclusive": 1, "from_snapshot_id_inclusive": 1},
+            ),
             ("column", {"selected_fields": ("none",)}),
             ("column", {"row_filter": "none = 1"}),
         ):

@@ -127,17 +127,17 @@ MISTAKES = {
     "tag turned round": (
         lambda table: table.manage_snapshots().create_tag("v1", 5),
         ArgumentTypeError,
-        "the snapshot's id first",
+        "the snapshot id first",
     ),
     "branch turned round": (
         lambda table: table.manage_snapshots().create_branch("v1", 5),
         ArgumentTypeError,
-        "the snapshot's id first",
+        "the snapshot id first",
     ),
     "ref made current": (
         lambda table: table.manage_snapshots().set_current_snapshot(ref_name="mian"),
         InvalidArgumentError,
-        "there are: main",
+        "known: main",
     ),
     "rollback": (
         lambda table: table.manage_snapshots().rollback_to_timestamp(dt.datetime(2024, 1, 1)),  # noqa: DTZ001
@@ -335,10 +335,10 @@ def test_columns_in_use(tmp_path, check):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("db.tt", "no table db.tt in catalog mistakes; did you mean db.t?"),
+        ("db.tt", "table db.tt does not exist in catalog mistakes; did you mean db.t?"),
         ("mistakes.db.t", "leave out the name of the catalog: db.t"),
         ("bd.t", "there is no namespace bd, did you mean db?"),
-        ("db.something_else", "no table db.something_else in catalog mistakes"),
+        ("db.something_else", "table db.something_else does not exist in catalog mistakes"),
     ],
 )
 def test_tables(table, name, words):

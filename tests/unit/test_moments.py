@@ -72,7 +72,7 @@ def test_the_folder_of_a_table(table):
 
 @pytest.mark.parametrize("what", ["create_tag", "create_branch"])
 def test_snapshot_and_name_turned_round(table, what):
-    with pytest.raises(ArgumentTypeError, match=f"{what} takes the snapshot's id first.*got 'v1' and 5"):
+    with pytest.raises(ArgumentTypeError, match=f"{what} takes the snapshot id first.*got 'v1' and 5"):
         getattr(table.manage_snapshots(), what)("v1", 5)
 
 

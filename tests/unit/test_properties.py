@@ -253,7 +253,7 @@ def test_arguments_of_spark_reads_are_none_of_the_catalog() -> None:
     from icefield.spark.opening import opened
 
     for name in ("snapshot_id", "mergeSchema", "branch"):
-        with pytest.raises(InvalidArgumentError, match=f"{name} is neither an argument nor a property of catalogs"):
+        with pytest.raises(InvalidArgumentError, match=f"{name} is neither an argument nor a catalog property"):
             opened("db.t", None, {"type": "in-memory", name: "1"})
 
 

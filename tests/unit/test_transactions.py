@@ -155,7 +155,7 @@ def test_a_transaction_is_used_once(table):
     tx = table.transaction()
     tx.append(ids(1)).commit_transaction()
     for use in (lambda: tx.append(ids(2)), tx.commit_transaction, lambda: tx.set_properties(a="b")):
-        with pytest.raises(InvalidArgumentError, match="over"):
+        with pytest.raises(InvalidArgumentError, match="already finished"):
             use()
     assert rows(table) == [1]
 

@@ -42,7 +42,7 @@ def caught(run):
 def test_a_change_that_is_dropped_warns(table, kind):
     before = table.metadata_json()
     (warning,) = caught(lambda: BEGUN[kind](table))
-    assert warning.startswith(f"ResourceWarning: {kind}: its changes were never committed")
+    assert warning.startswith(f"ResourceWarning: {kind}: changes were never committed")
     assert table.refresh().metadata_json() == before
 
 

@@ -1,4 +1,4 @@
-"""Catalogs: names of tables, and which metadata is theirs now.
+"""Catalogs: the names of tables and their current metadata.
 
 `load_catalog` opens one by the properties given, those of the environment, and those of the configuration file (see
 `icefield.catalog.configuration`).
@@ -24,10 +24,10 @@ __all__ = [
     "load_catalog",
 ]
 
-# The kind that a URI's scheme means where ``type`` is not given.
+# The type of catalog by the scheme of its URI, if ``type`` is missing.
 _SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql"}
 
-# What the schemes of other URIs mean.
+# Unsupported catalogs, by the schemes of their URIs.
 _FOREIGN = {
     "http": "a REST catalog",
     "https": "a REST catalog",
@@ -57,33 +57,33 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     name
         Its name; without one the configured default.
     **properties
-        Properties of the catalog and its storage; they win over the environment, which wins over the file. ``type``
-        chooses the kind: ``sql``, ``in-memory``, or one that an installed package brings by an entry point in the
+        Properties of the catalog and its storage; they override the environment, which overrides the file.
+        ``type`` is ``sql``, ``in-memory``, or one that an installed package provides by an entry point in the
         group ``icefield.catalogs``. ``py-catalog-impl`` names a class instead, a subclass of `Catalog`. Without either
         the scheme of ``uri`` chooses.
 
     Raises
     ------
     NoSuchCatalogError
-        If nothing says what the catalog is.
+        If the catalog is not configured.
     UnsupportedFeatureError
-        If it is of a kind that icefield cannot open, such as REST or Hive, or a property cannot be honoured.
+        If the type of catalog is not supported, such as REST or Hive, or a property cannot be honoured.
     InvalidArgumentError
         If a property is misspelt; ``docs/properties.md`` lists them.
 
     """
     given: object = name
     if given is not None and not isinstance(given, str):
-        msg = f"the name of a catalog is text, not {given!r}"
+        msg = f"catalog name must be a str, got {given!r}"
         raise InvalidArgumentError(msg)
     name = default_catalog() if name is None else name
     merged = catalog_properties(name)
     merged.update(guarded({key: value for key, value in properties.items() if value is not None}))
     if (named := merged.get("py-catalog-impl")) is not None:
         if "type" in merged:
-            msg = f"catalog {name!r}: give 'type' or 'py-catalog-impl', not both"
+            msg = f"catalog {name!r}: set either 'type' or 'py-catalog-impl', not both"
             raise InvalidArgumentError(msg)
-        # What its other properties mean only the class knows.
+        # Only the class knows its other properties.
         return class_named(named)(name, **merged)
     kind = _kind(name, merged)
     if kind in OWN_KINDS:
@@ -92,7 +92,7 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
 
 
 def _kind(name: str, properties: dict[str, str]) -> str:
-    """Return the kind that the properties mean; the error names what they mean instead."""
+    """Return the type of the catalog with these properties; the error names what is unsupported."""
     supported = f"supported types: {', '.join(kinds())}"
     if kind := properties.get("type"):
         if kind.lower() not in kinds():
@@ -101,36 +101,34 @@ def _kind(name: str, properties: dict[str, str]) -> str:
         return kind.lower()
     if "catalog-impl" in properties:
         msg = (
-            f"catalog {name!r}: the property 'catalog-impl' names a Java class, which is not supported: name a Python "
-            f"class by 'py-catalog-impl', or give a type; {supported}"
+            f"catalog {name!r}: property 'catalog-impl' names a Java class, which is not supported: set "
+            f"'py-catalog-impl' to a Python class, or set 'type'; {supported}"
         )
         raise UnsupportedFeatureError(msg)
-    # The shown text: a password in it is stars.
+    # The redacted form: a password in it is hidden.
     uri = str(properties.get("uri") or "")
     if not uri:
         known = ", ".join(catalog_names()) or "none"
-        msg = (
-            f"catalog {name!r} is not configured: give a 'uri' or a 'type' ({', '.join(kinds())}); configured: {known}"
-        )
+        msg = f"catalog {name!r} is not configured: set 'uri' or 'type' ({', '.join(kinds())}); configured: {known}"
         raise NoSuchCatalogError(msg)
     scheme, colon, rest = uri.partition(":")
     if "@" in uri and not rest.startswith("//"):
         uri = HIDDEN  # perhaps a password, in a form that is not recognised
     # One letter before the colon is a drive of Windows.
     if not colon or len(scheme) == 1 or "/" in scheme or "\\" in scheme:
-        msg = f"catalog {name!r}: the uri {uri!r} is a path, not a URL: write sqlite:///{uri} for a SQLite database"
+        msg = f"catalog {name!r}: uri {uri!r} is a path, not a URL; use sqlite:///{uri} for a SQLite database"
         raise InvalidArgumentError(msg)
     database = scheme.partition("+")[0].lower()
     if database in _SCHEMES:
         return _SCHEMES[database]
     what = _FOREIGN.get(database, f"a catalog with the scheme {scheme!r}")
     msg = (
-        f"catalog {name!r}: the uri {uri} means {what}, which is not supported; "
+        f"catalog {name!r}: {what} (uri {uri}) is not supported; "
         f"supported: sqlite:///folder/catalog.db, postgresql://user@host/database, or type='in-memory' without a uri"
     )
     raise UnsupportedFeatureError(msg)
 
 
 def list_catalogs() -> list[str]:
-    """List the names of the catalogs that the environment and the configuration file know."""
+    """Return the names of the catalogs in the environment and the configuration file."""
     return catalog_names()

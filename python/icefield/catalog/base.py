@@ -1,4 +1,4 @@
-"""What every catalog does."""
+"""The base class of all catalogs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
 
 @dataclass(frozen=True)
 class CommitTableResponse:
-    """A table as a catalog has it."""
+    """The metadata of a table, and where they are."""
 
     metadata: TableMetadata
     #: Location of the file that holds the metadata.
@@ -40,7 +40,7 @@ class CommitTableResponse:
 
 @dataclass(frozen=True)
 class PropertiesUpdateSummary:
-    """What a change of properties did."""
+    """The result of a change of namespace properties."""
 
     removed: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -51,14 +51,14 @@ _Self = TypeVar("_Self", bound="Catalog")
 
 
 class Catalog(ABC):
-    """Names of tables, and which metadata is theirs now.
+    """The names of tables and their current metadata.
 
     Parameters
     ----------
     name
-        What the catalog calls itself; for SQL catalogs a part of every key.
+        The name of the catalog; for SQL catalogs a part of every key.
     **properties
-        How to reach the catalog and its storage. Secrets among them are never printed.
+        Properties of the catalog and its storage. Secrets among them are never printed.
 
     """
 
@@ -70,7 +70,7 @@ class Catalog(ABC):
 
     @abstractmethod
     def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
-        """List the namespaces directly beneath one; of the root if none is named."""
+        """List the namespaces directly under one; by default, under the root."""
 
     @abstractmethod
     def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
@@ -79,7 +79,7 @@ class Catalog(ABC):
         Raises
         ------
         NamespaceAlreadyExistsError
-            If there is one of this name.
+            If it already exists.
 
         """
 
@@ -90,24 +90,24 @@ class Catalog(ABC):
         Raises
         ------
         NoSuchNamespaceError
-            If there is none of this name.
+            If it does not exist.
         NamespaceNotEmptyError
-            If it holds tables, views or namespaces.
+            If it contains tables, views or namespaces.
 
         """
 
     @abstractmethod
     def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
-        """Give the properties of a namespace."""
+        """Return the properties of a namespace."""
 
     @abstractmethod
     def update_namespace_properties(
         self, namespace: IdentifierLike, removals: Iterable[str] | str = (), updates: Mapping[str, str] | None = None
     ) -> PropertiesUpdateSummary:
-        """Remove and set properties of a namespace, all or none; one text is one name."""
+        """Remove and set properties of a namespace, all or none; a single str is one name."""
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:
-        """Say whether there is a namespace of this name."""
+        """Return whether there is a namespace of this name."""
         try:
             self.load_namespace_properties(namespace)
         except NoSuchNamespaceError:
@@ -117,7 +117,7 @@ class Catalog(ABC):
     def create_namespace_if_not_exists(
         self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Create a namespace unless there is one of this name."""
+        """Create a namespace unless it already exists."""
         with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
 
@@ -129,23 +129,23 @@ class Catalog(ABC):
 
     @abstractmethod
     def load_table(self, identifier: IdentifierLike) -> Table:
-        """Open a table as it is now.
+        """Load the current state of a table.
 
         Raises
         ------
         NoSuchTableError
-            If there is none of this name.
+            If it does not exist.
 
         """
 
     @abstractmethod
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
-        """Return the metadata of a table as it is now.
+        """Return the current metadata of a table.
 
         Raises
         ------
         NoSuchTableError
-            If there is no table of this name.
+            If the table does not exist.
 
         """
 
@@ -158,15 +158,15 @@ class Catalog(ABC):
     ) -> CommitTableResponse:
         """Apply updates to a table if it meets the requirements, all or none.
 
-        Appends and transactions of tables end here. A catalog of your own implements it in one step that no other
-        commit can come between; `icefield.catalog.pointer.PointerCatalog` does so by swapping a pointer.
+        Appends and transactions of tables call it. Your own catalog implements it as one atomic step;
+        `icefield.catalog.pointer.PointerCatalog` does so by swapping a pointer.
 
         Parameters
         ----------
         identifier
             The table.
         requirements
-            ``TableRequirement`` objects of the REST protocol, checked against the table as it is now.
+            ``TableRequirement`` objects of the REST protocol, checked against the current table.
         updates
             ``TableUpdate`` objects of the REST protocol, applied in their order.
 
@@ -178,10 +178,10 @@ class Catalog(ABC):
         Raises
         ------
         CommitFailedException
-            If the table does not meet a requirement, and the commit has certainly not been made: the caller makes its
-            change anew and tries again.
+            If the table does not meet a requirement, and the commit has certainly not been made: the caller can apply
+            its change to the new state and try again.
         CommitStateUnknownException
-            If the outcome is unknown. Any other exception is taken for this one.
+            If the outcome is unknown. Any other exception is treated like this one.
 
         """
 
@@ -205,10 +205,10 @@ class Catalog(ABC):
         identifier
             Namespace and name.
         schema
-            An `icefield.Schema`, or anything with an Arrow schema (a pyarrow schema or table, a frame). Field ids are
-            assigned anew, as in every implementation of Iceberg.
+            An `icefield.Schema`, or anything with an Arrow schema (a pyarrow schema or table, a frame). New field
+            ids are assigned, as in every implementation of Iceberg.
         location
-            Folder of the table; by default beneath the namespace's ``location`` property or the warehouse.
+            Folder of the table; by default under the namespace's ``location`` property or the warehouse.
         partition_spec, partition_by
             The partitioning, as an object or as text: ``["month(time)", "bucket(8, carrier)"]``.
         sort_order, sort_by
@@ -221,39 +221,39 @@ class Catalog(ABC):
         NoSuchNamespaceError
             If the namespace does not exist.
         TableAlreadyExistsError
-            If there is a table or view of this name.
+            If a table or view of this name already exists.
 
         """
 
     @abstractmethod
     def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
-        """Take in a table that exists in storage, by the location of its metadata file."""
+        """Register a table that exists in storage, by the location of its metadata file."""
 
     @abstractmethod
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
-        """Forget a table; its files stay unless a purge is requested.
+        """Drop a table; its files stay unless a purge is requested.
 
-        A purge deletes the files that the table's metadata names, of all snapshots, where they lie beneath its location
-        (or ``write.data.path``, ``write.metadata.path``); data files stay where ``gc.enabled`` is ``false``. A file
-        that cannot be read or deleted stops nothing else: a ``RuntimeWarning`` at the end says what may be left.
+        A purge deletes the files of all snapshots that are under the table's location (or ``write.data.path``,
+        ``write.metadata.path``); data files stay if ``gc.enabled`` is ``false``. It goes on past a file that cannot be
+        read or deleted; a ``RuntimeWarning`` at the end names what may be left.
 
         Raises
         ------
         NoSuchTableError
-            If there is none of this name.
+            If it does not exist.
 
         """
 
     @abstractmethod
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
-        """Give a table another name, in its namespace or in another; its files stay where they are."""
+        """Rename a table, within its namespace or into another; its files stay where they are."""
 
     def purge_table(self, identifier: IdentifierLike) -> None:
-        """Forget a table and delete its files."""
+        """Drop a table and delete its files."""
         self.drop_table(identifier, purge_requested=True)
 
     def table_exists(self, identifier: IdentifierLike) -> bool:
-        """Say whether there is a table of this name."""
+        """Return whether there is a table of this name."""
         try:
             self.load_table(identifier)
         except NoSuchTableError:
@@ -261,9 +261,10 @@ class Catalog(ABC):
         return True
 
     def _missing_table(self, namespace: Identifier, table: str, hint: str = "") -> NoSuchTableError:
-        """Return the error for a table that is not there, with the name that was probably meant."""
+        """Return the error for a missing table, with the most similar name."""
+        name = ".".join((*namespace, table))
         return NoSuchTableError(
-            f"no table {'.'.join((*namespace, table))} in catalog {self.name}{hint or self._meant(namespace, table)}"
+            f"table {name} does not exist in catalog {self.name}{hint or self._meant(namespace, table)}"
         )
 
     def _meant(self, namespace: Identifier, table: str) -> str:
@@ -292,7 +293,7 @@ class Catalog(ABC):
         partition_by: Iterable[str] | str | None = None,
         sort_by: Iterable[str] | str | None = None,
     ) -> Table:
-        """Create a table as `create_table` does, or open the one of this name as it is."""
+        """Create a table as `create_table` does, or load the existing table of this name."""
         try:
             return self.create_table(
                 identifier,
@@ -308,7 +309,7 @@ class Catalog(ABC):
             return self.load_table(identifier)
 
     def close(self) -> None:  # noqa: B027
-        """Let go of connections; the catalog opens new ones if it is used again."""
+        """Close connections; the catalog opens new ones if it is used again."""
 
     def __enter__(self: _Self) -> _Self:  # noqa: PYI019  (typing.Self is of Python 3.11)
         return self

@@ -1,7 +1,7 @@
 """Properties of named catalogs: arguments, then the environment, then a file.
 
 Files: ``.icefield.yaml`` or ``.pyiceberg.yaml`` in ``$ICEFIELD_HOME`` or ``$PYICEBERG_HOME``, the home folder, the
-current folder; the first that is found is read::
+current folder; the first one found is read::
 
     default-catalog: local
     catalog:
@@ -9,10 +9,10 @@ current folder; the first that is found is read::
         uri: sqlite:///warehouse/catalog.db
         warehouse: warehouse
 
-Every value is the text that stands there, as in PyIceberg: ``01234567``, ``on``, ``1.10`` and ``null`` are those texts
+Every value is read as a string, as in PyIceberg: ``01234567``, ``on``, ``1.10`` and ``null`` are those strings
 and no numbers or booleans. Nested keys are joined by dots.
 
-Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` stands for ``-`` and ``__`` for ``.`` in
+Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` means ``-`` and ``__`` means ``.`` in
 the names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
 """
 
@@ -40,19 +40,19 @@ _CATALOG = "CATALOG__"
 
 
 def catalog_properties(name: str) -> dict[str, str]:
-    """Give what the environment and the file say about a catalog; empty if nothing."""
+    """Return the properties of a catalog from the environment and the configuration file; empty if there are none."""
     properties = _flat(name, _file_catalogs().get(name.lower()))
     properties.update(_environment_catalogs().get(name.lower(), {}))
     return guarded(properties)
 
 
 def catalog_names() -> list[str]:
-    """Give the names of all catalogs that the environment and the file know."""
+    """Return the names of all catalogs in the environment and the configuration file."""
     return sorted({*_file_catalogs(), *_environment_catalogs()})
 
 
 def default_catalog() -> str:
-    """Give the name of the catalog that is meant where none is named."""
+    """Return the name of the default catalog."""
     for prefix in reversed(_PREFIXES):
         if name := os.environ.get(f"{prefix}DEFAULT_CATALOG"):
             return name
@@ -109,7 +109,7 @@ def _file() -> Mapping[str, object]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
     except yaml.YAMLError as error:
-        # What the parser quotes of the file may be a secret: only the place is shown.
+        # The parser may quote a secret: only the place is shown.
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
         raise InvalidArgumentError(f"{path}{place}: {getattr(error, 'problem', None) or 'invalid YAML'}") from None
@@ -125,7 +125,7 @@ def _file() -> Mapping[str, object]:
 
 @cache
 def _loader() -> type[SafeLoader]:
-    """Give a loader for which every scalar is the text that stands there, whatever it looks like."""
+    """Return a loader that reads every scalar as text."""
     yaml = require("yaml")
 
     class Texts(yaml.SafeLoader):  # type: ignore[misc, name-defined]

@@ -1,4 +1,4 @@
-"""Names of tables and namespaces: dotted text, or tuples where a part holds a dot."""
+"""Names of tables and namespaces: dotted strings, or tuples where a part contains a dot."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ IdentifierLike: TypeAlias = str | Sequence[str]
 def _parts(name: IdentifierLike) -> Identifier:
     given: object = name
     if not isinstance(given, Sequence) or isinstance(given, bytes):
-        msg = f"a name is text, or a tuple of texts, not {name!r}"
+        msg = f"identifier must be a str or a tuple of str, got {name!r}"
         raise InvalidArgumentError(msg)
     parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
     if not all(isinstance(part, str) and part for part in parts):
-        msg = f"a name has an empty part: {name!r}"
+        msg = f"identifier has an empty part: {name!r}"
         raise InvalidArgumentError(msg)
     if any("\0" in part for part in parts):
-        msg = f"a name cannot hold a NUL, which ends texts in databases and paths: {name!r}"
+        msg = f"identifier must not contain NUL: {name!r}"
         raise InvalidArgumentError(msg)
     return parts
 
@@ -34,14 +34,14 @@ def namespace_tuple(name: IdentifierLike) -> Identifier:
     Raises
     ------
     InvalidArgumentError
-        If a part is empty, or holds a dot (catalogs join the parts by dots).
+        If a part is empty, or contains a dot (catalogs join the parts by dots).
 
     """
     if not name:
         return ()
     parts = _parts(name)
     if any("." in part for part in parts):
-        msg = f"a level of a namespace cannot hold a dot: {name!r}"
+        msg = f"a part of a namespace must not contain a dot: {name!r}"
         raise InvalidArgumentError(msg)
     return parts
 
@@ -52,11 +52,11 @@ def table_tuple(name: IdentifierLike) -> tuple[Identifier, str]:
     Raises
     ------
     InvalidArgumentError
-        If there is no namespace, or a part is empty.
+        If the namespace is missing, or a part is empty.
 
     """
     parts = _parts(name) if name else ()
     if len(parts) < 2:  # noqa: PLR2004
-        msg = f"a table is named NAMESPACE.TABLE, not {name!r}"
+        msg = f"table identifier must be NAMESPACE.TABLE, got {name!r}"
         raise InvalidArgumentError(msg)
     return namespace_tuple(parts[:-1]), parts[-1]

@@ -1,7 +1,7 @@
-"""Properties of catalogs and their storage: those that Java, PyIceberg and we know, each with what is done about it.
+"""Properties of catalogs and their storage: those of Java, of PyIceberg and our own, and how each is treated.
 
-A configuration may be shared with other libraries, so that what has no effect here is passed over; what would be missed
-where it counts, encryption above all, is refused. ``docs/properties.md`` is made from this list.
+A configuration may be shared with other libraries, so properties without effect here are ignored; those whose effect
+would be missed, above all encryption, are refused. ``docs/properties.md`` is generated from this list.
 """
 
 from __future__ import annotations
@@ -180,17 +180,17 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
     ),
 )
 
-#: Every property that is known.
+#: All known properties.
 PROPERTIES = tuple(CatalogProperty(name, effect, why) for effect, why, names in _GROUPS for name in names.split())
 
 _NAMES = frozenset(known.name for known in PROPERTIES if not known.name.endswith("."))
 _PREFIXES = tuple(known.name for known in PROPERTIES if known.name.endswith("."))
-#: What begins the names of properties of storage, also of those that nobody knows yet.
+#: Prefixes of storage properties, including unknown ones.
 _STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.")
 
 
 def is_catalog_property(name: str) -> bool:
-    """Say whether a name is one of a catalog or its storage."""
+    """Return whether a name is a property of catalogs or their storage."""
     return name in _NAMES or name.startswith((*_PREFIXES, *_STORAGE))
 
 
@@ -211,6 +211,6 @@ def check(properties: Mapping[str, str]) -> None:
     for name in properties:
         known = _find(name)
         if known is None and (nearest := nearest_name(name, list(_NAMES))):
-            raise InvalidArgumentError(f"there is no property {name} of catalogs: did you mean {nearest}?")
+            raise InvalidArgumentError(f"unknown catalog property {name}; did you mean {nearest}?")
         if known is not None and known.effect == "refused":
-            raise UnsupportedFeatureError(f"the property {name} of the catalog: {known.why}")
+            raise UnsupportedFeatureError(f"catalog property {name}: {known.why}")

@@ -1,4 +1,4 @@
-"""A catalog that lives as long as its process: for tests and for trying things."""
+"""A catalog in memory, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["InMemoryCatalog"]
 
 
 class InMemoryCatalog(SqlCatalog):
-    """A SQL catalog on a database in memory; its warehouse too is in memory unless one is given."""
+    """A SQL catalog on a database in memory; its warehouse is in memory too unless one is set."""
 
     def __init__(self, name: str = "memory", **properties: str) -> None:
         properties.setdefault("warehouse", f"memory://{uuid.uuid4().hex}/warehouse")

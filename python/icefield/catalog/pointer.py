@@ -35,18 +35,18 @@ __all__ = ["PointerCatalog", "absolute_location"]
 
 
 class PointerCatalog(Catalog):
-    """A catalog whose commits swap one pointer: everything but the five operations on pointers and the namespaces.
+    """A catalog whose commits swap one pointer. Subclasses implement five operations on pointers, and the namespaces.
 
     ``_swap`` is the one step that makes a commit visible, and must be atomic.
     """
 
     @abstractmethod
     def _pointer(self, identifier: IdentifierLike) -> str:
-        """Give the location of a table's metadata file; `NoSuchTableError` if there is no such table."""
+        """Return the location of a table's metadata file; `NoSuchTableError` if the table does not exist."""
 
     @abstractmethod
     def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
-        """Add a table; `TableAlreadyExistsError` if the name is taken."""
+        """Add a table; `TableAlreadyExistsError` if the name already exists."""
 
     @abstractmethod
     def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
@@ -57,13 +57,13 @@ class PointerCatalog(Catalog):
         CommitFailedException
             If it points elsewhere, or the swap certainly did not happen.
         CommitStateUnknownException
-            If nobody knows whether it happened.
+            If the outcome is unknown.
 
         """
 
     @abstractmethod
     def _remove(self, identifier: IdentifierLike) -> None:
-        """Forget a table; `NoSuchTableError` if there is no such table."""
+        """Remove a table; `NoSuchTableError` if the table does not exist."""
 
     @abstractmethod
     def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
@@ -71,15 +71,15 @@ class PointerCatalog(Catalog):
 
     @property
     def storage(self) -> Storage:
-        """Files, reached with this catalog's properties."""
+        """The storage with this catalog's properties."""
         return Storage(revealed(self.properties))
 
     def load_table(self, identifier: IdentifierLike) -> Table:
-        """Open a table as it is now."""
+        """Load the current state of a table."""
         return self._opened(identifier, TableState.load(self.storage, self._pointer(identifier)))
 
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
-        """Return the metadata of a table as it is now."""
+        """Return the current metadata of a table."""
         return _response(TableState.load(self.storage, self._pointer(identifier)))
 
     def commit_table(
@@ -88,7 +88,7 @@ class PointerCatalog(Catalog):
         requirements: Iterable[Mapping[str, object]],
         updates: Iterable[Mapping[str, object]],
     ) -> CommitTableResponse:
-        """Apply updates to a table if it meets the requirements, all or none; lost races are run again."""
+        """Apply updates to a table if it meets the requirements, all or none; retried if another commit wins."""
         state = TableState.load(self.storage, self._pointer(identifier))
         return _response(state.commit(self, identifier, list(requirements), list(updates)))
 
@@ -107,9 +107,9 @@ class PointerCatalog(Catalog):
         """Create a table."""
         namespace, name = table_tuple(identifier)
         if not self.namespace_exists(namespace):
-            raise NoSuchNamespaceError(f"no namespace {'.'.join(namespace)} in catalog {self.name}")
+            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
         if self.table_exists(identifier):
-            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} exists already")
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} already exists")
         state = TableState.create(
             self.storage,
             without_nul(schema),
@@ -123,19 +123,19 @@ class PointerCatalog(Catalog):
         try:
             self._add(identifier, state.metadata_location)
         except (TableAlreadyExistsError, NoSuchNamespaceError):
-            # Another creator was faster: nothing points at our file, nor ever will.
+            # Another creator was faster: nothing refers to our file.
             state.storage.delete(state.metadata_location)
             raise
         return self._opened(identifier, state)
 
     def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
-        """Take in a table that exists in storage, by the location of its metadata file."""
+        """Register a table that exists in storage, by the location of its metadata file."""
         state = TableState.load(self.storage, metadata_location)
         self._add(identifier, metadata_location)
         return self._opened(identifier, state)
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
-        """Forget a table; its files stay unless a purge is requested."""
+        """Drop a table; its files stay unless a purge is requested."""
         state = None
         left: list[str] = []
         failures = 0
@@ -150,11 +150,11 @@ class PointerCatalog(Catalog):
             failures, left = state.purge(absolute_location(warehouse, "the warehouse") if warehouse else None)
         if failures:
             more = [f"and {failures - len(left)} more"] if failures > len(left) else []
-            msg = f"the table is dropped, but files of it may be left: {'; '.join([*left, *more])}"
+            msg = f"table dropped, but some of its files could not be deleted: {'; '.join([*left, *more])}"
             warnings.warn(msg, RuntimeWarning, stacklevel=2)
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
-        """Give a table another name; its files stay where they are."""
+        """Rename a table; its files stay where they are."""
         self._rename(from_identifier, to_identifier)
         return self.load_table(to_identifier)
 
@@ -163,13 +163,13 @@ class PointerCatalog(Catalog):
         return Table((*namespace, name), state, self)
 
     def _table_defaults(self) -> dict[str, str]:
-        """Properties of new tables that the catalog's properties ``table-default.*`` give."""
+        """The table properties from the catalog properties ``table-default.*``."""
         prefix = "table-default."
         given = revealed(self.properties).items()
         return {key.removeprefix(prefix): value for key, value in given if key.startswith(prefix)}
 
     def table_exists(self, identifier: IdentifierLike) -> bool:
-        """Say whether there is a table of this name; its metadata is not read."""
+        """Return whether there is a table of this name; its metadata is not read."""
         try:
             self._pointer(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -177,16 +177,16 @@ class PointerCatalog(Catalog):
         return True
 
     def default_location(self, namespace: Identifier, table: str) -> str:
-        """Where a table lies that is created without a location: beneath its namespace's own or the warehouse."""
-        # A folder for each name: none is the folder of another table, or around it.
+        """Return the default location of a table: under its namespace's location or the warehouse."""
+        # One folder per name: none contains that of another table.
         if odd := [part for part in (*namespace, table) if part in {".", ".."} or "/" in part or "\\" in part]:
-            msg = f"the name {odd[0]!r} does not make a folder: give the table a location"
+            msg = f"{odd[0]!r} cannot be used as the name of a folder: pass a location"
             raise InvalidArgumentError(msg)
         folder = self.load_namespace_properties(namespace).get("location")
         if folder is None:
             warehouse = self.properties.get("warehouse")
             if warehouse is None:
-                msg = "no location for the table: give one, or the catalog a property 'warehouse'"
+                msg = "table location is missing: pass one, or set the catalog property 'warehouse'"
                 raise InvalidArgumentError(msg)
             folder = "/".join((absolute_location(warehouse, "the property 'warehouse' of the catalog"), *namespace))
         else:
@@ -200,12 +200,12 @@ def _response(state: TableState) -> CommitTableResponse:
 
 
 def absolute_location(location: str, what: str) -> str:
-    """Give a location as a URL: a bare path becomes ``file://`` and absolute, any URL stays as it is.
+    """Return a location as a URL: a bare path becomes ``file://`` and absolute, any URL is unchanged.
 
     Raises
     ------
     InvalidArgumentError
-        If it is empty, which would be the working directory; ``what`` it is, for the message.
+        If it is empty, which would be the working directory; ``what`` is for the message.
 
     """
     if not location:

@@ -1,6 +1,6 @@
-"""Kinds of catalogs: ours, those that installed packages bring, and classes that a configuration names.
+"""Types of catalogs: built-in ones, those of installed packages, and classes named in a configuration.
 
-A package brings a kind by an entry point in the group ``icefield.catalogs``: its name is the value of the property
+A package provides a type by an entry point in the group ``icefield.catalogs``: its name is the value of the property
 ``type``, its object a subclass of `Catalog`.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["GROUP", "OWN_KINDS", "class_named", "class_of_kind", "kinds"]
 #: The group of entry points.
 GROUP = "icefield.catalogs"
 
-#: Our own kinds: the value of the property ``type``, and the class.
+#: Built-in types: the value of the property ``type``, and the class.
 OWN_KINDS = {
     "in-memory": "icefield.catalog.memory:InMemoryCatalog",
     "sql": "icefield.catalog.sql:SqlCatalog",
@@ -25,19 +25,19 @@ OWN_KINDS = {
 
 
 def kinds() -> list[str]:
-    """Return the values of the property ``type`` that are known here, ours first."""
+    """Return the known values of the property ``type``, built-in ones first."""
     return [*OWN_KINDS, *sorted(name for name in _installed() if name not in OWN_KINDS)]
 
 
 def class_of_kind(kind: str) -> type[Catalog]:
-    """Return the class of a kind.
+    """Return the class of a type of catalog.
 
     Raises
     ------
     InvalidArgumentError
         If an installed package names something that is not a `Catalog`.
     KeyError
-        If the kind is unknown.
+        If the type is unknown.
 
     """
     if own := OWN_KINDS.get(kind):
@@ -54,7 +54,7 @@ def class_named(name: str) -> type[Catalog]:
     InvalidArgumentError
         If that is not the name of a class, or the class is not a `Catalog`.
     NotInstalledError
-        If its module does not exist here.
+        If its module is not installed.
 
     """
     what = f"the property py-catalog-impl={name!r}"

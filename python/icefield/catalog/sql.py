@@ -1,9 +1,9 @@
 """The SQL catalog: tables and layout of the JDBC catalog that Java and PyIceberg share, on SQLite or Postgres.
 
-Two tables: ``iceberg_tables`` (where each table's metadata is now) and ``iceberg_namespace_properties``. Any of the
-three libraries may open a database that another wrote; the catalog's name is part of every key. A database of the
-layout V0 lacks the column ``iceberg_type``: it is used as it is, and upgraded where the property ``schema_version``
-(or, as Java spells it, ``jdbc.schema-version``) says ``v1``.
+Two tables: ``iceberg_tables`` (the current metadata location of each table) and ``iceberg_namespace_properties``. Any
+of the three libraries may open a database that another wrote; the catalog's name is part of every key. A database of
+the layout V0 lacks the column ``iceberg_type``: it is used unchanged, and upgraded where the property
+``schema_version`` (or, as Java spells it, ``jdbc.schema-version``) says ``v1``.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 __all__ = ["SqlCatalog"]
 
 _TABLE = "TABLE"
-# Java's mark that a namespace without properties exists; never shown.
+# Java's marker of a namespace without properties; never shown.
 _EXISTS = "exists"
 
 
 class _TakenError(StorageError):
-    """A key that is to be added is there."""
+    """A key to be added already exists."""
 
 
 class SqlCatalog(PointerCatalog):
@@ -61,9 +61,9 @@ class SqlCatalog(PointerCatalog):
     name
         The catalog's name, part of every key: Java and PyIceberg must open it under the same one.
     uri
-        A SQLAlchemy URL: ``sqlite:///folder/catalog.db`` (the folder is made), ``postgresql://user@host/database``.
+        A SQLAlchemy URL: ``sqlite:///folder/catalog.db`` (the folder is created), ``postgresql://user@host/database``.
     warehouse
-        Where tables lie that are created without a location.
+        The location of tables that are created without one.
     **properties
         ``init_catalog_tables`` (default true), ``schema_version`` (``v1`` upgrades an older layout), and the properties
         of the storage.
@@ -74,12 +74,12 @@ class SqlCatalog(PointerCatalog):
         super().__init__(name, **properties)
         uri = revealed(self.properties).get("uri")
         if not uri:
-            msg = "a SQL catalog needs the property 'uri', for example sqlite:///warehouse/catalog.db"
+            msg = "SQL catalogs require the property 'uri', for example sqlite:///warehouse/catalog.db"
             raise NoSuchPropertyException(msg)
         self._engine = _open(uri)
-        # A database in memory is one connection, which threads take in turns.
+        # A database in memory has a single connection, which threads share one at a time.
         one_connection = isinstance(self._engine.pool, require("sqlalchemy.pool").StaticPool)
-        self._alone: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
+        self._one_at_a_time: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
         self._layout = _Layout(self._engine, self.properties)
 
     # Pointers
@@ -112,7 +112,7 @@ class SqlCatalog(PointerCatalog):
                 self._require_namespace(connection, namespace)
                 connection.execute(self._layout.tables.insert().values(row))
         except _TakenError:
-            raise TableAlreadyExistsError(f"{'.'.join((*namespace, table))} exists already") from None
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, table))} already exists") from None
 
     def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
         namespace, table = table_tuple(identifier)
@@ -128,14 +128,14 @@ class SqlCatalog(PointerCatalog):
                 changed = connection.execute(statement).rowcount
                 executed = True
         except StorageError as error:
-            # Before the statement ran nothing can have happened; after it the answer to COMMIT may have been lost.
+            # Before the statement ran, nothing was changed; after it, the answer to COMMIT may have been lost.
             if executed and self._pointer_or_none(identifier) != new:
                 raise CommitStateUnknownException(str(error)) from error
             if not executed:
                 raise CommitFailedException(str(error)) from error
             return
         except (KeyboardInterrupt, SystemExit) as stop:
-            # SQLite has rolled back by now whatever it did not commit; a server may still be about to commit.
+            # SQLite has rolled back anything uncommitted; a server may still be about to commit.
             if executed and (self._engine.name != "sqlite" or self._pointer_or_none(identifier) != base):
                 raise
             raise CommitFailedException("the commit was stopped before it was made") from stop
@@ -166,7 +166,7 @@ class SqlCatalog(PointerCatalog):
                 statement = self._layout.tables.update().where(self._is_table(namespace, table)).values(values)
                 changed = connection.execute(statement).rowcount
         except _TakenError:
-            raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_table))} exists already") from None
+            raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_table))} already exists") from None
         if changed != 1:
             raise self._missing_table(namespace, table)
 
@@ -190,7 +190,7 @@ class SqlCatalog(PointerCatalog):
     # Namespaces
 
     def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
-        """List the namespaces directly beneath one; of the root if none is named."""
+        """List the namespaces directly under one; by default, under the root."""
         levels = namespace_tuple(namespace)
         with self._read() as connection:
             if levels:
@@ -203,20 +203,20 @@ class SqlCatalog(PointerCatalog):
         return sorted({name[:depth] for name in found if len(name) >= depth})
 
     def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace; the levels above it exist by it."""
+        """Create a namespace; its parents exist implicitly."""
         levels = namespace_tuple(namespace)
         if not levels:
             raise InvalidArgumentError("the root namespace cannot be created")
         given = property_texts(properties)
         if _EXISTS in given:
-            raise InvalidArgumentError(f"the property {_EXISTS!r} is the catalog's own")
+            raise InvalidArgumentError(f"property {_EXISTS!r} is reserved by the catalog")
         try:
             with self._write() as connection:
                 if self._namespace_is_there(connection, levels):
-                    raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already")
+                    raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} already exists")
                 self._set_properties(connection, levels, {_EXISTS: "true", **given})
         except _TakenError:
-            raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} exists already") from None
+            raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} already exists") from None
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
         """Drop an empty namespace."""
@@ -234,16 +234,16 @@ class SqlCatalog(PointerCatalog):
                 .where(tables.c.catalog_name == self.name, tables.c.table_namespace == name)
             )
             if (first := connection.execute(tables_here).scalar()) is not None:
-                raise NamespaceNotEmptyError(f"namespace {name} is not empty: it holds {first}")
+                raise NamespaceNotEmptyError(f"namespace {name} is not empty: it contains {first}")
             beneath = [child for child in self._all_namespaces(connection, levels) if len(child) > len(levels)]
             if beneath:
-                raise NamespaceNotEmptyError(f"namespace {name} is not empty: it holds {'.'.join(beneath[0])}")
+                raise NamespaceNotEmptyError(f"namespace {name} is not empty: it contains {'.'.join(beneath[0])}")
             connection.execute(
                 properties.delete().where(properties.c.catalog_name == self.name, properties.c.namespace == name)
             )
 
     def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
-        """Give the properties of a namespace."""
+        """Return the properties of a namespace."""
         levels = namespace_tuple(namespace)
         with self._read() as connection:
             self._require_namespace(connection, levels)
@@ -258,9 +258,9 @@ class SqlCatalog(PointerCatalog):
         levels = namespace_tuple(namespace)
         removals, updates = set(property_names(removals)), property_texts(updates)
         if both := sorted(removals & updates.keys()):
-            raise InvalidArgumentError(f"properties are both removed and set: {', '.join(both)}")
+            raise InvalidArgumentError(f"properties cannot be both removed and set: {', '.join(both)}")
         if _EXISTS in removals or _EXISTS in updates:
-            raise InvalidArgumentError(f"the property {_EXISTS!r} is the catalog's own")
+            raise InvalidArgumentError(f"property {_EXISTS!r} is reserved by the catalog")
         table = self._layout.properties
         with self._write() as connection:
             self._require_namespace(connection, levels)
@@ -268,13 +268,13 @@ class SqlCatalog(PointerCatalog):
             here = (table.c.catalog_name == self.name) & (table.c.namespace == ".".join(levels))
             gone = sorted(removals & existing.keys())
             connection.execute(table.delete().where(here, table.c.property_key.in_([*gone, *updates])))
-            # A namespace that existed only by its tables exists by itself from now on.
+            # A namespace that existed only through its tables now exists on its own.
             marked = {} if _EXISTS in existing else {_EXISTS: "true"}
             self._set_properties(connection, levels, {**marked, **updates})
         return PropertiesUpdateSummary(gone, sorted(updates), sorted(removals - existing.keys()))
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:
-        """Say whether there is a namespace of this name, by itself or by what is in it."""
+        """Return whether a namespace of this name exists, on its own or through its contents."""
         with self._read() as connection:
             return self._namespace_is_there(connection, namespace_tuple(namespace))
 
@@ -291,7 +291,7 @@ class SqlCatalog(PointerCatalog):
         return found
 
     def _all_namespaces(self, connection: sa.Connection, above: Identifier) -> list[Identifier]:
-        """Give every namespace at or beneath one that has properties or holds something."""
+        """Return a namespace and those under it that have properties or contain something."""
         select = _sa().select
         statements = [
             select(column).distinct().where(catalog == self.name, *_within(column, above))
@@ -309,7 +309,7 @@ class SqlCatalog(PointerCatalog):
     def _require_namespace(self, connection: sa.Connection, levels: Identifier) -> None:
         if not self._namespace_is_there(connection, levels):
             hint = self._elsewhere(connection)
-            raise NoSuchNamespaceError(f"no namespace {'.'.join(levels)} in catalog {self.name}{hint}")
+            raise NoSuchNamespaceError(f"namespace {'.'.join(levels)} does not exist in catalog {self.name}{hint}")
 
     def _elsewhere(self, connection: sa.Connection) -> str:
         """Name the other catalogs of the database where it holds nothing of this one."""
@@ -347,21 +347,21 @@ class SqlCatalog(PointerCatalog):
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
-        with _errors(self.name), self._alone, self._engine.connect() as connection:
+        with _errors(self.name), self._one_at_a_time, self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
         with (
             _errors(self.name),
-            self._alone,
+            self._one_at_a_time,
             self._engine.connect().execution_options(icefield_write=True) as connection,
             connection.begin(),
         ):
             yield connection
 
     def catalog_names(self) -> list[str]:
-        """List the names of all catalogs that this database holds, whether or not this one is among them."""
+        """Return the names of all catalogs in this database, whether or not this one is among them."""
         names: set[str] = set()
         with self._read() as connection:
             for table in (self._layout.tables, self._layout.properties):
@@ -453,7 +453,7 @@ def _exc() -> Any:
 
 
 def _within(column: sa.Column[str], above: Identifier) -> list[sa.ColumnElement[bool]]:
-    """Keep the namespace ``above`` and what is beneath it."""
+    """Keep the namespace ``above`` and everything under it."""
     if not above:
         return []
     name = ".".join(above)
@@ -477,7 +477,7 @@ def _open(uri: str) -> sa.Engine:
         url = _sa().make_url(uri)
     except _exc().ArgumentError:
         # What cannot be parsed is not shown: it may hold a password.
-        msg = "the property 'uri' of the catalog is no database URL: write sqlite:///folder/catalog.db"
+        msg = "catalog property 'uri' is not a valid database URL; expected, for example, sqlite:///folder/catalog.db"
         raise InvalidArgumentError(msg) from None
     if url.drivername in {"postgres", "postgresql"}:
         require("psycopg")
@@ -489,11 +489,11 @@ def _open(uri: str) -> sa.Engine:
     try:
         engine = open_sqlite(url) if backend == "sqlite" else _sa().create_engine(url, pool_pre_ping=True)
     except _exc().NoSuchModuleError:
-        raise InvalidArgumentError(f"there is no driver {url.drivername!r} for the catalog's database") from None
+        raise InvalidArgumentError(f"unknown database driver {url.drivername!r}") from None
     except _exc().ArgumentError as error:
-        raise InvalidArgumentError(f"the property 'uri' of the catalog: {error}") from None
+        raise InvalidArgumentError(f"catalog property 'uri': {error}") from None
     except ImportError as error:
-        raise NotInstalledError(f"the catalog's database needs a driver that is not installed: {error}") from None
+        raise NotInstalledError(f"the driver of the catalog's database is not installed: {error}") from None
     # A connection must not be shared with a forked child: it opens its own.
     weak = weakref.ref(engine)
 

@@ -1,4 +1,4 @@
-"""SQLite beneath the SQL catalog: waiting for other writers, the journal, files that cannot be written."""
+"""SQLite for the SQL catalog: waiting for other writers, the journal, files that cannot be written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Result = TypeVar("_Result")
 
 
 def open_sqlite(url: sa.URL) -> sa.Engine:
-    """Open an engine with patience for other writers. The journal of a database that is there stays as it is.
+    """Open an engine that waits for other writers. The journal mode of an existing database is unchanged.
 
     Raises
     ------
@@ -44,8 +44,8 @@ def open_sqlite(url: sa.URL) -> sa.Engine:
     if url.host:
         path = "/".join((url.host, url.database or ""))
         msg = (
-            f"the property 'uri' of the catalog, sqlite://{path}, names a host, which SQLite lacks: "
-            f"write sqlite:///{path} (relative to the current folder), or sqlite:////folder/catalog.db"
+            f"catalog property 'uri' is sqlite://{path}, which names a host, but SQLite has none: "
+            f"use sqlite:///{path} (relative to the current folder), or sqlite:////folder/catalog.db"
         )
         raise InvalidArgumentError(msg)
     create: Callable[..., sa.Engine] = require("sqlalchemy").create_engine
@@ -80,12 +80,12 @@ def use_write_ahead_log(engine: sa.Engine) -> None:
 
 
 def _reachable(url: sa.URL, path: Path) -> sa.URL:
-    """Make the folder of a database; give the URL by which a database that cannot be written is read."""
+    """Create the folder of a database; return the URL, read-only if the database cannot be written."""
     folder = path.expanduser().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"the folder {folder} of the catalog cannot be made: {error.strerror}") from error
+        raise StorageError(f"cannot create the folder {folder} of the catalog: {error.strerror}") from error
     if not _is_frozen(path):
         return url
     database = f"file:{quote(str(path.absolute()))}"
@@ -93,14 +93,14 @@ def _reachable(url: sa.URL, path: Path) -> sa.URL:
 
 
 def _is_frozen(path: Path) -> bool:
-    """Say whether SQLite would need to write beside a database to read it, and cannot: a log on a read-only mount."""
+    """Return whether SQLite cannot read a database without writing next to it (a log on a read-only mount)."""
     try:
         with path.open("rb") as file:
             head = file.read(20)
     except OSError:
         return False
     log = path.with_name(f"{path.name}-wal")
-    # What stands in a log only is not in the database yet.
+    # Data that is only in the log is not in the database yet.
     logged = log.exists() and log.stat().st_size > 0
     return head[18:20] == _WRITE_AHEAD and not logged and not os.access(path.absolute().parent, os.W_OK)
 

@@ -65,7 +65,7 @@ def icefield(
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        msg = f"a property is given as KEY=VALUE, not {text!r}"
+        msg = f"expected a property as KEY=VALUE, got {text!r}"
         raise InvalidArgumentError(msg)
     return key, value
 
@@ -88,13 +88,13 @@ def _catalog(context: click.Context) -> Catalog:
     if not held or opened.name in held:
         return opened
     if len(held) > 1:
-        raise InvalidArgumentError(f"this database holds the catalogs {', '.join(held)}: choose one with --catalog")
+        raise InvalidArgumentError(f"this database contains the catalogs {', '.join(held)}: choose one with --catalog")
     opened.close()
     return load_catalog(held[0], **properties)
 
 
 def _configured() -> str:
-    """Give the name of the default catalog, or that of the only one that is configured."""
+    """Return the name of the default catalog, or that of the only one that is configured."""
     default, known = default_catalog(), catalog_names()
     return known[0] if len(known) == 1 and default.lower() not in known else default
 

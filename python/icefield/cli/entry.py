@@ -22,7 +22,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command; an error of ours is one line on standard error and exit code 1."""
+    """Run the command; an icefield error becomes one line on standard error and exit code 1."""
     warnings.showwarning = _warn
     try:
         if _missing is not None:

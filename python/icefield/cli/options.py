@@ -15,7 +15,7 @@ _JSON = "icefield.json"
 
 
 def wants_json() -> bool:
-    """Say whether ``--json`` was given, before or behind the command."""
+    """Return whether ``--json`` was given, before or after the command."""
     return bool(click.get_current_context().meta.get(_JSON))
 
 
@@ -56,7 +56,11 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]
         try:
             moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
         except ValueError:
-            self.fail(f"{text!r} is not a time: give 2026-01-31T12:00:00+00:00, 2026-01-31 or milliseconds", param, ctx)
+            self.fail(
+                f"expected a time such as 2026-01-31T12:00:00+00:00, 2026-01-31 or milliseconds, got {text!r}",
+                param,
+                ctx,
+            )
         return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
@@ -83,7 +87,7 @@ def at_snapshot(function: Callable[..., None]) -> Callable[..., None]:
         }
         moment = {name: value for name, value in given.items() if value is not None}
         if len(moment) > 1:
-            raise click.UsageError("choose one snapshot: by --snapshot-id, by --ref or by --as-of")
+            raise click.UsageError("pass only one of --snapshot-id, --ref and --as-of")
         function(*arguments, moment=moment, **others)
 
     return with_moment

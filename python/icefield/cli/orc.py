@@ -29,7 +29,7 @@ def orc() -> None:
 @click.option("--runs", is_flag=True, help="Also read every stream, and count its chunks and runs.")
 @click.pass_context
 def orc_inspect(context: click.Context, path: str, runs: bool) -> None:
-    """Show what an ORC file is made of: columns, statistics, stripes, streams."""
+    """Show the structure of an ORC file: columns, statistics, stripes, streams."""
     _, properties = context.obj
     opened = ORCFile(path, storage=properties)
     document = opened.inspect(runs=runs)

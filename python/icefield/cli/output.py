@@ -19,7 +19,7 @@ from icefield.cli.options import wants_json
 
 __all__ = ["as_json", "print_grid", "print_json", "print_records", "print_text"]
 
-# Columns of a screen without an end, and of the narrowest text.
+# Width of output without a limit, and of the narrowest column of text.
 _UNBOUND = 10_000
 _NARROW = 12
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -31,7 +31,7 @@ def print_json(value: object) -> None:
 
 
 def as_json(value: object) -> str:
-    """Write JSON; what JSON has no form for (dates, decimals, bytes) as its text."""
+    """Return JSON, with strings for values that JSON cannot represent (dates, decimals, bytes)."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
 
 
@@ -73,7 +73,7 @@ def print_records(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> N
 
 
 def _console() -> Console:
-    """Give the screen; what goes into a file or a pipe is as wide as it is, unless ``COLUMNS`` says otherwise."""
+    """Return the console; output to a file or a pipe has unlimited width unless ``COLUMNS`` is set."""
     console = Console()
     return console if console.is_terminal or os.environ.get("COLUMNS") else Console(width=_UNBOUND)
 

@@ -17,7 +17,7 @@ __all__ = ["PartitionTexts"]
 
 
 class PartitionTexts:
-    """The texts of a table's partitions."""
+    """Formats the partitions of a table."""
 
     def __init__(self, table: Table) -> None:
         types = {}

@@ -1,4 +1,4 @@
-"""Tables: what is in them now, what was in them before, and how they change."""
+"""Tables: their current and previous contents, and changes of them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ __all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "T
 
 
 class Table(TableDescription):
-    """A table as it was when it was opened; `refresh` takes it to now.
+    """A table as it was when it was loaded; `refresh` loads its current state.
 
-    Opened by a catalog, or without one by `Table.from_metadata`: then it is read-only.
+    Loaded by a catalog, or without one by `Table.from_metadata`; then it is read-only.
     """
 
     def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
         super().__init__(identifier, state, catalog)
-        self._turning = Lock()
+        self._lock = Lock()
 
     @classmethod
     def from_metadata(
@@ -55,11 +55,11 @@ class Table(TableDescription):
         Parameters
         ----------
         metadata_location
-            A metadata file. Of a folder, the error names the newest metadata file.
+            A metadata file. For a folder, the error names its newest metadata file.
         relocate
             Old prefixes of paths to new ones, for a table that was moved or copied.
         **properties
-            How to reach the storage.
+            Properties of the storage.
 
         """
         storage = Storage(revealed(guarded(properties)), dict(relocate or {}))
@@ -100,14 +100,14 @@ class Table(TableDescription):
         selected_fields
             Columns to read.
         case_sensitive
-            Whether names of columns are.
+            Whether column names are case-sensitive.
         snapshot_id, as_of, ref
             The snapshot to read: by id, by time, or by branch or tag. A time is an aware datetime, ISO text with an
             offset (``"2024-01-01T00:00:00Z"``), or milliseconds from the epoch; one without a time zone is refused.
         options
             How `TableScan.plan_tasks` splits the scan: ``split-size``, ``lookback``, ``file-open-cost``.
         limit
-            Rows to read at the most.
+            Maximum number of rows.
 
         """
         return DataScan(
@@ -135,17 +135,17 @@ class Table(TableDescription):
         from_snapshot_id_inclusive: int | str | None = None,
         branch: str | None = None,
     ) -> IncrementalAppendScan:
-        """Read what ``append`` snapshots added; other snapshots are passed over.
+        """Read the rows that ``append`` snapshots added; other snapshots are skipped.
 
         Parameters
         ----------
         from_snapshot_id_exclusive, from_snapshot_id_inclusive
-            The snapshot that the scan begins after or with; a text is the name of a tag. Without one, it begins with
-            the oldest ancestor that is there. The one it begins after may have been expired.
+            The snapshot that the scan starts after or with; a str is the name of a tag. Without one, it starts with the
+            oldest existing ancestor. The snapshot that it starts after may have expired.
         to_snapshot_id_inclusive
-            The last snapshot, the current one by default; a text is the name of a tag.
+            The last snapshot, the current one by default; a str is the name of a tag.
         branch
-            The branch that the snapshots lie on; the main one by default.
+            The branch of the snapshots; ``main`` by default.
         row_filter, selected_fields, case_sensitive, limit
             As for `scan`; names are those of the current schema.
         options
@@ -154,7 +154,7 @@ class Table(TableDescription):
         Raises
         ------
         InvalidArgumentError
-            If a snapshot is not there, or the first is no ancestor of the last.
+            If a snapshot does not exist, or the first is not an ancestor of the last.
 
         """
         return IncrementalAppendScan(
@@ -181,14 +181,14 @@ class Table(TableDescription):
         from_snapshot_id_inclusive: int | str | None = None,
         branch: str | None = None,
     ) -> IncrementalChangelogScan:
-        """Read what snapshots added and removed, and in which place; `IncrementalChangelogScan` names the columns.
+        """Read the rows that snapshots added and removed, in order; see `IncrementalChangelogScan` for the columns.
 
         Parameters are those of `incremental_append_scan`.
 
         Raises
         ------
         InvalidArgumentError
-            If a snapshot is not there, or the first is no ancestor of the last.
+            If a snapshot does not exist, or the first is not an ancestor of the last.
 
         """
         return IncrementalChangelogScan(
@@ -202,7 +202,7 @@ class Table(TableDescription):
             branch=branch,
         )
 
-    # How it changes
+    # Changes
 
     def append(
         self,
@@ -218,45 +218,45 @@ class Table(TableDescription):
         ----------
         data
             Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
-            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written as it
-            comes, in bounded memory.
+            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written
+            as it arrives, in bounded memory.
         snapshot_properties
             Entries of the snapshot's summary.
         branch
-            The branch that the snapshot goes to.
+            The branch to which the snapshot is added.
         schema_mode
             ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
-            get their write default or null. ``"evolve"``: as that, and columns that the table has not, at any depth,
-            are added as optional ones, and types widened where they must be, in the same commit.
+            get their write default or null. ``"evolve"``: in addition, columns that the table lacks, at any
+            depth, are added as optional ones, and types are widened where needed, in the same commit.
 
         Raises
         ------
         ValidationError
             If a column does not fit; it names the column and what to do.
         CommitFailedException
-            If other commits won every race; the files written are gone.
+            If every attempt lost to another commit; the written files were deleted.
         CommitStateUnknownException
-            If nobody knows whether it was committed; nothing was deleted.
+            If the outcome is unknown; nothing was deleted.
 
         """
         base = self._state
         options = append_options(snapshot_properties, branch, schema_mode)
         state, _, _ = base.append(self._require_catalog(), self._identifier, without_nul(data), **options)
-        self._become(state, base)
+        self._advance(state, base)
         return self
 
     def commit_changes(self, changes: CoreTransaction) -> None:
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
         base = self._state
-        self._become(changes.commit(self._require_catalog(), self._identifier), base)
+        self._advance(changes.commit(self._require_catalog(), self._identifier), base)
 
     def new_write(self, properties: Mapping[str, str] | None = None) -> WritePlan:
-        """Plan a write that workers carry out (`icefield.distributed`); nothing is written yet.
+        """Plan a write by workers (`icefield.distributed`); nothing is written yet.
 
         Parameters
         ----------
         properties
-            Table properties that are different for this write alone, such as ``write.format.default``.
+            Table properties for this write only, such as ``write.format.default``.
 
         """
         return WritePlan.of(self._state, property_texts(properties))
@@ -268,25 +268,25 @@ class Table(TableDescription):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
     ) -> Table:
-        """Append what the tasks of a write wrote, in one snapshot.
+        """Append the files that the tasks of a write wrote, in one snapshot.
 
-        If it fails the files stay, to be tried again or deleted by `WritePlan.discard`.
+        If it fails, the files are kept: commit them again or delete them with `WritePlan.discard`.
 
         Parameters
         ----------
         plan
             The write, made by `new_write` of this table.
         written
-            What the `TaskWriter` of each task returned.
+            The result of each `TaskWriter`.
         snapshot_properties
             Entries of the snapshot's summary.
         branch
-            The branch that the snapshot goes to.
+            The branch to which the snapshot is added.
 
         Raises
         ------
         CommitFailedException
-            If other commits won every race.
+            If every attempt lost to another commit.
         CommitStateUnknownException
             If the outcome is unknown: the files may be part of the table, so keep them.
 
@@ -295,11 +295,11 @@ class Table(TableDescription):
         properties = property_texts(snapshot_properties)
         catalog = self._require_catalog()
         state = plan.append(base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties)
-        self._become(state, base)
+        self._advance(state, base)
         return self
 
     def refresh(self) -> Table:
-        """Take this table to its newest metadata.
+        """Refresh this table to its newest metadata.
 
         Returns
         -------
@@ -311,33 +311,33 @@ class Table(TableDescription):
         NoSuchTableError
             If the table was dropped.
         TableReplacedError
-            If another table has its name now. Tables of version 1 that lack a uuid cannot be told apart.
+            If another table has its name now. Tables of version 1 without a uuid cannot be distinguished.
 
         """
-        with self._turning:
-            self._state = self._newest(self._state)
+        with self._lock:
+            self._state = self._refreshed(self._state)
         return self
 
     def commit(self, requirements: Iterable[Mapping[str, object]], updates: Iterable[Mapping[str, object]]) -> Table:
-        """Apply updates of the REST protocol to the table as it is now, if it meets the requirements.
+        """Apply updates of the REST protocol to the current table, if it meets the requirements.
 
         Raises
         ------
         CommitFailedException
-            If it does not meet them, or other commits won every race.
+            If it does not meet them, or every attempt lost to another commit.
         CommitStateUnknownException
-            If nobody knows whether it was committed.
+            If the outcome is unknown.
 
         """
         base = self._state
         state = base.commit(self._require_catalog(), self._identifier, list(requirements), list(updates))
-        self._become(state, base)
+        self._advance(state, base)
         return self
 
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Table:
-        """Set and remove table properties; ``format-version`` raises the version of the table, as in Java.
+        """Set and remove table properties; ``format-version`` upgrades the table, as in Java.
 
-        One text in ``removals`` is one name.
+        A single str in ``removals`` is one name.
         """
         changes = property_updates(updates)
         if names := property_names(removals):
@@ -345,7 +345,7 @@ class Table(TableDescription):
         return self.commit([], changes)
 
     def transaction(self) -> Transaction:
-        """Begin changes that are made in one commit.
+        """Start a transaction: changes that are committed together.
 
         Examples
         --------
@@ -361,14 +361,15 @@ class Table(TableDescription):
         return Transaction(self)
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
-        """Change the schema, in a ``with`` block or up to `Change.commit`.
+        """Change the schema, in a ``with`` block or with `Change.commit`.
 
         Parameters
         ----------
         allow_incompatible_changes
-            Allow what old rows may not fit: required columns without a default, optional columns made required.
+            Allow changes that existing rows may violate: required columns without a default, optional columns made
+            required.
         case_sensitive
-            Whether names of columns are.
+            Whether column names are case-sensitive.
 
         Examples
         --------
@@ -379,18 +380,18 @@ class Table(TableDescription):
         """
         return UpdateSchema(
             self.transaction(),
-            alone=True,
+            standalone=True,
             allow_incompatible_changes=allow_incompatible_changes,
             case_sensitive=case_sensitive,
         )
 
     def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
-        """Change the partition spec, in a ``with`` block or up to `Change.commit`.
+        """Change the partition spec, in a ``with`` block or with `Change.commit`.
 
         Parameters
         ----------
         case_sensitive
-            Whether names of columns are.
+            Whether column names are case-sensitive.
 
         Examples
         --------
@@ -398,43 +399,45 @@ class Table(TableDescription):
         ...     update.add_field("bucket(16, id)").remove_field("day")
 
         """
-        return UpdateSpec(self.transaction(), alone=True, case_sensitive=case_sensitive)
+        return UpdateSpec(self.transaction(), standalone=True, case_sensitive=case_sensitive)
 
     def update_sort_order(self) -> UpdateSortOrder:
-        """Replace the sort order, in a ``with`` block or up to `Change.commit`."""
-        return UpdateSortOrder(self.transaction(), alone=True)
+        """Replace the sort order, in a ``with`` block or with `Change.commit`."""
+        return UpdateSortOrder(self.transaction(), standalone=True)
 
     def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches, tags and the current snapshot, in a ``with`` block or up to `Change.commit`.
+        """Change branches, tags and the current snapshot, in a ``with`` block or with `Change.commit`.
 
         Examples
         --------
         >>> table.manage_snapshots().create_tag(snapshot_id, "audited").commit()  # doctest: +SKIP
 
         """
-        return ManageSnapshots(self.transaction(), alone=True)
+        return ManageSnapshots(self.transaction(), standalone=True)
 
-    def _become(self, state: TableState, base: TableState) -> None:
-        """Take on what an operation on ``base`` has made; where another thread did so meanwhile, what is newest."""
-        with self._turning:
+    def _advance(self, state: TableState, base: TableState) -> None:
+        """Take over the result of an operation on ``base``, or the newest state if another thread changed it."""
+        with self._lock:
             if self._state is not base:
-                # The commit stands, whether or not the catalog says now what came after it.
+                # The commit has succeeded, even if the catalog cannot be read now.
                 with suppress(Exception):
-                    state = self._newest(state)
+                    state = self._refreshed(state)
             self._state = state
 
-    def _newest(self, known: TableState) -> TableState:
+    def _refreshed(self, known: TableState) -> TableState:
         return known.refresh(self._require_catalog(), self._identifier)
 
     def _require_catalog(self) -> Catalog:
         if self._catalog is None:
-            msg = "this table was opened by its metadata file, without a catalog: it is read-only and never newer"
+            msg = (
+                "this table was opened by its metadata file, without a catalog: it is read-only and cannot be refreshed"
+            )
             raise UnsupportedFeatureError(msg)
         return self._catalog
 
     def __getattr__(self, name: str) -> NoReturn:
         if meanwhile := MISSING_VERBS.get(name):
-            raise MissingVerbError(f"Table.{name} is not supported yet: meanwhile {meanwhile}")
+            raise MissingVerbError(f"Table.{name} is not supported yet; instead, {meanwhile}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[object, ...]:

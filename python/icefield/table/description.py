@@ -1,4 +1,4 @@
-"""A table as its metadata describe it: schemas, partition specs, snapshots, properties; and how it is printed."""
+"""A table as its metadata describe it: schemas, partition specs, snapshots, properties; and its printed form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["TableDescription"]
 
 
 class TableDescription:
-    """What the metadata alone tell of a table; `Table` adds scans and changes."""
+    """A table as its metadata describe it; `Table` adds scans and changes."""
 
     def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
         self._identifier = identifier
@@ -33,7 +33,7 @@ class TableDescription:
         self._catalog = catalog
 
     def name(self) -> Identifier:
-        """Namespace and name; empty for a table opened without a catalog."""
+        """Namespace and name; empty for a table loaded without a catalog."""
         return self._identifier
 
     @property
@@ -43,12 +43,12 @@ class TableDescription:
 
     @property
     def catalog(self) -> Catalog | None:
-        """The catalog that it was opened by."""
+        """The catalog that loaded the table."""
         return self._catalog
 
     @property
     def storage(self) -> Storage:
-        """Its files."""
+        """The storage of the table."""
         return self._state.storage
 
     @property
@@ -57,7 +57,7 @@ class TableDescription:
         return self._state.metadata_location
 
     def location(self) -> str:
-        """Give the base location, beneath which new files are written."""
+        """Return the base location, under which new files are written."""
         return self._state.location
 
     @property
@@ -76,36 +76,36 @@ class TableDescription:
         return self._state.metadata
 
     def metadata_json(self) -> str:
-        """Give the whole metadata as JSON (Appendix C)."""
+        """Return the whole metadata as JSON (Appendix C)."""
         return self._state.metadata_json()
 
     def schema(self) -> Schema:
-        """Give the current schema."""
+        """Return the current schema."""
         return self._state.schema()
 
     def schemas(self) -> dict[int, Schema]:
-        """Give all schemas by their ids."""
+        """Return all schemas by their ids."""
         return {schema.schema_id: schema for schema in self.metadata.schemas}
 
     def spec(self) -> PartitionSpec:
-        """Give the partition spec that new files are written with."""
+        """Return the partition spec of new files."""
         return self.metadata.spec()
 
     def specs(self) -> dict[int, PartitionSpec]:
-        """Give all partition specs by their ids."""
+        """Return all partition specs by their ids."""
         return self.metadata.specs()
 
     def name_mapping(self) -> NameMapping | None:
-        """Give the ids by name of files without ids (``schema.name-mapping.default``); None if the table has none."""
+        """Return the name mapping of files without field ids (``schema.name-mapping.default``), if there is one."""
         text = self.properties.get(NAME_MAPPING_PROPERTY)
         return None if text is None else NameMapping.from_json(text)
 
     def sort_order(self) -> SortOrder:
-        """Give the order that new files are sorted in."""
+        """Return the sort order of new files."""
         return self.metadata.sort_order()
 
     def sort_orders(self) -> dict[int, SortOrder]:
-        """Give all sort orders by their ids."""
+        """Return all sort orders by their ids."""
         return {order.order_id: order for order in self.metadata.sort_orders}
 
     @property
@@ -114,42 +114,42 @@ class TableDescription:
         return self.metadata.properties
 
     def current_snapshot(self) -> Snapshot | None:
-        """Give the snapshot that readers see, if there is one."""
+        """Return the current snapshot, if there is one."""
         return self.metadata.current_snapshot()
 
     def snapshots(self) -> list[Snapshot]:
-        """Give all snapshots, oldest first."""
+        """Return all snapshots, oldest first."""
         return self.metadata.snapshots
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """Give the snapshot with this id, if there is one."""
+        """Return the snapshot with this id, if there is one."""
         return self.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """Give the snapshot that a branch or tag names, if there is one."""
+        """Return the snapshot that a branch or tag names, if there is one."""
         return self.metadata.snapshot_by_name(name)
 
     def history(self) -> list[SnapshotLogEntry]:
-        """Say which snapshot was current from when on, oldest first."""
+        """Return which snapshot became current when, oldest first."""
         return [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in self.metadata.snapshot_log]
 
     def metadata_log(self) -> list[MetadataLogEntry]:
-        """Give the metadata files that were current before, oldest first."""
+        """Return the previous metadata files, oldest first."""
         return [MetadataLogEntry(file, at) for at, file in self.metadata.metadata_log]
 
     def refs(self) -> dict[str, SnapshotRef]:
-        """Give all branches and tags by their names."""
+        """Return all branches and tags by their names."""
         return self.metadata.refs
 
     def last_sequence_number(self) -> int:
-        """Give the highest sequence number of any snapshot; 0 in version 1."""
+        """Return the highest sequence number of any snapshot; 0 in version 1."""
         return self.metadata.last_sequence_number
 
     def _title(self) -> str:
         return printable(".".join(self._identifier) or redacted_url(self.metadata_location))
 
     def _facts(self) -> dict[str, str]:
-        """Say what the table is and holds, for people."""
+        """Return a summary of the table, for people."""
         snapshot = self.current_snapshot()
         state = "none"
         rows = "0"
@@ -174,7 +174,7 @@ class TableDescription:
 
     def _repr_html_(self) -> str:
         facts = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items())
-        # The schema escapes its own.
+        # The schema escapes its own text.
         return f"<b>{escape(self._title())}</b>{self.schema()._repr_html_()}<table>{facts}</table>"
 
     def __eq__(self, other: object) -> bool:

@@ -9,7 +9,7 @@ __all__ = ["MetadataLogEntry", "SnapshotLogEntry"]
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLogEntry:
-    """Which snapshot was current from when on."""
+    """When a snapshot became current."""
 
     snapshot_id: int
     timestamp_ms: int
@@ -17,7 +17,7 @@ class SnapshotLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogEntry:
-    """A metadata file that was current before."""
+    """A previous metadata file of the table."""
 
     metadata_file: str
     timestamp_ms: int

@@ -25,15 +25,14 @@ __all__ = ["Transaction"]
 
 
 class Transaction:
-    """Changes of one table, made in one commit at the end of the ``with`` block.
+    """Changes of one table, committed together at the end of the ``with`` block.
 
-    A block that raises commits nothing. Outside of a block call `commit_transaction`: without it changes are
-    lost, with a ``ResourceWarning``. Changes are checked as they are made, each on top of those before it; the
-    commit requires that what they build on has not been changed by others since the table was read. A transaction is
-    used once.
+    A block that raises commits nothing. Outside of a block call `commit_transaction`; without it changes are
+    lost, with a ``ResourceWarning``. Each change is checked when it is made, on top of the previous ones; the commit
+    requires that other commits have not changed what they depend on. A transaction is used once.
 
-    Rows that are appended are written at once, and deleted if the transaction is not committed. Where another commit
-    was first, the changes are made anew on top of it.
+    Appended rows are written at once, and deleted if the transaction is not committed. If another commit was first,
+    the changes are applied again on top of it.
     """
 
     def __init__(self, table: Table) -> None:
@@ -41,7 +40,7 @@ class Transaction:
         self._changes = CoreTransaction(table._state)  # noqa: SLF001
         self._staged = self._changes.metadata
         self._finished = False
-        #: Whether it was left by an exception, and so are changes within.
+        #: Whether an exception left its ``with`` block, so that its changes are dropped.
         self.aborted = False
 
     @property
@@ -59,7 +58,7 @@ class Transaction:
     ) -> Self:
         """Append rows with the other changes; see `Table.append`.
 
-        The columns are those that the changes before it leave.
+        The columns are those after the previous changes.
         """
         self._check_open()
         self._changes.append(without_nul(data), **append_options(snapshot_properties, branch, schema_mode))
@@ -83,19 +82,19 @@ class Transaction:
         return ManageSnapshots(self)
 
     def set_properties(self, properties: Mapping[str, object] | None = None, **more: object) -> Self:
-        """Set table properties; ``format-version`` raises the version of the table, as in Java."""
+        """Set table properties; ``format-version`` upgrades the table, as in Java."""
         return self._stage_objects(*property_updates({**(properties or {}), **more}))
 
     def remove_properties(self, *removals: str) -> Self:
-        """Remove table properties; those that are not there are passed over."""
+        """Remove table properties; missing ones are ignored."""
         return self._stage_objects({"action": "remove-properties", "removals": list(removals)})
 
     def upgrade_table_version(self, format_version: int) -> Self:
-        """Raise the format version."""
+        """Upgrade the format version."""
         return self._stage_objects({"action": "upgrade-format-version", "format-version": format_version})
 
     def update_location(self, location: str) -> Self:
-        """Set the base location of files to come; those that are there stay where they are."""
+        """Set the base location of new files; existing files stay where they are."""
         return self._stage_objects({"action": "set-location", "location": location})
 
     def commit_transaction(self) -> Table:
@@ -104,14 +103,14 @@ class Transaction:
         Returns
         -------
         Table
-            The table, as it is then.
+            The table after the commit.
 
         Raises
         ------
         CommitFailedException
-            If what the changes build on has been changed by others, or other commits won every race.
+            If other commits changed what these changes depend on, or every attempt lost to another commit.
         CommitStateUnknownException
-            If nobody knows whether it was committed.
+            If the outcome is unknown.
 
         """
         self._check_open()
@@ -121,19 +120,17 @@ class Transaction:
         return self._table
 
     def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
-        """Add updates of the REST protocol, as JSON texts, that were made of `metadata` as it was in ``on``.
+        """Add updates of the REST protocol, as JSON, that were created from the metadata ``on``.
 
         Raises
         ------
         InvalidArgumentError
-            If others have been added since.
+            If other updates were added since.
 
         """
         self._check_open()
         if on is not self._staged:
-            raise InvalidArgumentError(
-                "another change of this transaction was made in the meantime: begin this one anew"
-            )
+            raise InvalidArgumentError("the transaction changed after this update was created; create the update again")
         self._changes.stage(f"[{','.join(updates)}]")
         self._staged = self._changes.metadata
 
@@ -143,7 +140,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if self._finished:
-            raise InvalidArgumentError("this transaction is over: begin a new one")
+            raise InvalidArgumentError("this transaction is already finished; start a new one")
 
     def __enter__(self) -> Self:
         self._check_open()

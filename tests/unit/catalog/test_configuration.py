@@ -55,7 +55,7 @@ def test_our_file_comes_before_pyicebergs(home):
 
 
 def test_what_is_not_configured_says_so(home):
-    with pytest.raises(NoSuchCatalogError, match=r"'nowhere' is not configured: give a 'uri' or a 'type'"):
+    with pytest.raises(NoSuchCatalogError, match=r"'nowhere' is not configured: set 'uri' or 'type'"):
         load_catalog("nowhere")
     with pytest.raises(UnsupportedFeatureError, match="'hive' are not supported"):
         load_catalog("x", type="hive")
@@ -167,22 +167,22 @@ def test_a_file_that_cannot_be_read_says_where(home, text, message):
 @pytest.mark.parametrize(
     ("properties", "error", "message"),
     [
-        ({"uri": "https://me:hush@host/v1"}, UnsupportedFeatureError, r"https://\*{8}@host/v1 means a REST"),
-        ({"uri": "thrift://host:9083"}, UnsupportedFeatureError, "thrift://host:9083 means a Hive metastore"),
-        ({"uri": "mysql+pymysql://me:hush@host/d"}, UnsupportedFeatureError, "means a MySQL database"),
+        ({"uri": "https://me:hush@host/v1"}, UnsupportedFeatureError, r"REST catalog \(uri https://\*{8}@host/v1\)"),
+        ({"uri": "thrift://host:9083"}, UnsupportedFeatureError, r"Hive metastore \(uri thrift://host:9083\)"),
+        ({"uri": "mysql+pymysql://me:hush@host/d"}, UnsupportedFeatureError, "a MySQL database"),
         ({"uri": "mysql://me:hush@host/d", "type": "sql"}, UnsupportedFeatureError, "'mysql' database"),
         ({"uri": "s3://bucket/wh"}, UnsupportedFeatureError, "'warehouse'"),
         ({"uri": "jdbc:sqlite:x.db"}, UnsupportedFeatureError, "leave out 'jdbc:'"),
         ({"type": "REST", "uri": "https://host"}, UnsupportedFeatureError, "type 'REST' are not supported"),
         ({"type": "glue"}, UnsupportedFeatureError, "supported types: in-memory, sql"),
         ({"catalog-impl": "a.B"}, UnsupportedFeatureError, "names a Java class"),
-        ({"uri": "wh/catalog.db"}, InvalidArgumentError, "is a path, not a URL: write sqlite:///wh/catalog.db"),
-        ({"uri": "/wh/catalog.db"}, InvalidArgumentError, "write sqlite:////wh/catalog.db"),
+        ({"uri": "wh/catalog.db"}, InvalidArgumentError, "is a path, not a URL; use sqlite:///wh/catalog.db"),
+        ({"uri": "/wh/catalog.db"}, InvalidArgumentError, "use sqlite:////wh/catalog.db"),
         ({"uri": r"C:\wh\catalog.db"}, InvalidArgumentError, "is a path, not a URL"),
-        ({"uri": "wh/catalog.db", "type": "sql"}, InvalidArgumentError, "write sqlite:///folder/catalog.db"),
-        ({"uri": "sqlite://wh/c.db"}, InvalidArgumentError, "write sqlite:///wh/c.db "),
-        ({"uri": "sqlite:wh/c.db"}, InvalidArgumentError, "write sqlite:///folder/catalog.db"),
-        ({"uri": "sqlite+nope:///c.db"}, InvalidArgumentError, "no driver 'sqlite\\+nope'"),
+        ({"uri": "wh/catalog.db", "type": "sql"}, InvalidArgumentError, "for example, sqlite:///folder/catalog.db"),
+        ({"uri": "sqlite://wh/c.db"}, InvalidArgumentError, "use sqlite:///wh/c.db "),
+        ({"uri": "sqlite:wh/c.db"}, InvalidArgumentError, "for example, sqlite:///folder/catalog.db"),
+        ({"uri": "sqlite+nope:///c.db"}, InvalidArgumentError, "unknown database driver 'sqlite\\+nope'"),
         ({"uri": "me:hush@host/d"}, UnsupportedFeatureError, "scheme 'me'"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_uri_that_cannot_be_served_is_named(home, properties, error, message):
     with pytest.raises(error, match=message) as failure:
         load_catalog("prod", **properties)
     assert "hush" not in str(failure.value)
-    assert "give a 'uri'" not in str(failure.value)
+    assert "set 'uri'" not in str(failure.value)
     assert list(home.parent.rglob("*.db")) == []
 
 

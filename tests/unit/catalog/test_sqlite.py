@@ -196,15 +196,15 @@ def test_another_name_on_the_same_database_is_told(theirs):
     uri = f"sqlite:///{theirs}"
     other = SqlCatalog("other", uri=uri)
     held = "this database holds the catalog 'c': open it under that name"
-    with pytest.raises(NoSuchTableError, match=rf"no table a\.t in catalog other; {held}"):
+    with pytest.raises(NoSuchTableError, match=rf"table a\.t does not exist in catalog other; {held}"):
         other.load_table("a.t")
-    with pytest.raises(NoSuchNamespaceError, match=f"no namespace a in catalog other; {held}"):
+    with pytest.raises(NoSuchNamespaceError, match=f"namespace a does not exist in catalog other; {held}"):
         other.list_tables("a")
     with pytest.warns(UserWarning, match=f"catalog other is empty; {held}"):
         assert other.list_namespaces() == []
     other.create_namespace("x")
     assert other.list_namespaces() == [("x",)]
-    with pytest.raises(NoSuchTableError, match=r"no table a\.t in catalog other; there is no namespace a$"):
+    with pytest.raises(NoSuchTableError, match=r"table a\.t does not exist in catalog other; there is no namespace a$"):
         other.load_table("a.t")
     with (
         pytest.warns(UserWarning, match="holds the catalogs 'c', 'other'"),

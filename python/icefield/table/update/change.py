@@ -1,4 +1,4 @@
-"""What all changes of one part of a table have in common."""
+"""The base class of changes of one part of a table."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Change", "Staging", "warn_of_lost"]
 
 
 class Staging(Protocol):
-    """What changes are collected by: a `Transaction`."""
+    """What collects changes: a `Transaction`."""
 
-    #: Whether it was left by an exception, and so are changes within.
+    #: Whether an exception left its ``with`` block, so that its changes are dropped.
     aborted: bool
 
     @property
@@ -31,7 +31,7 @@ class Staging(Protocol):
         """The table's metadata with the changes so far."""
 
     def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
-        """Add updates of the REST protocol, as JSON texts, that were made of `metadata` as it was in ``on``."""
+        """Add updates of the REST protocol, as JSON, that were created from the metadata ``on``."""
 
     def commit_transaction(self) -> object:
         """Commit the changes."""
@@ -40,43 +40,43 @@ class Staging(Protocol):
 class Change(ABC):
     """A change of one part of a table, made by `commit` or at the end of the ``with`` block.
 
-    Within a transaction it becomes part of that; by itself it is committed at once. A block that raises changes
-    nothing. A change is used once; one that is dropped without `commit` is lost, with a ``ResourceWarning``.
+    Within a transaction it becomes part of that; otherwise it is committed at once. A block that raises changes
+    nothing. A change is used once; without `commit` it is lost, with a ``ResourceWarning``.
     """
 
-    def __init__(self, transaction: Staging, *, alone: bool = False) -> None:
+    def __init__(self, transaction: Staging, *, standalone: bool = False) -> None:
         self._transaction = transaction
-        self._alone = alone
+        self._standalone = standalone
         self._base = transaction.metadata
         self._finished = False
-        #: Whether `commit` was called: where it raised, the error says that nothing was changed.
+        #: Whether `commit` was called: if it raised, the caller knows that nothing was changed.
         self._tried = False
 
     @abstractmethod
     def updates(self) -> list[str]:
-        """Give the updates of the REST protocol, as JSON texts."""
+        """Return the updates of the REST protocol, as JSON."""
 
     def commit(self) -> None:
-        """Make the change.
+        """Commit the change, or add it to its transaction.
 
         Raises
         ------
         CommitFailedException
-            If what it builds on has been changed by others, or other commits won every race.
+            If other commits changed what this change depends on, or every attempt lost to another commit.
 
         """
         if self._finished:
-            raise InvalidArgumentError("this change was made already: begin a new one")
+            raise InvalidArgumentError("this change was already made; start a new one")
         self._tried = True
         updates = self.updates()
         self._finished = True
         self._transaction.stage(updates, self._base)
-        if self._alone:
+        if self._standalone:
             self._transaction.commit_transaction()
 
     def __enter__(self) -> Self:
         if self._finished:
-            raise InvalidArgumentError("this change was made already: begin a new one")
+            raise InvalidArgumentError("this change was already made; start a new one")
         return self
 
     def __exit__(
@@ -102,5 +102,5 @@ class Change(ABC):
 def warn_of_lost(change: Staging | Change, verb: str) -> None:
     """Warn of changes that are dropped and were never committed; not while the interpreter exits."""
     if not sys.is_finalizing():
-        message = f"{type(change).__name__}: its changes were never committed and are lost: call {verb}, or use 'with'"
+        message = f"{type(change).__name__}: changes were never committed and are lost; call {verb}, or use 'with'"
         warnings.warn(message, ResourceWarning, stacklevel=3, source=change)

@@ -24,19 +24,19 @@ class UpdateSchema(Change):
     """A change of the schema ("Schema Evolution").
 
     Columns are named as they were before the change, nested ones with dots (``"a.b"``; the element of a list is
-    ``"a.element"``) or as a tuple of names. Columns keep their ids, so files that are there are read as before.
-    Operations that cannot be made raise at once, and leave those before them.
+    ``"a.element"``) or as a tuple of names. Columns keep their ids, so existing files remain readable.
+    Invalid operations raise at once and leave earlier ones in place.
     """
 
     def __init__(
         self,
         transaction: Staging,
         *,
-        alone: bool = False,
+        standalone: bool = False,
         allow_incompatible_changes: bool = False,
         case_sensitive: bool = True,
     ) -> None:
-        super().__init__(transaction, alone=alone)
+        super().__init__(transaction, standalone=standalone)
         self._change = SchemaChange(
             self._base, case_sensitive=case_sensitive, allow_incompatible=allow_incompatible_changes
         )
@@ -49,7 +49,7 @@ class UpdateSchema(Change):
         required: bool = False,
         default_value: object = None,
     ) -> Self:
-        """Add a column, behind those that are there.
+        """Add a column after the existing ones.
 
         Parameters
         ----------
@@ -57,13 +57,13 @@ class UpdateSchema(Change):
             Its name. With dots it becomes a field of the struct before the last one, which may be the element of a list
             or the value of a map; a tuple of one name with dots is a column on top.
         field_type
-            A type or its text. Ids in it are replaced by new ones.
+            A type or its text. New field ids are assigned.
         doc
             Comment.
         required
-            Whether it is never null: that needs a default.
+            Whether values are required, which needs a default.
         default_value
-            The value in rows that are there, and in rows to come that have none (from version 3 on).
+            The value in existing rows, and in new rows without one (from version 3 on).
 
         """
         parent, name = _split(path)
@@ -71,12 +71,12 @@ class UpdateSchema(Change):
         return self
 
     def delete_column(self, path: str | Sequence[str]) -> Self:
-        """Delete a column with all that is inside."""
+        """Delete a column, including any nested fields."""
         self._change.delete_column(_joined(path))
         return self
 
     def rename_column(self, path_from: str | Sequence[str], new_name: str) -> Self:
-        """Give a column another name: of the column itself, without those around it."""
+        """Rename a column; ``new_name`` is the last part of its path only."""
         self._change.rename_column(_joined(path_from), new_name)
         return self
 
@@ -87,22 +87,24 @@ class UpdateSchema(Change):
         required: bool | None = None,
         doc: str | None = None,
     ) -> Self:
-        """Change what is given of a column, and leave the rest.
+        """Change the given attributes of a column.
 
         Parameters
         ----------
         path
             The column.
         field_type
-            A type that every value of the old one has a place in.
+            A type that can hold every value of the old one.
         required
             False makes it optional; True is an incompatible change, as rows may have nulls.
         doc
-            Comment; an empty text takes it away.
+            Comment; an empty string removes it.
 
         """
         if field_type is None and required is None and doc is None:
-            raise InvalidArgumentError(f"nothing to change of column {_joined(path)!r}: give a type, required or doc")
+            raise InvalidArgumentError(
+                f"nothing to change for column {_joined(path)!r}: pass field_type, required or doc"
+            )
         if field_type is not None:
             self._change.update_type(_joined(path), field_type)
         if required is not None:
@@ -112,7 +114,7 @@ class UpdateSchema(Change):
         return self
 
     def set_default_value(self, path: str | Sequence[str], default_value: object) -> Self:
-        """Set the value of a column in rows to come that have none; ``None`` takes it away."""
+        """Set the write default of a column; ``None`` removes it."""
         self._change.update_default(_joined(path), default_value)
         return self
 
@@ -132,17 +134,17 @@ class UpdateSchema(Change):
         return self
 
     def move_before(self, path: str | Sequence[str], before_path: str | Sequence[str]) -> Self:
-        """Move a column before another one of its struct."""
+        """Move a column before another field of its struct."""
         self._change.move_before(_joined(path), _joined(before_path))
         return self
 
     def move_after(self, path: str | Sequence[str], after_path: str | Sequence[str]) -> Self:
-        """Move a column behind another one of its struct."""
+        """Move a column after another field of its struct."""
         self._change.move_after(_joined(path), _joined(after_path))
         return self
 
     def union_by_name(self, new_schema: SchemaLike) -> Self:
-        """Add what another schema has more, at any depth, and take over what it has wider.
+        """Add the columns of another schema that are missing, at any depth, and widen types to its types.
 
         Parameters
         ----------
@@ -155,16 +157,16 @@ class UpdateSchema(Change):
         return self
 
     def set_identifier_fields(self, *fields: str) -> Self:
-        """Say which columns identify a row: required ones of primitive types; none to take that away."""
+        """Set the identifier fields: required columns of primitive types; none to unset them."""
         self._change.set_identifier_fields(list(fields))
         return self
 
     def apply(self) -> Schema:
-        """Give the schema with the changes so far."""
+        """Return the schema with the changes so far."""
         return self._change.apply()
 
     def updates(self) -> list[str]:
-        """Give the updates of the REST protocol, as JSON texts."""
+        """Return the updates of the REST protocol, as JSON."""
         return self._change.updates()
 
 
@@ -173,11 +175,11 @@ def _joined(path: str | Sequence[str]) -> str:
 
 
 def _split(path: str | Sequence[str]) -> tuple[str | None, str]:
-    """Give the parent of a column, if it has one, and its own name."""
+    """Return the parent of a column, if it has one, and its own name."""
     if isinstance(path, str):
         parent, dot, name = path.rpartition(".")
         return (parent, name) if dot else (None, path)
     if not path:
-        raise InvalidArgumentError("a column has a name: the path is empty")
+        raise InvalidArgumentError("column path must not be empty")
     *parents, name = path
     return ".".join(parents) if parents else None, name

@@ -19,20 +19,20 @@ __all__ = ["ManageSnapshots"]
 class ManageSnapshots(Change):
     """A change of branches, tags and the current snapshot ("Snapshot References")."""
 
-    def __init__(self, transaction: Staging, *, alone: bool = False) -> None:
-        super().__init__(transaction, alone=alone)
+    def __init__(self, transaction: Staging, *, standalone: bool = False) -> None:
+        super().__init__(transaction, standalone=standalone)
         self._staged = self._base
         self._updates: list[str] = []
 
     def create_tag(self, snapshot_id: int, tag_name: str, max_ref_age_ms: int | None = None) -> Self:
-        """Name a snapshot.
+        """Create a tag of a snapshot.
 
         Parameters
         ----------
         snapshot_id
             The snapshot.
         tag_name
-            A name that no branch or tag has.
+            A name that is not used by a branch or tag.
         max_ref_age_ms
             Age at which expiry removes the tag.
 
@@ -49,18 +49,18 @@ class ManageSnapshots(Change):
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> Self:
-        """Begin a branch at a snapshot.
+        """Create a branch at a snapshot.
 
         Parameters
         ----------
         snapshot_id
             The snapshot.
         branch_name
-            A name that no branch or tag has.
+            A name that is not used by a branch or tag.
         max_ref_age_ms
             Age at which expiry removes the branch.
         max_snapshot_age_ms, min_snapshots_to_keep
-            Age up to which, and number to which, expiry leaves its snapshots.
+            Age and number of snapshots that expiry keeps.
 
         """
         _snapshot_first("create_branch", snapshot_id, branch_name)
@@ -84,23 +84,23 @@ class ManageSnapshots(Change):
         return self._stage(remove_ref(self._staged, branch_name, is_branch=True))
 
     def set_current_snapshot(self, snapshot_id: int | None = None, ref_name: str | None = None) -> Self:
-        """Make any snapshot the current one, by its id or by a branch or tag."""
+        """Set the current snapshot, by its id or by a branch or tag."""
         if snapshot_id is not None and ref_name is None:
             return self._stage(set_current_snapshot(self._staged, snapshot_id))
         if snapshot_id is not None or ref_name is None:
-            raise InvalidArgumentError("give the snapshot's id or the name of a branch or tag")
+            raise InvalidArgumentError("pass either snapshot_id or ref_name")
         reference = self._staged.refs.get(ref_name)
         if reference is None:
             known = ", ".join(sorted(self._staged.refs)) or "none"
-            raise InvalidArgumentError(f"there is no branch or tag {ref_name!r} (there are: {known})")
+            raise InvalidArgumentError(f"unknown branch or tag {ref_name!r} (known: {known})")
         return self._stage(set_current_snapshot(self._staged, reference.snapshot_id))
 
     def rollback_to_snapshot(self, snapshot_id: int) -> Self:
-        """Take the table back to an ancestor of its current snapshot."""
+        """Roll the table back to an ancestor of its current snapshot."""
         return self._stage(rollback_to_snapshot(self._staged, snapshot_id))
 
     def rollback_to_timestamp(self, timestamp_ms: datetime | str | int) -> Self:
-        """Take the table back to its newest ancestor older than a time.
+        """Roll the table back to its newest ancestor older than a time.
 
         Parameters
         ----------
@@ -110,11 +110,11 @@ class ManageSnapshots(Change):
         """
         moment = milliseconds_of(timestamp_ms, "timestamp_ms")
         if moment is None:
-            raise InvalidArgumentError("timestamp_ms: give the time to go back to, not None")
+            raise InvalidArgumentError("timestamp_ms must not be None")
         return self._stage(rollback_to_timestamp(self._staged, moment))
 
     def updates(self) -> list[str]:
-        """Give the updates of the REST protocol, as JSON texts."""
+        """Return the updates of the REST protocol, as JSON."""
         return list(self._updates)
 
     def _stage(self, update: str) -> Self:
@@ -129,9 +129,9 @@ def _snapshot_first(what: str, snapshot_id: object, name: object) -> None:
     Raises
     ------
     ArgumentTypeError
-        If the id is text, or the name is not.
+        If the id is a str, or the name is not.
 
     """
     if isinstance(snapshot_id, str) or not isinstance(name, str):
-        msg = f"{what} takes the snapshot's id first and then the name, got {snapshot_id!r} and {name!r}"
+        msg = f"{what} takes the snapshot id first, then the name; got {snapshot_id!r} and {name!r}"
         raise ArgumentTypeError(msg)

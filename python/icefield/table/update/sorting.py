@@ -16,10 +16,10 @@ __all__ = ["UpdateSortOrder"]
 
 
 class UpdateSortOrder(Change):
-    """A new sort order, for files to come; without fields they are not sorted."""
+    """A new sort order, for new files; without fields they are not sorted."""
 
-    def __init__(self, transaction: Staging, *, alone: bool = False) -> None:
-        super().__init__(transaction, alone=alone)
+    def __init__(self, transaction: Staging, *, standalone: bool = False) -> None:
+        super().__init__(transaction, standalone=standalone)
         self._fields: list[str | tuple[str, str, str]] = []
 
     def asc(
@@ -28,7 +28,7 @@ class UpdateSortOrder(Change):
         transform: Transform | str = "identity",
         null_order: Literal["nulls-first", "nulls-last"] = "nulls-first",
     ) -> Self:
-        """Sort by a column, or a transform of it, the smallest first."""
+        """Sort by a column, or a transform of it, in ascending order."""
         return self._add(source_column_name, transform, "asc", null_order)
 
     def desc(
@@ -37,7 +37,7 @@ class UpdateSortOrder(Change):
         transform: Transform | str = "identity",
         null_order: Literal["nulls-first", "nulls-last"] = "nulls-last",
     ) -> Self:
-        """Sort by a column, or a transform of it, the greatest first."""
+        """Sort by a column, or a transform of it, in descending order."""
         return self._add(source_column_name, transform, "desc", null_order)
 
     def by(self, *fields: str) -> Self:
@@ -45,19 +45,19 @@ class UpdateSortOrder(Change):
         return self._extend(*fields)
 
     def updates(self) -> list[str]:
-        """Give the updates of the REST protocol, as JSON texts."""
+        """Return the updates of the REST protocol, as JSON."""
         return sort_order_updates(self._base, self._fields)
 
     def _holds_changes(self) -> bool:
-        # Without fields it would be a change too, but not one that was asked for yet.
+        # An order without fields would be a change too, but none was requested yet.
         return bool(self._fields)
 
     def _add(self, column: str, transform: Transform | str, direction: str, null_order: str) -> Self:
-        # The name as it is: in a text it would be parsed.
+        # The name unparsed: in a text it would be parsed.
         return self._extend((column, str(transform), f"{direction} {str(null_order).replace('-', ' ')}"))
 
     def _extend(self, *fields: str | tuple[str, str, str]) -> Self:
-        # Made once to be checked: an operation that cannot be made raises at once.
+        # Checked at once, so that an invalid field raises here.
         sort_order_updates(self._base, [*self._fields, *fields])
         self._fields += fields
         return self

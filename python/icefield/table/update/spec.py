@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["UpdateSpec"]
 
-#: Transforms as Spark and Java's expressions call them.
+#: Names of transforms in Spark and in Java's expressions.
 _PLURALS = frozenset({"years", "months", "days", "hours"})
 
 
 class UpdateSpec(Change):
-    """A change of the partition spec ("Partition Evolution"), for files to come; those that are there stay."""
+    """A change of the partition spec ("Partition Evolution"), for new files; existing files do not change."""
 
-    def __init__(self, transaction: Staging, *, alone: bool = False, case_sensitive: bool = True) -> None:
-        super().__init__(transaction, alone=alone)
+    def __init__(self, transaction: Staging, *, standalone: bool = False, case_sensitive: bool = True) -> None:
+        super().__init__(transaction, standalone=standalone)
         self._change = SpecChange(self._base, case_sensitive=case_sensitive)
 
     def add_field(
@@ -41,7 +41,7 @@ class UpdateSpec(Change):
         transform
             A transform or its text.
         partition_field_name
-            A name like ``id_bucket_16`` where none is given.
+            The name of the field; by default like ``id_bucket_16``.
 
         """
         if transform is None:
@@ -53,7 +53,7 @@ class UpdateSpec(Change):
         return self
 
     def add_identity(self, source_column_name: str) -> Self:
-        """Add a column's values as they are."""
+        """Add a column with the identity transform."""
         self._change.add_field(source_column_name, "identity", None)
         return self
 
@@ -66,16 +66,16 @@ class UpdateSpec(Change):
         return self
 
     def rename_field(self, name: str, new_name: str) -> Self:
-        """Give a field another name."""
+        """Rename a field."""
         self._change.rename_field(name, new_name)
         return self
 
     def apply(self) -> PartitionSpec:
-        """Give the spec with the changes so far; its id is assigned by the commit."""
+        """Return the spec with the changes so far; its id is assigned by the commit."""
         return self._change.apply()
 
     def updates(self) -> list[str]:
-        """Give the updates of the REST protocol, as JSON texts."""
+        """Return the updates of the REST protocol, as JSON."""
         return self._change.updates()
 
     def _holds_changes(self) -> bool:
