@@ -189,6 +189,15 @@ def test_only_to_spark_imports_a_module_when_it_is_called() -> None:
     assert late == {("scan.py", "to_spark", "icefield.spark"), ("scan.py", "to_spark", "icefield.spark.of_scan")}
 
 
+def test_spark_asks_schemas_and_transforms_for_their_parts() -> None:
+    """It reads no JSON but that of expressions, and takes no text of a transform to pieces."""
+    sources = {path.name: path.read_text() for path in (ROOT / "python" / "icefield" / "spark").glob("*.py")}
+    reading_json = {name: source.count("json.loads(") for name, source in sources.items() if "json" in source}
+    assert {name: count for name, count in reading_json.items() if count} == {"reading.py": 1}
+    assert "json.loads(bound.to_json())" in sources["reading.py"]
+    assert [name for name, source in sources.items() if re.search(r"str\(\w*\.?transform\)\.", source)] == []
+
+
 def test_any_is_rare() -> None:
     """It stands for values of columns, for JSON, and for options that go to other libraries as they are."""
     paths = [*(ROOT / "python").rglob("*.py"), *(ROOT / "python").rglob("*.pyi")]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from icefield._secrets import guarded
 from icefield.catalog.identifier import Identifier, IdentifierLike
@@ -20,6 +20,8 @@ from icefield.errors import (
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from icefield.arrow import SchemaLike
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
@@ -45,9 +47,6 @@ class PropertiesUpdateSummary:
     removed: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-
-
-_Self = TypeVar("_Self", bound="Catalog")
 
 
 class Catalog(ABC):
@@ -311,7 +310,7 @@ class Catalog(ABC):
     def close(self) -> None:  # noqa: B027
         """Close connections; the catalog opens new ones if it is used again."""
 
-    def __enter__(self: _Self) -> _Self:  # noqa: PYI019  (typing.Self is of Python 3.11)
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
