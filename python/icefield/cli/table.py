@@ -1,0 +1,232 @@
+"""The commands about one table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from icefield._layout import iso_of, partition_texts, sort_texts
+from icefield.cli.opening import table_of
+from icefield.cli.options import CommandGroup, at_snapshot, limited, wants_json
+from icefield.cli.output import print_grid, print_json, print_records, print_text
+from icefield.cli.partitions import PartitionTexts
+from icefield.moments import Moment
+from icefield.scan import DataScan
+from icefield.table import Snapshot, Table
+
+__all__ = ["table"]
+
+#: Columns of metadata tables that are too wide for a page.
+_METRICS = frozenset(
+    {
+        "column_sizes",
+        "value_counts",
+        "null_value_counts",
+        "nan_value_counts",
+        "lower_bounds",
+        "upper_bounds",
+        "readable_metrics",
+        "key_metadata",
+        "split_offsets",
+        "data_file",
+    }
+)
+
+
+@click.group(cls=CommandGroup)
+def table() -> None:
+    """One table."""
+
+
+@table.command("show")
+@click.argument("name", metavar="TABLE")
+@click.pass_context
+def table_show(context: click.Context, name: str) -> None:
+    """Show what a table is: columns, partitioning, order, properties, state."""
+    opened = table_of(context, name)
+    document = json.loads(opened.metadata_json())
+    if wants_json():
+        print_json({"name": ".".join(opened.name()), "metadata-location": opened.metadata_location, **document})
+        return
+    current = opened.current_snapshot()
+    facts = [
+        ("location", opened.location()),
+        ("metadata", opened.metadata_location),
+        ("format version", opened.format_version),
+        ("uuid", opened.table_uuid),
+        ("partitioned by", ", ".join(partition_texts(opened.spec(), opened.schema())) or "nothing"),
+        ("sorted by", ", ".join(sort_texts(opened.sort_order(), opened.schema())) or "nothing"),
+        ("snapshots", len(opened.snapshots())),
+        ("current snapshot", _line(current) if current else "none"),
+    ]
+    print_grid(["", ".".join(opened.name()) or "table"], facts, whole=True)
+    _print_schema(opened)
+    if opened.properties:
+        print_grid(["property", "value"], sorted(opened.properties.items()), whole=True)
+
+
+@table.command("schema")
+@click.argument("name", metavar="TABLE")
+@click.pass_context
+def table_schema(context: click.Context, name: str) -> None:
+    """Show the columns of a table."""
+    opened = table_of(context, name)
+    if wants_json():
+        print_json(json.loads(opened.schema().to_json()))
+    else:
+        _print_schema(opened)
+
+
+@table.command("snapshots")
+@click.argument("name", metavar="TABLE")
+@at_snapshot
+@limited("snapshots, the newest")
+@click.pass_context
+def table_snapshots(context: click.Context, name: str, moment: Moment, limit: int | None) -> None:
+    """List the snapshots of a table, oldest first, with the branches and tags that name them.
+
+    With --snapshot-id, --ref or --as-of: that snapshot and its ancestors.
+    """
+    opened = table_of(context, name)
+    names: dict[int, list[str]] = {}
+    for ref, target in opened.refs().items():
+        names.setdefault(target.snapshot_id, []).append(ref)
+    snapshots = opened.snapshots()
+    if moment:
+        last = opened.scan(**moment).snapshot()
+        snapshots = [] if last is None else opened.metadata.ancestors(last.snapshot_id)[::-1]
+    if limit is not None:
+        snapshots = snapshots[max(len(snapshots) - limit, 0) :]
+    wanted = ("added-records", "deleted-records", "total-records", "total-data-files")
+    rows = [
+        (
+            snapshot.snapshot_id,
+            iso_of(snapshot.timestamp_ms),
+            snapshot.operation,
+            *((snapshot.summary or {}).get(key) for key in wanted),
+            ", ".join(sorted(names.get(snapshot.snapshot_id, []))),
+        )
+        for snapshot in snapshots
+    ]
+    print_grid(["snapshot", "committed", "operation", "added", "deleted", "rows", "files", "refs"], rows, whole=True)
+
+
+@table.command("inspect")
+@click.argument("name", metavar="TABLE")
+@click.argument("what", metavar="WHAT")
+@at_snapshot
+@limited("rows")
+@click.option("--columns", "-c", multiple=True, help="A column to print, nested ones with dots; repeatable.")
+@click.pass_context
+def table_inspect(
+    context: click.Context, name: str, what: str, moment: Moment, limit: int | None, columns: tuple[str, ...]
+) -> None:
+    """Print a metadata table: files, partitions, history and others.
+
+    WHAT is one of snapshots, history, metadata_log_entries, refs, entries, files, data_files, delete_files, manifests,
+    partitions, position_deletes, all_files, all_data_files, all_delete_files, all_entries, all_manifests. People see
+    all columns but metrics, unless columns are given; JSON has all.
+    """
+    opened = table_of(context, name)
+    inspect = opened.inspect
+    if not columns and not wants_json():
+        columns = tuple(field.name for field in inspect.schema(what).fields if field.name not in _METRICS)
+    reader = inspect.stream(what, selected_fields=columns or ("*",), **moment)
+    names = reader.schema.names
+    rows: list[list[Any]] = []
+    for batch in reader:
+        left = batch.num_rows if limit is None else limit - len(rows)
+        rows += (list(row.values()) for row in batch.slice(0, left).to_pylist())
+        if len(rows) == limit:
+            break
+    if not wants_json() and "partition" in names:
+        _with_partition_texts(opened, names, rows)
+    print_records(names, rows)
+
+
+def _with_partition_texts(table: Table, names: list[str], rows: list[list[Any]]) -> None:
+    texts, at = PartitionTexts(table), names.index("partition")
+    spec = names.index("spec_id") if "spec_id" in names else None
+    for row in rows:
+        row[at] = texts.text(row[at], None if spec is None else row[spec])
+
+
+@table.command("files")
+@click.argument("name", metavar="TABLE")
+@at_snapshot
+@limited("files")
+@click.pass_context
+def table_files(context: click.Context, name: str, moment: Moment, limit: int | None) -> None:
+    """List the data files of a snapshot, the current one by default."""
+    opened = table_of(context, name)
+    _print_files(opened, opened.scan(**moment), limit)
+
+
+@table.command("plan")
+@click.argument("name", metavar="TABLE")
+@click.argument("row_filter", metavar="[FILTER]", required=False)
+@at_snapshot
+@limited("files")
+@click.pass_context
+def table_plan(context: click.Context, name: str, row_filter: str | None, moment: Moment, limit: int | None) -> None:
+    """Show which files a scan with this filter reads, and what it skips."""
+    opened = table_of(context, name)
+    scan = opened.scan(row_filter, **moment)
+    if wants_json():
+        plan = scan.plan_files()
+        print_json({"report": plan.report, "files": plan.files[:limit]})
+        return
+    print_text(scan.explain())
+    _print_files(opened, scan, limit)
+
+
+@table.command("head")
+@click.argument("name", metavar="TABLE")
+@click.argument("row_filter", metavar="[FILTER]", required=False)
+@at_snapshot
+@limited("rows", default=10)
+@click.option("--columns", "-c", multiple=True, help="A column to print; repeatable.")
+@click.pass_context
+def table_head(
+    context: click.Context,
+    name: str,
+    row_filter: str | None,
+    moment: Moment,
+    limit: int,
+    columns: tuple[str, ...],
+) -> None:
+    """Print some rows of a table."""
+    scan = table_of(context, name).scan(row_filter, selected_fields=columns or ("*",), limit=limit, **moment)
+    found = scan.to_arrow()
+    print_grid(found.column_names, (list(row.values()) for row in found.to_pylist()))
+
+
+def _print_files(table: Table, scan: DataScan, limit: int | None) -> None:
+    """List files: for people by what follows the location of the table, which is long and that of all."""
+    columns = ["file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes", "deletes"]
+    rows: list[list[Any]] = [
+        [len(file[column] or ()) if column == "deletes" else file[column] for column in columns]
+        for file in scan.plan_files().files[:limit]
+    ]
+    headings = ["file", "format", "spec", "partition", "rows", "bytes", "deletes"]
+    if wants_json():
+        print_grid(headings, rows)
+        return
+    texts, below = PartitionTexts(table), table.location().rstrip("/") + "/"
+    for row in rows:
+        row[0], row[3] = str(row[0]).removeprefix(below), texts.text(row[3], row[2])
+    print_grid(headings, rows, f"below {below}", whole=True)
+
+
+def _print_schema(opened: Table) -> None:
+    rows = [
+        (field.field_id, field.name, str(field.field_type), "required" if field.required else "optional", field.doc)
+        for field in opened.schema().fields
+    ]
+    print_grid(["id", "column", "type", "required", "doc"], rows)
+
+
+def _line(snapshot: Snapshot) -> str:
+    return f"{snapshot.snapshot_id}, {snapshot.operation}, {iso_of(snapshot.timestamp_ms)}"
