@@ -70,7 +70,7 @@ class TableScan(ABC):
         try:
             _ = self._scan
         except OverflowError as error:
-            msg = "limit, snapshot ids and times must be between 0 and 2**63-1"
+            msg = "limit must not be negative, and limit, snapshot ids and times must fit into 64-bit signed integers"
             raise InvalidArgumentError(msg) from error
 
     @property

@@ -176,7 +176,7 @@ def test_options_of_scans_count_or_are_refused(catalog: ice.Catalog) -> None:
     assert tasks(table.incremental_append_scan(options=options)) == 4
     for options, says in (
         ({"splitsize": "1"}, "did you mean split-size"),
-        ({"snapshot-id": "1"}, "no option 'snapshot-id'"),
+        ({"snapshot-id": "1"}, "unknown scan option 'snapshot-id'"),
         ({"split-size": "big"}, "expected an integer, got 'big'"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):
@@ -227,10 +227,10 @@ def test_the_data_source_takes_no_option_for_a_property_of_the_catalog() -> None
             with pytest.raises((InvalidArgumentError, UnsupportedFeatureError), match=option.name):
                 use()
     for name, says in (
-        ("snapshotId", "there is snapshot-id"),
-        ("target_file_size_bytes", "there is target-file-size-bytes"),
+        ("snapshotId", "did you mean snapshot-id"),
+        ("target_file_size_bytes", "did you mean target-file-size-bytes"),
         ("target-file-size-byte", "did you mean target-file-size-bytes"),
-        ("colour", "no option colour"),
+        ("colour", "unknown option colour"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):
             SourceOptions.of({**mine, name: "1"})
