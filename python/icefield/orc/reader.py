@@ -1,16 +1,4 @@
-"""ORC files, read as Arrow and written from it, in the manner of ``pyarrow.orc``.
-
-::
-
-    >>> from icefield import orc  # doctest: +SKIP
-    >>> file = orc.ORCFile("s3://bucket/events.orc", storage={"s3.region": "eu-west-1"})  # doctest: +SKIP
-    >>> file.nrows, file.schema.names  # doctest: +SKIP
-    (450, ['id', 'name'])
-    >>> file.read(columns=["id"])  # doctest: +SKIP
-    >>> with orc.ORCWriter("copy.orc", bloom_filter_columns=["id"]) as writer:  # doctest: +SKIP
-    ...     for batch in file.iter_batches():
-    ...         writer.write(batch)
-"""
+"""Reading ORC files as Arrow."""
 
 from __future__ import annotations
 
@@ -22,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield._core import OrcFile, Storage
 from icefield._optional import require
-from icefield._orc_writer import ORCWriter, merge_files, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,10 +17,7 @@ if TYPE_CHECKING:
 
     from icefield.expressions import Expression
 
-__all__ = ["ORCFile", "ORCWriter", "Writer", "merge_files", "read_schema", "read_table", "write_table"]
-
-#: The shorter name of `ORCWriter`.
-Writer = ORCWriter
+__all__ = ["ORCFile", "read_schema", "read_table"]
 
 Source: TypeAlias = "str | os.PathLike[str] | Buffer | IO[bytes]"
 Columns: TypeAlias = "Sequence[str | int] | None"

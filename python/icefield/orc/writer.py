@@ -1,4 +1,4 @@
-"""ORC files written from Arrow: the part of `icefield.orc` that writes."""
+"""Writing ORC files from Arrow."""
 
 from __future__ import annotations
 
