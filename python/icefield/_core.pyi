@@ -797,6 +797,10 @@ class Scan:
         selected_fields: Sequence[str] | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
+        remove_carryovers: bool = False,
+        net_changes: bool = False,
+        compute_updates: bool = False,
+        identifier_columns: Sequence[str] | None = None,
     ) -> Scan: ...
     @property
     def schema(self) -> Schema: ...

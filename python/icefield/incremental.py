@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from icefield._core import Scan
 from icefield.errors import InvalidArgumentError
@@ -41,6 +41,15 @@ class Start:
         return None if exclusive is None else cls(exclusive)
 
 
+class Compared(TypedDict, total=False):
+    """How the rows of a changelog are compared, as the core takes it."""
+
+    remove_carryovers: bool
+    net_changes: bool
+    compute_updates: bool
+    identifier_columns: list[str] | None
+
+
 @dataclass(frozen=True, repr=False)
 class IncrementalScan(TableScan):
     """A scan of the changes of the snapshots after one, up to another.
@@ -68,7 +77,12 @@ class IncrementalScan(TableScan):
             selected_fields=list(self.selected_fields),
             case_sensitive=self.case_sensitive,
             limit=self.limit,
+            **self._compared,
         )
+
+    @property
+    def _compared(self) -> Compared:
+        return {}
 
     @property
     def _moment(self) -> str:
@@ -121,9 +135,34 @@ class IncrementalChangelogScan(IncrementalScan):
 
     Besides the columns of the table, rows have ``_change_type`` (``INSERT`` or ``DELETE``), ``_change_ordinal`` (the
     position of their snapshot among those read, from 0) and ``_commit_snapshot_id``; they are selected like others.
-    Snapshots with the operation ``replace`` change no row and are skipped. All rows of a rewritten file
-    appear twice, deleted and inserted. Planning refuses snapshots with delete files (`UnsupportedFeatureError`), as
-    the Java library does.
+    Snapshots with the operation ``replace`` change no row and are skipped. Rows that delete files delete are among the
+    rows, and so are rows that a removed delete file had deleted. All rows of a rewritten file appear twice, deleted and
+    inserted, unless rows are compared.
+
+    Rows are compared where one of these options is set, as Java's procedure ``create_changelog_view`` does. Compared
+    rows come from several files, so there are no tasks for workers (`tasks`, `to_spark`).
     """
 
+    #: Leave out rows that a snapshot deleted and inserted again as they were.
+    remove_carryovers: bool = False
+    #: Leave out what one snapshot did and another undid as well: what is left is the difference of the states before
+    #: the first and after the last snapshot.
+    net_changes: bool = False
+    #: Whether a deleted and an inserted row of one identifier are an update, ``UPDATE_BEFORE`` and ``UPDATE_AFTER``;
+    #: ``None``: where identifier columns are given.
+    compute_updates: bool | None = None
+    #: What tells that two rows are the same: these columns, else ``_row_id`` where all files have row ids (version 3),
+    #: else the identifier fields of the schema.
+    identifier_columns: tuple[str, ...] | None = None
+
     _changelog: ClassVar[bool] = True
+
+    @property
+    def _compared(self) -> Compared:
+        names = self.identifier_columns
+        return {
+            "remove_carryovers": self.remove_carryovers,
+            "net_changes": self.net_changes,
+            "compute_updates": names is not None if self.compute_updates is None else self.compute_updates,
+            "identifier_columns": None if names is None else list(names),
+        }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +15,8 @@ from icefield.spark import functions, inspecting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+GOLDEN = Path(__file__).parents[1] / "data/golden/tables"
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -140,3 +144,21 @@ def test_incremental_scans_as_frames(spark: SparkSession, table: ice.Table, nati
     )
     same(ice_spark.of_scan(spark, changelog, native=native), changelog.to_arrow())
     assert changelog.to_spark(spark).count() == changelog.count() == 40
+
+
+def test_changes_over_delete_files(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
+    """Frames of changelogs have the rows that delete files of Java's deleted; its paths are those of this folder."""
+    folder = Path("/tmp/icefield-golden")
+    if not (folder / "del_mixed").exists():
+        folder.mkdir(exist_ok=True)
+        with tarfile.open(GOLDEN / "del_mixed.tar.gz") as packed:
+            packed.extractall(folder, filter="data")
+    newest = max((folder / "del_mixed/metadata").glob("*.metadata.json"))
+    made = catalog.register_table("db.m", str(newest))
+    changelog = made.incremental_changelog_scan()
+    expected = changelog.to_arrow()
+    assert {"DELETE", "INSERT"} == set(expected["_change_type"].to_pylist())
+    same(spark.read.format("icefield").options(**options).load("db.m.changes"), expected)
+    same(changelog.to_spark(spark), expected)
+    with pytest.raises(ice.InvalidArgumentError, match="cannot be cut into tasks"):
+        made.incremental_changelog_scan(net_changes=True).to_spark(spark)

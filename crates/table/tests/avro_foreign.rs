@@ -181,6 +181,7 @@ fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
         deletes: Vec::new(),
         residual: Expression::True,
         change: None,
+        deleted_by: Vec::new(),
     };
     task::rows(ReadTask { wanted: Arc::new(wanted), parts: vec![part] }, &storage, None)?.collect()
 }

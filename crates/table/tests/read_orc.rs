@@ -290,6 +290,7 @@ fn positions_are_a_metadata_column() {
                 deletes: Vec::new(),
                 residual,
                 change: None,
+                deleted_by: Vec::new(),
             };
             let one = ReadTask { wanted: wanted(fields.clone()), parts: vec![part] };
             let batches: Vec<_> = task::rows(one, &storage, None).unwrap().map(Result::unwrap).collect();

@@ -180,15 +180,37 @@ class Table(TableDescription):
         limit: int | None = None,
         from_snapshot_id_inclusive: int | str | None = None,
         branch: str | None = None,
+        remove_carryovers: bool = False,
+        net_changes: bool = False,
+        compute_updates: bool | None = None,
+        identifier_columns: Iterable[str] | str | None = None,
     ) -> IncrementalChangelogScan:
         """Read the rows that snapshots added and removed, in order; see `IncrementalChangelogScan` for the columns.
 
-        Parameters are those of `incremental_append_scan`.
+        Parameters
+        ----------
+        from_snapshot_id_exclusive, to_snapshot_id_inclusive, from_snapshot_id_inclusive, branch
+            As in `incremental_append_scan`.
+        row_filter, selected_fields, case_sensitive, limit
+            As in `scan`. Rows are compared before they are filtered and projected.
+        remove_carryovers
+            Leave out rows that a snapshot deleted and inserted again as they were. Implied by the following.
+        net_changes
+            Leave out what one snapshot did and another undid as well.
+        compute_updates
+            Make ``UPDATE_BEFORE`` and ``UPDATE_AFTER`` of a deleted and an inserted row of one identifier; by default
+            where identifier columns are given. With net changes: of the row before the first snapshot and after the
+            last.
+        identifier_columns
+            Columns that tell rows apart. Without them ``_row_id`` does where all files have row ids (version 3), else
+            the identifier fields of the schema.
 
         Raises
         ------
         InvalidArgumentError
-            If a snapshot does not exist, or the first is not an ancestor of the last.
+            If a snapshot does not exist, or the first is not an ancestor of the last; if there is no identifier.
+        ValidationException
+            While reading, if a snapshot deleted several rows of one identifier.
 
         """
         return IncrementalChangelogScan(
@@ -200,6 +222,10 @@ class Table(TableDescription):
             start=Start.of(from_snapshot_id_exclusive, from_snapshot_id_inclusive),
             to_snapshot=to_snapshot_id_inclusive,
             branch=branch,
+            remove_carryovers=remove_carryovers,
+            net_changes=net_changes,
+            compute_updates=compute_updates,
+            identifier_columns=None if identifier_columns is None else fields_of(identifier_columns),
         )
 
     # Changes

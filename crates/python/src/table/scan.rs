@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchRead
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::metadata::TableMetadata;
+use icefield_table::plan::bounds::ColumnBounds;
 use icefield_table::plan::changes::Changes;
 use icefield_table::plan::columns::PlanColumns;
 use icefield_table::plan::incremental::{ChangeColumns, Point, Range};
@@ -14,6 +15,7 @@ use icefield_table::plan::split::SplitOptions;
 use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::wanted::Wanted;
 use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
+use icefield_table::read::changelog::{self, Comparison, Updates};
 use icefield_table::read::wire::{from_bytes, pack, to_bytes, unpack};
 use icefield_table::read::{scan as rows, task};
 use icefield_table::stream::BatchStream;
@@ -44,6 +46,8 @@ pub struct PyScan {
     scan: Scan,
     wanted: Arc<Wanted>,
     limit: Option<usize>,
+    /// Of a changelog whose rows are compared.
+    comparison: Option<Comparison>,
 }
 
 /// The files that a scan reads.
@@ -115,12 +119,26 @@ impl RecordBatchReader for PlanReader {
 impl PyScan {
     fn exact_bounds(&self, column: &str) -> icefield_table::Result<(ArrowArray, Option<String>)> {
         let (ty, bounds) = self.scan.bounds(column)?;
+        let bounds = match self.comparison {
+            Some(_) => ColumnBounds::Unknown("rows of a changelog that are compared may be left out".to_owned()),
+            None => bounds,
+        };
         let (field, array, why) = bounds.to_arrow(column, &ty)?;
         Ok((ArrowArray { field, array }, why.map(str::to_owned)))
     }
 
     fn open(&self) -> icefield_table::Result<BatchStream> {
-        rows::rows(&self.scan, &self.scan.plan()?, &self.wanted, self.limit)
+        match &self.comparison {
+            Some(comparison) => changelog::rows(&self.scan, comparison, &self.wanted, self.limit),
+            None => rows::rows(&self.scan, &self.scan.plan()?, &self.wanted, self.limit),
+        }
+    }
+
+    fn row_count(&self) -> icefield_table::Result<i64> {
+        match &self.comparison {
+            Some(comparison) => changelog::count(&self.scan, comparison, self.limit),
+            None => rows::count(&self.scan, self.limit),
+        }
     }
 
     /// The changes of a changelog.
@@ -157,15 +175,16 @@ impl PyScan {
             scan.filter = filter.0;
         }
         let wanted = scan.wanted(selected_fields.as_deref())?;
-        Ok(Self { scan, wanted, limit })
+        Ok(Self { scan, wanted, limit, comparison: None })
     }
 
     /// What snapshots changed: rows that `append` snapshots added, or the changelog of all. A snapshot is given by its id
-    /// or by the name of a tag.
+    /// or by the name of a tag. The rows of a changelog are compared where anything of that is asked for.
     #[staticmethod]
     #[pyo3(signature = (
         table, *, changelog, from_snapshot=None, from_inclusive=false, to_snapshot=None, branch=None, row_filter=None,
-        selected_fields=None, case_sensitive=true, limit=None
+        selected_fields=None, case_sensitive=true, limit=None, remove_carryovers=false, net_changes=false,
+        compute_updates=false, identifier_columns=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
     fn incremental(
@@ -179,6 +198,10 @@ impl PyScan {
         selected_fields: Option<Vec<String>>,
         case_sensitive: bool,
         limit: Option<usize>,
+        remove_carryovers: bool,
+        net_changes: bool,
+        compute_updates: bool,
+        identifier_columns: Option<Vec<String>>,
     ) -> Result<Self> {
         let state = table.get();
         let (storage, metadata) = (state.storage.0.clone(), state.committed.metadata.clone());
@@ -198,7 +221,13 @@ impl PyScan {
             scan.filter = filter.0;
         }
         let wanted = scan.wanted(selected_fields.as_deref())?;
-        Ok(Self { scan, wanted, limit })
+        let updates = compute_updates.then_some(Updates { identifier_columns });
+        let is_compared = remove_carryovers || net_changes || compute_updates;
+        let comparison = is_compared.then_some(Comparison { net_changes, updates });
+        if let Some(comparison) = &comparison {
+            comparison.check(&scan, &wanted)?;
+        }
+        Ok(Self { scan, wanted, limit, comparison })
     }
 
     /// The columns that are read.
@@ -234,7 +263,7 @@ impl PyScan {
 
     /// How many rows there are.
     fn count(&self, py: Python<'_>) -> Result<i64> {
-        Ok(detached(py, || rows::count(&self.scan, self.limit))??)
+        Ok(detached(py, || self.row_count())??)
     }
 
     /// Which files are read; with all metrics, or with those of some columns.
@@ -255,7 +284,7 @@ impl PyScan {
         let stream = detached(py, || {
             let stream = self.scan.plan_stream()?;
             let columns = match self.changelog() {
-                Some(changes) => FileColumns::Changes(ChangeColumns::new(stream.columns()?, changes)),
+                Some(_) => FileColumns::Changes(ChangeColumns::new(stream.columns()?)),
                 None => FileColumns::Files(stream.columns()?),
             };
             Ok::<_, icefield_table::Error>(PlanReader { columns, stream })
@@ -280,6 +309,11 @@ impl PyScan {
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<Vec<PyReadTask>> {
+        if self.comparison.is_some() {
+            let message =
+                "a changelog of compared rows cannot be cut into tasks: no task has all rows that are compared";
+            return Err(icefield_table::Error::invalid(message).into());
+        }
         let options = plan.get().split_by(split_size, lookback, open_file_cost)?;
         let plan = &plan.get().plan;
         let tasks = detached(py, || self.scan.tasks_of(plan, &self.wanted, &options, places.as_ref()))??;
@@ -309,7 +343,7 @@ impl PyPlan {
     /// A row a data file.
     fn files(&self, py: Python<'_>) -> Result<ArrowTable> {
         let files = || match &self.changes {
-            Some(changes) => ChangeColumns::of_plan(&self.plan, changes.clone()),
+            Some(_) => ChangeColumns::of_plan(&self.plan),
             None => self.plan.to_batch(),
         };
         Ok(detached(py, files)??.into())

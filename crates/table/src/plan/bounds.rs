@@ -137,7 +137,7 @@ impl<'a> OfManifest<'a> {
         if manifest.residual(row).ok() != Some(&Expression::True) {
             return Err("the filter is not decided by its partition".to_owned());
         }
-        if !manifest.deletes(row).is_empty() {
+        if !manifest.deletes(row).is_empty() || !manifest.deleted_by(row).is_empty() {
             return Err("rows of it are deleted".to_owned());
         }
         if manifest.entries.record_count.value(row) == 0 {

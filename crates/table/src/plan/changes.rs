@@ -1,13 +1,14 @@
 //! Changes: what the snapshots of an incremental scan did to files, and which of that the scan reads.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{Array, BooleanArray};
-use icefield_format::manifest::{Entries, ManifestFile, Status};
+use icefield_format::manifest::{Entries, Status};
 use icefield_format::metadata::Snapshot;
 
 use super::PlannedManifest;
+use super::deletes::DeleteLinks;
 use crate::error::{Error, Result};
 
 /// What became of the rows of a file.
@@ -17,6 +18,10 @@ pub enum ChangeType {
     Insert,
     /// They are not any more.
     Delete,
+    /// They have changed: how they were before.
+    UpdateBefore,
+    /// They have changed: how they are since.
+    UpdateAfter,
 }
 
 impl ChangeType {
@@ -25,6 +30,8 @@ impl ChangeType {
         match self {
             Self::Insert => "INSERT",
             Self::Delete => "DELETE",
+            Self::UpdateBefore => "UPDATE_BEFORE",
+            Self::UpdateAfter => "UPDATE_AFTER",
         }
     }
 
@@ -33,6 +40,8 @@ impl ChangeType {
         match name {
             "INSERT" => Ok(Self::Insert),
             "DELETE" => Ok(Self::Delete),
+            "UPDATE_BEFORE" => Ok(Self::UpdateBefore),
+            "UPDATE_AFTER" => Ok(Self::UpdateAfter),
             other => Err(Error::invalid(format!("{other:?} is no type of change"))),
         }
     }
@@ -53,7 +62,7 @@ pub struct Change {
 #[derive(Debug, Clone)]
 pub struct Changes {
     pub(super) snapshots: Vec<Arc<Snapshot>>,
-    pub(super) ordinals: HashMap<i64, i32>,
+    pub(super) ids: HashSet<i64>,
     pub(super) changelog: bool,
 }
 
@@ -68,20 +77,9 @@ impl Changes {
         self.changelog
     }
 
-    /// Whether a manifest may tell of a change that is read.
-    pub(super) fn may_have(&self, manifest: &ManifestFile) -> bool {
-        manifest.has_added_files() || (self.changelog && manifest.has_deleted_files())
-    }
-
-    /// The entries that are changes.
-    pub(super) fn of(&self, entries: Arc<Entries>) -> Result<Arc<Entries>> {
-        let wanted = |row: usize| {
-            Ok(match entries.status_of(row)? {
-                Status::Added => self.ordinal_of(&entries, row).is_some(),
-                Status::Deleted => self.changelog && self.ordinal_of(&entries, row).is_some(),
-                Status::Existing => false,
-            })
-        };
+    /// The entries of files that the snapshots added.
+    pub(super) fn added(&self, entries: Arc<Entries>) -> Result<Arc<Entries>> {
+        let wanted = |row: usize| Ok(entries.status_of(row)? == Status::Added && self.has(&entries, row));
         let mask = (0..entries.len()).map(wanted).collect::<Result<Vec<bool>>>()?;
         if mask.iter().all(|kept| *kept) {
             return Ok(entries);
@@ -89,19 +87,31 @@ impl Changes {
         Ok(Arc::new(entries.filter(&BooleanArray::from(mask))?))
     }
 
-    fn ordinal_of(&self, entries: &Entries, row: usize) -> Option<(i64, i32)> {
-        let id = entries.snapshot_id.is_valid(row).then(|| entries.snapshot_id.value(row))?;
-        Some((id, *self.ordinals.get(&id)?))
+    fn has(&self, entries: &Entries, row: usize) -> bool {
+        entries.snapshot_id.is_valid(row) && self.ids.contains(&entries.snapshot_id.value(row))
+    }
+}
+
+/// What became of the files of a manifest.
+#[derive(Debug, Clone)]
+pub struct FileChanges {
+    /// Of each file.
+    pub(super) changes: Vec<Change>,
+    /// For each file the deletes of which one must have deleted a row that is read; all rows are read where it has none.
+    pub(super) deleted_by: Option<DeleteLinks>,
+}
+
+impl PlannedManifest {
+    /// In a changelog: the change that a planned file is.
+    pub fn change(&self, row: usize) -> Result<Change> {
+        let change = self.changes.as_ref().and_then(|changes| changes.changes.get(row)).copied();
+        change.ok_or_else(|| Error::Internal("a file that is no change".to_owned()))
     }
 
-    /// The change that a planned file is.
-    pub fn change(&self, manifest: &PlannedManifest, row: usize) -> Result<Change> {
-        let found = self.ordinal_of(&manifest.entries, row);
-        let (snapshot_id, ordinal) = found.ok_or_else(|| Error::Internal("a file that is no change".to_owned()))?;
-        let change_type = match manifest.entries.status_of(row)? {
-            Status::Deleted => ChangeType::Delete,
-            _ => ChangeType::Insert,
-        };
-        Ok(Change { change_type, ordinal, snapshot_id })
+    /// In a changelog: places, in the plan's list of deletes, of those of which one must have deleted a row that is read;
+    /// all rows are read where there is none.
+    pub fn deleted_by(&self, row: usize) -> &[u32] {
+        let links = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
+        links.map(|links| links.of(row)).unwrap_or_default()
     }
 }

@@ -76,6 +76,29 @@ impl PlanColumns {
     }
 }
 
+impl PlanColumns {
+    /// A column of lists of deletes.
+    pub(super) fn list_of_deletes(&self, name: &str) -> Field {
+        Field::new(name, DataType::List(element(self.deletes.fields())), false)
+    }
+
+    /// The values of such a column: a list for each list of places of deletes.
+    pub(super) fn lists_of_deletes<'p>(&self, lists: impl Iterator<Item = &'p [u32]> + Clone) -> Result<ArrayRef> {
+        lists_of(&self.deletes, lists)
+    }
+}
+
+fn element(deletes: &Fields) -> FieldRef {
+    Arc::new(Field::new("element", DataType::Struct(deletes.clone()), false))
+}
+
+fn lists_of<'p>(deletes: &StructArray, lists: impl Iterator<Item = &'p [u32]> + Clone) -> Result<ArrayRef> {
+    let offsets = OffsetBuffer::from_lengths(lists.clone().map(<[u32]>::len));
+    let places = UInt32Array::from_iter_values(lists.flatten().copied());
+    let linked = take(deletes, &places, None).map_err(internal)?;
+    Ok(Arc::new(ListArray::try_new(element(deletes.fields()), offsets, linked, None).map_err(internal)?))
+}
+
 fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
     let all = deletes.iter().collect::<Result<Vec<DeleteFile>>>()?;
     let files = || all.iter().map(|delete| &delete.file);
@@ -139,7 +162,6 @@ fn schema(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> SchemaRef 
         Field::new(name, DataType::Map(Arc::new(entries), false), true)
     };
     let metrics = asked(metrics).map(metric);
-    let element = Arc::new(Field::new("element", DataType::Struct(deletes.clone()), false));
     let residual = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let fields = [
         Field::new("file_path", DataType::Utf8, false),
@@ -151,7 +173,7 @@ fn schema(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> SchemaRef 
         Field::new("data_sequence_number", DataType::Int64, true),
         Field::new("first_row_id", DataType::Int64, true),
         Field::new("residual", residual, false),
-        Field::new("deletes", DataType::List(element), false),
+        Field::new("deletes", DataType::List(element(deletes)), false),
     ];
     Arc::new(Schema::new(fields.into_iter().chain(metrics).collect::<Vec<_>>()))
 }
@@ -166,11 +188,6 @@ fn batch(
     let entries = &manifest.entries;
     let rows = entries.len();
     let formats = entries.file_format.iter().map(|format| format.map(str::to_lowercase));
-    let element = Arc::new(Field::new("element", DataType::Struct(deletes.fields().clone()), false));
-    let lengths = (0..rows).map(|row| manifest.deletes(row).len());
-    let places = manifest.deletes.as_ref().map(|links| links.places().to_vec()).unwrap_or_default();
-    let linked = take(deletes, &UInt32Array::from(places), None).map_err(internal)?;
-    let deletes = ListArray::try_new(element, OffsetBuffer::from_lengths(lengths), linked, None).map_err(internal)?;
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(entries.file_path.clone()),
         Arc::new(StringArray::from_iter(formats)),
@@ -181,7 +198,7 @@ fn batch(
         Arc::new(entries.sequence_number.clone()),
         Arc::new(entries.first_row_id.clone()),
         residuals(manifest)?,
-        Arc::new(deletes),
+        lists_of(deletes, (0..rows).map(|row| manifest.deletes(row)))?,
     ];
     let read = [
         &entries.column_sizes,

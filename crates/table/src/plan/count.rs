@@ -15,6 +15,10 @@ use crate::error::Result;
 impl PlannedManifest {
     /// The rows of a file that the scan reads, where the metadata tell.
     pub fn exact_rows(&self, row: usize, deletes: &Deletes) -> Result<Option<i64>> {
+        // Nobody knows how many of the rows that some files delete are left by others.
+        if !self.deleted_by(row).is_empty() {
+            return Ok(None);
+        }
         if *self.residual(row)? != Expression::True || !self.entries.record_count.is_valid(row) {
             return Ok(None);
         }

@@ -148,7 +148,7 @@ impl Deletes {
         Ok(if of_content.is_valid(row) { of_content.value(row) } else { entries.file_size_in_bytes.value(row) })
     }
 
-    fn push(&mut self, source: Source) -> Result<u32> {
+    pub(super) fn push(&mut self, source: Source) -> Result<u32> {
         let start = u32::try_from(self.len).ok();
         self.starts.push(self.len);
         self.len += source.entries.len();
@@ -171,6 +171,17 @@ pub struct DeleteLinks {
 }
 
 impl DeleteLinks {
+    /// The links of some files; none where no file has any.
+    pub(super) fn of_files<'p>(files: impl Iterator<Item = &'p [u32]>) -> Result<Option<Self>> {
+        let mut links = Self { offsets: vec![0], places: Vec::new() };
+        for places in files {
+            links.places.extend(places);
+            let end = u32::try_from(links.places.len()).map_err(|_| Error::unsupported("more than 2^32 links"))?;
+            links.offsets.push(end);
+        }
+        Ok(if links.places.is_empty() { None } else { Some(links) })
+    }
+
     /// Places, in the plan's list of deletes, of those that apply to a file.
     pub fn of(&self, row: usize) -> &[u32] {
         let bound = |at: usize| self.offsets.get(at).map_or(0, |offset| *offset as usize);

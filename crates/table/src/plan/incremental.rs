@@ -1,11 +1,11 @@
 //! What changed between snapshots, as Java's `IncrementalAppendScan` and `IncrementalChangelogScan` see it.
 //!
 //! Both walk from the last snapshot of a [`Range`] back to its first. A scan of appends reads the files that snapshots with
-//! the operation `append` added, and passes the others over. A changelog reads the files that any snapshot added or removed
-//! but those of `replace`, which change no row; with snapshots that have delete files it is refused, as there. The names of
-//! columns are those of the current schema.
+//! the operation `append` added, and passes the others over. A [changelog](super::changelog) reads the rows that any snapshot
+//! added or removed but those of `replace`, which change no row. The names of columns are those of the current schema.
 //!
-//! Manifests are looked for in the lists of all these snapshots: what a later snapshot merged, an earlier one still has.
+//! Manifests of appends are looked for in the lists of all these snapshots: what a later snapshot merged, an earlier one
+//! still has.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -67,9 +67,9 @@ impl Scan {
             None => changelog,
         };
         let snapshots: Vec<_> = snapshots.iter().filter(wanted).cloned().collect();
-        let ordinals = snapshots.iter().map(|snapshot| snapshot.snapshot_id).zip(0..).collect();
+        let ids = snapshots.iter().map(|snapshot| snapshot.snapshot_id).collect();
         let scan = Self::new(storage, metadata, &At::default())?;
-        Ok(Self { snapshot: last, changes: Some(Arc::new(Changes { snapshots, ordinals, changelog })), ..scan })
+        Ok(Self { snapshot: last, changes: Some(Arc::new(Changes { snapshots, ids, changelog })), ..scan })
     }
 }
 
@@ -150,7 +150,7 @@ fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
     Ok(found.ok_or_else(|| Error::invalid(format!("the table has no tag {name:?}")))?.snapshot_id)
 }
 
-/// The data manifests that the snapshots wrote, each once, those of older snapshots first.
+/// The data manifests that the snapshots of a scan of appends wrote, each once, those of older snapshots first.
 pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, scan: &Scan) -> Result<Vec<ManifestFile>> {
     let mut named = HashSet::new();
     // Only snapshots of v1 may be without a list.
@@ -191,15 +191,9 @@ impl Work for ListWork {
         Ok(self.pruner.list_of(snapshot)?.0)
     }
 
-    fn run(&self, snapshot: &Arc<Snapshot>, manifests: Self::Fetched) -> Result<Self::Done> {
-        if self.changes.changelog && manifests.iter().any(|manifest| manifest.content == ManifestContent::Deletes) {
-            return Err(Error::unsupported(format!(
-                "delete files are currently not supported in changelog scans, and snapshot {} has some",
-                snapshot.snapshot_id
-            )));
-        }
+    fn run(&self, _: &Arc<Snapshot>, manifests: Self::Fetched) -> Result<Self::Done> {
         let wrote = |manifest: &&ManifestFile| {
-            manifest.content == ManifestContent::Data && self.changes.ordinals.contains_key(&manifest.added_snapshot_id)
+            manifest.content == ManifestContent::Data && self.changes.ids.contains(&manifest.added_snapshot_id)
         };
         Ok(manifests.iter().filter(wrote).cloned().collect())
     }
@@ -209,26 +203,27 @@ impl Work for ListWork {
     }
 }
 
-/// Makes batches of the planned manifests of a changelog: those of [`PlanColumns`] and `operation` (`INSERT` or
-/// `DELETE`), `change_ordinal`, `commit_snapshot_id`.
+/// Makes batches of the planned manifests of a changelog: those of [`PlanColumns`], `deleted_by` (deletes as those in
+/// `deletes`, one of which must have deleted a row that is read; all rows are read where there is none), `operation` (`INSERT`
+/// or `DELETE`), `change_ordinal`, `commit_snapshot_id`.
 #[derive(Debug)]
 pub struct ChangeColumns {
     columns: PlanColumns,
-    changes: Arc<Changes>,
     schema: SchemaRef,
 }
 
 impl ChangeColumns {
-    /// For a plan of these changes.
-    pub fn new(columns: PlanColumns, changes: Arc<Changes>) -> Self {
+    /// For a plan with these columns of files.
+    pub fn new(columns: PlanColumns) -> Self {
         let mut fields = columns.schema().fields().to_vec();
         let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         fields.extend([
+            Arc::new(columns.list_of_deletes("deleted_by")),
             Arc::new(Field::new("operation", text, false)),
             Arc::new(Field::new("change_ordinal", DataType::Int32, false)),
             Arc::new(Field::new("commit_snapshot_id", DataType::Int64, false)),
         ]);
-        Self { columns, changes, schema: Arc::new(ArrowSchema::new(fields)) }
+        Self { columns, schema: Arc::new(ArrowSchema::new(fields)) }
     }
 
     /// The schema of all batches.
@@ -239,11 +234,12 @@ impl ChangeColumns {
     /// A row a change.
     pub fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
         let rows = 0..manifest.entries.len();
-        let changes = rows.map(|row| self.changes.change(manifest, row)).collect::<Result<Vec<_>>>()?;
+        let changes = rows.map(|row| manifest.change(row)).collect::<Result<Vec<_>>>()?;
         let mut operations = StringDictionaryBuilder::<Int32Type>::new();
         changes.iter().for_each(|change| operations.append_value(change.change_type.as_str()));
         let mut columns = self.columns.batch(manifest)?.columns().to_vec();
-        columns.extend::<[ArrayRef; 3]>([
+        columns.extend::<[ArrayRef; 4]>([
+            self.columns.lists_of_deletes((0..manifest.entries.len()).map(|row| manifest.deleted_by(row)))?,
             Arc::new(operations.finish()),
             Arc::new(Int32Array::from_iter_values(changes.iter().map(|change| change.ordinal))),
             Arc::new(Int64Array::from_iter_values(changes.iter().map(|change| change.snapshot_id))),
@@ -252,8 +248,8 @@ impl ChangeColumns {
     }
 
     /// A plan as a batch.
-    pub fn of_plan(plan: &Plan, changes: Arc<Changes>) -> Result<RecordBatch> {
-        let columns = Self::new(PlanColumns::new(&plan.partition, &plan.deletes, &plan.metrics)?, changes);
+    pub fn of_plan(plan: &Plan) -> Result<RecordBatch> {
+        let columns = Self::new(PlanColumns::new(&plan.partition, &plan.deletes, &plan.metrics)?);
         let batches = plan.manifests.iter().map(|manifest| columns.batch(manifest)).collect::<Result<Vec<_>>>()?;
         concat_batches(columns.schema(), &batches).map_err(|error| Error::Internal(error.to_string()))
     }

@@ -12,6 +12,7 @@
 
 mod apart;
 pub mod bounds;
+pub mod changelog;
 pub mod changes;
 pub mod columns;
 pub mod count;
@@ -111,6 +112,8 @@ pub struct PlannedManifest {
     pub residuals: Vec<BoundExpr>,
     /// Deletes of each file; none where no file has any.
     pub deletes: Option<DeleteLinks>,
+    /// Of a changelog: what became of each file.
+    pub changes: Option<changes::FileChanges>,
 }
 
 impl PlannedManifest {

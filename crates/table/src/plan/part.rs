@@ -44,6 +44,8 @@ pub struct FilePart {
     pub residual: BoundExpr,
     /// In a changelog: what became of the rows.
     pub change: Option<Change>,
+    /// In a changelog: where there are some, only rows that one of these deletes, and none of `deletes`, are read.
+    pub deleted_by: Vec<Arc<DeletePart>>,
 }
 
 /// The partition of a file.
@@ -158,8 +160,8 @@ impl Parts<'_> {
         let tuple = entries.partition_of(row)?;
         let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
         let (start, length) = whole_start(entries, piece);
-        let deletes = manifest.deletes(row).iter().map(|place| self.delete(*place));
-        let deletes = deletes.collect::<Result<_>>()?;
+        let deletes = manifest.deletes(row).iter().map(|place| self.delete(*place)).collect::<Result<_>>()?;
+        let deleted_by = manifest.deleted_by(row).iter().map(|place| self.delete(*place)).collect::<Result<_>>()?;
         Ok(FilePart {
             path: entries.file_path.value(row).to_owned(),
             format: entries.file_format.value(row).to_lowercase(),
@@ -172,10 +174,8 @@ impl Parts<'_> {
             first_row_id: long(&entries.first_row_id),
             deletes,
             residual: manifest.residual(row)?.clone(),
-            change: match &self.scan.changes {
-                Some(changes) if changes.is_changelog() => Some(changes.change(manifest, row)?),
-                _ => None,
-            },
+            change: manifest.changes.is_some().then(|| manifest.change(row)).transpose()?,
+            deleted_by,
         })
     }
 

@@ -22,6 +22,7 @@ use icefield_format::types::StructType;
 use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
 
+use super::changelog::Step;
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
 use super::pipeline::Work;
@@ -45,8 +46,8 @@ pub struct Pruner {
     metrics: InclusiveMetrics,
     filtered: BTreeSet<i32>,
     specs: HashMap<i32, Prepared>,
-    /// Of an incremental scan: which files are asked for.
-    changes: Option<Arc<Changes>>,
+    /// Whether only files that snapshots added are asked for.
+    is_incremental: bool,
 }
 
 /// The filter as one partition spec sees it.
@@ -75,6 +76,34 @@ pub struct Decoding {
     key: Option<Key>,
     /// Metrics of all entries, not only of those in partitions that may match: an earlier plan had other partitions.
     whole: bool,
+    /// Whether deleted entries are of no interest.
+    live_only: bool,
+}
+
+/// A manifest of data files.
+#[derive(Debug)]
+pub struct DataItem {
+    /// The manifest.
+    pub manifest: ManifestFile,
+    /// Whether deleted entries are of no interest. The cache has none.
+    pub live_only: bool,
+    /// Of a changelog: the snapshot whose changes are looked for.
+    pub step: Option<Arc<Step>>,
+}
+
+impl From<ManifestFile> for DataItem {
+    fn from(manifest: ManifestFile) -> Self {
+        Self { manifest, live_only: true, step: None }
+    }
+}
+
+/// A manifest of delete files.
+#[derive(Debug)]
+pub struct DeleteItem {
+    /// The manifest.
+    pub manifest: ManifestFile,
+    /// Whether deleted entries are of no interest.
+    pub live_only: bool,
 }
 
 impl Pruner {
@@ -106,7 +135,7 @@ impl Pruner {
             metrics,
             filtered,
             specs,
-            changes: scan.changes.clone(),
+            is_incremental: scan.changes.is_some(),
         })
     }
 
@@ -146,18 +175,16 @@ impl Pruner {
     pub fn manifests<'m>(&self, all: impl Iterator<Item = &'m ManifestFile>) -> Result<Vec<ManifestFile>> {
         let mut kept = Vec::new();
         for manifest in all {
-            let wanted = match &self.changes {
-                Some(changes) => changes.may_have(manifest),
-                None => manifest.has_live_files(),
-            };
-            if wanted && self.manifest_might_match(manifest)? {
+            let wanted = if self.is_incremental { manifest.has_added_files() } else { manifest.has_live_files() };
+            if wanted && self.might_match(manifest)? {
                 kept.push(manifest.clone());
             }
         }
         Ok(kept)
     }
 
-    fn manifest_might_match(&self, manifest: &ManifestFile) -> Result<bool> {
+    /// Whether a manifest may have matching files, as far as its summaries tell.
+    pub fn might_match(&self, manifest: &ManifestFile) -> Result<bool> {
         let prepared = self.prepared(manifest)?;
         let summaries: Option<Vec<FieldSummary<'_>>> =
             manifest.partitions.as_ref().map(|partitions| partitions.iter().map(summary).collect());
@@ -188,19 +215,14 @@ impl Pruner {
         Ok(&self.prepared(manifest)?.spec)
     }
 
-    /// Whether deleted entries are of no interest. The cache has none.
-    fn live_only(&self) -> bool {
-        !self.changes.as_ref().is_some_and(|changes| changes.is_changelog())
-    }
-
     /// Takes a manifest from the cache, or reads its bytes.
-    fn fetch(&self, manifest: &ManifestFile, metrics: &Metrics) -> Result<Fetched> {
+    fn fetch(&self, manifest: &ManifestFile, live_only: bool, metrics: &Metrics) -> Result<Fetched> {
         let prepared = self.prepared(manifest)?;
         let key = match self.cache {
-            Some(_) if self.live_only() => Key::of_manifest(&self.storage, manifest)?,
+            Some(_) if live_only => Key::of_manifest(&self.storage, manifest)?,
             _ => None,
         };
-        let mut decoding = Decoding { metrics: metrics.clone(), key: None, whole: false };
+        let mut decoding = Decoding { metrics: metrics.clone(), key: None, whole: false, live_only };
         if let (Some(key), Some((cache, plan))) = (key, self.cache) {
             if let Some(entries) = cache.get(&key, plan, |found| sufficient(prepared, found, metrics)) {
                 return Ok(Fetched::Cached(entries));
@@ -243,14 +265,14 @@ impl Pruner {
         bytes: &[u8],
         decoding: Decoding,
     ) -> Result<Arc<Entries>> {
-        let Decoding { metrics, key, whole } = decoding;
+        let Decoding { metrics, key, whole, live_only } = decoding;
         let keeps = |tuple: &[Option<Value>]| Ok(prepared.projection.matches(tuple));
         let filtered = prepared.projection != Expression::True && !whole;
         let options = ReadOptions {
             partition_type: Some(&prepared.partition_type),
             metrics: metrics.clone(),
             inherit: Some(manifest),
-            live_only: self.live_only(),
+            live_only,
             partition_filter: if filtered { Some(&keeps) } else { None },
             keep_excluded: key.is_some(),
         };
@@ -325,38 +347,50 @@ pub struct DataWork {
     pub index: Arc<DeleteIndex>,
     /// Metrics that the plan needs and keeps.
     pub metrics: Metrics,
-    /// Of an incremental scan: which files are asked for.
+    /// Of a scan of appends: the snapshots whose files are asked for.
     pub changes: Option<Arc<Changes>>,
 }
 
 impl Work for DataWork {
-    type Item = ManifestFile;
+    type Item = DataItem;
     type Fetched = Fetched;
     type Done = (PlannedManifest, FileCounts);
 
-    fn bytes(manifest: &ManifestFile) -> i64 {
-        manifest.manifest_length
+    fn bytes(item: &DataItem) -> i64 {
+        item.manifest.manifest_length
     }
 
-    fn fetch(&self, manifest: &ManifestFile) -> Result<Fetched> {
-        self.pruner.fetch(manifest, &self.metrics)
+    fn fetch(&self, item: &DataItem) -> Result<Fetched> {
+        self.pruner.fetch(&item.manifest, item.live_only, &self.metrics)
     }
 
-    /// The live data files of a manifest that may match, with their residuals and deletes.
-    fn run(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<(PlannedManifest, FileCounts)> {
+    /// The live data files of a manifest that may match, or those whose rows a snapshot changed, with their residuals and
+    /// deletes.
+    fn run(&self, item: &DataItem, fetched: Fetched) -> Result<(PlannedManifest, FileCounts)> {
+        let manifest = &item.manifest;
         let prepared = self.pruner.prepared(manifest)?;
         let (mut entries, mut counts) = self.pruner.entries(manifest, fetched)?;
         if let Some(changes) = &self.changes {
-            entries = changes.of(entries)?;
+            entries = changes.added(entries)?;
         }
+        let (entries, changes, deletes) = match &item.step {
+            Some(step) => {
+                let (entries, changes, deletes) = step.files(&prepared.spec, &entries)?;
+                (entries, Some(changes), deletes)
+            }
+            None => {
+                let deletes = self.index.links(&prepared.spec, &entries)?;
+                (entries, None, deletes)
+            }
+        };
         check_sizes(&entries).map_err(|message| Error::corrupt_file(&manifest.manifest_path, message))?;
         let (residual_places, residuals) = residuals(prepared, &entries)?;
-        let deletes = self.index.links(&prepared.spec, &entries)?;
         counts.kept = entries.len();
         counts.links = deletes.as_ref().map_or(0, |links| links.places().len());
         let sizes = entries.file_size_in_bytes.values();
         counts.size = sizes.iter().fold(0, |sum: i64, size| sum.saturating_add(*size));
-        Ok((PlannedManifest { spec: prepared.spec.clone(), entries, residual_places, residuals, deletes }, counts))
+        let spec = prepared.spec.clone();
+        Ok((PlannedManifest { spec, entries, residual_places, residuals, deletes, changes }, counts))
     }
 
     fn memory((manifest, _): &Self::Done) -> usize {
@@ -384,24 +418,24 @@ fn check_sizes(entries: &Entries) -> Result<(), String> {
 pub struct DeleteWork(pub Arc<Pruner>);
 
 impl Work for DeleteWork {
-    type Item = ManifestFile;
+    type Item = DeleteItem;
     type Fetched = Fetched;
     type Done = (Arc<PartitionSpec>, Arc<Entries>, FileCounts);
 
-    fn bytes(manifest: &ManifestFile) -> i64 {
-        manifest.manifest_length
+    fn bytes(item: &DeleteItem) -> i64 {
+        item.manifest.manifest_length
     }
 
-    fn fetch(&self, manifest: &ManifestFile) -> Result<Fetched> {
+    fn fetch(&self, item: &DeleteItem) -> Result<Fetched> {
         // Bounds tell which data files are meant; which fields have them only the entries say.
         let metrics = Metrics { column_sizes: FieldIds::None, nan_value_counts: FieldIds::None, ..Metrics::all() };
-        self.0.fetch(manifest, &metrics)
+        self.0.fetch(&item.manifest, item.live_only, &metrics)
     }
 
     /// The live delete files of a manifest that may delete matching rows.
-    fn run(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<Self::Done> {
-        let prepared = self.0.prepared(manifest)?;
-        let (entries, mut counts) = self.0.entries(manifest, fetched)?;
+    fn run(&self, item: &DeleteItem, fetched: Fetched) -> Result<Self::Done> {
+        let prepared = self.0.prepared(&item.manifest)?;
+        let (entries, mut counts) = self.0.entries(&item.manifest, fetched)?;
         counts.kept = entries.len();
         Ok((prepared.spec.clone(), entries, counts))
     }

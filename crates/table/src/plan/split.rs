@@ -94,10 +94,10 @@ impl Plan {
 
     /// Number and bytes of the deletes of a file.
     fn weight_of_deletes(&self, manifest: &PlannedManifest, row: usize) -> (i64, i64) {
-        let places = manifest.deletes(row);
-        let sizes = places.iter().map(|place| self.deletes.content_size(*place));
+        let places = || manifest.deletes(row).iter().chain(manifest.deleted_by(row));
+        let sizes = places().map(|place| self.deletes.content_size(*place));
         let bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(size.unwrap_or(0)));
-        (i64::try_from(places.len()).unwrap_or(i64::MAX - 1), bytes)
+        (i64::try_from(places().count()).unwrap_or(i64::MAX - 1), bytes)
     }
 }
 

@@ -12,8 +12,8 @@ use icefield_format::types::PrimitiveType;
 use super::columns::PlanColumns;
 use super::deletes::{DeleteIndex, Deletes};
 use super::pipeline::Ordered;
-use super::prune::{DataWork, DeleteWork, Pruner};
-use super::{Plan, PlannedManifest, Scan, ScanReport, incremental};
+use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner};
+use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental};
 use crate::error::Result;
 
 /// The data files of a scan as they are found; manifests of which no file is left do not appear.
@@ -21,6 +21,8 @@ use crate::error::Result;
 pub struct PlanStream {
     found: Ordered<DataWork>,
     index: Arc<DeleteIndex>,
+    /// Of a changelog: the delete files of all of its states.
+    changed: Option<Arc<Deletes>>,
     partition: Fields,
     metrics: Metrics,
     report: ScanReport,
@@ -34,6 +36,15 @@ impl PlanStream {
         let filter = scan.filter.bind(&scan.schema, scan.case_sensitive)?;
         let pruner = Arc::new(Pruner::new(scan, filter)?);
         let mut report = ScanReport::default();
+        if let Some(changes) = scan.changes.as_ref().filter(|changes| changes.is_changelog()) {
+            let mut held = scan.limits.held();
+            let steps = changelog::steps(changes, &pruner, scan, &mut report, &mut held)?;
+            report.count_kinds(&steps.deletes)?;
+            let index = Arc::new(DeleteIndex::new(scan.schema.clone(), &scan.limits));
+            let of_steps =
+                Planned { data: steps.items, index, equality_ids: steps.equality_ids, changed: Some(steps.deletes) };
+            return Ok(of_steps.stream(scan, pruner, report, held));
+        }
         let manifests = match &scan.changes {
             Some(changes) => Arc::new(incremental::manifests(changes, &pruner, scan)?),
             None => pruner.list(scan)?.0,
@@ -47,22 +58,9 @@ impl PlanStream {
         let mut held = scan.limits.held();
         let index = Arc::new(index(scan, &pruner, deletes, &mut report, &mut held)?);
         report.count_kinds(index.files())?;
-        // Filtered fields and fields of equality deletes, beside what the caller asked for.
-        let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(index.equality_ids()).collect();
-        let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&needed(scan, ids)) };
-        let partition = pruner.partition_fields(data.iter());
-        let remote = is_remote(scan, &data);
-        let stored = stored(&data).into_iter();
-        let work = DataWork { pruner, index: index.clone(), metrics, changes: scan.changes.clone() };
-        Ok(Self {
-            found: Ordered::new(Arc::new(work), data, remote),
-            index,
-            partition,
-            metrics: scan.metrics.clone(),
-            report,
-            stored,
-            held,
-        })
+        let equality_ids = index.equality_ids().collect();
+        let data = data.into_iter().map(DataItem::from).collect();
+        Ok(Planned { data, index, equality_ids, changed: None }.stream(scan, pruner, report, held))
     }
 
     /// What was looked at so far.
@@ -72,12 +70,12 @@ impl PlanStream {
 
     /// Delete files that may apply; data files name them by place.
     pub fn deletes(&self) -> &Deletes {
-        self.index.files()
+        self.changed.as_deref().unwrap_or_else(|| self.index.files())
     }
 
     /// What makes Arrow batches of the manifests.
     pub fn columns(&self) -> Result<PlanColumns> {
-        PlanColumns::new(&self.partition, self.index.files(), &self.metrics)
+        PlanColumns::new(&self.partition, self.deletes(), &self.metrics)
     }
 
     pub(super) fn into_plan(mut self) -> Result<Plan> {
@@ -88,11 +86,44 @@ impl PlanStream {
         }
         // Nobody else has the index once the last manifest is done.
         drop(self.found);
-        let deletes = match Arc::try_unwrap(self.index) {
-            Ok(index) => Arc::new(index.into_files()),
-            Err(shared) => Arc::new(shared.files().clone()),
+        let deletes = match (self.changed, Arc::try_unwrap(self.index)) {
+            (Some(changed), _) => changed,
+            (None, Ok(index)) => Arc::new(index.into_files()),
+            (None, Err(shared)) => Arc::new(shared.files().clone()),
         };
         Ok(Plan { manifests, deletes, partition: self.partition, metrics: self.metrics, report: self.report })
+    }
+}
+
+/// What is planned: data manifests, and the deletes that apply to them.
+struct Planned {
+    data: Vec<DataItem>,
+    index: Arc<DeleteIndex>,
+    equality_ids: BTreeSet<i32>,
+    changed: Option<Arc<Deletes>>,
+}
+
+impl Planned {
+    fn stream(self, scan: &Scan, pruner: Arc<Pruner>, report: ScanReport, held: Held) -> PlanStream {
+        let Self { data, index, equality_ids, changed } = self;
+        // Filtered fields and fields of equality deletes, beside what the caller asked for.
+        let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(equality_ids).collect();
+        let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&needed(scan, ids)) };
+        let partition = pruner.partition_fields(data.iter().map(|item| &item.manifest));
+        let remote = data.first().is_some_and(|item| scan.storage.is_remote(&item.manifest.manifest_path));
+        let stored = stored(data.iter().map(|item| &item.manifest)).into_iter();
+        let appends = scan.changes.clone().filter(|changes| !changes.is_changelog());
+        let work = DataWork { pruner, index: index.clone(), metrics, changes: appends };
+        PlanStream {
+            found: Ordered::new(Arc::new(work), data, remote),
+            index,
+            changed,
+            partition,
+            metrics: scan.metrics.clone(),
+            report,
+            stored,
+            held,
+        }
     }
 }
 
@@ -134,8 +165,10 @@ fn index(
     held: &mut Held,
 ) -> Result<DeleteIndex> {
     let mut index = DeleteIndex::new(scan.schema.clone(), &scan.limits);
-    let remote = is_remote(scan, &manifests);
-    let stored = stored(&manifests);
+    // Manifests of one table lie in one storage: the first speaks for all.
+    let remote = manifests.first().is_some_and(|manifest| scan.storage.is_remote(&manifest.manifest_path));
+    let stored = stored(manifests.iter());
+    let manifests = manifests.into_iter().map(|manifest| DeleteItem { manifest, live_only: true }).collect();
     for (read, stored) in Ordered::new(Arc::new(DeleteWork(pruner.clone())), manifests, remote).zip(stored) {
         let (spec, entries, counts) = read?;
         held.read(stored);
@@ -148,13 +181,8 @@ fn index(
 }
 
 /// Bytes of each manifest; those of one that is named again do not count again.
-fn stored(manifests: &[ManifestFile]) -> Vec<usize> {
+pub(super) fn stored<'m>(manifests: impl Iterator<Item = &'m ManifestFile>) -> Vec<usize> {
     let mut known = HashSet::new();
     let length = |manifest: &ManifestFile| usize::try_from(manifest.manifest_length).unwrap_or_default();
-    manifests.iter().map(|one| if known.insert(one.manifest_path.as_str()) { length(one) } else { 0 }).collect()
-}
-
-/// Manifests of one table lie in one storage: the first speaks for all.
-fn is_remote(scan: &Scan, manifests: &[ManifestFile]) -> bool {
-    manifests.first().is_some_and(|manifest| scan.storage.is_remote(&manifest.manifest_path))
+    manifests.map(|one| if known.insert(one.manifest_path.as_str()) { length(one) } else { 0 }).collect()
 }

@@ -4,6 +4,7 @@
 //! from, [`metadata_columns`] what those have that no file stores, [`reshape`] applies that, [`task`] puts them together for the
 //! files of one task, and [`scan`] is the path from a scan to rows. A new rule is a line in [`columns::Rules`].
 
+pub mod changelog;
 pub mod columns;
 pub mod deletes;
 pub mod metadata_columns;

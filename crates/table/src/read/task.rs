@@ -71,6 +71,8 @@ impl PartReader<'_> {
         let residual = part.residual.rewrite_not();
         let tested: HashSet<i32> = residual.predicates().map(|predicate| predicate.term.reference.id).collect();
         let is_marked = tested.contains(&DELETED.id) || self.wanted.projection.find_field(DELETED.id).is_some();
+        // Of a changed row is told that it was deleted, and not marked.
+        let is_marked = is_marked && part.change.is_none();
         let marks = match is_marked && !part.deletes.is_empty() {
             true => Some(Arc::new(Marks::new(&self.deletes, &rules, &mut fields)?)),
             false => None,
@@ -89,7 +91,11 @@ impl PartReader<'_> {
             ..Request::all(leaves)
         };
         let Some(marks) = marks else {
+            if self.deletes.is_nothing_left() {
+                return Ok(Opened::Parts(Vec::new()));
+            }
             let (early, late) = self.deletes.early_and_late(&rules, &fields, part.record_count)?;
+            filters.extend(self.deletes.deleted(&rules, &fields)?);
             filters.extend(early);
             (request.rows, request.filter) = (self.deletes.rows_left(), Filter::all(filters));
             let reshaped: BatchChange = Arc::new(move |batch| reshape.apply(&batch));
@@ -132,7 +138,7 @@ impl Constants for FilePart {
     }
 
     fn metadata(&self, id: i32) -> Option<Option<Value>> {
-        if id == DELETED.id && self.deletes.is_empty() {
+        if id == DELETED.id && (self.deletes.is_empty() || self.change.is_some()) {
             return Some(Some(Value::Boolean(false)));
         }
         metadata_columns::constant(self, id)

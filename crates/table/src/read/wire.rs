@@ -20,7 +20,7 @@ use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
 
 /// Version of the form; a reader refuses others.
-const FORM: u32 = 3;
+const FORM: u32 = 4;
 
 /// What parts have in common stands once, and parts name it by place.
 #[derive(Serialize, Deserialize)]
@@ -80,6 +80,8 @@ struct PartForm {
     residual: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deletes: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deleted_by: Vec<usize>,
     /// Type, ordinal and snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<(String, i32, i64)>,
@@ -131,7 +133,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
         let residual = residuals.place(residual.to_string(), || Ok(residual))?;
         let spec = SpecForm::of(&part.partition.spec);
         let spec = specs.place(format!("{} {:?}", spec.spec, spec.types), || Ok(spec))?;
-        let delete = |delete: &Arc<DeletePart>| {
+        let mut delete = |delete: &Arc<DeletePart>| {
             // A Puffin file has many vectors.
             deletes.place(format!("{:?} {}", delete.blob, delete.path), || DeleteForm::of(delete, &mut columns))
         };
@@ -147,7 +149,8 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
             sequence_number: part.sequence_number,
             first_row_id: part.first_row_id,
             residual,
-            deletes: part.deletes.iter().map(delete).collect::<Result<_>>()?,
+            deletes: part.deletes.iter().map(&mut delete).collect::<Result<_>>()?,
+            deleted_by: part.deleted_by.iter().map(&mut delete).collect::<Result<_>>()?,
             change: part.change.map(|one| (one.change_type.as_str().to_owned(), one.ordinal, one.snapshot_id)),
         });
     }
@@ -312,6 +315,7 @@ impl SharedParts {
             sequence_number: part.sequence_number,
             first_row_id: part.first_row_id,
             deletes: part.deletes.iter().map(delete).collect::<Result<_>>()?,
+            deleted_by: part.deleted_by.iter().map(delete).collect::<Result<_>>()?,
             residual: self.residuals.get(part.residual).ok_or_else(|| missing("residual"))?.clone(),
             change: part.change.map(change).transpose()?,
         })

@@ -195,6 +195,7 @@ impl Data {
             deletes: Vec::new(),
             residual: Expression::True,
             change: None,
+            deleted_by: Vec::new(),
         }
     }
 }

@@ -65,6 +65,14 @@ impl Marks {
         Filter { leaves, test: Arc::new(move |batch| (filter.test)(&with_marks(batch.clone())?)) }
     }
 
+    /// The rows that are deleted.
+    pub fn deleted(self: Arc<Self>) -> Filter {
+        let (mut leaves, _) = self.read(&[self.leaf]);
+        leaves.sort_unstable();
+        let read = leaves.clone();
+        Filter { leaves, test: Arc::new(move |batch| self.of(batch, &read)) }
+    }
+
     /// Which rows of a batch of the leaves `read` are deleted.
     fn of(&self, batch: &RecordBatch, read: &[usize]) -> Result<BooleanArray> {
         let mut deleted = match &self.positions {

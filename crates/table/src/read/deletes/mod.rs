@@ -3,7 +3,8 @@
 //! [`Deletes`] knows which of its parts need which delete files, reads each of these once when the first part asks for it, and
 //! lets go of it when the last one has it. What they delete of a part, [`PartDeletes`], goes to the file reader before anything
 //! is decoded: [positions](positions) and [vectors] as the rows to read, [values](equality) as a test of their columns. Where the
-//! column `_deleted` is asked for, all rows are read and get their [marks].
+//! column `_deleted` is asked for, all rows are read and get their [marks]. Of a part of a changelog that lost rows, or got some
+//! back, only those are read: rows that one set of delete files deletes and another does not.
 //!
 //! Which deletes apply is settled by `plan::deletes`, sequence numbers and partitions included.
 
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use arrow_schema::Fields;
 use icefield_format::Limits;
 use icefield_format::puffin::DeletionVector;
+use roaring::RoaringTreemap;
 
 use super::columns::Rules;
 use crate::error::{Error, Result};
@@ -31,6 +33,7 @@ use crate::plan::wanted::Wanted;
 use crate::storage::Storage;
 use equality::{Applied, EqualityFiles};
 use load::{Kept, Shared};
+use marks::Marks;
 use positions::Positions;
 
 /// The delete files of the parts that are read together.
@@ -68,6 +71,8 @@ pub struct PartDeletes {
     pub positions: Option<Arc<DeletionVector>>,
     /// By values.
     pub equality: Vec<Applied>,
+    /// What deletes the rows that are read; without it all that are left are.
+    pub deleted_by: Option<Box<PartDeletes>>,
 }
 
 impl Deletes {
@@ -83,29 +88,43 @@ impl Deletes {
             equality: EqualityFiles::default(),
         };
         for part in parts {
-            for delete in by_position(part)? {
-                match delete.kind {
-                    DeleteKind::Vector => own.vectors.entry(id(delete)).or_default().expect_use(),
-                    _ => {
-                        let file = own.positions.entry(id(delete)).or_default();
-                        file.wanted.insert(part.path.clone(), u64::try_from(part.record_count).ok());
-                        file.shared.expect_use();
-                    }
-                }
-            }
-            own.equality.expect(&equality_of(part))?;
+            own.expect(part, &part.deletes)?;
+            own.expect(part, &part.deleted_by)?;
         }
         own.equality.finish()?;
         Ok(own)
     }
 
+    /// Announces that some deletes of a part will be asked for.
+    fn expect(&mut self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<()> {
+        for delete in by_position(part, deletes)? {
+            match delete.kind {
+                DeleteKind::Vector => self.vectors.entry(id(delete)).or_default().expect_use(),
+                _ => {
+                    let file = self.positions.entry(id(delete)).or_default();
+                    file.wanted.insert(part.path.clone(), u64::try_from(part.record_count).ok());
+                    file.shared.expect_use();
+                }
+            }
+        }
+        self.equality.expect(&equality_of(deletes))
+    }
+
     /// What is deleted of a part.
     pub fn of(&self, part: &FilePart) -> Result<PartDeletes> {
-        if part.deletes.is_empty() {
+        let mut found = self.of_files(part, &part.deletes)?;
+        if !part.deleted_by.is_empty() {
+            found.deleted_by = Some(Box::new(self.of_files(part, &part.deleted_by)?));
+        }
+        Ok(found)
+    }
+
+    fn of_files(&self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<PartDeletes> {
+        if deletes.is_empty() {
             return Ok(PartDeletes::default());
         }
         let mut positions: Option<Arc<DeletionVector>> = None;
-        for delete in by_position(part)? {
+        for delete in by_position(part, deletes)? {
             let found = match delete.kind {
                 DeleteKind::Vector => Some(self.vector(delete, part)?),
                 _ => self.positions(delete)?.of(&part.path),
@@ -117,9 +136,10 @@ impl Deletes {
                 }
             }
         }
-        let equality = equality_of(part);
+        let equality = equality_of(deletes);
         let equality = self.equality.of(&equality, &self.storage, &self.wanted, &self.limits, &self.kept)?;
-        Ok(PartDeletes { positions: positions.filter(|found| !found.is_empty()), equality })
+        let positions = positions.filter(|found| !found.is_empty());
+        Ok(PartDeletes { positions, equality, deleted_by: None })
     }
 
     fn vector(&self, delete: &Arc<DeletePart>, part: &FilePart) -> Result<Arc<DeletionVector>> {
@@ -156,7 +176,31 @@ impl Deletes {
 impl PartDeletes {
     /// The rows that are left by positions; `None` where that is all of them.
     pub fn rows_left(&self) -> Option<Vec<Range<u64>>> {
+        if let Some(only) = self.only_positions() {
+            let mut rows = only.as_bitmap().clone();
+            if let Some(deleted) = &self.positions {
+                rows -= deleted.as_bitmap();
+            }
+            return Some(runs(&rows).map(|(start, end)| start..end).collect());
+        }
         self.positions.as_ref().map(|deleted| rows_without(deleted))
+    }
+
+    /// Of rows that must have been deleted, their positions, if positions alone tell.
+    fn only_positions(&self) -> Option<&DeletionVector> {
+        self.deleted_by.as_ref().filter(|by| by.equality.is_empty()).and_then(|by| by.positions.as_deref())
+    }
+
+    /// Whether rows must have been deleted by what deletes none.
+    pub fn is_nothing_left(&self) -> bool {
+        self.deleted_by.as_ref().is_some_and(|by| by.equality.is_empty() && by.positions.is_none())
+    }
+
+    /// The test for the rows that must have been deleted, where positions alone do not tell.
+    pub fn deleted(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Option<Filter>> {
+        let Some(by) = self.deleted_by.as_ref().filter(|by| !by.equality.is_empty()) else { return Ok(None) };
+        let marks = Arc::new(Marks::new(by, rules, &mut fields.clone())?);
+        Ok(Some(marks.deleted()))
     }
 
     /// Tests for the rows that are left by values.
@@ -194,9 +238,9 @@ impl DeletePart {
     }
 }
 
-/// The deletes of a part that delete by position: a vector alone if there is one, which has all that was deleted before it.
-fn by_position(part: &FilePart) -> Result<Vec<&Arc<DeletePart>>> {
-    let of_kind = |kind: DeleteKind| part.deletes.iter().filter(move |delete| delete.kind == kind);
+/// Those of some deletes of a part that delete by position: a vector alone if there is one, which has all that was deleted before it.
+fn by_position<'d>(part: &FilePart, deletes: &'d [Arc<DeletePart>]) -> Result<Vec<&'d Arc<DeletePart>>> {
+    let of_kind = |kind: DeleteKind| deletes.iter().filter(move |delete| delete.kind == kind);
     let vectors: Vec<_> = of_kind(DeleteKind::Vector).collect();
     match &vectors[..] {
         [] => Ok(of_kind(DeleteKind::Positions).collect()),
@@ -205,8 +249,8 @@ fn by_position(part: &FilePart) -> Result<Vec<&Arc<DeletePart>>> {
     }
 }
 
-fn equality_of(part: &FilePart) -> Vec<Arc<DeletePart>> {
-    part.deletes.iter().filter(|delete| delete.kind == DeleteKind::Equality).cloned().collect()
+fn equality_of(deletes: &[Arc<DeletePart>]) -> Vec<Arc<DeletePart>> {
+    deletes.iter().filter(|delete| delete.kind == DeleteKind::Equality).cloned().collect()
 }
 
 fn unexpected() -> Error {
@@ -217,19 +261,26 @@ fn unexpected() -> Error {
 fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     let mut next = 0u64;
-    for (key, bitmap) in deleted.as_bitmap().bitmaps() {
-        let base = u64::from(key) << 32;
-        let mut positions = bitmap.iter();
-        while let Some(run) = positions.next_range() {
-            let start = base + u64::from(*run.start());
-            if start > next {
-                left.push(next..start);
-            }
-            next = base + u64::from(*run.end()) + 1;
+    for (start, end) in runs(deleted.as_bitmap()) {
+        if start > next {
+            left.push(next..start);
         }
+        next = end;
     }
     left.push(next..i64::MAX.unsigned_abs());
     left
+}
+
+/// Runs of positions, each with its first and the one behind its last; those that meet at a multiple of 2^32 are two.
+fn runs(positions: &RoaringTreemap) -> impl Iterator<Item = (u64, u64)> {
+    positions.bitmaps().flat_map(|(key, bitmap)| {
+        let base = u64::from(key) << 32;
+        let mut positions = bitmap.iter();
+        std::iter::from_fn(move || {
+            let run = positions.next_range()?;
+            Some((base + u64::from(*run.start()), base + u64::from(*run.end()) + 1))
+        })
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,385 @@
+//! The changelog of snapshots over row-level deletes: which rows of which files each of them added and removed.
+//!
+//! A snapshot's own manifests say which data files and which delete files it added and removed, and all of its manifests
+//! together which ones it kept: so both the state before it and the state after it are known from its list alone, also where
+//! its parent has been expired. By the delete files that apply in either state a data file is
+//!
+//! | data file | deletes before | deletes after | rows |
+//! | --- | --- | --- | --- |
+//! | removed | B | | `DELETE`: all that B leaves |
+//! | added | | A | `INSERT`: all that A leaves |
+//! | kept | B | A, some not in B | `DELETE`: what B leaves and those delete |
+//! | kept | B | A, some of B are not in A | `INSERT`: what A leaves and those had deleted |
+//!
+//! Java refuses snapshots with delete files. Data manifests that a snapshot kept are read only where it changed delete files.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::{Array, BooleanArray, UInt32Array};
+use icefield_format::limits::Held;
+use icefield_format::manifest::{Entries, ManifestContent, ManifestFile, Status};
+use icefield_format::metadata::Snapshot;
+use icefield_format::spec::PartitionSpec;
+
+use super::changes::{Change, ChangeType, Changes, FileChanges};
+use super::deletes::{DeleteIndex, DeleteLinks, Deletes};
+use super::pipeline::{Ordered, Work};
+use super::prune::{DataItem, DeleteItem, DeleteWork, Pruner};
+use super::report::ScanReport;
+use super::{Scan, stream};
+use crate::error::{Error, Result};
+
+/// A snapshot of a changelog, and the delete files before and after it.
+#[derive(Debug)]
+pub struct Step {
+    ordinal: i32,
+    snapshot_id: i64,
+    /// Nothing where no delete file can apply to a file that the snapshot added or removed.
+    before: Option<Arc<StateDeletes>>,
+    after: Option<Arc<StateDeletes>>,
+    /// Whether rows of data files that it kept may have changed.
+    keeps_changed: bool,
+}
+
+/// The delete files of a state of the table.
+#[derive(Debug)]
+struct StateDeletes {
+    index: DeleteIndex,
+    /// For each file of the index its place in the plan.
+    places: Vec<u32>,
+}
+
+/// What a changelog is planned from.
+pub(super) struct Steps {
+    /// Data manifests, snapshot by snapshot.
+    pub items: Vec<DataItem>,
+    /// The delete files of all states.
+    pub deletes: Arc<Deletes>,
+    /// Columns of their equality deletes.
+    pub equality_ids: BTreeSet<i32>,
+}
+
+/// A file of which rows changed.
+struct Changed {
+    row: u32,
+    change_type: ChangeType,
+    deletes: Vec<u32>,
+    deleted_by: Vec<u32>,
+}
+
+impl Step {
+    /// Whether the snapshot wrote a manifest.
+    pub fn wrote(&self, manifest: &ManifestFile) -> bool {
+        manifest.added_snapshot_id == self.snapshot_id
+    }
+
+    /// Whether a data manifest may tell of a change.
+    fn may_have(&self, manifest: &ManifestFile) -> bool {
+        let own = self.wrote(manifest) && (manifest.has_added_files() || manifest.has_deleted_files());
+        own || (self.keeps_changed && manifest.has_live_files())
+    }
+
+    /// The changes of a data manifest: its files of which rows changed, once for each type of change, and their deletes.
+    pub fn files(
+        &self,
+        spec: &PartitionSpec,
+        entries: &Entries,
+    ) -> Result<(Arc<Entries>, FileChanges, Option<DeleteLinks>)> {
+        let (mut removed, mut added, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, number) in (0..entries.len()).zip(0u32..) {
+            let is_own = entries.snapshot_id.is_valid(row) && entries.snapshot_id.value(row) == self.snapshot_id;
+            match entries.status_of(row)? {
+                Status::Deleted if is_own => removed.push(number),
+                Status::Added if is_own => added.push(number),
+                Status::Deleted => {}
+                Status::Added | Status::Existing if self.keeps_changed => kept.push(number),
+                Status::Added | Status::Existing => {}
+            }
+        }
+        let mut changed = Vec::new();
+        for (rows, change_type, state) in
+            [(removed, ChangeType::Delete, &self.before), (added, ChangeType::Insert, &self.after)]
+        {
+            let links = links(state.as_ref(), spec, entries, &rows)?;
+            changed.extend(rows.iter().zip(links).map(|(row, deletes)| Changed {
+                row: *row,
+                change_type,
+                deletes,
+                deleted_by: Vec::new(),
+            }));
+        }
+        let before = links(self.before.as_ref(), spec, entries, &kept)?;
+        let after = links(self.after.as_ref(), spec, entries, &kept)?;
+        for ((row, before), after) in kept.into_iter().zip(before).zip(after) {
+            let without = |all: &[u32], others: &[u32]| -> Vec<u32> {
+                let others: HashSet<u32> = others.iter().copied().collect();
+                all.iter().copied().filter(|place| !others.contains(place)).collect()
+            };
+            let (new, gone) = (without(&after, &before), without(&before, &after));
+            for (change_type, deletes, deleted_by) in
+                [(ChangeType::Delete, before, new), (ChangeType::Insert, after, gone)]
+            {
+                if !deleted_by.is_empty() {
+                    changed.push(Changed { row, change_type, deletes, deleted_by });
+                }
+            }
+        }
+        changed.sort_by_key(|one| one.row);
+        let rows = UInt32Array::from_iter_values(changed.iter().map(|one| one.row));
+        let entries = Arc::new(entries.take(&rows)?);
+        let change = |one: &Changed| Change {
+            change_type: one.change_type,
+            ordinal: self.ordinal,
+            snapshot_id: self.snapshot_id,
+        };
+        let changes = FileChanges {
+            changes: changed.iter().map(change).collect(),
+            deleted_by: DeleteLinks::of_files(changed.iter().map(|one| &one.deleted_by[..]))?,
+        };
+        Ok((entries, changes, DeleteLinks::of_files(changed.iter().map(|one| &one.deletes[..]))?))
+    }
+}
+
+/// The deletes of some files of a manifest in a state, by their places in the plan.
+fn links(
+    state: Option<&Arc<StateDeletes>>,
+    spec: &PartitionSpec,
+    entries: &Entries,
+    rows: &[u32],
+) -> Result<Vec<Vec<u32>>> {
+    let none = || vec![Vec::new(); rows.len()];
+    let Some(state) = state.filter(|_| !rows.is_empty()) else { return Ok(none()) };
+    let some = entries.take(&UInt32Array::from(rows.to_vec()))?;
+    let Some(links) = state.index.links(spec, &some)? else { return Ok(none()) };
+    let place = |local: &u32| state.places.get(*local as usize).copied().ok_or_else(lost);
+    (0..rows.len()).map(|row| links.of(row).iter().map(place).collect()).collect()
+}
+
+fn lost() -> Error {
+    Error::Internal("a delete file that the plan lacks".to_owned())
+}
+
+/// What is planned of each snapshot.
+pub(super) fn steps(
+    changes: &Arc<Changes>,
+    pruner: &Arc<Pruner>,
+    scan: &Scan,
+    report: &mut ScanReport,
+    held: &mut Held,
+) -> Result<Steps> {
+    let first = changes.snapshots.first().and_then(|snapshot| snapshot.manifest_list());
+    let remote = first.is_some_and(|list| scan.storage.is_remote(list));
+    let lists = Ordered::new(Arc::new(ListWork(pruner.clone())), changes.snapshots.clone(), remote);
+    let mut listed = Vec::new();
+    for list in lists {
+        let list = list?;
+        held.keep(ListWork::memory(&list))?;
+        listed.push(list);
+    }
+    let mut states = States::read(scan, pruner, &listed, changes, report, held)?;
+    let (mut items, mut total) = (Vec::new(), 0usize);
+    for ((snapshot, list), ordinal) in changes.snapshots.iter().zip(listed).zip(0..) {
+        let (before, after) = states.of(snapshot.snapshot_id, &list.deletes, scan, held)?;
+        let keeps_changed = list.changes_deletes;
+        let step = Step { ordinal, snapshot_id: snapshot.snapshot_id, before, after, keeps_changed };
+        let step = Arc::new(step);
+        total = total.saturating_add(list.data.len());
+        for manifest in list.data {
+            if step.may_have(&manifest) && pruner.might_match(&manifest)? {
+                let live_only = !step.wrote(&manifest);
+                items.push(DataItem { manifest, live_only, step: Some(step.clone()) });
+            }
+        }
+    }
+    report.data_manifests(total, items.len());
+    let equality_ids = states.equality_ids;
+    Ok(Steps { items, deletes: Arc::new(states.files), equality_ids })
+}
+
+/// Of the list of a snapshot what its changelog needs.
+struct Listed {
+    data: Vec<ManifestFile>,
+    /// Nothing where none can apply to a file of which rows changed.
+    deletes: Vec<ManifestFile>,
+    /// Whether the snapshot added or removed delete files.
+    changes_deletes: bool,
+}
+
+/// Reading of the lists of manifests.
+struct ListWork(Arc<Pruner>);
+
+impl Work for ListWork {
+    type Item = Arc<Snapshot>;
+    type Fetched = Arc<Vec<ManifestFile>>;
+    type Done = Listed;
+
+    /// Snapshots do not say how long their lists are.
+    fn bytes(_: &Arc<Snapshot>) -> i64 {
+        0
+    }
+
+    fn fetch(&self, snapshot: &Arc<Snapshot>) -> Result<Self::Fetched> {
+        Ok(self.0.list_of(snapshot)?.0)
+    }
+
+    fn run(&self, snapshot: &Arc<Snapshot>, manifests: Self::Fetched) -> Result<Listed> {
+        let mut known = HashSet::new();
+        let of = |content| manifests.iter().filter(move |manifest| manifest.content == content);
+        let is_own = |manifest: &ManifestFile| manifest.added_snapshot_id == snapshot.snapshot_id;
+        let changes_deletes = of(ManifestContent::Deletes)
+            .any(|manifest| is_own(manifest) && (manifest.has_added_files() || manifest.has_deleted_files()));
+        let data = of(ManifestContent::Data).filter(|manifest| changes_deletes || is_own(manifest));
+        let data: Vec<_> = data.filter(|manifest| known.insert(manifest.manifest_path.clone())).cloned().collect();
+        // A delete file of an earlier snapshot does not apply to a data file of this one, unless that says it is older.
+        let may_apply = |manifest: &ManifestFile| {
+            manifest.has_deleted_files() || manifest.min_sequence_number < snapshot.sequence_number
+        };
+        let needs_deletes = changes_deletes || data.iter().any(may_apply);
+        let deletes = of(ManifestContent::Deletes).filter(|_| needs_deletes);
+        let deletes = deletes.filter(|manifest| known.insert(manifest.manifest_path.clone())).cloned().collect();
+        Ok(Listed { data, deletes, changes_deletes })
+    }
+
+    fn memory(listed: &Listed) -> usize {
+        listed.data.iter().chain(&listed.deletes).map(ManifestFile::memory).sum()
+    }
+}
+
+/// A manifest of deletes that was read, and whether with the entries that it removed.
+type Key = (String, bool);
+
+/// The delete files of the states that a changelog knows: a manifest is read once for all of them.
+struct States {
+    read: HashMap<Key, (Arc<PartitionSpec>, Arc<Entries>)>,
+    files: Deletes,
+    /// The first place of files that were added together, by the address of their entries.
+    firsts: HashMap<usize, u32>,
+    /// Delete files by path, place in it and sequence number: the same in several manifests is one.
+    places: HashMap<(String, Option<i64>, i64), u32>,
+    equality_ids: BTreeSet<i32>,
+}
+
+impl States {
+    fn read(
+        scan: &Scan,
+        pruner: &Arc<Pruner>,
+        listed: &[Listed],
+        changes: &Changes,
+        report: &mut ScanReport,
+        held: &mut Held,
+    ) -> Result<Self> {
+        let (mut keys, mut items, mut total) = (Vec::new(), Vec::new(), HashSet::new());
+        let mut known = HashSet::new();
+        for (snapshot, list) in changes.snapshots.iter().zip(listed) {
+            for manifest in &list.deletes {
+                total.insert(manifest.manifest_path.as_str());
+                let is_own = manifest.added_snapshot_id == snapshot.snapshot_id;
+                let wanted = manifest.has_live_files() || (is_own && manifest.has_deleted_files());
+                let key = (manifest.manifest_path.clone(), is_own);
+                if wanted && pruner.might_match(manifest)? && known.insert(key.clone()) {
+                    keys.push(key);
+                    items.push(DeleteItem { manifest: manifest.clone(), live_only: !is_own });
+                }
+            }
+        }
+        report.delete_manifests(total.len(), items.len().min(total.len()));
+        let remote = items.first().is_some_and(|item| scan.storage.is_remote(&item.manifest.manifest_path));
+        let stored = stream::stored(items.iter().map(|item| &item.manifest));
+        let mut read = HashMap::new();
+        let found = Ordered::new(Arc::new(DeleteWork(pruner.clone())), items, remote);
+        for ((key, found), stored) in keys.into_iter().zip(found).zip(stored) {
+            let (spec, entries, counts) = found?;
+            held.read(stored);
+            held.keep(entries.memory())?;
+            report.add_deletes(&counts);
+            read.insert(key, (spec, entries));
+        }
+        Ok(Self {
+            read,
+            files: Deletes::default(),
+            firsts: HashMap::new(),
+            places: HashMap::new(),
+            equality_ids: BTreeSet::new(),
+        })
+    }
+
+    /// The states before and after a snapshot with these manifests of deletes; nothing for states without any.
+    #[expect(clippy::type_complexity, reason = "a pair of states")]
+    fn of(
+        &mut self,
+        snapshot_id: i64,
+        manifests: &[ManifestFile],
+        scan: &Scan,
+        held: &mut Held,
+    ) -> Result<(Option<Arc<StateDeletes>>, Option<Arc<StateDeletes>>)> {
+        let mut before = DeleteIndex::new(scan.schema.clone(), &scan.limits);
+        let mut after = DeleteIndex::new(scan.schema.clone(), &scan.limits);
+        let mut is_changed = false;
+        for manifest in manifests {
+            let is_own = manifest.added_snapshot_id == snapshot_id;
+            let Some((spec, entries)) = self.read.get(&(manifest.manifest_path.clone(), is_own)) else { continue };
+            if !is_own {
+                before.add(spec, entries.clone())?;
+                after.add(spec, entries.clone())?;
+                continue;
+            }
+            is_changed = true;
+            before.add(
+                spec,
+                in_state(
+                    entries,
+                    |status, own| status == Status::Existing || (status == Status::Deleted) == own,
+                    snapshot_id,
+                )?,
+            )?;
+            after.add(spec, in_state(entries, |status, _| status != Status::Deleted, snapshot_id)?)?;
+        }
+        let before = self.state(before, held)?;
+        let after = if is_changed { self.state(after, held)? } else { before.clone() };
+        Ok((before, after))
+    }
+
+    fn state(&mut self, mut index: DeleteIndex, held: &mut Held) -> Result<Option<Arc<StateDeletes>>> {
+        /// Bytes that a delete file takes in an index, about.
+        const INDEXED: usize = 200;
+        if index.files().is_empty() {
+            return Ok(None);
+        }
+        held.keep(index.files().len().saturating_mul(INDEXED))?;
+        index.finish();
+        self.equality_ids.extend(index.equality_ids());
+        let mut places = Vec::with_capacity(index.files().len());
+        for source in index.files().sources() {
+            let entries = &source.entries;
+            let address = Arc::as_ptr(entries).addr();
+            let first = match self.firsts.get(&address) {
+                Some(first) => *first,
+                None => {
+                    let first = self.files.push(source.clone())?;
+                    self.firsts.insert(address, first);
+                    first
+                }
+            };
+            for (row, place) in (0..entries.len()).zip(first..) {
+                let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
+                let key = (
+                    entries.file_path.value(row).to_owned(),
+                    long(&entries.content_offset),
+                    long(&entries.sequence_number).unwrap_or(0),
+                );
+                places.push(*self.places.entry(key).or_insert(place));
+            }
+        }
+        Ok(Some(Arc::new(StateDeletes { index, places })))
+    }
+}
+
+/// The entries of a snapshot's own manifest that are in a state, by their status and whether the snapshot gave it to them.
+fn in_state(entries: &Entries, keep: impl Fn(Status, bool) -> bool, snapshot_id: i64) -> Result<Arc<Entries>> {
+    let kept = (0..entries.len()).map(|row| {
+        let own = entries.snapshot_id.is_valid(row) && entries.snapshot_id.value(row) == snapshot_id;
+        Ok(keep(entries.status_of(row)?, own))
+    });
+    Ok(Arc::new(entries.filter(&BooleanArray::from(kept.collect::<Result<Vec<bool>>>()?))?))
+}

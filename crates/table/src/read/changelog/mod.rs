@@ -1,0 +1,397 @@
+//! Changelogs of compared rows: without rows that were deleted and inserted again as they were, net of several snapshots, and
+//! with updates, as Java's `create_changelog_view` has them.
+//!
+//! Rows are compared by all columns of the table, [equal](comparable) or not, before columns are projected. Snapshot by snapshot,
+//! or over all of them where changes are net, a [ledger](Ledger) has how often each row was inserted more than deleted; what is
+//! left of it are the changes. Rows of snapshots that deleted none pass by. Then [deleted and inserted rows](Pairing) with the same
+//! identifier become updates.
+//!
+//! A filter is applied before rows are compared as far as it cannot tell rows apart that are compared: tests of the table's
+//! columns, and where there are updates, of the identifier columns alone. The rest of it is applied to the rows that come out.
+
+pub mod comparable;
+mod ledger;
+mod updates;
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use icefield_format::expr::{BoundExpr, Expr, Expression};
+use icefield_format::metadata::FormatVersion;
+use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::reserved::{CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID, ROW_ID};
+use icefield_format::types::{Field, Schema};
+
+use super::columns::Rules;
+use super::reshape::Reshape;
+use super::task;
+use crate::error::{Error, Result};
+use crate::plan::Scan;
+use crate::plan::changes::{Change, ChangeType};
+use crate::plan::tasks::ReadTask;
+use crate::plan::wanted::Wanted;
+use crate::stream::{BatchStream, TaskBatches};
+use ledger::{Ledger, Left, Rows, internal};
+use updates::Pairing;
+
+/// How the rows of a changelog are compared.
+#[derive(Debug, Clone, Default)]
+pub struct Comparison {
+    /// Over all snapshots: a row that one of them inserted and a later one deleted is no change, nor the other way round.
+    pub net_changes: bool,
+    /// Whether deleted and inserted rows of one identifier become updates.
+    pub updates: Option<Updates>,
+}
+
+/// What tells that a deleted and an inserted row are the same row.
+#[derive(Debug, Clone, Default)]
+pub struct Updates {
+    /// Names of columns. Without them `_row_id` does where all files of the changelog have row ids, else the identifier fields
+    /// of the table's schema.
+    pub identifier_columns: Option<Vec<String>>,
+}
+
+/// An identifier of rows.
+#[derive(Debug, Clone)]
+enum Identifier {
+    RowId,
+    Columns(Vec<Field>),
+}
+
+impl Comparison {
+    /// Refuses what cannot be compared in a scan, and columns that compared rows do not have.
+    pub fn check(&self, scan: &Scan, output: &Wanted) -> Result<()> {
+        if !scan.changes.as_ref().is_some_and(|changes| changes.is_changelog()) {
+            return Err(Error::invalid("only the rows of a changelog are compared"));
+        }
+        let is_there = |id: i32| {
+            let of_change = [CHANGE_TYPE.id, CHANGE_ORDINAL.id, COMMIT_SNAPSHOT_ID.id];
+            of_change.contains(&id) || scan.schema.find_field(id).is_some()
+        };
+        if let Some(field) = output.projection.fields().iter().find(|field| !is_there(field.id)) {
+            return Err(Error::invalid(format!("column {}: compared rows of a changelog do not have it", field.name)));
+        }
+        let Some(updates) = &self.updates else { return Ok(()) };
+        if updates.columns(scan)?.is_empty() && scan.metadata.format_version() < FormatVersion::V3 {
+            return Err(no_identifier());
+        }
+        Ok(())
+    }
+
+    /// The identifier of updates.
+    fn identifier(&self, scan: &Scan) -> Result<Option<Identifier>> {
+        let Some(updates) = &self.updates else { return Ok(None) };
+        let columns = updates.columns(scan)?;
+        if updates.identifier_columns.is_none() && have_row_ids(scan)? {
+            return Ok(Some(Identifier::RowId));
+        }
+        if columns.is_empty() { Err(no_identifier()) } else { Ok(Some(Identifier::Columns(columns))) }
+    }
+}
+
+/// Whether all files of a changelog have row ids. A filter does not change what tells rows apart.
+fn have_row_ids(scan: &Scan) -> Result<bool> {
+    if scan.metadata.format_version() < FormatVersion::V3 {
+        return Ok(false);
+    }
+    let plan = Scan { filter: Expression::True, ..scan.clone() }.plan()?;
+    Ok(plan.manifests.iter().all(|manifest| manifest.entries.first_row_id.null_count() == 0))
+}
+
+fn no_identifier() -> Error {
+    Error::invalid(
+        "cannot compute updates: the table's schema has no identifier fields, and not all of its rows have ids; name \
+         identifier columns",
+    )
+}
+
+impl Updates {
+    /// The columns that are named, or else the identifier fields.
+    fn columns(&self, scan: &Scan) -> Result<Vec<Field>> {
+        let schema = &scan.schema;
+        match &self.identifier_columns {
+            Some(names) if names.is_empty() => Err(Error::invalid("cannot compute updates by no identifier columns")),
+            Some(names) => names.iter().map(|name| Ok(schema.named(name, scan.case_sensitive)?.clone())).collect(),
+            None => Ok(schema.identifier_field_ids().iter().filter_map(|id| schema.find_field(*id)).cloned().collect()),
+        }
+    }
+}
+
+/// The rows of a changelog that is compared. What is wanted are columns of the table and of the change.
+pub fn rows(scan: &Scan, comparison: &Comparison, output: &Wanted, limit: Option<usize>) -> Result<BatchStream> {
+    comparison.check(scan, output)?;
+    let identifier = comparison.identifier(scan)?;
+    let (before, after) = split_filter(scan, identifier.as_ref())?;
+    let compared = Scan { filter: before, ..scan.clone() };
+    let names: Vec<String> = match &identifier {
+        Some(Identifier::RowId) => vec!["*".to_owned(), ROW_ID.name.to_owned()],
+        _ => vec!["*".to_owned()],
+    };
+    let wanted = compared.wanted(Some(&names))?;
+    let layout = Layout::new(&wanted)?;
+    let after = (after != Expression::True).then(|| after.bind(&wanted.projection, scan.case_sensitive)).transpose()?;
+    let pairing = identifier.as_ref().map(|identifier| Pairing::new(identifier, &layout)).transpose()?;
+    let plan = compared.plan()?;
+    let mut parts = compared.parts(&plan, &plan.whole_files())?;
+    let place =
+        |change: Option<Change>| change.map(|change| (change.ordinal, change.change_type == ChangeType::Insert));
+    parts.sort_by_key(|part| place(part.change));
+    let deleting =
+        parts.iter().filter_map(|part| part.change).filter(|change| change.change_type == ChangeType::Delete);
+    let deleting = deleting.map(|change| change.ordinal).collect();
+    let rows = Arc::new(Rows::new(layout.types_of(&layout.keys()))?);
+    let project = layout.project(output)?;
+    let stream = task::rows_within(ReadTask { wanted, parts }, &scan.storage, None, &scan.limits)?;
+    let compared = Compared {
+        stream,
+        ledger: Ledger::new(rows, scan.limits.operation_memory),
+        is_net: comparison.net_changes,
+        deleting,
+        ordinal: None,
+        ready: VecDeque::new(),
+        left: None,
+        is_done: false,
+        pairing,
+        layout,
+        after,
+        project,
+    };
+    let open = move || Ok(Box::new(compared) as TaskBatches);
+    Ok(BatchStream::new(output.arrow()?, vec![Box::new(open)], limit))
+}
+
+/// The parts of a filter that are applied before rows are compared, and after: rows that are compared with each other must all
+/// pass the first, or none.
+fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, Expr)> {
+    let mut before = Expression::True;
+    let mut all = vec![&scan.filter];
+    let mut is_split = false;
+    while let Some(part) = all.pop() {
+        if let Expression::And(one, other) = part {
+            all.extend([&**one, &**other]);
+            continue;
+        }
+        // Those of metadata columns are bound later.
+        let ids = part.bind(&scan.schema, scan.case_sensitive).ok().map(|bound: BoundExpr| {
+            bound.predicates().map(|predicate| predicate.term.reference.id).collect::<HashSet<i32>>()
+        });
+        let is_sound = ids.is_some_and(|ids| match identifier {
+            None => true,
+            Some(Identifier::RowId) => ids.is_empty(),
+            Some(Identifier::Columns(columns)) => ids.iter().all(|id| columns.iter().any(|column| column.id == *id)),
+        });
+        if is_sound {
+            before = Expression::and(before, part.clone());
+        } else {
+            is_split = true;
+        }
+    }
+    Ok((before, if is_split { scan.filter.clone() } else { Expression::True }))
+}
+
+/// Where the columns of compared rows are.
+struct Layout {
+    columns: Arc<Schema>,
+    schema: SchemaRef,
+    /// The columns of the table.
+    values: Vec<usize>,
+    row_id: Option<usize>,
+    change_type: usize,
+    ordinal: usize,
+    snapshot_id: usize,
+}
+
+impl Layout {
+    fn new(wanted: &Wanted) -> Result<Self> {
+        let columns = wanted.projection.clone();
+        let place = |id: i32| columns.fields().iter().position(|field| field.id == id);
+        let lost = || Error::Internal("a changelog without its columns".to_owned());
+        let (change_type, ordinal) =
+            (place(CHANGE_TYPE.id).ok_or_else(lost)?, place(CHANGE_ORDINAL.id).ok_or_else(lost)?);
+        let (snapshot_id, row_id) = (place(COMMIT_SNAPSHOT_ID.id).ok_or_else(lost)?, place(ROW_ID.id));
+        let others = [Some(change_type), Some(ordinal), Some(snapshot_id), row_id];
+        let values = (0..columns.fields().len()).filter(|at| !others.contains(&Some(*at))).collect();
+        Ok(Self { schema: wanted.arrow()?, columns, values, row_id, change_type, ordinal, snapshot_id })
+    }
+
+    /// The columns that rows are compared by.
+    fn keys(&self) -> Vec<usize> {
+        self.values.iter().copied().chain(self.row_id).collect()
+    }
+
+    fn types_of(&self, places: &[usize]) -> impl Iterator<Item = DataType> {
+        places.iter().filter_map(|place| self.schema.fields().get(*place)).map(|field| field.data_type().clone())
+    }
+
+    fn pick(places: &[usize], batch: &RecordBatch) -> Vec<ArrayRef> {
+        places.iter().filter_map(|place| batch.columns().get(*place)).cloned().collect()
+    }
+
+    fn values_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        Self::pick(&self.values, batch)
+    }
+
+    /// How some of the columns are made of all of them.
+    fn reshape(&self, some: &Schema) -> Result<(Reshape, SchemaRef)> {
+        let schema = Arc::new(some.to_arrow(&ToArrow::default())?);
+        let pairs: Vec<_> = some.fields().iter().cloned().zip(schema.fields().iter().cloned()).collect();
+        let rules = Rules { path: "a changelog", constants: &() };
+        let planned = rules.plan(&pairs, self.schema.fields())?;
+        Ok((Reshape::new("a changelog", schema.clone(), planned), schema))
+    }
+
+    fn select(&self, fields: &[Field]) -> Result<(Reshape, SchemaRef)> {
+        self.reshape(&self.columns.select_ids(&fields.iter().map(|field| field.id).collect())?)
+    }
+
+    /// How the rows that are wanted are made.
+    fn project(&self, output: &Wanted) -> Result<Reshape> {
+        Ok(self.reshape(&output.projection)?.0)
+    }
+
+    /// Rows that are left.
+    fn batch(&self, columns: Vec<ArrayRef>, changes: &[Change]) -> Result<RecordBatch> {
+        let change_types = changes.iter().map(|change| change.change_type.as_str());
+        let mut placed: Vec<(usize, ArrayRef)> = self.keys().into_iter().zip(columns).collect();
+        placed.push((self.change_type, Arc::new(StringArray::from_iter_values(change_types))));
+        let ordinals = changes.iter().map(|change| change.ordinal);
+        placed.push((self.ordinal, Arc::new(Int32Array::from_iter_values(ordinals))));
+        let ids = changes.iter().map(|change| change.snapshot_id);
+        placed.push((self.snapshot_id, Arc::new(Int64Array::from_iter_values(ids))));
+        placed.sort_by_key(|(place, _)| *place);
+        let columns = placed.into_iter().map(|(_, column)| column).collect();
+        RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
+    }
+
+    /// The batch with other types of change.
+    fn with_change_types(&self, batch: &RecordBatch, types: ArrayRef) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        if let Some(slot) = columns.get_mut(self.change_type) {
+            *slot = types;
+        }
+        RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
+    }
+
+    /// The change that all rows of a batch are.
+    fn change(&self, batch: &RecordBatch) -> Result<Change> {
+        let lost = || Error::Internal("rows without their change".to_owned());
+        let column = |place: usize| batch.columns().get(place).filter(|column| !column.is_empty()).ok_or_else(lost);
+        let change_type = column(self.change_type)?.as_string_opt::<i32>().ok_or_else(lost)?.value(0);
+        Ok(Change {
+            change_type: ChangeType::parse(change_type)?,
+            ordinal: column(self.ordinal)?.as_primitive_opt::<Int32Type>().ok_or_else(lost)?.value(0),
+            snapshot_id: column(self.snapshot_id)?.as_primitive_opt::<Int64Type>().ok_or_else(lost)?.value(0),
+        })
+    }
+}
+
+/// The compared rows as they come: all rows of a batch that is read are one change, changes come in the order of their
+/// snapshots, and of a snapshot deleted rows first.
+struct Compared {
+    stream: BatchStream,
+    ledger: Ledger,
+    is_net: bool,
+    /// The snapshots that deleted rows, by their ordinals.
+    deleting: BTreeSet<i32>,
+    /// The snapshot whose rows are in the ledger.
+    ordinal: Option<i32>,
+    ready: VecDeque<RecordBatch>,
+    left: Option<Left>,
+    is_done: bool,
+    pairing: Option<Pairing>,
+    layout: Layout,
+    /// What is left to test of rows that come out.
+    after: Option<BoundExpr>,
+    project: Reshape,
+}
+
+impl Compared {
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(left) = &mut self.left {
+                match left.next().transpose()? {
+                    Some(rows) => return self.layout.batch(rows.columns, &rows.changes).map(Some),
+                    None => self.left = None,
+                }
+            }
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if self.is_done {
+                return Ok(None);
+            }
+            match self.stream.next().transpose()? {
+                Some(batch) => self.take(batch)?,
+                None => {
+                    self.is_done = true;
+                    self.settle()?;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, batch: RecordBatch) -> Result<()> {
+        let change = self.layout.change(&batch)?;
+        if !self.is_net && self.ordinal.is_some_and(|ordinal| ordinal != change.ordinal) {
+            self.settle()?;
+        }
+        let passes = match self.is_net {
+            true => self.deleting.is_empty(),
+            false => !self.deleting.contains(&change.ordinal),
+        };
+        if passes {
+            self.ready.push_back(batch);
+            return Ok(());
+        }
+        self.ordinal = Some(change.ordinal);
+        self.ledger.add(&Layout::pick(&self.layout.keys(), &batch), change)
+    }
+
+    /// Gives out what is left in the ledger.
+    fn settle(&mut self) -> Result<()> {
+        if self.ordinal.take().is_none() {
+            return Ok(());
+        }
+        let left = self.ledger.drain();
+        let Some(pairing) = &self.pairing else {
+            self.left = Some(left);
+            return Ok(());
+        };
+        let mut batches = Vec::new();
+        for rows in left {
+            let rows = rows?;
+            let Some(change) = rows.changes.first() else { continue };
+            batches.push((change.change_type, self.layout.batch(rows.columns, &rows.changes)?));
+        }
+        self.ready.extend(pairing.pair(&self.layout, batches)?);
+        Ok(())
+    }
+
+    fn wanted(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let batch = match &self.after {
+            Some(after) => filter_record_batch(&batch, &after.evaluate(&batch)?).map_err(internal)?,
+            None => batch,
+        };
+        self.project.apply(&batch)
+    }
+}
+
+impl Iterator for Compared {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.step().transpose()?;
+        Some(batch.and_then(|batch| self.wanted(batch)))
+    }
+}
+
+/// The number of rows of a changelog that is compared, `limit` at the most.
+pub fn count(scan: &Scan, comparison: &Comparison, limit: Option<usize>) -> Result<i64> {
+    rows(scan, comparison, &*scan.wanted(Some(&[]))?, limit)?
+        .try_fold(0i64, |sum, batch| Ok(sum.saturating_add(i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX))))
+}
