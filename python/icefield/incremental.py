@@ -151,8 +151,8 @@ class IncrementalChangelogScan(IncrementalScan):
     #: Whether a deleted and an inserted row of one identifier are an update, ``UPDATE_BEFORE`` and ``UPDATE_AFTER``;
     #: ``None``: where identifier columns are given.
     compute_updates: bool | None = None
-    #: What tells that two rows are the same: these columns, else ``_row_id`` where all files have row ids (version 3),
-    #: else the identifier fields of the schema.
+    #: Columns that identify rows; ``None``: ``_row_id`` if all files have row ids (version 3), otherwise the identifier
+    #: fields of the schema.
     identifier_columns: tuple[str, ...] | None = None
 
     _changelog: ClassVar[bool] = True

@@ -202,8 +202,8 @@ class Table(TableDescription):
             where identifier columns are given. With net changes: of the row before the first snapshot and after the
             last.
         identifier_columns
-            Columns that tell rows apart. Without them ``_row_id`` does where all files have row ids (version 3), else
-            the identifier fields of the schema.
+            Columns that identify rows. By default ``_row_id`` if all files have row ids (version 3), otherwise the
+            identifier fields of the schema.
 
         Raises
         ------
