@@ -7,80 +7,24 @@ answer other rows; it is counted apart. Whatever else refuses fails.
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
-import shutil
-import tarfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
-from vectors import folder
 
 import icefield as ice
+from worlds.golden import BASE, DELETED, GOLDEN, cast, emptied, facts, names, open_table, plain, rows, states
 
 pytestmark = pytest.mark.golden
-
-GOLDEN = folder()
-BASE = "/tmp/icefield-golden"
-
-# Rows that are deleted, and that the set has nevertheless (docs/differences.md): keys by table, and a column of the
-# schemas in which they appear. The session that made the set still held deletes as it had read them before a column was
-# promoted; and the reference leaves out equality deletes by their bounds of uuids.
-DELETED = {"del_eq_evolution": ("kk", {2, 14, 29}), "del_eq_types": ("c10", {23})}
-
-
-def names() -> list[str]:
-    """List the tables that the set has and expects something of."""
-    tables = GOLDEN / "tables"
-    expected = sorted(path.parent.name for path in GOLDEN.glob("expected/*/table.json"))
-    return [name for name in expected if (tables / name).is_dir() or (tables / f"{name}.tar.gz").is_file()]
 
 
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder that tables are unpacked to."""
     return tmp_path_factory.mktemp("golden")
-
-
-@cache
-def facts(name: str) -> dict[str, Any]:
-    """Give what is expected of a table."""
-    found: dict[str, Any] = json.loads((GOLDEN / "expected" / name / "table.json").read_text())
-    return found
-
-
-def open_table(name: str, scratch: Path) -> ice.Table:
-    """Unpack a table, once, and open it where it lies."""
-    folder = scratch / name
-    if not folder.exists():
-        source = GOLDEN / "tables" / name
-        if source.is_dir():
-            shutil.copytree(source, folder)
-        else:
-            with tarfile.open(f"{source}.tar.gz") as packed:
-                packed.extractall(scratch, filter="data")
-    relocate = {f"{scheme}{BASE}": str(scratch) for scheme in ("", "file:", "file://")}
-    return ice.Table.from_metadata(f"{BASE}/{name}/{facts(name)['metadata_file']}", relocate=relocate)
-
-
-def rows(name: str, item: dict[str, Any]) -> pa.Table | None:
-    """Give the expected rows; None where the set has them in another form than Arrow."""
-    path = GOLDEN / "expected" / name / item["rows_file"]
-    if path.suffix != ".arrow":
-        return None
-    if not path.exists():
-        pytest.skip(f"the set lacks {path.name}")
-    with pa.memory_map(str(path)) as source:
-        found = pa.Table.from_batches([pa.ipc.open_file(source).get_batch(item["rows_batch"])])
-    assert found.num_rows == item["row_count"]
-    column, keys = DELETED.get(name, ("", set()))
-    if column in found.schema.names:
-        found = found.filter(pa.array(key not in keys for key in found.column(facts(name)["key"]).to_pylist()))
-    return found
 
 
 def refused(scan: ice.DataScan, error: ice.UnsupportedFeatureError) -> NoReturn:
@@ -93,68 +37,9 @@ def refused(scan: ice.DataScan, error: ice.UnsupportedFeatureError) -> NoReturn:
     pytest.skip(f"refused: {error}")
 
 
-def plain(table: pa.Table, names: list[str], emptied: set[str] = frozenset()) -> list[str]:
-    """Give rows as sorted texts, columns in one order; NaN equals NaN; structs of nulls are null in `emptied` ones."""
-
-    def value(row: dict[str, Any], name: str) -> Any:
-        return None if name in emptied and is_empty(row[name]) else normal(row[name])
-
-    return sorted(repr([value(row, name) for name in names]) for row in table.to_pylist(maps_as_pydicts="strict"))
-
-
-def is_empty(value: Any) -> bool:
-    """Whether a value is null, or a struct of nothing else."""
-    return value is None or (isinstance(value, dict) and all(map(is_empty, value.values())))
-
-
-def emptied(table: ice.Table, schema: ice.Schema) -> set[str]:
-    """Name the structs of which a schema of the table has no field in common with `schema`.
-
-    No field that is asked for says which structs of its files are null: the library's readers give
-    structs of nulls (docs/differences.md, "Reading").
-    """
-
-    def children(field: Any) -> set[int]:
-        return {child.field_id for child in field.field_type.fields}
-
-    structs = [field for field in schema.fields if hasattr(field.field_type, "fields")]
-    found = set()
-    for field, other in itertools.product(structs, table.schemas().values()):
-        older = next((column for column in other.fields if column.field_id == field.field_id), None)
-        if older is not None and not children(older) & children(field):
-            found.add(field.name)
-    return found
-
-
-def normal(value: Any) -> Any:
-    """Give one form to what Arrow libraries write in several."""
-    if isinstance(value, dict):
-        return sorted((str(key), normal(item)) for key, item in value.items())
-    if isinstance(value, list):
-        return [normal(item) for item in value]
-    if hasattr(value, "hex") and hasattr(value, "bytes"):
-        return str(value)
-    return value
-
-
-def states() -> list[Any]:
+def all_states() -> list[Any]:
     """List every state of every table that rows are expected of."""
-    found = []
-    for name in names():
-        table = facts(name)
-        if table.get("current") and "rows_file" in table["current"]:
-            found.append(pytest.param(name, {}, table["current"], id=f"{name}-current"))
-        found.extend(
-            pytest.param(name, {"snapshot_id": item["snapshot_id"]}, item, id=f"{name}-{item['snapshot_id']}")
-            for item in table.get("snapshots", [])
-            if "rows_file" in item
-        )
-        found.extend(
-            pytest.param(name, {"ref": ref}, item, id=f"{name}-ref-{ref}")
-            for ref, item in table.get("refs", {}).items()
-            if "rows_file" in item
-        )
-    return found
+    return [pytest.param(name, at, item, id=f"{name}-{state}") for name in names() for state, at, item in states(name)]
 
 
 @pytest.mark.parametrize("name", names())
@@ -203,7 +88,7 @@ def same(wanted: dict[str, Any], found: dict[str, Any]) -> None:
     assert found == {key: wanted.get(key, value) for key, value in found.items()}
 
 
-@pytest.mark.parametrize(("name", "at", "item"), states())
+@pytest.mark.parametrize(("name", "at", "item"), all_states())
 def test_rows(name: str, at: dict[str, Any], item: dict[str, Any], scratch: Path) -> None:
     scan = open_table(name, scratch).scan(**at)
     expected = rows(name, item)
@@ -224,23 +109,6 @@ def test_rows(name: str, at: dict[str, Any], item: dict[str, Any], scratch: Path
         columns, structs = expected.schema.names, emptied(open_table(name, scratch), scan.projection())
         assert plain(found, columns, structs) == plain(cast(expected, found.schema), columns, structs)
     assert scan.count() == count
-
-
-def cast(expected: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give the expected rows in our types where only the Arrow form differs (uuid as text, zones)."""
-    columns = []
-    for field in schema:
-        column = expected.column(field.name)
-        columns.append(column if column.type == field.type else try_cast(column, field.type))
-    return pa.table(columns, names=schema.names)
-
-
-def try_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast where Arrow can without loss, else leave it to the comparison of values."""
-    try:
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return column
 
 
 def plans() -> list[Any]:

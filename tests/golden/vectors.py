@@ -2,20 +2,10 @@
 
 import ctypes
 import json
-import os
 import uuid
 from decimal import Context, Decimal
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PLACES = [ROOT / "tests/data/golden", ROOT.parent / "shared/golden"]
-
-
-def folder():
-    """Where the set lies: ``ICEFIELD_GOLDEN``, else the copy in ``tests/data``."""
-    if named := os.environ.get("ICEFIELD_GOLDEN"):
-        return Path(named)
-    return next((place for place in PLACES if place.is_dir()), PLACES[0])
+from worlds.golden import folder
 
 
 def cases(name):

@@ -27,6 +27,7 @@ require("pyarrow")
 from pyspark.errors import AnalysisException  # noqa: E402
 
 from icefield.spark import functions  # noqa: E402
+from icefield.spark.changes import changes  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.session import finds_source  # noqa: E402
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "append",
     "arrow_schema",
+    "changes",
     "functions",
     "iceberg_schema",
     "of_scan",
