@@ -41,7 +41,7 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
 
 .PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs bench fuzz clean test-random
-.PHONY: need-rust need-python demo-estimate public-api
+.PHONY: need-rust need-python demo-estimate public-api test-miri test-address
 
 help:
 	@echo "make demo             a pipeline on real data: PySpark in, PySpark, Python and DuckDB out"
@@ -53,6 +53,8 @@ help:
 	@echo "make docs             write docs/properties.md from the code"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
+	@echo "make test-miri        tests of unsafe code under Miri (nightly with the components miri and rust-src)"
+	@echo "make test-address     tests of the Rust crates under the address sanitizer (nightly)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
 	@echo "make public-api       write crates/*/tests/public_api.txt from the sources"
 	@echo "make format           rustfmt and ruff, in place"
@@ -227,6 +229,21 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	$(call say,$(CASES) random plans and scans, seed $(SEED))
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/laws
+
+# What the compiler cannot check. Miri runs the code that has `unsafe` and calls no foreign functions: kernels, buffers that
+# several threads fill, values that outlive a fork. The sanitizer runs everything, the C libraries of codecs as well, but for
+# the capsules of the extension, which need an interpreter.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+MIRI = MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-tree-borrows" PROPTEST_CASES=4 cargo +nightly miri test
+test-miri: | need-rust
+	$(call say,Miri)
+	@$(MIRI) -p icefield-format --lib -- transform::kernel
+	@$(MIRI) -p icefield-table --lib -- runtime::tests transform::tests write::text::tests
+
+test-address: | need-rust
+	$(call say,address sanitizer)
+	@RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 \
+		cargo +nightly test --target $(HOST) -p icefield-format -p icefield-orc -p icefield-table --quiet --no-fail-fast --lib --tests
 
 clean:
 	rm -rf .venv .venv-java .venv-spark-* python/icefield/_core*.so
