@@ -174,6 +174,27 @@ CASES = {
     "transform": "bad = pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int32()), ['x'], safe=False)\n"
     "try:\n    ice.transforms.bucket(4)(bad)\n"
     "except (IcefieldError, ValueError):\n    print('transform')",
+    **{
+        f"transform_{name}": "import numpy as np\n"
+        # Long enough for the threads, and short; the fault is in the last of the chunks.
+        "for rows in (5, 200_000):\n"
+        f"    bad = {bad}\n"
+        "    for transform in ('bucket[4]', 'truncate[1]', 'truncate[50]', 'identity', 'void'):\n"
+        "        try:\n            ice.transforms.parse(transform)(bad)\n"
+        "        except ice.errors.InvalidArgumentError as error:\n            pass\n"
+        "        else:\n            raise SystemExit(f'{transform} of {rows} rows was taken')\n"
+        f"print('transform_{name}')"
+        for name, bad in {
+            "offsets": "pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(np.append(np.arange(rows,"
+            " dtype=np.int32), np.int32(rows - 3))), pa.py_buffer(b'x' * rows)])",
+            "binary_offsets": "pa.Array.from_buffers(pa.large_binary(), rows, [None, pa.py_buffer(np.append("
+            "np.arange(rows), rows - 3)), pa.py_buffer(b'x' * rows)])",
+            "views": "pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(np.array([20, 0, 0, 1 << 20] *"
+            " rows, np.uint32)), pa.py_buffer(bytes(20))])",
+            "binary_views": "pa.Array.from_buffers(pa.binary_view(), rows, [None, pa.py_buffer(np.array([0, 0, 0, 0] *"
+            " (rows - 1) + [2, 0x616161, 0, 0], np.uint32))])",
+        }.items()
+    },
     "null_counts_counted": "def change(array): array.children[0].contents.null_count = 0\n"
     "table = catalog.create_table('a.counted', text)\n"
     "table.append(Changed(batch(s=['x', None]), change))\n"

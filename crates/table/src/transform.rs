@@ -8,14 +8,19 @@ use std::mem::MaybeUninit;
 use std::ops::BitOr;
 use std::sync::Arc;
 
-use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
-use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, GenericByteArray, cast::AsArray, make_array};
+use arrow_array::types::{
+    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, LargeBinaryType, LargeUtf8Type, StringViewType, Utf8Type,
+};
+use arrow_array::{
+    Array, ArrayRef, ArrowNativeTypeOp, GenericByteArray, GenericByteViewArray, cast::AsArray, make_array,
+};
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use icefield_format::transform::{SHORT_HEAD, Transform, truncate_equally};
 use rayon::prelude::*;
 
+use crate::arrow::{places, text};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::runtime;
@@ -30,45 +35,156 @@ const FEW: usize = 1 << 10;
 
 /// What [`Transform::kernel`] gives for `array`.
 pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
-    let cheap = matches!(transform, Transform::Identity | Transform::Void | Transform::Unknown(_))
-        || matches!(array.data_type(), DataType::Dictionary(..) | DataType::Utf8View | DataType::BinaryView);
-    if cheap || array.len() < LONG || runtime::threads() == 1 {
-        return Ok(transform.kernel(array)?);
-    }
-    // One value tells the type of the result; what the transform does not take is refused.
-    let first = transform.kernel(&array.slice(0, 1))?;
-    if first.data_type() == array.data_type() && first.data_type() == &DataType::Date32 {
-        return Ok(transform.kernel(array)?); // the days of dates are the dates
-    }
-    match first.data_type() {
-        DataType::Utf8 => texts::<Utf8Type>(transform, array),
-        DataType::LargeUtf8 => texts::<LargeUtf8Type>(transform, array),
-        DataType::Binary => texts::<BinaryType>(transform, array),
-        DataType::LargeBinary => texts::<LargeBinaryType>(transform, array),
-        other => match other.primitive_width() {
-            Some(width) => numbers(transform, array, other, width),
-            None => Ok(transform.kernel(array)?),
-        },
+    match (Work { transform, checks: false }).all(array) {
+        Ok(results) => Ok(results),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Unsound) => Err(Error::Internal(format!("transform {transform}: a check that was not asked for"))),
     }
 }
 
-fn numbers(transform: &Transform, array: &ArrayRef, ty: &DataType, width: usize) -> Result<ArrayRef> {
+/// What [`apply`] gives for an array whose offsets, views and texts nobody has looked at; none where values do not lie in
+/// their data, or where a text of the results is not UTF-8. Each chunk is checked just before the kernel takes it: by all
+/// processors, and the kernel finds it in the cache.
+pub fn apply_checked(transform: &Transform, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+    match (Work { transform, checks: true }).all(array) {
+        Ok(results) => Ok(Some(results)),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Unsound) => Ok(None),
+    }
+}
+
+/// Why there are no results.
+enum Stop {
+    /// What `checks` ask for is not so.
+    Unsound,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<icefield_format::Error> for Stop {
+    fn from(error: icefield_format::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A transform, and whether the array is to be checked on the way.
+struct Work<'a> {
+    transform: &'a Transform,
+    checks: bool,
+}
+
+impl Work<'_> {
+    fn all(&self, array: &ArrayRef) -> Result<ArrayRef, Stop> {
+        let is_dictionary = matches!(array.data_type(), DataType::Dictionary(..));
+        if array.len() < LONG || is_dictionary || runtime::threads() == 1 {
+            return self.chunk(array);
+        }
+        if matches!(self.transform, Transform::Identity | Transform::Void | Transform::Unknown(_)) {
+            return self.identical(array, self.transform.kernel(array)?);
+        }
+        // One value tells the type of the result; what the transform does not take is refused.
+        let first = self.chunk(&array.slice(0, 1))?;
+        if first.data_type() == array.data_type() && first.data_type() == &DataType::Date32 {
+            return Ok(self.transform.kernel(array)?); // the days of dates are the dates
+        }
+        match first.data_type() {
+            DataType::Utf8 => texts::<Utf8Type>(self, array),
+            DataType::LargeUtf8 => texts::<LargeUtf8Type>(self, array),
+            DataType::Binary => texts::<BinaryType>(self, array),
+            DataType::LargeBinary => texts::<LargeBinaryType>(self, array),
+            DataType::Utf8View => views::<StringViewType>(self, array),
+            DataType::BinaryView => views::<BinaryViewType>(self, array),
+            other => match other.primitive_width() {
+                Some(width) => numbers(self, array, other, width),
+                None => self.chunk(array),
+            },
+        }
+    }
+
+    /// The results of a part of the array.
+    fn chunk(&self, array: &ArrayRef) -> Result<ArrayRef, Stop> {
+        if !self.takes(array) {
+            return Err(Stop::Unsound);
+        }
+        let results = self.transform.kernel(array)?;
+        if !self.gives(&results) {
+            return Err(Stop::Unsound);
+        }
+        Ok(results)
+    }
+
+    /// Whether the kernel may look at an array.
+    fn takes(&self, array: &ArrayRef) -> bool {
+        !self.checks || places::are_sound(array)
+    }
+
+    /// Whether results may be handed out. Kernels read bytes, and buckets are made of any: what is left of a text is all
+    /// that must be one.
+    fn gives(&self, results: &ArrayRef) -> bool {
+        let texts = results.as_any_dictionary_opt().map_or(results, |dictionary| dictionary.values());
+        !self.checks || text::fault_of(texts).is_none()
+    }
+
+    /// Results that are the array, or none of it, once they have been checked.
+    fn identical(&self, array: &ArrayRef, results: ArrayRef) -> Result<ArrayRef, Stop> {
+        let sound = !self.checks
+            || runtime::pool()?.install(|| {
+                let chunks = (0..array.len().div_ceil(CHUNK)).into_par_iter();
+                chunks.all(|number| self.takes(&chunk(array, number)) && self.gives(&chunk(&results, number)))
+            });
+        if sound { Ok(results) } else { Err(Stop::Unsound) }
+    }
+}
+
+fn numbers(work: &Work<'_>, array: &ArrayRef, ty: &DataType, width: usize) -> Result<ArrayRef, Stop> {
+    let values = filled(work, array, width)?;
+    let data = ArrayData::builder(ty.clone()).len(array.len()).nulls(array.nulls().cloned()).add_buffer(values).build();
+    let whole = data.map(make_array);
+    Ok(whole.map_err(|error| Error::Internal(format!("transform {}: {error}", work.transform)))?)
+}
+
+/// Views: only these are made anew, the buffers are shared. Where no value is longer than wanted all is shared.
+fn views<T: ByteViewType>(work: &Work<'_>, array: &ArrayRef) -> Result<ArrayRef, Stop> {
+    let whole = array.as_byte_view::<T>();
+    if let Transform::Truncate(length) = work.transform {
+        let is_long = |view: &u128| *view as u32 > *length;
+        if !runtime::pool()?.install(|| whole.views().par_chunks(CHUNK).any(|views| views.iter().any(is_long))) {
+            return work.identical(array, array.clone());
+        }
+    }
+    let views = filled(work, array, size_of::<u128>())?;
+    let views = ScalarBuffer::new(views, 0, array.len());
+    // SAFETY: each view is one that the kernel gave for a value of the array, over the array's own buffers.
+    let results = unsafe {
+        GenericByteViewArray::<T>::new_unchecked(views, Arc::clone(whole.data_buffers()), array.nulls().cloned())
+    };
+    Ok(Arc::new(results))
+}
+
+/// The first buffer of the results, of `width` bytes a value.
+fn filled(work: &Work<'_>, array: &ArrayRef, width: usize) -> Result<Buffer, Stop> {
     let mut out: Vec<u128> = memory::reserved((array.len() * width).div_ceil(size_of::<u128>()));
     let bytes = bytes_of(out.spare_capacity_mut());
     runtime::pool()?.install(|| {
         bytes.par_chunks_mut(CHUNK * width).take(array.len().div_ceil(CHUNK)).enumerate().try_for_each(
             |(number, place)| {
                 let chunk = chunk(array, number);
-                let results = transform.kernel(&chunk).map_err(|error| in_chunk(transform, array, error.into()))?;
+                let results = work.chunk(&chunk).map_err(|stop| in_chunk(work, array, stop))?;
                 let data = results.to_data();
                 let from = data.offset() * width;
                 let values = data.buffers().first().and_then(|values| values.get(from..from + chunk.len() * width));
                 let place = place.get_mut(..chunk.len() * width);
                 let (Some(values), Some(place)) = (values, place) else {
-                    return Err(Error::Internal(format!("transform {transform}: a chunk of another length")));
+                    let message = format!("transform {}: a chunk of another length", work.transform);
+                    return Err(Stop::Failed(Error::Internal(message)));
                 };
                 place.write_copy_of_slice(values);
-                Ok::<_, Error>(())
+                Ok(())
             },
         )
     })?;
@@ -84,14 +200,15 @@ fn numbers(transform: &Transform, array: &ArrayRef, ty: &DataType, width: usize)
     }
     // SAFETY: every chunk has filled its place, and what is left of the last word was filled with zeros above.
     unsafe { out.set_len(words + usize::from(tail != 0)) };
-    let data = ArrayData::builder(ty.clone()).len(array.len()).nulls(array.nulls().cloned());
-    let data = data.add_buffer(Buffer::from_vec(out)).build();
-    data.map(make_array).map_err(|error| Error::Internal(format!("transform {transform}: {error}")))
+    Ok(Buffer::from_vec(out))
 }
 
 /// The whole column again, for an error that names the right row.
-fn in_chunk(transform: &Transform, array: &ArrayRef, error: Error) -> Error {
-    transform.kernel(array).err().map_or(error, Error::from)
+fn in_chunk(work: &Work<'_>, array: &ArrayRef, stop: Stop) -> Stop {
+    match stop {
+        Stop::Unsound => Stop::Unsound,
+        Stop::Failed(error) => work.transform.kernel(array).err().map_or(error, Error::from).into(),
+    }
 }
 
 fn chunk(array: &ArrayRef, number: usize) -> ArrayRef {
@@ -105,19 +222,19 @@ fn bytes_of(words: &mut [MaybeUninit<u128>]) -> &mut [MaybeUninit<u8>] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), length) }
 }
 
-fn texts<T>(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef>
+fn texts<T>(work: &Work<'_>, array: &ArrayRef) -> Result<ArrayRef, Stop>
 where
     T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>,
 {
-    if let Transform::Truncate(length) = transform
-        && let Some(whole) = equal_texts(array.as_bytes::<T>(), *length as usize)?
+    if let Transform::Truncate(length) = work.transform
+        && let Some(whole) = equal_texts::<T>(work, array, *length as usize)?
     {
         return Ok(whole);
     }
     let pool = runtime::pool()?;
     let parts: Vec<ArrayRef> = pool.install(|| {
         let chunks = (0..array.len().div_ceil(CHUNK)).into_par_iter();
-        chunks.map(|number| transform.kernel(&chunk(array, number))).collect::<icefield_format::Result<_>>()
+        chunks.map(|number| work.chunk(&chunk(array, number))).collect::<Result<_, Stop>>()
     })?;
     let spans: Vec<(&GenericByteArray<T>, usize, usize)> = (parts.iter().map(|part| part.as_bytes::<T>()))
         .map(|part| {
@@ -137,7 +254,8 @@ where
     for (part, start, end) in spans {
         let split = free_data.split_at_mut_checked(end - start).zip(free_offsets.split_at_mut_checked(part.len()));
         let Some(((bytes, more_data), (ends, more_offsets))) = split else {
-            return Err(Error::Internal(format!("transform {transform}: parts of another length")));
+            let message = format!("transform {}: parts of another length", work.transform);
+            return Err(Stop::Failed(Error::Internal(message)));
         };
         places.push((part, start, end, base, bytes, ends));
         (free_data, free_offsets, base) = (more_data, more_offsets, base + end - start);
@@ -165,14 +283,15 @@ where
 
 /// Values truncated to `length`, none of which is shorter: where each belongs is known before, so that it is put there at
 /// once. None where one is shorter, or not as simple as [`truncate_equally`] has them.
-fn equal_texts<T>(array: &GenericByteArray<T>, length: usize) -> Result<Option<ArrayRef>>
+fn equal_texts<T>(work: &Work<'_>, whole: &ArrayRef, length: usize) -> Result<Option<ArrayRef>>
 where
     T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>,
 {
-    let few = array.slice(0, FEW.min(array.len()));
+    let array = whole.as_bytes::<T>();
+    let few = whole.slice(0, FEW.min(whole.len()));
     let mut place = [MaybeUninit::uninit(); FEW * SHORT_HEAD];
-    let place = place.get_mut(..few.len().saturating_mul(length));
-    if !place.is_some_and(|place| truncate_equally(&few, length, place)) {
+    let place = place.get_mut(..few.len().saturating_mul(length)).filter(|_| work.takes(&few));
+    if !place.is_some_and(|place| truncate_equally(few.as_bytes::<T>(), length, place)) {
         return Ok(None);
     }
     let total = array.len() * length;
@@ -188,7 +307,7 @@ where
             for (end, number) in ends.iter_mut().zip(start + 1..) {
                 end.write(T::Offset::usize_as(number * length));
             }
-            truncate_equally(&array.slice(start, ends.len()), length, heads)
+            work.takes(&chunk(whole, number)) && truncate_equally(&array.slice(start, ends.len()), length, heads)
         })
     });
     if !equal {
@@ -208,8 +327,8 @@ where
 #[cfg(test)]
 mod tests {
     use arrow_array::{
-        BinaryArray, Date32Array, Decimal128Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
-        StringArray, StringViewArray, TimestampMicrosecondArray, TimestampSecondArray,
+        BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, Int32Array, Int64Array, LargeBinaryArray,
+        LargeStringArray, StringArray, StringViewArray, TimestampMicrosecondArray, TimestampSecondArray,
     };
 
     use super::*;
@@ -238,7 +357,8 @@ mod tests {
             ),
             Arc::new((0..ROWS).map(|row| some(row).then(|| text(row))).collect::<StringArray>()),
             Arc::new(LargeStringArray::from_iter_values((0..ROWS).map(text))),
-            Arc::new(StringViewArray::from_iter_values((0..ROWS).map(text))),
+            Arc::new((0..ROWS).map(|row| some(row).then(|| text(row))).collect::<StringViewArray>()),
+            Arc::new(BinaryViewArray::from_iter_values((0..ROWS).map(text))),
             Arc::new(BinaryArray::from_iter_values((0..ROWS).map(text))),
         ];
         let names = ["bucket[16]", "truncate[3]", "truncate[100]", "year", "month", "day", "hour", "identity", "void"];
@@ -247,6 +367,7 @@ mod tests {
                 let (expected, found) = (transform.kernel(&array), apply(&transform, &array));
                 match expected {
                     Ok(expected) => {
+                        assert_eq!(apply_checked(&transform, &array).unwrap().as_ref(), Some(&expected));
                         let found = found.unwrap();
                         found.to_data().validate_full().unwrap();
                         assert_eq!(&found, &expected, "{transform} of {}", array.data_type());
@@ -285,6 +406,87 @@ mod tests {
                     let found = apply(&transform, &array).unwrap();
                     found.to_data().validate_full().unwrap();
                     assert_eq!(&found, &transform.kernel(&array).unwrap(), "{transform} of {kind}");
+                    assert_eq!(apply_checked(&transform, &array).unwrap(), Some(found), "{transform} of {kind}");
+                }
+            }
+        }
+    }
+
+    /// Arrays with one fault, in any chunk, that no transform may take.
+    fn faulty() -> Vec<(ArrayRef, String)> {
+        let rows = ROWS as usize;
+        let (mut made, text) = (Vec::<(ArrayRef, String)>::new(), "é: a text that is not short");
+        let plain: ArrayRef = Arc::new(StringArray::from(vec![text; rows]));
+        let views: ArrayRef = Arc::new(StringViewArray::from(vec![text; rows]));
+        let offsets: Vec<i64> = (0..=rows as i64).map(|row| row * text.len() as i64).collect();
+        for place in [1, CHUNK, CHUNK + 1, rows] {
+            for wrong in [-1, offsets[place - 1] - 1, offsets[rows] + 1] {
+                let mut offsets = offsets.clone();
+                offsets[place] = wrong;
+                let short: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();
+                let data = plain.to_data().buffers()[1].clone();
+                let types = [(DataType::Utf8, false), (DataType::Binary, false), (DataType::LargeUtf8, true)];
+                for (ty, is_large) in types.into_iter().chain([(DataType::LargeBinary, true)]) {
+                    let offsets =
+                        if is_large { Buffer::from_slice_ref(&offsets) } else { Buffer::from_slice_ref(&short) };
+                    let what = format!("{ty} with {wrong} at {place}");
+                    let data = ArrayData::builder(ty).len(rows).add_buffer(offsets).add_buffer(data.clone());
+                    // SAFETY: nothing but the check looks at the offsets.
+                    made.push((make_array(unsafe { data.build_unchecked() }), what));
+                }
+            }
+            for bit in [31, 33, 95, 96, 127] {
+                let (row, data) = (place - 1, views.to_data());
+                let mut wrong = data.buffers()[0].typed_data::<u128>().to_vec();
+                wrong[row] ^= 1 << bit;
+                for ty in [DataType::Utf8View, DataType::BinaryView] {
+                    let what = format!("{ty} with another bit {bit} in row {row}");
+                    let mut buffers = data.buffers().to_vec();
+                    buffers[0] = Buffer::from_slice_ref(&wrong);
+                    let data = ArrayData::builder(ty).len(rows).buffers(buffers);
+                    // SAFETY: as above.
+                    made.push((make_array(unsafe { data.build_unchecked() }), what));
+                }
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn values_that_lie_elsewhere_are_found() {
+        let names = ["bucket[16]", "truncate[2]", "truncate[14]", "truncate[100]", "identity", "void"];
+        for (array, what) in faulty() {
+            for name in names {
+                let found = apply_checked(&Transform::parse(name).unwrap(), &array);
+                assert!(matches!(found, Ok(None)), "{name} of {what}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn results_that_are_no_text_are_found() {
+        let rows = ROWS as usize;
+        let one_is = |place: usize, odd: &'static [u8]| {
+            let value = move |row| if row == place { odd } else { "é: a text".as_bytes() };
+            BinaryArray::from_iter_values((0..rows).map(value))
+        };
+        for place in [0, CHUNK - 1, CHUNK, rows - 1] {
+            for odd in [&b"\xff a text"[..], b"a text, but for \xff", b"\xc3"] {
+                let bytes = one_is(place, odd);
+                let views: BinaryViewArray = bytes.iter().collect();
+                let as_text = |data: ArrayData, ty| {
+                    // SAFETY: nothing but the check takes it for text.
+                    make_array(unsafe { data.into_builder().data_type(ty).build_unchecked() })
+                };
+                for array in
+                    [as_text(bytes.into_data(), DataType::Utf8), as_text(views.into_data(), DataType::Utf8View)]
+                {
+                    let found = |name| apply_checked(&Transform::parse(name).unwrap(), &array).unwrap();
+                    let what = format!("{odd:?} in row {place} of {}", array.data_type());
+                    assert!(found("identity").is_none() && found("truncate[100]").is_none(), "{what}");
+                    assert_eq!(found("truncate[1]").is_none(), odd[0] != b'a', "{what}");
+                    assert_eq!(found("truncate[8]").is_none(), odd[0] != b'a', "{what}");
+                    assert!(found("bucket[16]").is_some(), "{what}");
                 }
             }
         }

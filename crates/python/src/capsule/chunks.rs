@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, make_array};
+use arrow_data::ArrayData;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, FieldRef};
 
@@ -59,13 +60,33 @@ impl Iterator for Chunks {
 /// # Safety
 ///
 /// `array` is an array by the C data interface that was not released, and nobody else uses it.
-pub unsafe fn imported(mut array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
+pub unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
+    // SAFETY: by the contract.
+    let data = unsafe { data_of(array, field)? };
+    check::values(&data)?;
+    Ok(make_array(data))
+}
+
+/// [`imported`], by [`check::values_but_places`].
+///
+/// # Safety
+///
+/// As [`imported`].
+pub unsafe fn imported_but_places(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
+    // SAFETY: by the contract.
+    let data = unsafe { data_of(array, field)? };
+    check::values_but_places(&data)?;
+    Ok(make_array(data))
+}
+
+/// # Safety
+///
+/// As [`imported`].
+unsafe fn data_of(mut array: FFI_ArrowArray, field: &Field) -> Result<ArrayData, ArrowError> {
     // SAFETY: by the contract.
     unsafe { check::layout(&mut array, field.data_type())? };
     // SAFETY: by the contract; what the type asks of the structs was checked above.
-    let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone())? };
-    check::values(&data)?;
-    Ok(make_array(data))
+    unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }
 }
 
 /// The field of a schema; one that is nested without end is refused before anything recurses into it.

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use super::chunks::{Chunks, field_of, imported};
+use super::chunks::{Chunks, field_of, imported, imported_but_places};
 use super::{ARRAY, SCHEMA, STREAM};
 use crate::entry::detached;
 use crate::errors::InvalidArgumentError;
@@ -43,6 +43,22 @@ pub(super) fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
 }
 
 pub(super) fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
+    let (field, array) = taken(pair)?;
+    // SAFETY: it was just taken out of its capsule.
+    let array = unsafe { imported(array, &field) }.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
+    Ok((field, array))
+}
+
+/// [`import_array`], by [`imported_but_places`].
+pub(super) fn import_array_but_places(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
+    let (field, array) = taken(pair)?;
+    // SAFETY: it was just taken out of its capsule.
+    let array = unsafe { imported_but_places(array, &field) };
+    Ok((field, array.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?))
+}
+
+/// The array of a pair of capsules, and its field.
+fn taken(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, FFI_ArrowArray)> {
     let pair =
         pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
     let field = import_field(&pair.get_item(0)?)?;
@@ -54,8 +70,6 @@ pub(super) fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, Array
     if array.is_released() {
         return Err(used_up("array"));
     }
-    // SAFETY: it was just taken out of its capsule.
-    let array = unsafe { imported(array, &field) }.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
     Ok((field, array))
 }
 

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use arrow_array::new_empty_array;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, FieldRef, SchemaRef};
+use icefield_format::transform::Transform;
+use icefield_table::transform::{apply, apply_checked};
 use pyo3::prelude::*;
 
 use super::batches::PyarrowBatches;
 use super::chunks::Chunks;
-use super::import::{batch_of, import_array, import_field, import_stream, schema_of};
-use super::texts;
+use super::import::{batch_of, import_array, import_array_but_places, import_field, import_stream, schema_of};
+use super::{check, texts};
 use crate::entry::detached;
-use crate::errors::{ArgumentTypeError, InvalidArgumentError};
+use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError};
 
 /// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
 #[derive(Debug)]
@@ -20,21 +22,34 @@ pub struct SchemaInput(pub SchemaRef);
 
 /// One column: anything with `__arrow_c_array__`, or `__arrow_c_stream__` of chunks, which are joined.
 ///
-/// Its text may not be UTF-8: whoever takes it calls [`ArrayInput::checked`], or checks what it makes of it.
+/// Its texts and bytes may lie outside its data, and its text may not be UTF-8: who takes it calls
+/// [`ArrayInput::checked`], or checks them on the way.
 #[derive(Debug)]
 pub struct ArrayInput {
     /// Name, type and nullability as the producer says.
     pub field: FieldRef,
-    /// The values.
-    pub array: ArrayRef,
+    array: ArrayRef,
 }
 
 impl ArrayInput {
-    /// The same column, unless it holds text that is not UTF-8.
-    pub fn checked(self, py: Python<'_>) -> PyResult<Self> {
-        detached(py, || texts::check(&self.array, self.field.name()))?
-            .map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
-        Ok(self)
+    /// The values, unless they are not where the array says, or hold text that is not UTF-8.
+    pub fn checked(&self, py: Python<'_>) -> PyResult<ArrayRef> {
+        let checked =
+            || check::values(&self.array.to_data()).and_then(|()| texts::check(&self.array, self.field.name()));
+        detached(py, checked)?.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
+        Ok(Arc::clone(&self.array))
+    }
+
+    /// The results of a transform, which checks what it looks at and what it returns.
+    pub fn transformed(&self, transform: &Transform) -> Result<ArrayRef, BorderError> {
+        if let Some(results) = apply_checked(transform, &self.array)? {
+            return Ok(results);
+        }
+        // Once more, for an error that names the place; texts that only a dictionary has are nobody's.
+        check::values(&self.array.to_data())?;
+        let results = apply(transform, &self.array)?;
+        texts::check(&results, self.field.name())?;
+        Ok(results)
     }
 }
 
@@ -62,7 +77,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ArrayInput {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Some(pair) = call(object, "__arrow_c_array__")? {
-            let (field, array) = import_array(&pair)?;
+            let (field, array) = import_array_but_places(&pair)?;
             return Ok(Self { field, array });
         }
         let Some(capsule) = call(object, "__arrow_c_stream__")? else {

@@ -17,7 +17,7 @@ use std::ffi::CStr;
 
 pub use input::{ArrayInput, SchemaInput, StreamInput, mend};
 pub use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
-pub use texts::{check, check_batch};
+pub use texts::check_batch;
 
 use pyo3::prelude::*;
 

@@ -152,8 +152,7 @@ impl ArrowArray {
     #[new]
     #[pyo3(signature = (array, /))]
     fn py_new(py: Python<'_>, array: ArrayInput) -> PyResult<Self> {
-        let array = array.checked(py)?;
-        Ok(Self { field: array.field, array: array.array })
+        Ok(Self { array: array.checked(py)?, field: array.field })
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

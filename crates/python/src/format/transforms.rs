@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::arguments::type_input::{PyIcebergType, TypeInput};
-use crate::capsule::{ArrayInput, ArrowArray, check};
+use crate::capsule::{ArrayInput, ArrowArray};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::format::values::{primitive, to_python, to_value};
@@ -65,12 +65,7 @@ impl PyTransform {
     #[pyo3(signature = (array, /))]
     fn array(&self, py: Python<'_>, array: ArrayInput) -> Result<ArrowArray> {
         let is_uuid = array.field.metadata().get("ARROW:extension:name").is_some_and(|name| name == "arrow.uuid");
-        let results = detached(py, || {
-            let results = icefield_table::transform::apply(&self.0, &array.array)?;
-            // Kernels read bytes. What they leave of a text is all that can be wrong in the results.
-            check(&results, array.field.name())?;
-            Ok::<_, BorderError>(results)
-        })??;
+        let results = detached(py, || array.transformed(&self.0))??;
         if is_uuid && self.0.is_identity() {
             // What the column is called to be by its field is lost without the field.
             return Ok(ArrowArray { field: array.field, array: results });

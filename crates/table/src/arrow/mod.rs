@@ -1,6 +1,8 @@
-//! Arrow arrays that several rooms need: constants, values of cells, recasts.
+//! Arrow arrays that several rooms need: constants, values of cells, recasts; checks of arrays that others made.
 
 pub mod cells;
 pub mod conform;
 pub mod constant;
+pub mod places;
 pub mod recast;
+pub mod text;

@@ -2,14 +2,11 @@
 //!
 //! A text that is none would be written, and found by whoever reads it next.
 
-use std::ops::Range;
-
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericStringArray, OffsetSizeTrait, StringViewArray, UInt64Array};
-use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, UInt64Array};
 
 use super::fault::Misfit;
+use crate::arrow::text::fault_of;
 
 /// The texts as they may be written. Those that are no UTF-8 are refused: the error names the first row with such a one.
 /// What stands under a null is nobody's text.
@@ -47,71 +44,7 @@ pub fn check_text(array: &ArrayRef) -> Result<(), String> {
 
 /// Refuses texts that are no UTF-8, where there is no dictionary.
 pub(super) fn check(array: &dyn Array) -> Result<(), Misfit> {
-    let fault = match array.data_type() {
-        DataType::Utf8 => fault_of_strings(array.as_string::<i32>()),
-        DataType::LargeUtf8 => fault_of_strings(array.as_string::<i64>()),
-        DataType::Utf8View => fault_of_views(array.as_string_view()),
-        _ => None,
-    };
-    fault.map_or(Ok(()), |(row, fault)| Err(Misfit::Row(row, fault.to_owned())))
-}
-
-/// A row and what is wrong with it.
-type Fault = (usize, &'static str);
-
-const NO_TEXT: &str = "is no UTF-8: make the column binary, or mend the text";
-const OUTSIDE: &str = "goes beyond the bytes that the data have";
-
-fn is_text(bytes: &[u8]) -> bool {
-    bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok()
-}
-
-fn fault_of_strings<O: OffsetSizeTrait>(array: &GenericStringArray<O>) -> Option<Fault> {
-    let (offsets, data) = (array.offsets(), array.values().as_slice());
-    let range = |start: O, end: O| -> Range<usize> { start.as_usize()..end.as_usize() };
-    // All at once: nearly at the speed of memory.
-    if let Some(all) = data.get(range(offsets.first(), offsets.last())) {
-        let starts_text = |offset: &O| data.get(offset.as_usize()).is_none_or(|byte| byte & 0xC0 != 0x80);
-        if all.is_ascii() || (simdutf8::basic::from_utf8(all).is_ok() && offsets.iter().all(starts_text)) {
-            return None;
-        }
-    }
-    first_fault(array, |row| {
-        let (start, end) = (offsets.get(row)?, offsets.get(row + 1)?);
-        data.get(range(*start, *end)).map(is_text)
-    })
-}
-
-fn fault_of_views(array: &StringViewArray) -> Option<Fault> {
-    let buffers = array.data_buffers();
-    // None where the bytes are not there.
-    let sound = |view: &u128| -> Option<bool> {
-        let bytes = view.to_le_bytes();
-        let (length, inline) = bytes.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length);
-        if length <= MAX_INLINE_VIEW_LEN {
-            // Bytes of the view that no text uses are zero.
-            return Some(inline.is_ascii() || is_text(inline.get(..length as usize)?));
-        }
-        let view = ByteView::from(*view);
-        let start = view.offset as usize;
-        let end = start.checked_add(length as usize)?;
-        buffers.get(view.buffer_index as usize)?.as_slice().get(start..end).map(is_text)
-    };
-    if array.views().iter().all(|view| sound(view) == Some(true)) {
-        return None;
-    }
-    first_fault(array, |row| sound(array.views().get(row)?))
-}
-
-/// The first row that has a text which is none; `is_sound` says so, or nothing where the text is not even there.
-fn first_fault(array: &dyn Array, is_sound: impl Fn(usize) -> Option<bool>) -> Option<Fault> {
-    let fault = |row: usize| match is_sound(row) {
-        None => Some((row, OUTSIDE)),
-        Some(false) => Some((row, NO_TEXT)),
-        Some(true) => None,
-    };
-    (0..array.len()).filter(|row| array.is_valid(*row)).find_map(fault)
+    fault_of(array).map_or(Ok(()), |(row, fault)| Err(Misfit::Row(row, fault.to_owned())))
 }
 
 #[cfg(test)]
@@ -119,10 +52,15 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::types::Int8Type;
-    use arrow_array::{DictionaryArray, Int8Array, StringArray, make_array};
+    use arrow_array::{
+        DictionaryArray, GenericStringArray, Int8Array, OffsetSizeTrait, StringArray, StringViewArray, make_array,
+    };
     use arrow_buffer::{Buffer, OffsetBuffer};
+    use arrow_data::ByteView;
+    use arrow_schema::DataType;
 
     use super::*;
+    use crate::arrow::text::{NO_TEXT, OUTSIDE};
 
     type Texts<'a> = &'a [Option<&'a [u8]>];
 
