@@ -14,7 +14,7 @@ use icefield_format::types::Schema;
 use icefield_table::Error;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Filter, Request};
-use icefield_table::storage::{Existing, Storage};
+use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
@@ -25,16 +25,23 @@ const POSITION: usize = 2;
 
 /// Ten row groups of `n`, which counts the rows, and a text.
 fn file(storage: &Storage, path: &str) -> ParquetFile {
-    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
-    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..ROWS).map(|n| format!("text {}", n * n))));
+    write(storage, path, ROWS);
+    ParquetFile::open(storage, path, None).unwrap()
+}
+
+/// Writes a file of so many rows, and says how large it is.
+fn write(storage: &Storage, path: &str, rows: i64) -> u64 {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|n| format!("text {}", n * n))));
     let batch = RecordBatch::try_from_iter([("n", numbers), ("text", texts)]).unwrap();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(GROUP)).build();
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
+    let size = bytes.len() as u64;
     storage.put(path, bytes, Existing::Replace).unwrap();
-    ParquetFile::open(storage, path, None).unwrap()
+    size
 }
 
 /// Texts above `text 5`: about half of the rows, here and there.
@@ -138,5 +145,23 @@ fn positions_can_be_filtered_by() {
         let request = Request { filter: filter.clone(), ..Request::all(leaves) };
         let batches: Vec<_> = file.decode(vec![3, 9], &request).unwrap().map(Result::unwrap).collect();
         assert_eq!(column(&batches, 0), (9_991..ROWS).collect::<Vec<_>>());
+    }
+}
+
+/// What is fetched for the footer is all of a small file. Of a larger one it is the end, and some row groups may lie in it.
+#[test]
+#[cfg(debug_assertions)] // reads are counted for tests alone
+fn small_files_are_fetched_once() {
+    let plain = Storage::default();
+    for (rows, expected) in [(10, 1..2), (1_000, 1..2), (ROWS, 2..12)] {
+        let path = format!("memory://fetched/{rows}.parquet");
+        let size = write(&plain, &path, rows);
+        assert_eq!(size > 64 << 10, rows == ROWS, "{size} bytes");
+        let counted = FaultPlan::new(usize::MAX, Fault::Panic);
+        let file = ParquetFile::open(&plain.with_faults(counted.clone()), &path, Some(size)).unwrap();
+        let groups = (0..file.metadata().num_row_groups()).collect();
+        let batches: Vec<_> = file.decode(groups, &Request::all(vec![0, 1])).unwrap().map(Result::unwrap).collect();
+        assert_eq!(column(&batches, 0), (0..rows).collect::<Vec<_>>());
+        assert!(expected.contains(&counted.steps()), "{} fetches of {rows} rows", counted.steps());
     }
 }

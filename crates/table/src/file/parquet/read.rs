@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use bytes::Bytes;
 use icefield_format::types::Schema as TableSchema;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
@@ -18,7 +19,7 @@ use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowR
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataPushDecoder};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
 use super::row_groups;
 use super::selection::{Cut, Selected};
@@ -40,6 +41,7 @@ pub struct ParquetFile {
     storage: Storage,
     path: Arc<str>,
     size: u64,
+    tail: Tail,
     metadata: ArrowReaderMetadata,
     /// The columns with the ids that they are read by, and the schema of the filter.
     bound: Option<(Fields, Arc<TableSchema>)>,
@@ -52,9 +54,9 @@ impl ParquetFile {
             Some(size) => size,
             None => storage.size(path)?,
         };
-        let metadata = Arc::new(footer(storage, path, size)?);
-        let metadata = guarded(path, || arrow_metadata(metadata, &[]))?;
-        Ok(Self { storage: storage.clone(), path: path.into(), size, metadata, bound: None })
+        let (metadata, tail) = footer(storage, path, size)?;
+        let metadata = guarded(path, || arrow_metadata(Arc::new(metadata), &[]))?;
+        Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, bound: None })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -161,7 +163,8 @@ impl ParquetFile {
             builder = builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]));
         }
         let decoder = guarded(&self.path, || builder.build())?;
-        Ok(Batches { storage: self.storage.clone(), path: self.path.clone(), decoder: Some(decoder), cut })
+        let (storage, path, tail) = (self.storage.clone(), self.path.clone(), self.tail.clone());
+        Ok(Batches { storage, path, tail, decoder: Some(decoder), cut })
     }
 
     /// Whether the column chunks that are read lie in the file.
@@ -216,6 +219,7 @@ impl DataFileReader for ParquetFile {
 pub struct Batches {
     storage: Storage,
     path: Arc<str>,
+    tail: Tail,
     /// Gone after the end or an error.
     decoder: Option<ParquetPushDecoder>,
     cut: Option<Cut>,
@@ -231,7 +235,10 @@ impl Batches {
                 }
                 DecodeResult::Finished => self.decoder = None,
                 DecodeResult::NeedsData(ranges) => {
-                    let bytes = self.storage.ranges(&self.path, &ranges)?;
+                    let bytes = match self.tail.ranges(&ranges) {
+                        Some(bytes) => bytes,
+                        None => self.storage.ranges(&self.path, &ranges)?,
+                    };
                     guarded(&self.path, || decoder.push_ranges(ranges, bytes))?;
                 }
             }
@@ -252,21 +259,43 @@ impl Iterator for Batches {
     }
 }
 
-fn footer(storage: &Storage, path: &str, size: u64) -> Result<ParquetMetaData> {
-    let mut decoder = guarded(path, || ParquetMetaDataPushDecoder::try_new(size))?;
-    let tail = Range { start: size.saturating_sub(TAIL), end: size };
-    let mut wanted = vec![tail];
+/// The end of a file, which was read for the footer: of a small file it is all there is to read.
+#[derive(Clone)]
+struct Tail {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Tail {
+    /// Some ranges of the file, if all of them lie in the tail.
+    fn ranges(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
+        let place = |offset: u64| usize::try_from(offset.checked_sub(self.start)?).ok();
+        let cut = |range: &Range<u64>| {
+            let (start, end) = (place(range.start)?, place(range.end)?);
+            (start <= end && end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
+        };
+        ranges.iter().map(cut).collect()
+    }
+}
+
+fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, Tail)> {
+    // Bounds of pages are read by nobody here; where pages lie is, to fetch no more than some rows need.
+    let decoder = || ParquetMetaDataPushDecoder::try_new(size);
+    let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
+    let last = Range { start: size.saturating_sub(TAIL), end: size };
+    let tail = Tail { start: last.start, bytes: storage.range(path, last.clone())? };
+    let (mut wanted, mut bytes) = (vec![last], vec![tail.bytes.clone()]);
     loop {
-        let bytes = storage.ranges(path, &wanted)?;
-        guarded(path, || decoder.push_ranges(std::mem::take(&mut wanted), bytes))?;
+        guarded(path, || decoder.push_ranges(std::mem::take(&mut wanted), std::mem::take(&mut bytes)))?;
         match guarded(path, || decoder.try_decode())? {
-            DecodeResult::Data(metadata) => return Ok(metadata),
+            DecodeResult::Data(metadata) => return Ok((metadata, tail)),
             DecodeResult::NeedsData(ranges) => {
                 if let Some(Range { start, end }) = ranges.iter().find(|one| one.end > size || one.start > one.end) {
                     let message =
                         format!("its footer names bytes {start} to {end} of the file, which has {size} bytes");
                     return Err(Error::corrupt_file(path, message));
                 }
+                bytes = storage.ranges(path, &ranges)?;
                 wanted = ranges;
             }
             DecodeResult::Finished => return Err(Error::corrupt_file(path, "it has no footer")),
