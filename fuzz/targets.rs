@@ -10,6 +10,7 @@ use icefield_format::manifest::{Metrics, ReadOptions, entries, list};
 use icefield_format::metadata::{MetadataCodec, TableMetadata, compress};
 use icefield_format::puffin::{DeletionVector, Footer, read_blob};
 use icefield_format::types::Schema;
+use icefield_format::value::variant::{self, Path, Tree, Variant};
 
 /// Takes any bytes; it may refuse them, it may not panic.
 pub type Target = fn(&[u8]);
@@ -26,6 +27,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("puffin", puffin),
     ("puffin_codecs", puffin_codecs),
     ("schema_json", schema_json),
+    ("variant", variant),
 ];
 
 /// Small enough that no input takes long.
@@ -127,6 +129,24 @@ pub fn metadata_gzip(data: &[u8]) {
 pub fn schema_json(data: &[u8]) {
     if let Ok(json) = serde_json::from_slice(data) {
         let _ = Schema::from_json(&json);
+    }
+}
+
+/// The first byte is the length of the metadata. A value that is sound is written and read again, and has the same texts.
+pub fn variant(data: &[u8]) {
+    let Some((length, rest)) = data.split_first() else { return };
+    let (metadata, value) = rest.split_at(rest.len().min(usize::from(*length)));
+    let Ok(variant) = Variant::new(metadata, value) else { return };
+    let sound = variant.check();
+    let (text, tree) = (variant::json::to_json(&variant), Tree::read(variant));
+    assert!(sound.is_ok() || (text.is_err() && tree.is_err()), "{sound:?}");
+    for path in ["$", "$.a", "$.a.b[1]"] {
+        let _ = Path::parse(path).unwrap().find(variant).map(|found| found.map(|found| found.exact().map(<[u8]>::len)));
+    }
+    if let Ok(tree) = tree {
+        let (metadata, value) = tree.encode().unwrap();
+        let again = Variant::new(&metadata, &value).unwrap();
+        assert_eq!(format!("{:?}", Tree::read(again).unwrap()), format!("{tree:?}"));
     }
 }
 

@@ -5,7 +5,7 @@ Importing this package imports neither pyarrow nor pyspark nor SQLAlchemy: each 
 
 from __future__ import annotations
 
-from icefield import catalog, errors, expressions, inspect, manifests, orc, puffin, transforms, types, values
+from icefield import catalog, errors, expressions, inspect, manifests, orc, puffin, transforms, types, values, variant
 from icefield._core import __version__, murmur3_32
 from icefield._secrets import Secret
 from icefield.catalog import Catalog, list_catalogs, load_catalog
@@ -40,6 +40,7 @@ from icefield.schema import Schema
 from icefield.sorting import SortField, SortOrder
 from icefield.table import Table
 from icefield.types import NestedField
+from icefield.variant import Variant
 
 __all__ = [
     "AlreadyExistsError",
@@ -78,6 +79,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "ValidationError",
     "ValidationException",
+    "Variant",
     "__version__",
     "catalog",
     "errors",
@@ -92,4 +94,5 @@ __all__ = [
     "transforms",
     "types",
     "values",
+    "variant",
 ]

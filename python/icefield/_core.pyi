@@ -225,7 +225,9 @@ def murmur3_32(data: bytes, /) -> int: ...
 
 @final
 class Term:
-    def __new__(cls, name: str, transform: Transform | str | None = None) -> Term: ...
+    def __new__(
+        cls, name: str, transform: Transform | str | None = None, extract: tuple[str, Type | str] | None = None
+    ) -> Term: ...
     @property
     def name(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -326,6 +328,42 @@ class DeletionVector:
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+@final
+class Variant:
+    """A value of any type: numbers, texts, dates, objects, arrays (Parquet's ``VariantEncoding.md``).
+
+    Two variants are equal if their values have the same types and are equal, however they are encoded.
+    """
+
+    def __new__(cls, metadata: bytes, value: bytes) -> Variant:
+        """Take the two parts; anything that the specification does not allow raises ``CorruptDataError``."""
+
+    @staticmethod
+    def from_python(object: object, /) -> Variant:
+        """Encode a Python object: see the table of ``icefield.variant``."""
+
+    @property
+    def metadata(self) -> bytes:
+        """The dictionary of field names."""
+
+    @property
+    def value(self) -> bytes:
+        """The encoded value."""
+
+    def to_python(self) -> Any:
+        """Return the Python object that stands for the value."""
+
+    def to_json(self) -> str:
+        """Return the JSON text of the value."""
+
+    def get(self, path: str, /) -> Variant | None:
+        """Return the value at a path such as ``$.a.b[0]`` or ``$['user.name']``; None where there is none."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+def variants_to_json(array: object, /) -> pa.StringArray: ...
+def variants_to_python(array: object, /) -> list[Any]: ...
 def read_puffin(data: bytes, /) -> tuple[dict[str, str], list[dict[str, Any]]]: ...
 
 # storage

@@ -36,6 +36,7 @@ const ROOMS: &[Room] = &[
     format::schema::register,
     format::name_mapping::register,
     format::values::register,
+    format::variant::register,
     format::transforms::register,
     format::expressions::register,
     format::manifests::register,

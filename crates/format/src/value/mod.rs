@@ -1,8 +1,8 @@
 //! Single values ("Appendix D: Single-value serialization").
 //!
 //! [`binary`] and [`json`] are the two serializations, [`order`] is the order that bounds and sorted files follow,
-//! [`uuid`] has what differs for uuids, [`bounds`] shortens bounds, [`geo`] holds the bounds of shapes, [`human`] writes values for people and for partition
-//! paths. [`calendar`] and [`decimal`] are the texts that these share.
+//! [`uuid`] has what differs for uuids, [`variant`] decodes and encodes variants, [`bounds`] shortens bounds, [`geo`] and [`wkb`] hold
+//! the bounds of shapes, [`human`] writes values for people and for partition paths. [`calendar`] and [`decimal`] are the texts that these share.
 
 pub mod binary;
 pub mod bounds;
@@ -13,6 +13,8 @@ pub mod human;
 pub mod json;
 pub mod order;
 pub mod uuid;
+pub mod variant;
+pub mod wkb;
 
 /// A value that is not null, without its type: the type always stands beside it.
 ///

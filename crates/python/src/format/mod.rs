@@ -11,3 +11,4 @@ pub(crate) mod sorting;
 pub(crate) mod transforms;
 pub(crate) mod types;
 pub(crate) mod values;
+pub(crate) mod variant;

@@ -190,7 +190,7 @@ fn float(object: &Bound<'_, PyAny>) -> Option<f64> {
 }
 
 /// `bytes`, `bytearray`, `memoryview`.
-fn bytes(object: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
+pub(super) fn bytes(object: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return None;
     }
@@ -213,7 +213,7 @@ fn decimal_value(object: &Bound<'_, PyAny>, scale: u8) -> Result<Option<Value>> 
 }
 
 /// Days of a `date` that is no `datetime`.
-fn days(object: &Bound<'_, PyAny>) -> Result<Option<i32>> {
+pub(super) fn days(object: &Bound<'_, PyAny>) -> Result<Option<i32>> {
     if object.is_instance_of::<PyDateTime>() || !object.is_instance_of::<PyDate>() {
         return Ok(None);
     }
@@ -223,7 +223,7 @@ fn days(object: &Bound<'_, PyAny>) -> Result<Option<i32>> {
 /// Python's ordinal of 1970-01-01.
 const EPOCH_ORDINAL: i32 = 719_163;
 
-fn micros_of_day(object: &Bound<'_, PyAny>) -> Option<i64> {
+pub(super) fn micros_of_day(object: &Bound<'_, PyAny>) -> Option<i64> {
     let time = object.cast::<PyTime>().ok()?;
     if time.get_tzinfo().is_some() {
         return None;
@@ -233,7 +233,7 @@ fn micros_of_day(object: &Bound<'_, PyAny>) -> Option<i64> {
 }
 
 /// Microseconds of a `datetime`; one with a zone for types with a zone, and only for those.
-fn instant(object: &Bound<'_, PyAny>, zoned: bool) -> Result<Option<i64>> {
+pub(super) fn instant(object: &Bound<'_, PyAny>, zoned: bool) -> Result<Option<i64>> {
     let Ok(datetime) = object.cast::<PyDateTime>() else { return Ok(None) };
     let offset = datetime.call_method0("utcoffset")?;
     if offset.is_none() == zoned {
@@ -302,7 +302,7 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value, ty: &Type) -> Result<Bound
 }
 
 /// An object in a message: its `repr`, but not more of it than a line shows.
-fn shown(object: &Bound<'_, PyAny>) -> String {
+pub(super) fn shown(object: &Bound<'_, PyAny>) -> String {
     const SHOWN: usize = 60;
     let text = object.repr().map_or_else(|_| "the object".to_owned(), |text| text.to_string());
     let mut cut: String = text.chars().take(SHOWN).collect();

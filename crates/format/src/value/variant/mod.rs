@@ -1,0 +1,41 @@
+//! Variant values (Parquet's `VariantEncoding.md`, version 1): two byte strings that hold a value of any type.
+//!
+//! [`metadata`] is the dictionary of field names, [`node`] decodes one value, [`encode`] writes, [`tree`] holds values that are built, [`json`] and
+//! [`human`] are texts, [`path`] finds a value inside of another, [`column`] is Arrow's form. Nothing here trusts an offset or a count, and nesting ends at [`DEPTH`] as in the
+//! Java library.
+
+pub mod column;
+pub mod encode;
+pub mod human;
+pub mod json;
+pub mod metadata;
+pub mod node;
+pub mod path;
+pub mod tree;
+
+pub use column::Column;
+pub use metadata::Metadata;
+pub use node::{Elements, Node, Object, Variant};
+pub use path::Path;
+pub use tree::Tree;
+
+use crate::error::{Error, Result};
+
+/// Objects and arrays inside of each other, at the most (the Java library's `MAX_VARIANT_DEPTH`).
+pub const DEPTH: usize = 1000;
+
+/// An unsigned little-endian number of one to four bytes.
+fn unsigned(bytes: &[u8], at: usize, width: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at.checked_add(width)?)?;
+    let number = bytes.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    usize::try_from(number).ok()
+}
+
+fn corrupt(message: impl Into<String>) -> Error {
+    Error::corrupt("", message)
+}
+
+/// UTF-8, which all strings of a variant are.
+fn text<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str> {
+    simdutf8::basic::from_utf8(bytes).map_err(|_| corrupt(format!("{what} is not UTF-8")))
+}
