@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from icefield._core import Transform, _Json
     from icefield.schema import Schema
+    from icefield.types import Type
 
 #: A row filter: an expression or its text.
 RowFilter: TypeAlias = Expression | str
@@ -70,6 +71,7 @@ __all__ = [
     "RowFilter",
     "StartsWith",
     "Term",
+    "extract",
     "from_json",
     "parse",
     "transform",
@@ -83,9 +85,10 @@ def parse(text: str) -> Expression:
     ----------
     text
         Comparisons, ``IS [NOT] NULL``, ``IS [NOT] NAN``, ``[NOT] IN``, ``[NOT] BETWEEN``, ``[NOT] LIKE 'prefix%'``, of
-        columns (``a.b``, ``"odd name"``) and transforms of columns (``bucket(16, id)``, ``day(ts)``), combined by
-        ``AND``, ``OR``, ``NOT`` and parentheses. Literals may name their type: ``DATE '2020-01-01'``,
-        ``TIMESTAMP '2020-01-01 10:00:00'``, ``X'00ff'``, ``UUID '…'``, ``CAST(1.5 AS FLOAT)``.
+        columns (``a.b``, ``"odd name"``), transforms of columns (``bucket(16, id)``, ``day(ts)``) and values inside of
+        variants (``v:a.b[0]::long``, see `extract`), combined by ``AND``, ``OR``, ``NOT`` and parentheses. Literals may
+        name their type: ``DATE '2020-01-01'``, ``TIMESTAMP '2020-01-01 10:00:00'``, ``X'00ff'``, ``UUID '…'``,
+        ``CAST(1.5 AS FLOAT)``.
 
     Raises
     ------
@@ -119,6 +122,26 @@ def Reference(name: str) -> Term:
 def transform(transform: Transform | str, name: str) -> Term:
     """Name a transform of a column: ``transform("bucket[16]", "id")``."""
     return Term(name, transform)
+
+
+def extract(name: str, path: str, type: Type | str) -> Term:
+    """Name a value inside of a column of variants: ``extract("v", "$.a.b", "long")``, in text ``v:a.b::long``.
+
+    The term is null where the variant has no such value, and where the value cannot be read as the type: integers are
+    read as wider ones, ``float`` as ``double``, timestamps as dates and the other way round; decimals need the same
+    scale, and text is never a number. Files are skipped by the bounds of variants that their writers stored.
+
+    Parameters
+    ----------
+    name
+        The column; dots lead into structs.
+    path
+        ``$``, then any of ``.name``, ``['name']`` and ``[number]``.
+    type
+        Any primitive type but ``unknown``, ``geometry`` and ``geography``.
+
+    """
+    return Term(name, None, (path, type))
 
 
 def AlwaysTrue() -> Expression:

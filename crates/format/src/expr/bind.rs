@@ -9,6 +9,7 @@ use crate::value::Value;
 
 use super::convert::Converted;
 use super::datum::Datum;
+use super::extract::Extract;
 use super::literal::Literal;
 use super::predicate::{Comparison, Predicate, Term, Test};
 use super::{BoundExpr, Expr, Expression};
@@ -46,6 +47,8 @@ pub struct BoundTerm {
     pub reference: BoundReference,
     /// The transform that is applied to its values.
     pub transform: Option<Transform>,
+    /// The value inside of its variants.
+    pub extract: Option<Extract>,
     /// Type of the result.
     pub ty: Type,
 }
@@ -96,7 +99,13 @@ impl BoundTerm {
     /// Whether the term is null wherever the column is and nowhere else.
     #[must_use]
     pub fn keeps_values(&self) -> bool {
-        self.transform.as_ref().is_none_or(Transform::preserves_order)
+        self.extract.is_none() && self.transform.as_ref().is_none_or(Transform::preserves_order)
+    }
+
+    /// Whether the term is the column itself.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.extract.is_none() && self.transform.is_none()
     }
 
     fn nullable(&self) -> bool {
@@ -160,6 +169,14 @@ impl Term {
     pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundTerm> {
         let field = schema.named(&self.name, case_sensitive)?;
         let reference = BoundReference::new(schema, field, &self.name);
+        if let Some(extract) = &self.extract {
+            if reference.ty != Type::Variant {
+                let message = format!("{self}: {} has the type {}, expected variant", self.name, reference.ty);
+                return Err(Error::unfit(message));
+            }
+            let ty = extract.ty().clone().into();
+            return Ok(BoundTerm { reference, transform: None, extract: self.extract.clone(), ty });
+        }
         let ty = match &self.transform {
             None => reference.ty.clone(),
             Some(unknown @ Transform::Unknown(_)) => {
@@ -169,7 +186,7 @@ impl Term {
                 Error::unfit(format!("{transform} does not take {} of type {}", self.name, reference.ty))
             })?,
         };
-        Ok(BoundTerm { reference, transform: self.transform.clone(), ty })
+        Ok(BoundTerm { reference, transform: self.transform.clone(), extract: None, ty })
     }
 }
 

@@ -7,8 +7,10 @@ use crate::limits::Limits;
 use crate::transform::Transform;
 use crate::types::{PrimitiveType, Schema, Type};
 use crate::value::json as single_value;
+use crate::value::variant::Path;
 
 use super::convert::infinity;
+use super::extract::Extract;
 use super::literal::Literal;
 use super::predicate::{Comparison, Operation, Predicate, Term, Test};
 use super::{BoundExpr, Expr, Expression};
@@ -35,7 +37,8 @@ impl Expr {
                 Test::In(values) | Test::NotIn(values) => Some(values.iter().map(literal).collect::<Result<_>>()?),
                 Test::IsNull | Test::NotNull | Test::IsNan | Test::NotNan => None,
             };
-            Ok(write_predicate(operation, &predicate.term.name, predicate.term.transform.as_ref(), value))
+            let Term { name, transform, extract } = &predicate.term;
+            Ok(write_predicate(operation, name, (transform.as_ref(), extract.as_ref()), value))
         })
     }
 }
@@ -54,7 +57,8 @@ impl BoundExpr {
                 ),
                 Test::IsNull | Test::NotNull | Test::IsNan | Test::NotNan => None,
             };
-            Ok(write_predicate(predicate.test.operation(), &term.reference.name, term.transform.as_ref(), value))
+            let change = (term.transform.as_ref(), term.extract.as_ref());
+            Ok(write_predicate(predicate.test.operation(), &term.reference.name, change, value))
         })
     }
 }
@@ -72,12 +76,23 @@ fn write<P>(expr: &Expression<P>, leaf: &impl Fn(&P) -> Result<Json>) -> Result<
     })
 }
 
-fn write_predicate(operation: Operation, name: &str, transform: Option<&Transform>, value: Option<Json>) -> Json {
+fn write_predicate(
+    operation: Operation,
+    name: &str,
+    change: (Option<&Transform>, Option<&Extract>),
+    value: Option<Json>,
+) -> Json {
     let mut object = Map::new();
     object.insert("type".into(), operation.name().into());
-    let term = match transform {
-        None => name.into(),
-        Some(transform) => json!({"type": "transform", "transform": transform.to_string(), "term": name}),
+    let term = match change {
+        (None, None) => name.into(),
+        (_, Some(extract)) => json!({
+            "type": "extract",
+            "path": extract.path().to_string(),
+            "data-type": extract.ty().to_string(),
+            "term": name,
+        }),
+        (Some(transform), None) => json!({"type": "transform", "transform": transform.to_string(), "term": name}),
     };
     object.insert("term".into(), term);
     if let Some(value) = value {
@@ -200,6 +215,16 @@ fn read_term(json: &Json, depth: usize) -> Result<Term> {
                 // The protocol has a column here. Of a term within the term the Java library takes the column alone.
                 let name = read_term(inner, depth + 1).map_err(|error| error.within("/term"))?.name;
                 Ok(Term::transform(transform, name))
+            }
+            "extract" => {
+                let path =
+                    Path::parse(string(object, "path")?).map_err(|error| Error::corrupt("/path", error.to_string()))?;
+                let ty = PrimitiveType::parse(string(object, "data-type")?);
+                let extract = ty.and_then(|ty| Extract::new(path, ty));
+                let extract = extract.map_err(|error| Error::corrupt("/data-type", error.to_string()))?;
+                let inner = object.get("term").ok_or_else(|| Error::corrupt("", "term is missing"))?;
+                let name = read_term(inner, depth + 1).map_err(|error| error.within("/term"))?.name;
+                Ok(Term::extract(extract, name))
             }
             other => Err(Error::corrupt("/type", format!("{other:?} is not a kind of term"))),
         },

@@ -28,8 +28,8 @@ pub(super) enum TokenKind<'a> {
 }
 
 /// Longest first.
-const SYMBOLS: [&str; 17] =
-    ["<=>", "<=", ">=", "<>", "!=", "==", "<", ">", "=", "(", ")", "[", "]", ",", ".", "-", "+"];
+const SYMBOLS: [&str; 19] =
+    ["<=>", "::", ":", "<=", ">=", "<>", "!=", "==", "<", ">", "=", "(", ")", "[", "]", ",", ".", "-", "+"];
 
 /// Words that are not names unless they are quoted.
 const KEYWORDS: [&str; 11] = ["and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"];

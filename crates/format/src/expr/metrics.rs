@@ -54,7 +54,7 @@ const JUDGE: Judge = Judge {
 };
 
 fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
-    let plain = predicate.term.transform.is_none();
+    let plain = predicate.term.is_plain();
     match &predicate.test {
         Test::IsNull => !predicate.term.keeps_values() || statistics.may_contain_null(),
         Test::NotNull => !statistics.contains_nulls_only(),
@@ -77,7 +77,8 @@ fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> b
                 })
         }
         Test::StartsWith(Value::String(prefix)) => {
-            !statistics.contains_nulls_only() && (!plain || might_start_with(statistics, prefix.as_bytes()))
+            !statistics.contains_nulls_only()
+                && ((!plain && predicate.term.extract.is_none()) || might_start_with(statistics, prefix.as_bytes()))
         }
         Test::NotStartsWith(Value::String(prefix)) => {
             statistics.may_contain_null() || !all_start_with(statistics, prefix.as_bytes())

@@ -2,6 +2,7 @@
 
 use crate::transform::Transform;
 
+use super::extract::Extract;
 use super::literal::Literal;
 
 /// The test that a predicate applies to its term.
@@ -71,6 +72,8 @@ pub struct Term {
     pub name: String,
     /// The transform that is applied to the column's values.
     pub transform: Option<Transform>,
+    /// The value inside of the column's variants; there is no transform then.
+    pub extract: Option<Extract>,
 }
 
 /// A test of one term.
@@ -184,11 +187,16 @@ impl Operation {
 impl Term {
     /// A column.
     pub fn column(name: impl Into<String>) -> Self {
-        Self { name: name.into(), transform: None }
+        Self { name: name.into(), transform: None, extract: None }
     }
 
     /// A transform of a column.
     pub fn transform(transform: Transform, name: impl Into<String>) -> Self {
-        Self { name: name.into(), transform: Some(transform) }
+        Self { name: name.into(), transform: Some(transform), extract: None }
+    }
+
+    /// A value inside of a column of variants.
+    pub fn extract(extract: Extract, name: impl Into<String>) -> Self {
+        Self { name: name.into(), transform: None, extract: Some(extract) }
     }
 }

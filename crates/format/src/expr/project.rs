@@ -80,6 +80,9 @@ pub(super) fn project_leaf(
     position: usize,
     mode: Mode,
 ) -> Option<BoundExpr> {
+    if predicate.term.extract.is_some() {
+        return None;
+    }
     let source = &predicate.term.reference.ty;
     let reference = partition_reference(field, position, source)?;
     let (transform, test) = match (&predicate.term.transform, &field.transform) {
@@ -101,7 +104,7 @@ pub(super) fn project_leaf(
         Test::IsNull | Test::NotNull => None,
         _ => field.transform.wrapped_before_promotion(source),
     };
-    let term = Arc::new(BoundTerm { reference, transform, ty });
+    let term = Arc::new(BoundTerm { reference, transform, extract: None, ty });
     let projected = match (wrapped, &test) {
         (Some(wrapped), Test::Compare(comparison, _)) => of_wrapped(&term, *comparison, wrapped, mode, test),
         _ => bound(term.clone(), test),

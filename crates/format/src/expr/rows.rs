@@ -13,6 +13,7 @@ use arrow_schema::{DataType, FieldRef};
 use crate::error::{Error, Result};
 use crate::types::arrow::FIELD_ID_KEY;
 use crate::value::Value;
+use crate::value::variant::Variant;
 
 use super::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep};
 use super::datum::Datum;
@@ -156,6 +157,11 @@ fn null_matches<L, S>(test: &Test<L, S>) -> bool {
 }
 
 fn transformed(term: &BoundTerm, column: TermColumn) -> Result<TermColumn> {
+    if let Some(extract) = &term.extract {
+        let name = &term.reference.name;
+        let values = extract.column(&column.values).map_err(|error| error.within(&format!("column {name}, ")))?;
+        return Ok(TermColumn::within(values, column.nulls.as_ref()));
+    }
     match &term.transform {
         None => Ok(column),
         Some(transform) if transform.is_identity() => Ok(column),
@@ -198,6 +204,10 @@ fn term_value<'a>(term: &BoundTerm, row: &'a [Option<Value>]) -> Option<Cow<'a, 
             Value::Struct(inner) => inner,
             _ => &[],
         };
+    }
+    if let Some(extract) = &term.extract {
+        let Value::Variant { metadata, value } = value? else { return None };
+        return Variant::new(metadata, value).and_then(|variant| extract.of(variant)).ok().flatten().map(Cow::Owned);
     }
     match &term.transform {
         Some(transform) => transform.apply(&term.reference.ty, value).ok().flatten().map(Cow::Owned),

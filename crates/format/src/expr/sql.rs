@@ -7,9 +7,11 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::transform::Transform;
 use crate::types::{PrimitiveType, Type};
+use crate::value::variant::path::{Path, Step};
 use crate::value::{Value, calendar, decimal};
 
 use super::convert::{Converted, parse_hex, parse_zoned};
+use super::extract::Extract;
 use super::lexer::{Token, TokenKind, place, tokens};
 use super::literal::Literal;
 use super::predicate::{Comparison, Predicate, Term, Test};
@@ -308,8 +310,85 @@ impl<'a> Parser<'a> {
                 })?;
                 Ok(Term::transform(transform, name))
             }
-            _ => self.name().map(Term::column),
+            _ => {
+                let name = self.name()?;
+                Ok(match self.extract()? {
+                    Some(extract) => Term::extract(extract, name),
+                    None => Term::column(name),
+                })
+            }
         }
+    }
+
+    /// `:a.b[0]::long`, or `::long` for the variant itself.
+    fn extract(&mut self) -> Result<Option<Extract>> {
+        let mut steps = Vec::new();
+        if self.eat_symbol(":") {
+            if !matches!(self.peek(), TokenKind::Symbol("[")) {
+                steps.push(self.field()?);
+            }
+            loop {
+                if self.eat_symbol(".") {
+                    steps.push(self.field()?);
+                } else if self.eat_symbol("[") {
+                    steps.push(self.subscript()?);
+                    self.expect_symbol("]")?;
+                } else {
+                    break;
+                }
+            }
+        } else if !matches!(self.peek(), TokenKind::Symbol("::")) {
+            return Ok(None);
+        }
+        let start = self.next;
+        if !self.eat_symbol("::") {
+            return Err(self.error(":: and the type of the value are expected here, as in v:a.b::long"));
+        }
+        let ty = self.type_name()?;
+        let extract = PrimitiveType::parse(&ty).and_then(|ty| Extract::new(Path::new(steps), ty));
+        extract.map(Some).map_err(|error| self.error_at(start, &error.to_string()))
+    }
+
+    /// The name of a field of a variant: any word, or quoted.
+    fn field(&mut self) -> Result<Step> {
+        let name = match self.peek() {
+            TokenKind::Word(word) => (*word).to_owned(),
+            TokenKind::Name(quoted) => quoted.clone().into_owned(),
+            _ => return Err(self.error("the name of a field is expected here")),
+        };
+        self.next += 1;
+        Ok(Step::Field(name))
+    }
+
+    /// What stands in brackets: the number of an element, or the name of a field in quotes.
+    fn subscript(&mut self) -> Result<Step> {
+        let step = match self.peek() {
+            TokenKind::Number(digits) => digits.parse().ok().map(Step::Element),
+            TokenKind::Text(name) | TokenKind::Name(name) => Some(Step::Field(name.clone().into_owned())),
+            _ => None,
+        };
+        let step = step.ok_or_else(|| self.error("the number of an element or a name in quotes is expected here"))?;
+        self.next += 1;
+        Ok(step)
+    }
+
+    /// A type as Iceberg names it: `long`, `decimal(9, 2)`, `fixed[16]`.
+    fn type_name(&mut self) -> Result<String> {
+        let TokenKind::Word(word) = self.peek() else { return Err(self.error("a type is expected here")) };
+        let mut name = (*word).to_ascii_lowercase();
+        self.next += 1;
+        for (open, close) in [("(", ")"), ("[", "]")] {
+            if self.eat_symbol(open) {
+                let mut numbers = Vec::new();
+                while let Some(number) = self.parameter_value()? {
+                    numbers.push(number.to_string());
+                    self.eat_symbol(",");
+                }
+                self.expect_symbol(close)?;
+                name.extend([open, &numbers.join(", "), close]);
+            }
+        }
+        Ok(name)
     }
 
     /// `16,`

@@ -192,9 +192,9 @@ pub(super) struct TermStatistics<'a> {
 }
 
 impl TermStatistics<'_> {
-    /// Whether there may be a null.
+    /// Whether there may be a null; a variant that is not null need not have the value that is asked for.
     pub(super) fn may_contain_null(&self) -> bool {
-        self.field.null_count != Some(0) || !self.counts_all_rows()
+        self.term.extract.is_some() || self.field.null_count != Some(0) || !self.counts_all_rows()
     }
 
     /// Whether the counts are of all rows: those of nested columns leave out rows whose parent is null in files of some writers.
@@ -229,6 +229,11 @@ impl TermStatistics<'_> {
 
     /// The term's bounds; `None` if they are unknown or say nothing.
     pub(super) fn with_bounds<R>(&self, ask: impl FnOnce(Option<Datum<'_>>, Option<Datum<'_>>) -> R) -> R {
+        if let Some(extract) = &self.term.extract {
+            let bound = |bytes: Option<&[u8]>| bytes.and_then(|bytes| extract.bound(bytes));
+            let (lower, upper) = (bound(self.field.lower), bound(self.field.upper));
+            return ask(lower.as_ref().and_then(Datum::of), upper.as_ref().and_then(Datum::of));
+        }
         let Some(ty) = self.term.reference.primitive() else { return ask(None, None) };
         let (lower, upper) = (self.field.lower, self.field.upper);
         let transform = match &self.term.transform {

@@ -47,7 +47,7 @@ impl SummaryEvaluator {
 
 fn might_match(predicate: &BoundPredicate, summary: &FieldSummary<'_>) -> bool {
     // A transform of an identity field: the summary is that of the column, and says little of the term.
-    if predicate.term.transform.is_some() {
+    if !predicate.term.is_plain() {
         return !matches!(predicate.test, Test::IsNull) || !predicate.term.keeps_values() || summary.contains_null;
     }
     let Some(ty) = predicate.term.reference.primitive() else { return true };

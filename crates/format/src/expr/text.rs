@@ -7,6 +7,7 @@ use crate::types::PrimitiveType;
 use crate::value::Value;
 
 use super::bind::{BoundPredicate, BoundTerm};
+use super::extract::Extract;
 use super::literal::{Literal, write_quoted, write_sql};
 use super::predicate::{Comparison, Predicate, Term, Test};
 use super::{Expression, lexer};
@@ -26,13 +27,13 @@ impl fmt::Display for Comparison {
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_term(f, &self.name, self.transform.as_ref())
+        write_term(f, &self.name, self.transform.as_ref(), self.extract.as_ref())
     }
 }
 
 impl fmt::Display for BoundTerm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_term(f, &self.reference.name, self.transform.as_ref())
+        write_term(f, &self.reference.name, self.transform.as_ref(), self.extract.as_ref())
     }
 }
 
@@ -83,7 +84,16 @@ fn write_operand<P: fmt::Display>(
     if parentheses { write!(f, "({operand})") } else { write!(f, "{operand}") }
 }
 
-fn write_term(f: &mut fmt::Formatter<'_>, name: &str, transform: Option<&Transform>) -> fmt::Result {
+fn write_term(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    transform: Option<&Transform>,
+    extract: Option<&Extract>,
+) -> fmt::Result {
+    if let Some(extract) = extract {
+        write_name(f, name)?;
+        return write!(f, "{extract}");
+    }
     match transform {
         None => write_name(f, name),
         Some(Transform::Bucket(parameter)) => write_call(f, "bucket", Some(*parameter), name),

@@ -143,8 +143,8 @@ fn check_selection(case: &Json, all: &[Json]) -> Result<(), Failed> {
     same("projected_ids", &json!(projected), &case["projected_ids"])
 }
 
-/// The library refuses to project a variant that is an element or a map value (docs/differences.md, "Projecting
-/// variants").
+/// The library refuses to project a variant that is an element or a map value (docs/differences.md,
+/// "Variants").
 fn selects_variant_of_collection(schema: &Schema, ids: &HashSet<i32>) -> bool {
     ids.iter().any(|id| schema.accessor(*id).is_none() && schema.find_type(*id) == Some(&Type::Variant))
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use icefield_format::Limits;
 use icefield_format::expr::{
-    BoundExpr, Comparison, Expr, Expression, Literal, Predicate, Residuals, Term, Test, project_inclusive,
+    BoundExpr, Comparison, Expr, Expression, Extract, Literal, Predicate, Residuals, Term, Test, project_inclusive,
     project_strict,
 };
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::arrow::{FromArrow, Nanoseconds};
 use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::variant::Path;
 use icefield_format::value::{Value, decimal};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -20,12 +21,13 @@ use pyo3::types::{
 };
 
 use crate::arguments::json::JsonInput;
+use crate::arguments::type_input::TypeInput;
 use crate::capsule::{ArrowArray, StreamInput, check_batch, mend};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
 use crate::format::schema::PySchema;
 use crate::format::transforms::TransformInput;
-use crate::format::values::to_value;
+use crate::format::values::{primitive, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -60,6 +62,9 @@ pub struct ExpressionInput(pub Expr);
 
 /// A partition spec: JSON, or an object with `to_json()`.
 struct SpecInput(PartitionSpec);
+
+/// Name, transform, and path and type of what is extracted.
+type TermParts = (String, Option<String>, Option<(String, String)>);
 
 /// A term: a column's name or a [`PyTerm`].
 struct TermInput(Term);
@@ -237,9 +242,16 @@ fn number_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
 #[pymethods]
 impl PyTerm {
     #[new]
-    #[pyo3(signature = (name, transform=None))]
-    fn py_new(name: String, transform: Option<TransformInput>) -> Self {
-        Self(Term { name, transform: transform.map(|transform| transform.0) })
+    #[pyo3(signature = (name, transform=None, extract=None))]
+    fn py_new(name: String, transform: Option<TransformInput>, extract: Option<(String, TypeInput)>) -> Result<Self> {
+        let extract = match extract {
+            Some((path, TypeInput(ty))) => Some(Extract::new(Path::parse(&path)?, primitive(&ty)?)?),
+            None => None,
+        };
+        if extract.is_some() && transform.is_some() {
+            return Err(InvalidArgumentError::new_err("a term has a transform or extracts, not both").into());
+        }
+        Ok(Self(Term { name, transform: transform.map(|transform| transform.0), extract }))
     }
 
     /// The column's name.
@@ -252,9 +264,10 @@ impl PyTerm {
         self.0.to_string()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String, Option<String>)) {
-        let term = &slf.get().0;
-        (slf.get_type(), (term.name.clone(), term.transform.as_ref().map(ToString::to_string)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, TermParts) {
+        let Term { name, transform, extract } = &slf.get().0;
+        let extract = extract.as_ref().map(|extract| (extract.path().to_string(), extract.ty().to_string()));
+        (slf.get_type(), (name.clone(), transform.as_ref().map(ToString::to_string), extract))
     }
 
     fn __repr__(&self) -> String {

@@ -138,7 +138,7 @@ impl Leaf {
     }
 
     fn predicate(&self) -> Predicate {
-        let term = Term { name: self.name.clone(), transform: self.transform.clone() };
+        let term = Term { name: self.name.clone(), transform: self.transform.clone(), extract: None };
         let of = |value: &Value| Literal::new(self.ty.clone(), value.clone()).unwrap();
         let test = match &self.test {
             Test::IsNull => Test::IsNull,

@@ -73,7 +73,7 @@ fn not(inner: Predicate) -> Predicate {
 
 fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, Column>) -> Option<Predicate> {
     let term = &predicate.term;
-    if term.transform.as_ref().is_some_and(|transform| !transform.is_identity()) {
+    if term.extract.is_some() || term.transform.as_ref().is_some_and(|transform| !transform.is_identity()) {
         return None;
     }
     let column = columns.get(&term.reference.id).filter(|_| term.reference.path.is_some())?;

@@ -98,7 +98,7 @@ fn of_paths(wanted: &HashMap<String, Option<u64>>, schema: &Schema) -> Result<Bo
     }
     let literal = |path: &String| Literal::new(PrimitiveType::String, Value::String(path.as_str().into()));
     let paths = wanted.keys().map(literal).collect::<Result<Vec<_>, _>>()?;
-    let term = Term { name: DELETE_FILE_PATH.name.to_owned(), transform: None };
+    let term = Term::column(DELETE_FILE_PATH.name);
     Ok(Expression::Predicate(Predicate { term, test: Test::In(paths) }).bind(schema, true)?)
 }
 
