@@ -12,6 +12,7 @@ pub mod modes;
 pub mod orc;
 pub mod parquet;
 mod ranges;
+mod shapes;
 mod sink;
 
 use std::collections::{BTreeSet, HashSet};

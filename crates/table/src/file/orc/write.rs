@@ -13,6 +13,7 @@ use super::options::OrcOptions;
 use super::{metrics, schema};
 use crate::error::{Error, Result};
 use crate::file::modes::Modes;
+use crate::file::shapes::Shapes;
 use crate::file::sink::Sink;
 use crate::file::{FileWriter, WrittenFile};
 use crate::orc_pool::ProcessPool;
@@ -55,6 +56,7 @@ pub struct OrcWriter {
     writer: Writer<Sink>,
     sink: Sink,
     floats: Floats,
+    shapes: Shapes,
 }
 
 impl OrcWriter {
@@ -64,12 +66,14 @@ impl OrcWriter {
         let writer = Writer::try_new(sink.clone(), &layout.arrow, layout.options.clone())
             .map_err(|error| failed(&path, &sink, error))?;
         let floats = layout.floats.clone();
-        Ok(Self { path, layout, writer, sink, floats })
+        let shapes = Shapes::new(&layout.table, &layout.modes);
+        Ok(Self { path, layout, writer, sink, floats, shapes })
     }
 }
 
 impl FileWriter for OrcWriter {
     fn write(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
+        self.shapes.add(batches);
         self.writer.set_pool(side_by_side.then(|| Arc::new(ProcessPool) as _));
         for batch in batches {
             self.floats.add(batch)?;
@@ -91,9 +95,10 @@ impl FileWriter for OrcWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<WrittenFile> {
-        let Self { path, layout, writer, sink, floats } = *self;
+        let Self { path, layout, writer, sink, floats, shapes } = *self;
         let (_, file) = writer.finish().map_err(|error| failed(&path, &sink, error))?;
-        let metrics = metrics::of_file(&file, &floats, &layout.table, &layout.modes)?;
+        let mut metrics = metrics::of_file(&file, &floats, &layout.table, &layout.modes)?;
+        shapes.finish(&mut metrics);
         let bytes = sink.finish()?;
         Ok(WrittenFile { path, bytes, metrics })
     }

@@ -17,6 +17,7 @@ use super::schema::parquet_schema;
 use super::{dictionary, metrics, uuids};
 use crate::error::{Error, Result};
 use crate::file::modes::Modes;
+use crate::file::shapes::Shapes;
 use crate::file::sink::Sink;
 use crate::file::{FileWriter, WrittenFile};
 use crate::runtime;
@@ -95,6 +96,7 @@ pub struct ParquetWriter {
     columns: Vec<ArrowColumnWriter>,
     rows: usize,
     groups: usize,
+    shapes: Shapes,
 }
 
 impl std::fmt::Debug for ParquetWriter {
@@ -110,7 +112,8 @@ impl ParquetWriter {
         let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), layout.properties(first))
             .map_err(|error| failed(&path, &sink, &error))?;
         let factory = ArrowRowGroupWriterFactory::new(&writer, layout.arrow.clone());
-        Ok(Self { path, layout, writer, sink, factory, columns: Vec::new(), rows: 0, groups: 0 })
+        let shapes = Shapes::new(&layout.table, &layout.modes);
+        Ok(Self { path, layout, writer, sink, factory, columns: Vec::new(), rows: 0, groups: 0, shapes })
     }
 
     /// Encodes batches into the open row group, each column over all of them.
@@ -151,6 +154,7 @@ impl ParquetWriter {
 
 impl FileWriter for ParquetWriter {
     fn write(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
+        self.shapes.add(batches);
         let mut run: Vec<RecordBatch> = Vec::new();
         for batch in batches {
             let mut start = 0;
@@ -201,7 +205,8 @@ impl FileWriter for ParquetWriter {
     fn finish(mut self: Box<Self>) -> Result<WrittenFile> {
         self.close_group()?;
         let footer = self.writer.finish().map_err(|error| failed(&self.path, &self.sink, &error))?;
-        let metrics = metrics::from_footer(&footer, &self.layout.table, &self.layout.modes)?;
+        let mut metrics = metrics::from_footer(&footer, &self.layout.table, &self.layout.modes)?;
+        self.shapes.finish(&mut metrics);
         let bytes = self.sink.finish()?;
         Ok(WrittenFile { path: self.path, bytes, metrics })
     }
