@@ -4,13 +4,16 @@
 //! specification for an id that the file lacks are one function, [`Rules::absent`], in the order in which the
 //! specification lists them; a rule is added there and nowhere else.
 
+use std::sync::Arc;
+
 use arrow_schema::{DataType, FieldRef, Fields};
 use icefield_format::types::arrow::{field_id, named};
-use icefield_format::types::{Field, PrimitiveType, Type};
+use icefield_format::types::{Field, Type};
 use icefield_format::value::Value;
 
 use super::promote::{self, Promotion};
 use crate::error::{Error, Result};
+use crate::file::parquet::variant::{Layout, Misfit};
 
 /// Where a field's values come from.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub enum Shape {
     List(Box<Planned>),
     /// Keys and values reshaped.
     Map(Box<Planned>, Box<Planned>),
+    /// A variant, shredded or not, and the path of its column.
+    Variant(Arc<str>, Layout),
 }
 
 /// A wanted field and its source.
@@ -130,23 +135,16 @@ impl Rules<'_> {
                 Ok(Shape::Map(Box::new(key), Box::new(value)))
             }
             (Type::Variant, DataType::Struct(targets), DataType::Struct(parts)) => {
-                if parts.iter().any(|part| part.name() == "typed_value") {
-                    return Err(Error::unsupported(format!(
-                        "{}: column {path} is a shredded variant; reading those is not built yet",
-                        self.path
-                    )));
+                if !targets.iter().map(|target| target.name().as_str()).eq(["metadata", "value"]) {
+                    return Err(self.mismatch(path, field, found));
                 }
-                if target.data_type() == found.data_type() {
-                    return Ok(Shape::Keep);
+                match Layout::plan(parts) {
+                    Ok(layout) => Ok(Shape::Variant(path.into(), layout)),
+                    Err(Misfit::Missing) => Err(self.mismatch(path, field, found)),
+                    Err(Misfit::Unsupported(what)) => {
+                        Err(Error::unsupported(format!("{}: column {path}: {what} in a variant", self.path)))
+                    }
                 }
-                // ORC says of no column that it has no nulls.
-                let planned = targets.iter().map(|target| {
-                    let position = parts.iter().position(|part| part.name() == target.name());
-                    let position = position.ok_or_else(|| self.mismatch(path, field, found))?;
-                    let source = Source::File { position, shape: Shape::Keep };
-                    Ok(Planned { target: target.clone(), ty: PrimitiveType::Binary.into(), source })
-                });
-                Ok(Shape::Struct(planned.collect::<Result<_>>()?))
             }
             (Type::Primitive(_), wanted, found_type) if wanted == found_type => Ok(Shape::Keep),
             (Type::Primitive(_), wanted, _) => match promote::of_field(found, wanted) {
@@ -271,7 +269,7 @@ fn few_leaves(ty: &DataType, first: usize) -> (usize, Vec<usize>) {
 /// The shapes with which a shape reads the child at a place.
 fn inside(shape: &Shape, position: usize) -> Vec<&Shape> {
     match shape {
-        Shape::Keep | Shape::Promote(_) => vec![shape],
+        Shape::Keep | Shape::Promote(_) | Shape::Variant(..) => vec![shape],
         Shape::Struct(children) => children.iter().filter_map(|child| shape_at(child, position)).collect(),
         Shape::List(element) => shape_at(element, 0).into_iter().collect(),
         Shape::Map(key, value) => shape_at(if position == 0 { key } else { value }, 0).into_iter().collect(),

@@ -10,6 +10,7 @@ use arrow_schema::{DataType, SchemaRef};
 use super::columns::{Planned, Shape, Source};
 use crate::arrow::constant::repeat;
 use crate::error::{Error, Result};
+use crate::file::parquet::variant::Fault;
 
 /// A plan bound to the schema that its batches get.
 #[derive(Debug, Clone)]
@@ -77,6 +78,16 @@ impl Reshape {
                 let entries = StructArray::try_new(pair.clone(), vec![keys, values], None).map_err(corrupt)?;
                 let (offsets, nulls) = (parent.offsets().clone(), parent.nulls().cloned());
                 Ok(Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, *sorted).map_err(corrupt)?))
+            }
+            (Shape::Variant(column, layout), DataType::Struct(fields)) => {
+                let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
+                let (metadata, value) = layout.assemble(parent).map_err(|Fault { row, message }| {
+                    Error::corrupt_file(&*self.path, format!("column {column}, variant {row} of a batch: {message}"))
+                })?;
+                let columns = vec![metadata, value];
+                let built =
+                    StructArray::try_new_with_length(fields.clone(), columns, parent.nulls().cloned(), parent.len());
+                Ok(Arc::new(built.map_err(corrupt)?))
             }
             _ => Err(self.inconsistent()),
         }

@@ -7,7 +7,9 @@ pub mod read;
 mod row_groups;
 mod schema;
 mod selection;
+mod shredded;
 mod uuids;
+pub mod variant;
 mod write;
 
 pub use options::ParquetOptions;

@@ -3,13 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
-use arrow_schema::{DataType, Fields, TimeUnit};
+use arrow_schema::{DataType, FieldRef, Fields, TimeUnit};
 use icefield_format::expr::{FieldStatistics, FileStatistics, InclusiveMetrics};
 use icefield_format::types::arrow::field_id;
-use icefield_format::types::{PrimitiveType, Schema};
+use icefield_format::types::{PrimitiveType, Schema, Type};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
+use super::shredded::{self, Shredded};
 use crate::file::Request;
 
 /// Row groups of the file whose middle lies in the range of a request, and that may hold rows of its filter.
@@ -45,17 +46,31 @@ fn begin(group: &RowGroupMetaData) -> u64 {
 }
 
 /// A filtered column of the file that has statistics the filter can use.
-struct Leaf {
-    id: i32,
-    place: usize,
-    ty: PrimitiveType,
+enum Leaf {
+    Primitive {
+        id: i32,
+        place: usize,
+        ty: PrimitiveType,
+    },
+    /// A variant, of which values have leaves of their own.
+    Variant {
+        id: i32,
+        shredded: Vec<Shredded>,
+    },
 }
 
 /// Finds the leaves of filtered fields, outside of lists and maps, whose stored values compare as the table's do.
 fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Leaf> {
     fn visit(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>, next: &mut usize, out: &mut Vec<Leaf>) {
+        let variant = |field: &FieldRef| {
+            let id = field_id(field).filter(|id| ids.contains(id));
+            id.filter(|id| schema.find_type(*id) == Some(&Type::Variant))
+        };
         for field in fields {
             match field.data_type() {
+                DataType::Struct(parts) if let Some(id) = variant(field) => {
+                    out.push(Leaf::Variant { id, shredded: shredded::find(parts, next) });
+                }
                 DataType::Struct(children) => visit(children, schema, ids, next, out),
                 DataType::List(element) => skip(element.data_type(), next),
                 DataType::Map(entries, _) => skip(entries.data_type(), next),
@@ -63,7 +78,7 @@ fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec
                     let id = field_id(field).filter(|id| ids.contains(id));
                     let ty = id.and_then(|id| schema.find_field(id)).and_then(|field| field.ty.as_primitive());
                     if let (Some(id), Some(ty)) = (id, ty.filter(|ty| comparable(stored, ty))) {
-                        out.push(Leaf { id, place: *next, ty: ty.clone() });
+                        out.push(Leaf::Primitive { id, place: *next, ty: ty.clone() });
                     }
                     *next += 1;
                 }
@@ -71,18 +86,19 @@ fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec
         }
     }
 
-    fn skip(ty: &DataType, next: &mut usize) {
-        match ty {
-            DataType::Struct(children) => children.iter().for_each(|child| skip(child.data_type(), next)),
-            DataType::List(element) => skip(element.data_type(), next),
-            DataType::Map(entries, _) => skip(entries.data_type(), next),
-            _ => *next += 1,
-        }
-    }
-
     let mut out = Vec::new();
     visit(fields, schema, ids, &mut 0, &mut out);
     out
+}
+
+/// Passes over the leaves of a type.
+pub(super) fn skip(ty: &DataType, next: &mut usize) {
+    match ty {
+        DataType::Struct(children) => children.iter().for_each(|child| skip(child.data_type(), next)),
+        DataType::List(element) => skip(element.data_type(), next),
+        DataType::Map(entries, _) => skip(entries.data_type(), next),
+        _ => *next += 1,
+    }
 }
 
 /// Whether the statistics of a stored type are bounds of a table's type as they stand.
@@ -123,11 +139,17 @@ struct Column {
 
 impl Group {
     fn new(group: &RowGroupMetaData, leaves: &[Leaf]) -> Self {
-        let column = |leaf: &Leaf| {
-            let statistics = group.columns().get(leaf.place)?.statistics()?;
-            let nulls = statistics.null_count_opt().and_then(|count| i64::try_from(count).ok());
-            let (lower, upper) = bounds(statistics, &leaf.ty).unwrap_or_default();
-            Some((leaf.id, Column { nulls, lower, upper }))
+        let column = |leaf: &Leaf| match leaf {
+            Leaf::Primitive { id, place, ty } => {
+                let statistics = group.columns().get(*place)?.statistics()?;
+                let nulls = statistics.null_count_opt().and_then(|count| i64::try_from(count).ok());
+                let (lower, upper) = bounds(statistics, ty).unwrap_or_default();
+                Some((*id, Column { nulls, lower, upper }))
+            }
+            Leaf::Variant { id, shredded } => {
+                let (lower, upper) = shredded::of_group(group, shredded);
+                Some((*id, Column { nulls: None, lower, upper }))
+            }
         };
         Self { rows: group.num_rows(), columns: leaves.iter().filter_map(column).collect() }
     }
@@ -150,10 +172,10 @@ impl FileStatistics for Group {
     }
 }
 
-type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
+pub(super) type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Bounds in single-value form; none where the statistics cannot be trusted (deprecated order, NaN).
-fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Bounds> {
+pub(super) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Bounds> {
     use PrimitiveType as P;
     let decimal = matches!(ty, P::Decimal { .. });
     Some(match statistics {

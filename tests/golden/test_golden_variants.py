@@ -1,0 +1,77 @@
+"""Golden variants: what scans give, plain or shredded, has the values that the library read, and their texts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from test_golden_tables import scratch  # noqa: F401
+from vectors import folder
+
+from icefield import variant
+from icefield.variant import Variant
+from worlds.golden import facts, names, open_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.golden
+
+TABLES = [name for name in names() if (folder() / "expected" / name / "rows-0.jsonl.gz").exists() and "variant" in name]
+
+
+def expected(name: str) -> list[dict[str, Any]]:
+    """Give the rows of the current snapshot."""
+    current = facts(name)["current"]
+    with gzip.open(folder() / "expected" / name / current["rows_file"], "rt") as lines:
+        found = [json.loads(line) for line in lines]
+    return [line["row"] for line in found if line["batch"] == current["rows_batch"]]
+
+
+def made(parts: dict[str, str] | None) -> Variant | None:
+    """Make a variant of the form that the set has."""
+    return None if parts is None else Variant(bytes.fromhex(parts["metadata"]), bytes.fromhex(parts["value"]))
+
+
+def variants(value: Any) -> list[dict[str, str]]:
+    """Find the variants in a row, at any depth."""
+    if isinstance(value, dict) and value.keys() == {"metadata", "value", "text"}:
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [found for item in inner for found in variants(item)]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_texts(name: str) -> None:
+    found = variants(expected(name))
+    assert found
+    for parts in found:
+        own = made(parts)
+        assert own is not None
+        assert repr(own) == parts["text"]
+        assert Variant.from_python(own) == own
+        assert json.loads(own.to_json()) == json.loads(Variant.from_python(own.to_python()).to_json())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns(name: str, scratch: Path) -> None:  # noqa: F811
+    table = open_table(name, scratch)
+    wanted = {row["id"]: row for row in expected(name)}
+    columns = [field.name for field in table.schema().fields if str(field.field_type) == "variant"]
+    for column in columns:
+        rows = table.scan(selected_fields=("id", column)).to_arrow()
+        ids = rows.column("id").to_pylist()
+        parts = rows.column(column).to_pylist()
+        own = {id_: made_of_bytes(part) for id_, part in zip(ids, parts, strict=True)}
+        assert own == {id_: made(row[column]) for id_, row in wanted.items()}
+        objects = variant.to_python(rows.column(column))
+        assert objects == [None if own[id_] is None else own[id_].to_python() for id_ in ids]
+        texts = variant.to_json(rows.column(column)).to_pylist()
+        assert texts == [None if own[id_] is None else own[id_].to_json() for id_ in ids]
+
+
+def made_of_bytes(parts: dict[str, bytes] | None) -> Variant | None:
+    """Make a variant of the form that Arrow has."""
+    return None if parts is None else Variant(parts["metadata"], parts["value"])
