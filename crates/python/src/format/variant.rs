@@ -115,7 +115,8 @@ impl PyVariant {
 #[pyfunction]
 #[pyo3(signature = (array, /))]
 fn variants_to_json<'py>(py: Python<'py>, array: ArrayInput) -> Result<Bound<'py, PyAny>> {
-    let texts = detached(py, || column::to_json(Column::new(&array.array)?))??;
+    let array = array.checked(py)?;
+    let texts = detached(py, || column::to_json(Column::new(&array)?))??;
     Ok(Bound::new(py, ArrowArray::new(std::sync::Arc::new(texts)))?.call_method0("to_pyarrow")?)
 }
 
@@ -123,7 +124,8 @@ fn variants_to_json<'py>(py: Python<'py>, array: ArrayInput) -> Result<Bound<'py
 #[pyfunction]
 #[pyo3(signature = (array, /))]
 fn variants_to_python<'py>(py: Python<'py>, array: ArrayInput) -> Result<Bound<'py, PyList>> {
-    let column = Column::new(&array.array)?;
+    let array = array.checked(py)?;
+    let column = Column::new(&array)?;
     let list = PyList::empty(py);
     for row in 0..column.len() {
         let object = match column.get(row)? {
