@@ -132,6 +132,28 @@ impl BoundExpr {
     }
 }
 
+impl BoundPredicate {
+    /// Whether a row with this value in the column matches.
+    #[must_use]
+    pub fn matches_value(&self, value: Option<&Value>) -> bool {
+        test_value(&self.test, self.term.of_value(value).as_deref(), false)
+    }
+}
+
+impl BoundTerm {
+    /// The value of the term where the column has this one; null if the transform has no result.
+    fn of_value<'a>(&self, value: Option<&'a Value>) -> Option<Cow<'a, Value>> {
+        if let Some(extract) = &self.extract {
+            let Value::Variant { metadata, value } = value? else { return None };
+            return Variant::new(metadata, value).and_then(|variant| extract.of(variant)).ok().flatten().map(Cow::Owned);
+        }
+        match &self.transform {
+            Some(transform) => transform.apply(&self.reference.ty, value).ok().flatten().map(Cow::Owned),
+            None => value.map(Cow::Borrowed),
+        }
+    }
+}
+
 fn evaluate_predicate(predicate: &BoundPredicate, column: TermColumn) -> Result<BooleanBuffer> {
     let len = column.values.len();
     let TermColumn { values, nulls } = transformed(&predicate.term, column)?;
@@ -205,14 +227,7 @@ fn term_value<'a>(term: &BoundTerm, row: &'a [Option<Value>]) -> Option<Cow<'a, 
             _ => &[],
         };
     }
-    if let Some(extract) = &term.extract {
-        let Value::Variant { metadata, value } = value? else { return None };
-        return Variant::new(metadata, value).and_then(|variant| extract.of(variant)).ok().flatten().map(Cow::Owned);
-    }
-    match &term.transform {
-        Some(transform) => transform.apply(&term.reference.ty, value).ok().flatten().map(Cow::Owned),
-        None => value.map(Cow::Borrowed),
-    }
+    term.of_value(value)
 }
 
 fn test_value(test: &Test<Value, Arc<super::ValueSet>>, value: Option<&Value>, negated: bool) -> bool {

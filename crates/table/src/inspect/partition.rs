@@ -1,18 +1,18 @@
 //! The partition column of metadata tables: the fields of all specs in one struct (Java's `Partitioning.partitionType`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, Fields};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::spec::{PartitionField, PartitionSpec};
-use icefield_format::transform::Transform;
 use icefield_format::types::arrow::{ToArrow, field_id};
 use icefield_format::types::{Field, PrimitiveType, Schema, StructType, Type};
 
 use super::batch::{conform, internal};
 use crate::error::{Error, Result};
+use crate::plan::partition_union::partition_union;
 
 /// The partition fields of a table, each by its id, and how each spec takes part.
 #[derive(Debug)]
@@ -37,36 +37,7 @@ pub(super) struct OfSpec {
 impl PartitionUnion {
     /// Of all specs of a table.
     pub(super) fn of(metadata: &TableMetadata) -> Result<Self> {
-        let schema = metadata.current_schema();
-        let mut specs: Vec<&Arc<PartitionSpec>> = metadata.partition_specs().iter().collect();
-        specs.sort_by_key(|spec| std::cmp::Reverse(spec.spec_id));
-        let mut found: BTreeMap<i32, (Field, &PartitionField)> = BTreeMap::new();
-        for (field, column) in specs.iter().flat_map(|spec| spec.fields.iter().zip(spec.partition_type(schema).fields))
-        {
-            if let Transform::Unknown(name) = &field.transform {
-                return Err(Error::unsupported(format!(
-                    "the partition transform {name} is not known, so the type of its values is not either"
-                )));
-            }
-            if !field.source_ids.iter().all(|id| schema.find_field(*id).is_some()) {
-                continue;
-            }
-            match found.get_mut(&field.field_id) {
-                None => {
-                    found.insert(field.field_id, (column, field));
-                }
-                Some((_, known)) if !compatible(known, field) => {
-                    return Err(Error::Validation(format!("conflicting partition fields: [{field}] and [{known}]")));
-                }
-                // A field that v1 dropped has lost its type; an older spec still has it.
-                Some((kept, known)) if known.transform.is_void() && !field.transform.is_void() => {
-                    kept.ty = column.ty;
-                    *known = field;
-                }
-                Some(_) => {}
-            }
-        }
-        let union = StructType::new(found.into_values().map(|(column, _)| column).collect());
+        let union = partition_union(metadata)?;
         let arrow = Schema::new(0, union.fields.clone())?.to_arrow(&ToArrow::default())?.fields().clone();
         let specs = metadata.partition_specs().iter().map(|spec| (spec.spec_id, OfSpec::new(spec, &union, metadata)));
         let specs = specs.collect();
@@ -115,10 +86,4 @@ fn value_type(field: &PartitionField, metadata: &TableMetadata) -> PrimitiveType
     let source = field.source_id().and_then(|id| metadata.current_schema().find_type(id));
     let result = source.and_then(|source| field.transform.result_type(source));
     result.as_ref().and_then(Type::as_primitive).cloned().unwrap_or(PrimitiveType::Unknown)
-}
-
-/// Whether two fields of one id are the same one; names may differ, and one may have been dropped.
-fn compatible(one: &PartitionField, other: &PartitionField) -> bool {
-    let void = one.transform.is_void() || other.transform.is_void();
-    one.source_ids == other.source_ids && (void || one.transform == other.transform)
 }
