@@ -167,7 +167,7 @@ fn wider_unions_are_refused_where_they_are_wanted() {
 /// The rows of a file without ids, as a table without a name mapping has them.
 fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
     let (storage, path) = stored(bytes);
-    let wanted = Wanted { schema: schema.clone(), projection: schema.clone(), name_mapping: None };
+    let wanted = Wanted::new(schema.clone(), schema.clone());
     let part = FilePart {
         path,
         format: "avro".to_owned(),

@@ -267,13 +267,7 @@ fn positions_are_a_metadata_column() {
     let id = Field::optional(1, "id", PrimitiveType::Long);
     let position = POS.to_field();
     let schema = Arc::new(Schema::new(0, vec![id.clone(), position.clone()]).unwrap());
-    let wanted = |fields: Vec<Field>| {
-        Arc::new(Wanted {
-            schema: schema.clone(),
-            projection: Arc::new(Schema::new(0, fields).unwrap()),
-            name_mapping: None,
-        })
-    };
+    let wanted = |fields: Vec<Field>| Arc::new(Wanted::new(schema.clone(), Arc::new(Schema::new(0, fields).unwrap())));
     for fields in [vec![position.clone(), id.clone()], vec![position.clone()]] {
         for filter in ["id >= 69990 and id < 70010", "true"] {
             let residual = Expr::parse(filter).unwrap().bind(&schema, true).unwrap();

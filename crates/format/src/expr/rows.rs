@@ -145,7 +145,11 @@ impl BoundTerm {
     fn of_value<'a>(&self, value: Option<&'a Value>) -> Option<Cow<'a, Value>> {
         if let Some(extract) = &self.extract {
             let Value::Variant { metadata, value } = value? else { return None };
-            return Variant::new(metadata, value).and_then(|variant| extract.of(variant)).ok().flatten().map(Cow::Owned);
+            return Variant::new(metadata, value)
+                .and_then(|variant| extract.of(variant))
+                .ok()
+                .flatten()
+                .map(Cow::Owned);
         }
         match &self.transform {
             Some(transform) => transform.apply(&self.reference.ty, value).ok().flatten().map(Cow::Owned),

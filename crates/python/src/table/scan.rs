@@ -137,7 +137,7 @@ impl PyScan {
     fn row_count(&self) -> icefield_table::Result<i64> {
         match &self.comparison {
             Some(comparison) => changelog::count(&self.scan, comparison, self.limit),
-            None => rows::count(&self.scan, self.limit),
+            None => rows::count_wanted(&self.scan, &self.wanted, self.limit),
         }
     }
 
@@ -170,10 +170,9 @@ impl PyScan {
         let mut scan = Scan::new(state.storage.0.clone(), metadata, &At { snapshot_id, as_of_ms, reference })?;
         scan.case_sensitive = case_sensitive;
         if let Some(filter) = row_filter {
-            // A column that is not there is told now, not when the rows are read.
-            filter.0.bind(&scan.schema, case_sensitive)?;
             scan.filter = filter.0;
         }
+        // A column that is not there is told now, not when the rows are read.
         let wanted = scan.wanted(selected_fields.as_deref())?;
         Ok(Self { scan, wanted, limit, comparison: None })
     }
@@ -217,7 +216,6 @@ impl PyScan {
         };
         scan.case_sensitive = case_sensitive;
         if let Some(filter) = row_filter {
-            filter.0.bind(&scan.schema, case_sensitive)?;
             scan.filter = filter.0;
         }
         let wanted = scan.wanted(selected_fields.as_deref())?;

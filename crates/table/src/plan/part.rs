@@ -13,6 +13,7 @@ use icefield_format::value::Value;
 
 use super::changes::Change;
 use super::deletes::{DeleteKind, Deletes};
+use super::metadata_columns::FileFacts;
 use super::split::{Piece, with_sizes};
 use super::{Plan, PlannedManifest, Scan};
 use crate::error::{Error, Result};
@@ -103,6 +104,21 @@ impl FilePartition {
         let fields = self.spec.spec.fields.iter().zip(&self.tuple);
         let mut identities = fields.filter(|(field, _)| field.transform == Transform::Identity);
         identities.find(|(field, _)| field.source_id() == Some(source_id)).map(|(_, value)| value.as_ref())
+    }
+}
+
+impl FilePart {
+    /// What is known of the file before it is opened.
+    pub fn facts(&self) -> FileFacts<'_> {
+        FileFacts {
+            path: &self.path,
+            spec: &self.partition.spec.spec,
+            tuple: &self.partition.tuple,
+            // Of a changed row is told that it was deleted, and not marked.
+            has_deletes: self.change.is_none() && !self.deletes.is_empty(),
+            has_row_ids: self.first_row_id.is_some(),
+            change: self.change,
+        }
     }
 }
 

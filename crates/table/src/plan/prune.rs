@@ -25,6 +25,7 @@ use icefield_format::value::Value;
 use super::changelog::Step;
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
+use super::metadata_columns::{FileFacts, PartitionFieldIds, names_metadata_columns, without_metadata_columns};
 use super::pipeline::Work;
 use super::report::FileCounts;
 use super::{PlannedManifest, Scan};
@@ -45,6 +46,8 @@ pub struct Pruner {
     filter: BoundExpr,
     metrics: InclusiveMetrics,
     filtered: BTreeSet<i32>,
+    /// Where the filter tests metadata columns: the partition fields that fields of `_partition` are.
+    partition_fields: Option<PartitionFieldIds>,
     specs: HashMap<i32, Prepared>,
     /// Whether only files that snapshots added are asked for.
     is_incremental: bool,
@@ -108,9 +111,11 @@ pub struct DeleteItem {
 
 impl Pruner {
     /// Prepares a filter for every spec of the table.
-    pub fn new(scan: &Scan, filter: BoundExpr) -> Result<Self> {
+    pub fn new(scan: &Scan, filter: BoundExpr, partition_fields: PartitionFieldIds) -> Result<Self> {
+        // Rows inherit what a file lacks of metadata columns: its metrics do not tell of them.
+        let of_table = without_metadata_columns(&filter);
         let prepare = |spec: &Arc<PartitionSpec>| {
-            let projection = project_inclusive(&filter, spec);
+            let projection = project_inclusive(&of_table, spec);
             let prepared = Prepared {
                 spec: spec.clone(),
                 partition_type: partition_type(scan, spec),
@@ -121,7 +126,7 @@ impl Pruner {
             (spec.spec_id, prepared)
         };
         let specs = scan.metadata.partition_specs().iter().map(prepare).collect();
-        let metrics = InclusiveMetrics::new(&filter);
+        let metrics = InclusiveMetrics::new(&of_table);
         let filtered = metrics.field_ids();
         let cache = ManifestCache::shared()?;
         let cache = (scan.cached && cache.is_on()).then(|| (cache, cache.start_plan()));
@@ -131,9 +136,10 @@ impl Pruner {
             limits: scan.limits,
             reader: ManifestReader::default(),
             cache,
-            filter,
             metrics,
             filtered,
+            partition_fields: names_metadata_columns(&filter).then_some(partition_fields),
+            filter,
             specs,
             is_incremental: scan.changes.is_some(),
         })
@@ -306,6 +312,30 @@ impl Pruner {
     }
 }
 
+impl Pruner {
+    /// Drops entries by the metadata columns that all rows of a file have the same value of.
+    fn by_metadata_columns(&self, prepared: &Prepared, entries: Arc<Entries>) -> Result<Arc<Entries>> {
+        let Some(ids) = &self.partition_fields else { return Ok(entries) };
+        let may_match = |row: usize| {
+            let facts = FileFacts {
+                path: entries.file_path.value(row),
+                spec: &prepared.spec,
+                tuple: &entries.partition_of(row)?,
+                has_deletes: true,
+                has_row_ids: true,
+                // Of a changelog the parts of files know it.
+                change: None,
+            };
+            Ok(facts.fold(&self.filter, ids) != Expression::False)
+        };
+        let mask = (0..entries.len()).map(may_match).collect::<Result<Vec<bool>>>()?;
+        match mask.iter().all(|kept| *kept) {
+            true => Ok(entries),
+            false => Ok(Arc::new(entries.filter(&BooleanArray::from(mask))?)),
+        }
+    }
+}
+
 /// The entries in partitions that may match; none: all of them.
 fn partition_mask(prepared: &Prepared, entries: &Entries) -> Result<Option<BooleanBuffer>> {
     if prepared.projection == Expression::True || entries.is_empty() {
@@ -373,6 +403,9 @@ impl Work for DataWork {
         if let Some(changes) = &self.changes {
             entries = changes.added(entries)?;
         }
+        let before = entries.len();
+        entries = self.pruner.by_metadata_columns(prepared, entries)?;
+        counts.skipped += before - entries.len();
         let (entries, changes, deletes) = match &item.step {
             Some(step) => {
                 let (entries, changes, deletes) = step.files(&prepared.spec, &entries)?;

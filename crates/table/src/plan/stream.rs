@@ -33,8 +33,8 @@ pub struct PlanStream {
 
 impl PlanStream {
     pub(super) fn new(scan: &Scan) -> Result<Self> {
-        let filter = scan.filter.bind(&scan.schema, scan.case_sensitive)?;
-        let pruner = Arc::new(Pruner::new(scan, filter)?);
+        let (filter, named) = scan.bound_filter()?;
+        let pruner = Arc::new(Pruner::new(scan, filter, named.partition_fields)?);
         let mut report = ScanReport::default();
         if let Some(changes) = scan.changes.as_ref().filter(|changes| changes.is_changelog()) {
             let mut held = scan.limits.held();

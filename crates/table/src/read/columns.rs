@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef, Fields};
 use icefield_format::types::arrow::{field_id, named};
-use icefield_format::types::{Field, Type};
+use icefield_format::types::reserved::{LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
+use icefield_format::types::{Field, StructType, Type};
 use icefield_format::value::Value;
 
 use super::promote::{self, Promotion};
@@ -27,6 +28,29 @@ pub enum Source {
     },
     /// One value for every row; `None` is null.
     Constant(Option<Value>),
+    /// A struct that the file lacks, made of its fields in every row.
+    Struct(Vec<Planned>),
+    /// What the file stores, and a number that rows inherit where that is null or missing.
+    Inherited {
+        /// Place and shape of what is stored.
+        stored: Option<(usize, Shape)>,
+        /// What is inherited.
+        number: Inherited,
+    },
+}
+
+/// A number that rows inherit from their file ("Row Lineage").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inherited {
+    /// The same for all rows.
+    Same(i64),
+    /// Counted from the first row of the file on.
+    Counted {
+        /// The number of the first row.
+        first: i64,
+        /// Place of the column of row positions.
+        position: usize,
+    },
 }
 
 /// How an array of the file becomes one of the wanted type.
@@ -63,7 +87,22 @@ pub trait Constants {
     fn identity(&self, source_id: i32) -> Option<Option<Value>>;
 
     /// The value that a metadata column has in all rows; `None` for other columns.
-    fn metadata(&self, _: i32) -> Option<Option<Value>> {
+    fn metadata(&self, _: &Field) -> Option<Option<Value>> {
+        None
+    }
+
+    /// All fields of a struct of the table, of which a part may be wanted.
+    fn whole_struct(&self, _: i32) -> Option<&StructType> {
+        None
+    }
+
+    /// Row id of the first row of the file.
+    fn first_row_id(&self) -> Option<i64> {
+        None
+    }
+
+    /// Data sequence number of the file.
+    fn sequence_number(&self) -> Option<i64> {
         None
     }
 }
@@ -83,22 +122,68 @@ impl Rules<'_> {
     }
 
     fn field(&self, field: &Field, target: &FieldRef, siblings: &Fields, path: &str) -> Result<Planned> {
-        let position = siblings.iter().position(|sibling| field_id(sibling) == Some(field.id));
+        let is_field = |sibling: &FieldRef| field_id(sibling) == Some(field.id);
+        let position = match field.id == POS.id {
+            // Files may store a column of that id: the position of rows comes behind it.
+            true => siblings.iter().rposition(is_field),
+            false => siblings.iter().position(is_field),
+        };
         // The value of an identity field goes before a stored column: planning has pruned by it and dropped its predicates
         // from the residual, so rows with another value would contradict the filter that found them.
-        let constant = self.constants.identity(field.id).or_else(|| self.constants.metadata(field.id));
-        let source = match (constant, position.and_then(|at| siblings.get(at).map(|found| (at, found)))) {
+        let constant = self.constants.identity(field.id).or_else(|| self.constants.metadata(field));
+        let found = position.and_then(|at| siblings.get(at).map(|found| (at, found)));
+        let source = match (constant, found) {
             (Some(value), _) => Source::Constant(value),
+            (None, found) if [ROW_ID.id, LAST_UPDATED_SEQUENCE_NUMBER.id].contains(&field.id) => {
+                self.lineage(field, target, siblings, found)?
+            }
             (None, Some((position, found))) => {
                 Source::File { position, shape: self.shape(field, target, found, path)? }
             }
-            (None, None) => self.absent(field, path)?,
+            (None, None) => self.absent(field, target, path)?,
         };
         Ok(Planned { target: target.clone(), ty: field.ty.clone(), source })
     }
 
+    /// Row ids and sequence numbers: stored, where rows were moved from another file, else inherited.
+    fn lineage(
+        &self,
+        field: &Field,
+        target: &FieldRef,
+        siblings: &Fields,
+        found: Option<(usize, &FieldRef)>,
+    ) -> Result<Source> {
+        let lost = || Error::Internal(format!("{}: nothing tells {} of its rows", self.path, field.name));
+        let stored = match found {
+            Some((position, found)) => Some((position, self.shape(field, target, found, &field.name)?)),
+            None => None,
+        };
+        if field.id == LAST_UPDATED_SEQUENCE_NUMBER.id {
+            // Files of version 1 have no number.
+            let number = self.constants.sequence_number();
+            return Ok(match (number, stored) {
+                (None, _) => Source::Constant(None),
+                (Some(number), None) => Source::Constant(Some(Value::Long(number))),
+                (Some(number), stored) => Source::Inherited { stored, number: Inherited::Same(number) },
+            });
+        }
+        let first = self.constants.first_row_id().ok_or_else(lost)?;
+        let position = siblings.iter().rposition(|sibling| field_id(sibling) == Some(POS.id));
+        let number = Inherited::Counted { first, position: position.ok_or_else(lost)? };
+        Ok(Source::Inherited { stored, number })
+    }
+
     /// The value of a field that neither the file nor its partition has.
-    fn absent(&self, field: &Field, path: &str) -> Result<Source> {
+    fn absent(&self, field: &Field, target: &FieldRef, path: &str) -> Result<Source> {
+        if let (Type::Struct(ty), DataType::Struct(targets)) = (&field.ty, target.data_type())
+            && self.has_identities(self.constants.whole_struct(field.id).unwrap_or(ty))
+        {
+            // Of a struct that is there, each field has its own rules.
+            let fields = ty.fields.iter().zip(targets);
+            let fields = fields
+                .map(|(child, target)| self.field(child, target, &Fields::empty(), &format!("{path}.{}", child.name)));
+            return Ok(Source::Struct(fields.collect::<Result<_>>()?));
+        }
         if let Some(default) = &field.initial_default {
             return Ok(Source::Constant(Some(default.clone())));
         }
@@ -109,6 +194,14 @@ impl Rules<'_> {
             ));
         }
         Ok(Source::Constant(None))
+    }
+
+    /// Whether the partition has a value for a field of a struct.
+    fn has_identities(&self, ty: &StructType) -> bool {
+        ty.fields.iter().any(|field| match &field.ty {
+            Type::Struct(inner) => self.has_identities(inner),
+            _ => matches!(self.constants.identity(field.id), Some(Some(_))),
+        })
     }
 
     fn shape(&self, field: &Field, target: &FieldRef, found: &FieldRef, path: &str) -> Result<Shape> {
@@ -193,8 +286,12 @@ pub fn leaves(planned: &[Planned], file: &Fields) -> Vec<usize> {
 
 fn shape_at(planned: &Planned, at: usize) -> Option<&Shape> {
     match &planned.source {
-        Source::File { position, shape } if *position == at => Some(shape),
-        _ => None,
+        Source::File { position, shape } => (*position == at).then_some(shape),
+        Source::Inherited { stored: Some((position, shape)), .. } if *position == at => Some(shape),
+        Source::Inherited { number: Inherited::Counted { position, .. }, .. } => {
+            (*position == at).then_some(&Shape::Keep)
+        }
+        Source::Inherited { .. } | Source::Constant(_) | Source::Struct(_) => None,
     }
 }
 

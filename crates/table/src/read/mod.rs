@@ -1,13 +1,12 @@
 //! Tasks to Arrow batches ("Column Projection", "Scan Planning").
 //!
 //! A [file](crate::file) gives its columns and the batches of some of them; [`columns`] decides where every wanted value comes
-//! from, [`metadata_columns`] what those have that no file stores, [`reshape`] applies that, [`task`] puts them together for the
-//! files of one task, and [`scan`] is the path from a scan to rows. A new rule is a line in [`columns::Rules`].
+//! from, [`reshape`] applies that, [`task`] puts them together for the files of one task, and [`scan`] is the path from a scan to
+//! rows. A new rule is a line in [`columns::Rules`].
 
 pub mod changelog;
 pub mod columns;
 pub mod deletes;
-pub mod metadata_columns;
 pub mod orc_filter;
 pub mod promote;
 pub mod reshape;

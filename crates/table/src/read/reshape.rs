@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::types::{Decimal128Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, SchemaRef};
 
-use super::columns::{Planned, Shape, Source};
+use super::columns::{Inherited, Planned, Shape, Source};
 use crate::arrow::constant::repeat;
 use crate::error::{Error, Result};
 use crate::file::parquet::variant::Fault;
@@ -40,10 +40,55 @@ impl Reshape {
         match &planned.source {
             Source::Constant(value) => repeat(value.as_ref(), &planned.ty, planned.target.data_type(), rows),
             Source::File { position, shape } => {
-                let array = siblings.get(*position).ok_or_else(|| self.inconsistent())?;
-                self.reshape(shape, array, planned.target.data_type())
+                self.reshape(shape, self.stored(*position, siblings)?, planned.target.data_type())
+            }
+            Source::Struct(children) => {
+                let DataType::Struct(fields) = planned.target.data_type() else { return Err(self.inconsistent()) };
+                let columns = children.iter().map(|child| self.column(child, &[], rows)).collect::<Result<Vec<_>>>()?;
+                let built = StructArray::try_new_with_length(fields.clone(), columns, None, rows);
+                Ok(Arc::new(built.map_err(|error| Error::corrupt_file(&*self.path, error))?))
+            }
+            Source::Inherited { stored, number } => {
+                let stored = match stored {
+                    Some((position, shape)) => {
+                        let array = self.stored(*position, siblings)?;
+                        Some(self.reshape(shape, array, planned.target.data_type())?)
+                    }
+                    None => None,
+                };
+                match stored {
+                    Some(stored) if stored.null_count() == 0 => Ok(stored),
+                    stored => self.inherited(stored.as_ref(), *number, siblings, rows),
+                }
             }
         }
+    }
+
+    fn stored<'a>(&self, position: usize, siblings: &'a [ArrayRef]) -> Result<&'a ArrayRef> {
+        siblings.get(position).ok_or_else(|| self.inconsistent())
+    }
+
+    /// The stored numbers, and inherited ones where those are null.
+    fn inherited(
+        &self,
+        stored: Option<&ArrayRef>,
+        number: Inherited,
+        siblings: &[ArrayRef],
+        rows: usize,
+    ) -> Result<ArrayRef> {
+        let numbers = |array: &'_ ArrayRef| array.as_primitive_opt::<Int64Type>().cloned();
+        let inherited = match number {
+            Inherited::Same(number) => Int64Array::from_value(number, rows),
+            Inherited::Counted { first, position } => {
+                let positions = numbers(self.stored(position, siblings)?).ok_or_else(|| self.inconsistent())?;
+                let beyond = || Error::corrupt_file(&*self.path, format!("row ids from {first} on are beyond 63 bits"));
+                positions.try_unary(|position| first.checked_add(position).ok_or_else(beyond))?
+            }
+        };
+        let Some(stored) = stored else { return Ok(Arc::new(inherited)) };
+        let stored = numbers(stored).ok_or_else(|| self.inconsistent())?;
+        let pairs = stored.iter().zip(inherited.values());
+        Ok(Arc::new(pairs.map(|(stored, inherited)| stored.unwrap_or(*inherited)).collect::<Int64Array>()))
     }
 
     fn reshape(&self, shape: &Shape, array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {

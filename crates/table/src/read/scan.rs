@@ -5,7 +5,10 @@
 //!
 //! [`task`]: super::task
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use icefield_format::types::reserved::DELETED;
 
 use super::task;
 use crate::error::Result;
@@ -20,17 +23,25 @@ pub fn rows(scan: &Scan, plan: &Plan, wanted: &Arc<Wanted>, limit: Option<usize>
     task::rows(ReadTask { wanted: wanted.clone(), parts }, &scan.storage, limit)
 }
 
-/// The number of rows of a scan, `limit` at the most: from metadata where they tell, else by reading no more than the
-/// filter needs.
+/// The number of rows of a scan of no columns, `limit` at the most; see [`count_wanted`].
 pub fn count(scan: &Scan, limit: Option<usize>) -> Result<i64> {
+    count_wanted(scan, &*scan.wanted(Some(&[]))?, limit)
+}
+
+/// The number of rows that a scan has of what is wanted, `limit` at the most: from metadata where they tell, else by reading no
+/// more than the filter needs.
+pub fn count_wanted(scan: &Scan, wanted: &Wanted, limit: Option<usize>) -> Result<i64> {
     let most = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
     let plan = scan.plan()?;
-    let (mut rows, unknown) = plan.known_rows()?;
+    // Metadata count live rows.
+    let (mut rows, unknown) = if wanted.has_deleted_rows() { (0, plan.whole_files()) } else { plan.known_rows()? };
     if rows >= most || unknown.is_empty() {
         return Ok(rows.min(most));
     }
     let left = limit.map(|limit| limit.saturating_sub(usize::try_from(rows).unwrap_or(usize::MAX)));
-    let task = ReadTask { wanted: scan.wanted(Some(&[]))?, parts: scan.parts(&plan, &unknown)? };
+    let no_more = wanted.projection.select_ids(&HashSet::from([DELETED.id]))?;
+    let counted = Wanted { projection: Arc::new(no_more), ..wanted.clone() };
+    let task = ReadTask { wanted: Arc::new(counted), parts: scan.parts(&plan, &unknown)? };
     for batch in task::rows(task, &scan.storage, left)? {
         rows = rows.saturating_add(i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX));
     }

@@ -1,6 +1,6 @@
 //! A task to rows: each part is opened, cut where it is large, and its columns brought to what is wanted.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -9,19 +9,18 @@ use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::manifest::{FileContent, FileFormat};
 use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::reserved::DELETED;
-use icefield_format::types::{Field, NameMapping, Schema};
+use icefield_format::types::{Field, NameMapping, Schema, StructType, Type};
 use icefield_format::value::Value;
 
-use super::columns::{Constants, Planned, Rules, leaves};
+use super::columns::{Constants, Planned, Rules, Source, leaves};
 use super::deletes::marks::Marks;
 use super::deletes::{Deletes, PartDeletes};
-use super::metadata_columns;
 use super::reshape::Reshape;
 use crate::error::Result;
 use crate::file::leaves::projected;
 use crate::file::{self, Filter, Request};
 use crate::limits::limits;
+use crate::plan::metadata_columns::{decided, is_metadata_column};
 use crate::plan::part::FilePart;
 use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
@@ -65,18 +64,23 @@ struct PartReader<'a> {
 impl PartReader<'_> {
     fn open(&self, storage: &Storage) -> Result<Opened> {
         let part = self.part;
+        let residual = part.facts().fold(&part.residual, &self.wanted.partition_fields);
+        if residual == Expression::False {
+            return Ok(Opened::Parts(Vec::new()));
+        }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
         let mut fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
-        let rules = Rules { path: &part.path, constants: part };
-        let residual = part.residual.rewrite_not();
-        let tested: HashSet<i32> = residual.predicates().map(|predicate| predicate.term.reference.id).collect();
-        let is_marked = tested.contains(&DELETED.id) || self.wanted.projection.find_field(DELETED.id).is_some();
-        // Of a changed row is told that it was deleted, and not marked.
-        let is_marked = is_marked && part.change.is_none();
-        let marks = match is_marked && !part.deletes.is_empty() {
+        let constants = OfPart { part, wanted: self.wanted };
+        let rules = Rules { path: &part.path, constants: &constants };
+        let marks = match self.wanted.has_deleted_rows() && part.facts().has_deletes {
             true => Some(Arc::new(Marks::new(&self.deletes, &rules, &mut fields)?)),
             false => None,
         };
+        let residual = settled(&rules, self.wanted, &residual, &fields)?;
+        if residual == Expression::False {
+            return Ok(Opened::Parts(Vec::new()));
+        }
+        let tested = tested_ids(&residual);
         let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let mut filters = match &residual {
             Expression::True => Vec::new(),
@@ -85,8 +89,11 @@ impl PartReader<'_> {
         let reshape = Reshape::new(&part.path, self.output.clone(), planned);
         let mut request = Request {
             range: (part.start, part.length),
-            constants: tested.into_iter().filter(|id| part.identity(*id).is_some()).collect(),
-            prune: part.residual.clone(),
+            constants: tested
+                .into_iter()
+                .filter(|id| constants.identity(*id).is_some() || is_metadata_column(*id))
+                .collect(),
+            prune: residual,
             threads: self.threads,
             ..Request::all(leaves)
         };
@@ -132,16 +139,31 @@ impl Constants for () {
     }
 }
 
-impl Constants for FilePart {
+/// What a part of a file gives to its rows.
+struct OfPart<'a> {
+    part: &'a FilePart,
+    wanted: &'a Wanted,
+}
+
+impl Constants for OfPart<'_> {
     fn identity(&self, source_id: i32) -> Option<Option<Value>> {
-        self.partition.identity(source_id).map(|value| value.cloned())
+        self.part.partition.identity(source_id).map(|value| value.cloned())
     }
 
-    fn metadata(&self, id: i32) -> Option<Option<Value>> {
-        if id == DELETED.id && (self.deletes.is_empty() || self.change.is_some()) {
-            return Some(Some(Value::Boolean(false)));
-        }
-        metadata_columns::constant(self, id)
+    fn metadata(&self, field: &Field) -> Option<Option<Value>> {
+        self.part.facts().constant(field.id, &field.ty, &self.wanted.partition_fields)
+    }
+
+    fn whole_struct(&self, id: i32) -> Option<&StructType> {
+        self.wanted.schema.find_type(id).and_then(Type::as_struct).map(|ty| &**ty)
+    }
+
+    fn first_row_id(&self) -> Option<i64> {
+        self.part.first_row_id
+    }
+
+    fn sequence_number(&self) -> Option<i64> {
+        self.part.sequence_number
     }
 }
 
@@ -171,6 +193,34 @@ fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
     columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect()
 }
 
+fn tested_ids(filter: &BoundExpr) -> HashSet<i32> {
+    filter.predicates().map(|predicate| predicate.term.reference.id).collect()
+}
+
+/// The residual without tests of columns that have one value in all rows: partition values, defaults, null where the file lacks
+/// them.
+fn settled(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fields) -> Result<BoundExpr> {
+    if *residual == Expression::True {
+        return Ok(Expression::True);
+    }
+    let columns = wanted.schema.select_ids(&tested_ids(residual))?;
+    let output = columns.to_arrow(&ToArrow::default())?;
+    let planned = rules.plan(&pairs(&columns, &output), fields)?;
+    let of_column = |(field, planned): (&Field, Planned)| match planned.source {
+        Source::Constant(value) => Some((field.id, value)),
+        _ => None,
+    };
+    let constants: HashMap<i32, Option<Value>> = columns.fields().iter().zip(planned).filter_map(of_column).collect();
+    Ok(decided(residual, |predicate| match predicate.term.reference.path.as_deref()? {
+        [column] => constants.get(&column.id).map(|value| predicate.matches_value(value.as_ref())),
+        // Inside of what is null, all is null.
+        [column, ..] => {
+            constants.get(&column.id).filter(|value| value.is_none()).map(|_| predicate.matches_value(None))
+        }
+        [] => None,
+    }))
+}
+
 /// The test of a residual over the columns that it names.
 fn filter(
     rules: &Rules<'_>,
@@ -179,10 +229,7 @@ fn filter(
     ids: &HashSet<i32>,
     fields: &Fields,
 ) -> Result<Filter> {
-    let mut columns = wanted.schema.select_ids(ids)?;
-    if ids.contains(&DELETED.id) && columns.find_field(DELETED.id).is_none() {
-        columns = Schema::new(0, columns.fields().iter().cloned().chain([DELETED.to_field()]).collect())?;
-    }
+    let columns = wanted.schema.select_ids(ids)?;
     let arrow = Arc::new(columns.to_arrow(&ToArrow::default())?);
     let (marks, planned) = plan_columns(rules, &columns, &arrow, fields)?;
     let reshape = Reshape::new(rules.path, arrow, planned);

@@ -29,6 +29,9 @@ struct TaskForm {
     schema: Json,
     projection: Json,
     name_mapping: Option<Json>,
+    /// Ids of fields of `_partition`, each with that of the partition field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    partition_fields: Vec<(i32, i32)>,
     residuals: Vec<Json>,
     specs: Vec<SpecForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -159,6 +162,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
         schema: wanted.schema.to_json(),
         projection: wanted.projection.to_json(),
         name_mapping: wanted.name_mapping.as_ref().map(|mapping| mapping.to_json()),
+        partition_fields: wanted.partition_fields.iter().map(|(id, field)| (*id, *field)).collect(),
         residuals: residuals.items,
         specs: specs.items,
         deletes: deletes.items,
@@ -187,7 +191,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
     };
     let parts = form.parts.into_iter().map(|part| shared.part(part)).collect::<Result<_>>()?;
     let projection = Arc::new(Schema::from_json(&form.projection)?);
-    Ok(ReadTask { wanted: Arc::new(Wanted { schema, projection, name_mapping }), parts })
+    let partition_fields = form.partition_fields.into_iter().collect();
+    Ok(ReadTask { wanted: Arc::new(Wanted { schema, projection, name_mapping, partition_fields }), parts })
 }
 
 #[derive(Deserialize)]

@@ -68,7 +68,7 @@ impl Table {
         use arrow_array::types::Int64Type;
         let schema = Arc::new(current());
         let projection = Arc::new(schema.select(&["id"], true)?);
-        let wanted = Arc::new(Wanted { schema, projection, name_mapping: None });
+        let wanted = Arc::new(Wanted::new(schema, projection));
         let parts = vec![FilePart { deletes, ..self.part.clone() }];
         let batches = task::rows_within(ReadTask { wanted, parts }, &self.storage, None, limits)?;
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;

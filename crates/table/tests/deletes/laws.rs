@@ -74,7 +74,7 @@ impl Reading {
         let projection = Arc::new(Schema::new(0, fields.collect()).unwrap());
         // Tasks carry their filters bound to the schema of the table.
         let schema = if self.filter.contains(DELETED.name) { with_mark } else { current() };
-        let wanted = Arc::new(Wanted { schema: Arc::new(schema), projection, name_mapping: None });
+        let wanted = Arc::new(Wanted::new(Arc::new(schema), projection));
         let mut task = ReadTask { wanted, parts: self.parts(written) };
         if self.by_wire {
             task = wire::from_bytes(&wire::to_bytes(&task).unwrap()).unwrap();
