@@ -4,5 +4,6 @@
 
 mod damage;
 mod laws;
+mod places;
 mod rows;
 mod world;
