@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from icefield._core import Plan, Scan, TableState, nearest_name
+from icefield._dataset import dataset_of
 from icefield._optional import require
+from icefield._polars import lazy_frame
 from icefield._printable import printable
 from icefield._secrets import redacted_url
 from icefield.errors import InvalidArgumentError
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Self
 
+    from icefield._core import ArrowTable
     from icefield.distributed import ReadTask, Storage
     from icefield.expressions import RowFilter
     from icefield.metadata import Snapshot, TableMetadata
@@ -123,19 +127,61 @@ class TableScan(ABC):
         frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
         return frame
 
-    def to_polars(self) -> pl.DataFrame:
-        """Read all rows."""
+    @overload
+    def to_polars(self, *, lazy: Literal[False] = ...) -> pl.DataFrame: ...
+
+    @overload
+    def to_polars(self, *, lazy: Literal[True]) -> pl.LazyFrame: ...
+
+    def to_polars(self, *, lazy: bool = False) -> pl.DataFrame | pl.LazyFrame:
+        """Read all rows into a frame of Polars.
+
+        Parameters
+        ----------
+        lazy
+            Return a lazy frame instead: nothing is read before it is collected, and then no more columns, files and row
+            groups than the query needs.
+
+        """
+        if lazy:
+            return lazy_frame(lambda: self)
         frame: pl.DataFrame = require("polars").DataFrame(self._scan.collect())
         return frame
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:
-        """Register the rows in DuckDB under this name, in a new connection unless one is passed."""
+        """Register the rows in DuckDB under this name, in a new connection unless one is passed.
+
+        Each query of the table reads the columns, files and row groups that it needs.
+        """
         if not table_name:
             msg = "table_name must not be empty"
             raise InvalidArgumentError(msg)
         opened: Any = require("duckdb").connect() if connection is None else connection
-        opened.register(table_name, self.to_arrow())
+        opened.register(table_name, self.to_pyarrow_dataset())
         return opened  # type: ignore[no-any-return]
+
+    def to_pyarrow_dataset(self) -> ds.Dataset:
+        """Return the rows as a dataset of pyarrow, for libraries that push columns and filters into it.
+
+        It has ``schema``, ``scanner``, ``to_table``, ``to_batches``, ``head`` and ``count_rows``, and no methods about
+        files.
+        """
+        return dataset_of(self)
+
+    def empty(self) -> ArrowTable:
+        """Return an Arrow table of the columns that are read, without rows."""
+        return replace(self, limit=0)._scan.collect()  # noqa: SLF001 - a scan of the same class
+
+    def only(self, names: Iterable[str]) -> Self:
+        """Read only those of the selected columns that have these names, in the same order."""
+        wanted = set(names)
+        columns = [field.name for field in self.projection().fields]
+        # Parts of structs are read as they were asked for.
+        if any(name != "*" and name not in columns for name in self.selected_fields) or any(
+            "." in name for name in wanted
+        ):
+            return self
+        return replace(self, selected_fields=tuple(name for name in columns if name in wanted))
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a DataFrame of this session, read by its executors."""

@@ -6,7 +6,9 @@ import pickle
 import tarfile
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import icefield as ice
@@ -50,6 +52,24 @@ def test_all_ways_to_read_agree(name: str, folder: Path) -> None:
     for limit in (0, 1, everything.num_rows - 1, everything.num_rows + 1):
         assert of.scan(limit=limit).to_arrow().num_rows == min(limit, everything.num_rows)
         assert of.scan(limit=limit).count() == min(limit, everything.num_rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_frames_of_other_libraries_have_the_rows_that_are_left(name: str, folder: Path) -> None:
+    of = table(name, folder)
+    rows = of.scan().to_arrow()
+    key = rows.schema.names[0]
+    keys = rows.column(key).to_pylist()
+    least = sorted(keys)[len(keys) // 2]
+    assert of.to_polars().collect()[key].to_list() == of.scan().to_polars()[key].to_list() == keys
+    some = [value for value in keys if value >= least]
+    assert of.to_polars().filter(pl.col(key) >= least).select(key).collect()[key].to_list() == some
+    connection = of.scan().to_duckdb("t")
+    assert connection.sql(f'SELECT count(*), count("{key}") FROM t').fetchall() == [(len(keys), len(keys))]
+    assert connection.execute(f'SELECT count(*) FROM t WHERE "{key}" >= ?', [least]).fetchall() == [(len(some),)]
+    dataset = of.scan().to_pyarrow_dataset()
+    assert dataset.to_table(columns=[key], filter=pc.field(key) >= least).column(key).to_pylist() == some
+    assert dataset.count_rows() == pa.table(of).num_rows == len(keys)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -147,6 +148,25 @@ def test_reading_files_that_do_not_come(catalog, stalled, read):
         table.append(pa.table({"n": [n]}))
     with ctrl_c():
         READS[read](far(table, stalled, "data").scan("n != 1"))
+
+
+#: Golden tables with one kind of deletes each.
+DELETES = {"positions": "del_pos_file", "values": "del_eq_floats", "vectors": "dv_containers"}
+
+
+@pytest.mark.parametrize("read", ["to_arrow", "next", "count"])
+@pytest.mark.parametrize("kind", DELETES)
+def test_reading_delete_files_that_do_not_come(stalled, kind, read):
+    base, folder = "/tmp/icefield-golden", Path(__file__).parents[1] / "data/golden/tables"
+    newest = max((folder / DELETES[kind] / "metadata").glob("*.metadata.json"))
+    place = f"{base}/{DELETES[kind]}/metadata/{newest.name}"
+    relocate = {f"{scheme}{base}": str(folder) for scheme in ("", "file:", "file://")}
+    paths = ice.Table.from_metadata(place, relocate=relocate).inspect.delete_files()["file_path"].to_pylist()
+    relocate |= {path: f"s3://bucket/{number}" for number, path in enumerate(paths)}
+    table = ice.Table.from_metadata(place, relocate=relocate, **stalled.storage)
+    key = table.schema().column_names[0]
+    with ctrl_c():
+        READS[read](table.scan(f"{key} != 3"))
 
 
 @pytest.mark.parametrize("plan", PLANS)

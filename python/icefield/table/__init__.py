@@ -14,6 +14,7 @@ from icefield._core import Storage, TableState
 from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
 from icefield._metadata_files import newest_metadata
+from icefield._polars import lazy_frame
 from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError, UnsupportedFeatureError
@@ -28,6 +29,8 @@ from icefield.table.transaction import Transaction
 from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from icefield.arrow import Rows
     from icefield.catalog.base import Catalog
     from icefield.catalog.identifier import Identifier
@@ -121,6 +124,17 @@ class Table(TableDescription):
             limit=limit,
             split=split_of(options),
         )
+
+    def to_polars(self) -> pl.LazyFrame:
+        """Return a lazy frame of Polars; it reads the state of this object at the time when it is collected.
+
+        No more columns, files and row groups are read than a query needs.
+        """
+        return lazy_frame(self.scan)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Read all rows as a stream of batches."""
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def incremental_append_scan(
         self,
