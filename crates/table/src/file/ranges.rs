@@ -24,9 +24,66 @@ pub fn overlapping<'r>(rows: &'r [Range<u64>], of: &Range<u64>) -> impl Iterator
     rows.iter().skip(first).take_while(move |range| range.start < end).filter(|range| range.start < range.end)
 }
 
+/// The rows that are in both of two lists.
+pub fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+    let within = |range: &Range<u64>| {
+        let (start, end) = (range.start, range.end);
+        overlapping(other, range).map(move |found| found.start.max(start)..found.end.min(end)).collect::<Vec<_>>()
+    };
+    one.iter().flat_map(within).collect()
+}
+
+/// The rows that are in one of two lists, or in both.
+pub fn either(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut all: Vec<_> = one.iter().chain(other).filter(|range| range.start < range.end).cloned().collect();
+    all.sort_unstable_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::with_capacity(all.len());
+    for range in all {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn rows(ranges: &[Range<u64>]) -> Vec<u64> {
+        ranges.iter().cloned().flatten().collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn both_and_either_are_of_the_rows(
+            one in prop::collection::vec((0..9u64, 0..9u64), 0..9),
+            other in prop::collection::vec((0..9u64, 0..9u64), 0..9),
+        ) {
+            let ranges = |steps: Vec<(u64, u64)>| {
+                let mut next = 0;
+                let range = |(skipped, wanted): (u64, u64)| {
+                    let start = next + skipped;
+                    next = start + wanted;
+                    start..next
+                };
+                steps.into_iter().map(range).filter(|range| !range.is_empty()).collect::<Vec<_>>()
+            };
+            let (one, other) = (ranges(one), ranges(other));
+            let (left, right) = (rows(&one), rows(&other));
+            let in_both: Vec<u64> = left.iter().copied().filter(|row| right.contains(row)).collect();
+            prop_assert_eq!(rows(&both(&one, &other)), in_both);
+            let mut in_either = [left, right].concat();
+            in_either.sort_unstable();
+            in_either.dedup();
+            prop_assert_eq!(rows(&either(&one, &other)), in_either);
+        }
+    }
 
     #[test]
     fn what_lies_close_is_decoded_together() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 #[cfg(debug_assertions)]
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -28,18 +28,31 @@ pub enum Fault {
     Panic,
 }
 
-/// Counts every step that changes a store, and makes one of them fail.
+/// Counts every step that changes a store, and makes one of them fail; what is read is counted apart.
 #[derive(Debug)]
 pub struct FaultPlan {
     at: usize,
     fault: Fault,
     steps: AtomicUsize,
+    reads: AtomicUsize,
+    bytes_read: AtomicU64,
 }
 
 impl FaultPlan {
     /// Makes step `at` (from 0) fail.
     pub fn new(at: usize, fault: Fault) -> Arc<Self> {
-        Arc::new(Self { at, fault, steps: AtomicUsize::new(0) })
+        let (steps, reads) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { at, fault, steps, reads, bytes_read: AtomicU64::new(0) })
+    }
+
+    /// Calls that read of an object so far, each of one range or of several, and the bytes that they returned.
+    pub fn read(&self) -> (usize, u64) {
+        (self.reads.load(Ordering::SeqCst), self.bytes_read.load(Ordering::SeqCst))
+    }
+
+    fn count(&self, bytes: usize) {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.bytes_read.fetch_add(bytes as u64, Ordering::SeqCst);
     }
 
     /// Steps taken so far.
@@ -119,7 +132,9 @@ struct Faulty {
 impl Store for Faulty {
     fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         self.plan.look();
-        self.store.read(at, most)
+        let bytes = self.store.read(at, most)?;
+        self.plan.count(bytes.len());
+        Ok(bytes)
     }
 
     fn size(&self, at: &Location) -> Result<u64> {
@@ -129,7 +144,9 @@ impl Store for Faulty {
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.plan.look();
-        self.store.ranges(at, ranges)
+        let found = self.store.ranges(at, ranges)?;
+        self.plan.count(found.iter().map(Bytes::len).sum());
+        Ok(found)
     }
 
     fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {

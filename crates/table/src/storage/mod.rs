@@ -113,6 +113,15 @@ pub struct Identity {
     local: Option<(u64, std::time::SystemTime)>,
 }
 
+impl Identity {
+    /// Whether another object in its place would have another identity: of a local file, whether it was written long enough
+    /// ago for the clock of its file system.
+    pub fn is_settled(&self) -> bool {
+        const TICK: std::time::Duration = std::time::Duration::from_secs(2);
+        self.local.as_ref().is_none_or(|(_, written)| written.elapsed().is_ok_and(|age| age > TICK))
+    }
+}
+
 impl Storage {
     /// A door with properties named as PyIceberg names them (`s3.endpoint`, `gcs.oauth2.token`, …); others are ignored.
     pub fn new(properties: BTreeMap<String, String>) -> Self {

@@ -8,6 +8,7 @@
 mod draw;
 mod filters;
 mod laws;
+mod parquet;
 mod rows;
 mod stored;
 mod values;

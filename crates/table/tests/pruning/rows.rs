@@ -21,7 +21,7 @@ use crate::laws::{FILTERS, location};
 use crate::world::{Row, World, schema};
 
 const DECIMAL: P = P::Decimal { precision: 9, scale: 2 };
-const TYPES: [P; 12] = [
+pub const TYPES: [P; 12] = [
     P::Double,
     P::Float,
     P::Double,
@@ -36,7 +36,7 @@ const TYPES: [P; 12] = [
     DECIMAL,
 ];
 
-fn array(ty: &P, values: &[Option<&Value>]) -> ArrayRef {
+pub fn array(ty: &P, values: &[Option<&Value>]) -> ArrayRef {
     macro_rules! collected {
         ($array:ty, $kind:path) => {
             values

@@ -1,8 +1,11 @@
 //! Parquet files ("Appendix A: Parquet").
 
 mod dictionary;
+mod distinct;
+mod footers;
 mod metrics;
 mod options;
+mod pages;
 pub mod read;
 mod row_groups;
 mod schema;

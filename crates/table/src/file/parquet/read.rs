@@ -21,10 +21,12 @@ use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
-use super::row_groups;
+use super::distinct::Distinct;
+use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
+use super::{footers, pages, row_groups};
 use crate::error::{Error, Result};
-use crate::file::ranges::overlapping;
+use crate::file::ranges::{both, overlapping};
 use crate::file::{DataFileReader, Filter, Request, position_field};
 use crate::storage::Storage;
 use crate::stream::{OpenParts, Opened};
@@ -54,8 +56,13 @@ impl ParquetFile {
             Some(size) => size,
             None => storage.size(path)?,
         };
-        let (metadata, tail) = footer(storage, path, size)?;
-        let metadata = guarded(path, || arrow_metadata(Arc::new(metadata), &[]))?;
+        // What was fetched for a footer that is known is not there.
+        let mut tail = Tail { start: size, bytes: Bytes::new() };
+        let metadata = footers::footer(storage, path, size, || {
+            let (metadata, read) = footer(storage, path, size)?;
+            tail = read;
+            guarded(path, || arrow_metadata(Arc::new(metadata), &[]))
+        })?;
         Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, bound: None })
     }
 
@@ -69,21 +76,54 @@ impl ParquetFile {
         self.metadata.metadata()
     }
 
-    /// The row groups that a request reads, in order, as pieces of so many bytes at the least for threads that each read
-    /// some of them. What is small stays whole.
-    pub fn pieces(&self, request: &Request, least: u64) -> Vec<Vec<usize>> {
-        let mut wanted = match &self.bound {
-            Some((fields, schema)) => row_groups::wanted(self.metadata(), fields, schema, request, self.size),
-            None => (0..self.metadata().num_row_groups()).collect(),
-        };
+    /// The row groups of a request that may hold rows of its filter: by their statistics, then by what else the file tells of
+    /// their values, then by the statistics of their pages, which leave only some rows wanted.
+    fn skip(&self, request: &mut Request) -> Result<Vec<usize>> {
+        let Some((fields, schema)) = &self.bound else { return Ok((0..self.metadata().num_row_groups()).collect()) };
+        let tested = row_groups::tested(fields, schema, request);
+        let numbers = self.row_numbers();
+        let mut wanted = row_groups::wanted(self.metadata(), &tested, request, self.size);
+        let leaves: Vec<Leaf> = tested.into_iter().filter_map(Tested::into_leaf).collect();
         if let Some(rows) = &request.rows {
-            let all = self.row_numbers();
-            wanted.retain(|place| all.get(*place).is_some_and(|group| overlapping(rows, group).next().is_some()));
+            wanted.retain(|place| numbers.get(*place).is_some_and(|group| overlapping(rows, group).next().is_some()));
         }
+        if leaves.is_empty() {
+            return Ok(wanted);
+        }
+        let filter = request.prune.rewrite_not();
+        let (storage, path, metadata) = (&self.storage, &*self.path, self.metadata());
+        let mut distinct = Distinct::new(storage, path, self.size, metadata, &leaves);
+        let mut left = Vec::with_capacity(wanted.len());
+        for group in wanted {
+            if distinct.might_match(group, &filter, self.bytes(group, request))? {
+                left.push(group);
+            }
+        }
+        let fetch = |ranges: &[Range<u64>]| match self.tail.ranges(ranges) {
+            Some(bytes) => Ok(bytes),
+            None => storage.ranges(path, ranges),
+        };
+        let bounds = pages::bounds(path, self.size, metadata, &left, &leaves, fetch)?;
+        let rows = guarded(path, || Ok(pages::rows_left(metadata, &bounds, &left, &numbers, &leaves, &filter)))?;
+        if let Some(rows) = rows {
+            let overlaps = |group: &Range<u64>| overlapping(&rows, group).next().is_some();
+            left.retain(|place| numbers.get(*place).is_some_and(overlaps));
+            request.rows = Some(match &request.rows {
+                Some(wanted) => both(wanted, &rows),
+                None => rows,
+            });
+        }
+        Ok(left)
+    }
+
+    /// The row groups that a request reads, in order, as pieces of so many bytes at the least for threads that each read
+    /// some of them. What is small stays whole. The rows of pages that the filter cannot match are no longer wanted.
+    pub fn pieces(&self, request: &mut Request, least: u64) -> Result<Vec<Vec<usize>>> {
+        let wanted = self.skip(request)?;
         let bytes = |place: &usize| self.bytes(*place, request);
         let all = wanted.iter().fold(0, |sum: u64, place| sum.saturating_add(bytes(place)));
         if all / 2 < least {
-            return if wanted.is_empty() { Vec::new() } else { vec![wanted] };
+            return Ok(if wanted.is_empty() { Vec::new() } else { vec![wanted] });
         }
         let mut pieces: Vec<Vec<usize>> = Vec::new();
         let mut room = 0;
@@ -97,7 +137,7 @@ impl ParquetFile {
             }
             room = room.saturating_sub(bytes(&place));
         }
-        pieces
+        Ok(pieces)
     }
 
     /// Bytes of a row group that a request reads.
@@ -199,9 +239,9 @@ impl DataFileReader for ParquetFile {
         fields.iter().cloned().chain([position_field()]).collect()
     }
 
-    fn batches(self: Box<Self>, request: Request) -> Result<Opened> {
+    fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {
         let least = if request.threads > 1 { PIECE_BYTES } else { u64::MAX };
-        let mut pieces = self.pieces(&request, least);
+        let mut pieces = self.pieces(&mut request, least)?;
         if pieces.len() < 2 {
             let batches = self.decode(pieces.pop().unwrap_or_default(), &request)?;
             return Ok(Opened::Batches(Box::new(batches)));
@@ -279,7 +319,7 @@ impl Tail {
 }
 
 fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, Tail)> {
-    // Bounds of pages are read by nobody here; where pages lie is, to fetch no more than some rows need.
+    // Bounds of pages are read for the columns of filters alone; where pages lie is, to fetch no more than some rows need.
     let decoder = || ParquetMetaDataPushDecoder::try_new(size);
     let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
     let last = Range { start: size.saturating_sub(TAIL), end: size };
@@ -334,7 +374,7 @@ fn int96_as_micros(field: &Field) -> Field {
 
 /// Runs the Parquet library on bytes of a file: its errors name the file, and a panic of it is an error too, since it
 /// may meet any bytes.
-fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(ParquetError::External(source))) => match source.downcast::<ArrowError>() {

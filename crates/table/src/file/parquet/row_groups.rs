@@ -15,43 +15,47 @@ use crate::file::Request;
 
 /// Row groups of the file whose middle lies in the range of a request, and that may hold rows of its filter.
 ///
-/// `size` is the file's; `fields` are the file's columns with the ids that they are read by; `schema` has the types that the filter is bound to.
-pub fn wanted(
-    metadata: &ParquetMetaData,
-    fields: &Fields,
-    schema: &Schema,
-    request: &Request,
-    size: u64,
-) -> Vec<usize> {
+/// `size` is the file's.
+pub(super) fn wanted(metadata: &ParquetMetaData, columns: &[Tested], request: &Request, size: u64) -> Vec<usize> {
     let (start, length) = request.range;
     let evaluator = InclusiveMetrics::new(&request.prune);
-    let mut ids = evaluator.field_ids();
-    ids.retain(|id| !request.constants.contains(id));
-    let leaves = filtered_leaves(fields, schema, &ids);
     let groups = metadata.row_groups().iter().enumerate();
     let in_range = groups.filter(|(_, group)| {
         // Wherever a footer says that its middle is, a row group is in some part of the file.
-        let middle =
-            begin(group).saturating_add(group.compressed_size().unsigned_abs() / 2).min(size.saturating_sub(1));
+        let middle = begin(group).saturating_add(stored(group) / 2).min(size.saturating_sub(1));
         middle >= start && middle < start.saturating_add(length)
     });
     in_range
-        .filter(|(_, group)| group.num_rows() > 0 && evaluator.might_match(&Group::new(group, &leaves)))
+        .filter(|(_, group)| group.num_rows() > 0 && evaluator.might_match(&Group::new(group, columns)))
         .map(|(place, _)| place)
         .collect()
 }
 
+/// Where a row group begins, or 0 where its footer says something else than a place.
 fn begin(group: &RowGroupMetaData) -> u64 {
-    group.columns().first().map_or(0, |column| column.byte_range().0)
+    let start =
+        group.columns().first().map(|column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
+    start.and_then(|start| u64::try_from(start).ok()).unwrap_or(0)
+}
+
+/// Bytes of a row group.
+fn stored(group: &RowGroupMetaData) -> u64 {
+    let sizes = group.columns().iter().map(|column| column.compressed_size().max(0).unsigned_abs());
+    sizes.fold(0, u64::saturating_add)
 }
 
 /// A filtered column of the file that has statistics the filter can use.
-enum Leaf {
-    Primitive {
-        id: i32,
-        place: usize,
-        ty: PrimitiveType,
-    },
+#[derive(Debug, Clone)]
+pub(super) struct Leaf {
+    pub id: i32,
+    /// Its number among the leaves of the file.
+    pub place: usize,
+    pub ty: PrimitiveType,
+}
+
+/// A filtered column of the file.
+pub(super) enum Tested {
+    Primitive(Leaf),
     /// A variant, of which values have leaves of their own.
     Variant {
         id: i32,
@@ -59,9 +63,27 @@ enum Leaf {
     },
 }
 
-/// Finds the leaves of filtered fields, outside of lists and maps, whose stored values compare as the table's do.
-fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Leaf> {
-    fn visit(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>, next: &mut usize, out: &mut Vec<Leaf>) {
+impl Tested {
+    /// The leaf of a primitive column.
+    pub fn into_leaf(self) -> Option<Leaf> {
+        match self {
+            Self::Primitive(leaf) => Some(leaf),
+            Self::Variant { .. } => None,
+        }
+    }
+}
+
+/// Finds the columns that the filter of a request is about, outside of lists and maps, whose stored values compare as the
+/// table's do. `fields` are the file's columns with the ids that they are read by; `schema` has the types that the filter
+/// is bound to.
+pub(super) fn tested(fields: &Fields, schema: &Schema, request: &Request) -> Vec<Tested> {
+    let mut ids = InclusiveMetrics::new(&request.prune).field_ids();
+    ids.retain(|id| !request.constants.contains(id));
+    filtered(fields, schema, &ids)
+}
+
+fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested> {
+    fn visit(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>, next: &mut usize, out: &mut Vec<Tested>) {
         let variant = |field: &FieldRef| {
             let id = field_id(field).filter(|id| ids.contains(id));
             id.filter(|id| schema.find_type(*id) == Some(&Type::Variant))
@@ -69,7 +91,7 @@ fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec
         for field in fields {
             match field.data_type() {
                 DataType::Struct(parts) if let Some(id) = variant(field) => {
-                    out.push(Leaf::Variant { id, shredded: shredded::find(parts, next) });
+                    out.push(Tested::Variant { id, shredded: shredded::find(parts, next) });
                 }
                 DataType::Struct(children) => visit(children, schema, ids, next, out),
                 DataType::List(element) => skip(element.data_type(), next),
@@ -78,7 +100,7 @@ fn filtered_leaves(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec
                     let id = field_id(field).filter(|id| ids.contains(id));
                     let ty = id.and_then(|id| schema.find_field(id)).and_then(|field| field.ty.as_primitive());
                     if let (Some(id), Some(ty)) = (id, ty.filter(|ty| comparable(stored, ty))) {
-                        out.push(Leaf::Primitive { id, place: *next, ty: ty.clone() });
+                        out.push(Tested::Primitive(Leaf { id, place: *next, ty: ty.clone() }));
                     }
                     *next += 1;
                 }
@@ -124,8 +146,8 @@ fn comparable(stored: &DataType, ty: &PrimitiveType) -> bool {
     }
 }
 
-/// The statistics of one row group, as the metrics evaluator takes them.
-struct Group {
+/// The statistics of some rows of a file, as the metrics evaluator takes them.
+pub(super) struct Group {
     rows: i64,
     columns: HashMap<i32, Column>,
 }
@@ -138,20 +160,32 @@ struct Column {
 }
 
 impl Group {
-    fn new(group: &RowGroupMetaData, leaves: &[Leaf]) -> Self {
-        let column = |leaf: &Leaf| match leaf {
-            Leaf::Primitive { id, place, ty } => {
-                let statistics = group.columns().get(*place)?.statistics()?;
-                let nulls = statistics.null_count_opt().and_then(|count| i64::try_from(count).ok());
-                let (lower, upper) = bounds(statistics, ty).unwrap_or_default();
-                Some((*id, Column { nulls, lower, upper }))
+    /// A row group.
+    fn new(group: &RowGroupMetaData, columns: &[Tested]) -> Self {
+        let column = |column: &Tested| match column {
+            Tested::Primitive(leaf) => {
+                let statistics = group.columns().get(leaf.place)?.statistics()?;
+                Some((leaf.id, Column::new(leaf, statistics)))
             }
-            Leaf::Variant { id, shredded } => {
+            Tested::Variant { id, shredded } => {
                 let (lower, upper) = shredded::of_group(group, shredded);
                 Some((*id, Column { nulls: None, lower, upper }))
             }
         };
-        Self { rows: group.num_rows(), columns: leaves.iter().filter_map(column).collect() }
+        Self { rows: group.num_rows(), columns: columns.iter().filter_map(column).collect() }
+    }
+
+    /// Some rows, of which the statistics of one column are known.
+    pub fn of(rows: i64, leaf: &Leaf, statistics: &Statistics) -> Self {
+        Self { rows, columns: HashMap::from([(leaf.id, Column::new(leaf, statistics))]) }
+    }
+}
+
+impl Column {
+    fn new(leaf: &Leaf, statistics: &Statistics) -> Self {
+        let nulls = statistics.null_count_opt().and_then(|count| i64::try_from(count).ok());
+        let (lower, upper) = bounds(statistics, &leaf.ty).unwrap_or_default();
+        Self { nulls, lower, upper }
     }
 }
 
@@ -223,4 +257,32 @@ fn floats(min: Option<f64>, max: Option<f64>, bytes: impl Fn(&f64) -> Vec<u8>) -
     let zero =
         |value: f64, instead: f64| if value.partial_cmp(&0.0) == Some(Ordering::Equal) { instead } else { value };
     Some((min.map(|value| bytes(&zero(value, -0.0))), max.map(|value| bytes(&zero(value, 0.0)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::file::metadata::ColumnChunkMetaData;
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+
+    use super::*;
+
+    #[test]
+    fn places_below_zero_are_no_places() {
+        let schema = parse_message_type("message m { required int32 a; required int32 b; }").unwrap();
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema)));
+        for (offset, size, expected) in
+            [(4, 10, (4, 20)), (-4, 10, (0, 20)), (i64::MIN, -1, (0, 0)), (7, i64::MAX, (7, u64::MAX - 1))]
+        {
+            let chunk = |at: usize| {
+                let chunk = ColumnChunkMetaData::builder(schema.column(at));
+                chunk.set_data_page_offset(offset).set_total_compressed_size(size).build().unwrap()
+            };
+            let group = RowGroupMetaData::builder(schema.clone());
+            let group = group.set_column_metadata(vec![chunk(0), chunk(1)]).set_num_rows(1).build().unwrap();
+            assert_eq!((begin(&group), stored(&group)), expected);
+        }
+    }
 }

@@ -1,0 +1,145 @@
+//! The footers that this process has read: files are immutable, so nobody reads one twice while there is room for it.
+//!
+//! They are told apart as manifests are ([`Identity`]): by place, by the properties of the storage that read them, and for
+//! local files by size and when they were written.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicPtr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+
+use crate::error::Result;
+use crate::runtime::{self, Started};
+use crate::storage::{Identity, Storage};
+
+/// Environment variable that bounds the footers that are kept, in bytes; 0 keeps none.
+pub const BYTES_VARIABLE: &str = "ICEFIELD_FOOTER_CACHE_BYTES";
+/// The bound where nothing is set.
+const DEFAULT_BYTES: usize = 64 << 20;
+/// What a column takes as Arrow sees it, about.
+const FIELD_BYTES: usize = 256;
+
+static KEPT: AtomicPtr<Started<Mutex<Footers>>> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A file and the size that its manifest says.
+type Key = Arc<(Identity, u64)>;
+
+/// Footers by when they were used last.
+struct Footers {
+    most: usize,
+    slots: HashMap<Key, Slot>,
+    order: BTreeMap<u64, Key>,
+    bytes: usize,
+    clock: u64,
+}
+
+struct Slot {
+    footer: ArrowReaderMetadata,
+    bytes: usize,
+    used: u64,
+}
+
+/// The footer of a file of so many bytes, which `read` reads if it is not known.
+pub(super) fn footer(
+    storage: &Storage,
+    path: &str,
+    size: u64,
+    read: impl FnOnce() -> Result<ArrowReaderMetadata>,
+) -> Result<ArrowReaderMetadata> {
+    let kept = runtime::of_this_process(&KEPT, || {
+        let asked = std::env::var(BYTES_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
+        Ok(Mutex::new(Footers::new(asked.unwrap_or(DEFAULT_BYTES))))
+    })?;
+    let lock = || -> MutexGuard<'_, Footers> { kept.lock().unwrap_or_else(PoisonError::into_inner) };
+    if lock().most == 0 {
+        return read();
+    }
+    // Files that are written within a tick of the clock look alike.
+    let Some(identity) = storage.identity(path)?.filter(Identity::is_settled) else { return read() };
+    let key = Arc::new((identity, size));
+    if let Some(footer) = lock().get(&key) {
+        return Ok(footer);
+    }
+    let footer = read()?;
+    lock().keep(key, footer.clone());
+    Ok(footer)
+}
+
+impl Footers {
+    fn new(most: usize) -> Self {
+        Self { most, slots: HashMap::new(), order: BTreeMap::new(), bytes: 0, clock: 0 }
+    }
+
+    fn get(&mut self, key: &Key) -> Option<ArrowReaderMetadata> {
+        let slot = self.slots.get_mut(key)?;
+        let key = self.order.remove(&slot.used)?;
+        self.clock += 1;
+        slot.used = self.clock;
+        self.order.insert(self.clock, key);
+        Some(slot.footer.clone())
+    }
+
+    fn keep(&mut self, key: Key, footer: ArrowReaderMetadata) {
+        let columns = footer.parquet_schema().num_columns();
+        let bytes = footer.metadata().memory_size().saturating_add(columns * FIELD_BYTES);
+        if bytes > self.most || self.slots.contains_key(&key) {
+            return;
+        }
+        self.clock += 1;
+        self.bytes += bytes;
+        self.slots.insert(key.clone(), Slot { footer, bytes, used: self.clock });
+        self.order.insert(self.clock, key);
+        while self.bytes > self.most
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.bytes -= self.slots.remove(&oldest).map_or(0, |slot| slot.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    use bytes::Bytes;
+    use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ArrowReaderOptions;
+
+    use super::*;
+
+    fn some_footer() -> ArrowReaderMetadata {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..9));
+        let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        ArrowReaderMetadata::load(&Bytes::from(bytes), ArrowReaderOptions::new()).unwrap()
+    }
+
+    fn key(number: u64) -> Key {
+        Arc::new((Storage::default().identity("s3://bucket/file").unwrap().unwrap(), number))
+    }
+
+    #[test]
+    fn those_that_were_not_used_longest_go_first() {
+        let footer = some_footer();
+        let mut all = Footers::new(usize::MAX);
+        all.keep(key(0), footer.clone());
+        let bytes = all.bytes;
+        assert!(bytes > 0);
+        let mut footers = Footers::new(3 * bytes);
+        for number in 0..3 {
+            footers.keep(key(number), footer.clone());
+        }
+        assert!(footers.get(&key(0)).is_some());
+        footers.keep(key(3), footer.clone());
+        footers.keep(key(3), footer.clone());
+        let kept: Vec<bool> = (0..4).map(|number| footers.get(&key(number)).is_some()).collect();
+        assert_eq!((kept, footers.bytes), (vec![true, false, true, true], 3 * bytes));
+        // One that is larger than all the room.
+        let mut none = Footers::new(bytes - 1);
+        none.keep(key(0), footer);
+        assert!(none.get(&key(0)).is_none() && none.bytes == 0);
+    }
+}
