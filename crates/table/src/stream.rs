@@ -7,6 +7,7 @@
 //! task takes the next one: the memory of a thread begins with pages that the system must clear, which took up to
 //! half of the time of a scan of files of 1,000 rows when each had a thread of its own.
 
+mod budget;
 mod team;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use self::budget::Budget;
 use crate::arrow::recast::Recast;
 use crate::error::{Error, Result};
 use crate::{interrupt, runtime};
@@ -79,7 +81,8 @@ pub type OpenParts = Box<dyn FnOnce() -> Result<Opened> + Send>;
 
 /// What a thread sends.
 enum Sent {
-    Batch(RecordBatch),
+    /// A batch and the bytes of it that the budget counts.
+    Batch(RecordBatch, usize),
     Parts(Vec<OpenParts>),
 }
 
@@ -90,6 +93,7 @@ enum Task {
 }
 
 struct UnderWay {
+    number: u64,
     queue: Receiver<Result<Sent>>,
     /// Whether its thread is done, and has left little in the queue.
     is_small: Arc<AtomicBool>,
@@ -132,6 +136,12 @@ pub struct BatchStream {
     rows_left: Option<usize>,
     failed: bool,
     recast: Option<Recast>,
+    budget: Option<Arc<Budget>>,
+    /// Rows of a batch, at the most, and what is left of one that had more.
+    batch_rows: Option<usize>,
+    rest: Option<RecordBatch>,
+    /// Tasks that were started.
+    started: u64,
 }
 
 impl BatchStream {
@@ -144,7 +154,9 @@ impl BatchStream {
     pub fn of_parts(schema: SchemaRef, tasks: Vec<OpenParts>, limit: Option<usize>) -> Self {
         // A limit is mostly small: reading ahead would be wasted.
         let width = if limit.is_some() { 1 } else { runtime::threads() };
-        Self { rows_left: limit, ..Self::of_width(schema, tasks, width) }
+        let mut stream = Self::of_width(schema, tasks, width);
+        stream.rows_left = limit;
+        stream
     }
 
     /// Reads `tasks` in order, so many at a time.
@@ -161,7 +173,32 @@ impl BatchStream {
             rows_left: None,
             failed: false,
             recast: None,
+            budget: None,
+            batch_rows: None,
+            rest: None,
+            started: 0,
         }
+    }
+
+    /// The same, so many tasks at a time.
+    #[must_use]
+    pub fn with_width(mut self, threads: usize) -> Self {
+        self.width = threads.max(1);
+        self
+    }
+
+    /// The same, in batches of so many rows at the most.
+    #[must_use]
+    pub fn with_batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = Some(rows.max(1));
+        self
+    }
+
+    /// The same, with so many bytes for the batches that wait: only the first task may hold more.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: usize) -> Self {
+        self.budget = Some(Arc::new(Budget::new(bytes)));
+        self
     }
 
     /// The schema of every batch.
@@ -196,7 +233,8 @@ impl BatchStream {
                 },
                 Task::Waiting(open) => {
                     let open = std::mem::replace(open, Box::new(|| Ok(Opened::Parts(Vec::new()))));
-                    *task = Task::UnderWay(start(&self.team, open)?);
+                    self.started += 1;
+                    *task = Task::UnderWay(start(&self.team, open, self.started, self.budget.clone())?);
                     (place, under_way) = (place + 1, under_way + 1);
                 }
             }
@@ -220,8 +258,14 @@ impl BatchStream {
             self.start_tasks()?;
             let Some(Task::UnderWay(first)) = self.tasks.front_mut() else { return Ok(None) };
             interrupt::check()?;
+            if let Some(budget) = &self.budget {
+                budget.set_next(first.number);
+            }
             match first.next()? {
-                Some(Sent::Batch(batch)) => {
+                Some(Sent::Batch(batch, bytes)) => {
+                    if let Some(budget) = &self.budget {
+                        budget.give(bytes);
+                    }
                     if batch.num_rows() > 0 {
                         let batch = self.limited(batch);
                         return self.recast.as_ref().map_or(Ok(batch.clone()), |recast| recast.apply(&batch)).map(Some);
@@ -233,6 +277,17 @@ impl BatchStream {
                     self.tasks.pop_front();
                 }
             }
+        }
+    }
+
+    /// The first rows of a batch that has too many; the others come next.
+    fn cut(&mut self, batch: RecordBatch) -> RecordBatch {
+        match self.batch_rows {
+            Some(rows) if batch.num_rows() > rows => {
+                self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+                batch.slice(0, rows)
+            }
+            _ => batch,
         }
     }
 
@@ -248,17 +303,33 @@ impl Iterator for BatchStream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(batch) = self.rest.take() {
+            return Some(Ok(self.cut(batch)));
+        }
         if self.failed {
             return None;
         }
-        let next = self.step().transpose();
+        let next = self.step().map(|batch| batch.map(|batch| self.cut(batch))).transpose();
         if matches!(next, None | Some(Err(_))) {
             // Dropping the queues makes their threads end at the next batch.
             self.failed = true;
             self.tasks.clear();
             self.team = Team::default();
+            if let Some(budget) = &self.budget {
+                budget.close();
+            }
         }
         next
+    }
+}
+
+impl Drop for BatchStream {
+    fn drop(&mut self) {
+        // Threads that wait for memory find their queues gone.
+        self.tasks.clear();
+        if let Some(budget) = &self.budget {
+            budget.close();
+        }
     }
 }
 
@@ -276,16 +347,22 @@ fn whole(open: OpenTask) -> OpenParts {
     Box::new(move || open().map(Opened::Batches))
 }
 
-fn start(team: &Team, open: OpenParts) -> Result<UnderWay> {
+fn start(team: &Team, open: OpenParts, number: u64, budget: Option<Arc<Budget>>) -> Result<UnderWay> {
     let (sender, queue) = sync_channel(WAITING);
     let is_small = Arc::<AtomicBool>::default();
-    let task = UnderWay { queue, is_small: Arc::clone(&is_small), first: None, is_open: false };
-    team.run(Box::new(move || run(open, &sender, &is_small)))?;
+    let task = UnderWay { number, queue, is_small: Arc::clone(&is_small), first: None, is_open: false };
+    team.run(Box::new(move || run(open, &sender, &is_small, number, budget.as_deref())))?;
     Ok(task)
 }
 
 /// Runs one task into its queue; a queue that nobody listens to ends it, and a panic becomes an error of the stream.
-fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, is_small: &AtomicBool) {
+fn run(
+    open: OpenParts,
+    sender: &SyncSender<Result<Sent>>,
+    is_small: &AtomicBool,
+    number: u64,
+    budget: Option<&Budget>,
+) {
     let work = std::panic::AssertUnwindSafe(|| match open() {
         Err(error) => {
             let _ = sender.send(Err(error));
@@ -297,8 +374,12 @@ fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, is_small: &AtomicBool
             let mut bytes = 0_usize;
             for batch in batches {
                 let stop = batch.is_err();
-                bytes = bytes.saturating_add(batch.as_ref().map_or(0, RecordBatch::get_array_memory_size));
-                if sender.send(batch.map(Sent::Batch)).is_err() || stop {
+                let size = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+                bytes = bytes.saturating_add(size);
+                if let Some(budget) = budget {
+                    budget.take(number, size);
+                }
+                if sender.send(batch.map(|batch| Sent::Batch(batch, size))).is_err() || stop {
                     return;
                 }
             }
@@ -416,6 +497,20 @@ mod tests {
         let stream = BatchStream::of_parts(schema(), vec![cut((0..9).map(part).collect())], Some(2));
         assert_eq!(numbers(stream), [0, 1]);
         assert_eq!(count.try_iter().collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn large_batches_come_in_several() {
+        let five = RecordBatch::try_new(schema(), vec![Arc::new(Int32Array::from_iter_values(0..5))]).unwrap();
+        let part = |batch: RecordBatch| -> OpenParts {
+            Box::new(move || Ok(Opened::Batches(Box::new(std::iter::once(Ok(batch))))))
+        };
+        let stream =
+            || BatchStream::of_parts(schema(), vec![part(five.clone()), part(batch(9)), part(five.slice(0, 2))], None);
+        for (rows, expected) in [(1, vec![1; 8]), (2, vec![2, 2, 1, 1, 2]), (4, vec![4, 1, 1, 2]), (9, vec![5, 1, 2])] {
+            let found: Vec<usize> = stream().with_batch_rows(rows).map(|batch| batch.unwrap().num_rows()).collect();
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

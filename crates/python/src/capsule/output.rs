@@ -7,10 +7,12 @@ use arrow_array::ffi::FFI_ArrowArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use icefield_table::arrow::recast::Recast;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::import::{import_field, schema_of};
 use super::texts::check_batch;
 use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput, export};
 use crate::callback::keep_interrupt;
@@ -48,6 +50,48 @@ pub struct ArrowStream {
     schema: SchemaRef,
     reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
     failure: Arc<Failure>,
+}
+
+/// Rows in the layouts that a consumer asks for.
+struct Recasting {
+    reader: Box<dyn RecordBatchReader + Send>,
+    recast: Recast,
+    schema: SchemaRef,
+}
+
+impl Iterator for Recasting {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?;
+        let recast = |batch| self.recast.apply(&batch).map_err(|error| ArrowError::ExternalError(Box::new(error)));
+        Some(batch.and_then(recast))
+    }
+}
+
+impl RecordBatchReader for Recasting {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// The rows in the types that are asked for, where those hold the same values: else a request is a wish that the interface
+/// lets a producer ignore.
+fn requested(
+    reader: Box<dyn RecordBatchReader + Send>,
+    schema: Option<Bound<'_, PyAny>>,
+) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+    let Some(capsule) = schema.filter(|schema| !schema.is_none()) else { return Ok(reader) };
+    let (found, schema) = (reader.schema(), schema_of(import_field(&capsule)?.as_ref())?);
+    let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let types = |schema: &SchemaRef| schema.fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>();
+    if names(&found) != names(&schema) || types(&found) == types(&schema) {
+        return Ok(reader);
+    }
+    match Recast::new(&found, schema.clone()) {
+        Ok(recast) => Ok(Box::new(Recasting { reader, recast, schema })),
+        Err(_) => Ok(reader),
+    }
 }
 
 /// What a reader failed with: the C interface carries a message alone.
@@ -209,9 +253,9 @@ impl ArrowTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
         let batches = self.batches.clone().into_iter().map(Ok);
-        export_stream(py, Box::new(RecordBatchIterator::new(batches, Arc::clone(&self.schema))))
+        let reader = Box::new(RecordBatchIterator::new(batches, Arc::clone(&self.schema)));
+        export_stream(py, requested(reader, requested_schema)?)
     }
 
     /// This as a ``pyarrow.Table``.
@@ -258,8 +302,7 @@ impl ArrowStream {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        export_stream(py, self.take()?)
+        export_stream(py, requested(self.take()?, requested_schema)?)
     }
 
     /// This as a ``pyarrow.RecordBatchReader``, which raises our exceptions.

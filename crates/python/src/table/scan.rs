@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchRead
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::metadata::TableMetadata;
+use icefield_table::limits;
 use icefield_table::plan::bounds::ColumnBounds;
 use icefield_table::plan::changes::Changes;
 use icefield_table::plan::columns::PlanColumns;
@@ -16,6 +17,7 @@ use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::wanted::Wanted;
 use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
 use icefield_table::read::changelog::{self, Comparison, Updates};
+use icefield_table::read::options::{Progress, ReadOptions};
 use icefield_table::read::wire::{from_bytes, pack, to_bytes, unpack};
 use icefield_table::read::{scan as rows, task};
 use icefield_table::stream::BatchStream;
@@ -35,6 +37,7 @@ use crate::table::state::PyTableState;
 /// Adds this room's names to `icefield._core`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyScan>()?;
+    module.add_class::<PyProgress>()?;
     module.add_class::<PyPlan>()?;
     module.add_class::<PyReadTask>()
 }
@@ -64,6 +67,46 @@ pub struct PyPlan {
 #[pyclass(frozen, name = "ReadTask", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyReadTask(ReadTask);
+
+/// How far a scan has come, for whoever shows it.
+#[pyclass(frozen, name = "Progress", module = "icefield._core")]
+#[derive(Debug, Default)]
+pub struct PyProgress(Arc<Progress>);
+
+#[pymethods]
+impl PyProgress {
+    #[new]
+    fn py_new() -> Self {
+        Self::default()
+    }
+
+    /// Files to read.
+    #[getter]
+    fn files(&self) -> usize {
+        self.0.files()
+    }
+
+    /// Those of them that were opened.
+    #[getter]
+    fn opened(&self) -> usize {
+        self.0.opened()
+    }
+}
+
+/// Keywords of reading as the core takes them.
+fn read_options(
+    batch_size: Option<Int<usize>>,
+    memory_limit: Option<Int<usize>>,
+    dictionary_columns: Option<Vec<String>>,
+    progress: Option<&Bound<'_, PyProgress>>,
+) -> ReadOptions {
+    ReadOptions {
+        batch_rows: batch_size.map(|Int(rows)| rows),
+        memory: memory_limit.map(|Int(bytes)| bytes),
+        dictionaries: dictionary_columns.unwrap_or_default(),
+        progress: progress.map(|progress| progress.get().0.clone()),
+    }
+}
 
 /// A stream of batches as Arrow's readers are.
 pub struct Reader(pub BatchStream);
@@ -127,10 +170,10 @@ impl PyScan {
         Ok((ArrowArray { field, array }, why.map(str::to_owned)))
     }
 
-    fn open(&self) -> icefield_table::Result<BatchStream> {
+    fn open(&self, options: &ReadOptions) -> icefield_table::Result<BatchStream> {
         match &self.comparison {
-            Some(comparison) => changelog::rows(&self.scan, comparison, &self.wanted, self.limit),
-            None => rows::rows(&self.scan, &self.scan.plan()?, &self.wanted, self.limit),
+            Some(comparison) => options.apply(changelog::rows(&self.scan, comparison, &self.wanted, self.limit)?),
+            None => rows::rows_with(&self.scan, &self.scan.plan()?, &self.wanted, self.limit, options),
         }
     }
 
@@ -247,16 +290,45 @@ impl PyScan {
         self.scan.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id)
     }
 
+    /// No rows, with the columns that are read.
+    fn empty(&self) -> Result<ArrowTable> {
+        Ok(ArrowTable { schema: self.wanted.arrow()?, batches: Vec::new() })
+    }
+
     /// The rows as they come.
-    fn stream(&self, py: Python<'_>) -> Result<ArrowStream> {
-        let stream = detached(py, || self.open())??;
+    #[pyo3(signature = (*, batch_size=None, memory_limit=None, dictionary_columns=None, progress=None))]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        batch_size: Option<Int<usize>>,
+        memory_limit: Option<Int<usize>>,
+        dictionary_columns: Option<Vec<String>>,
+        progress: Option<&Bound<'_, PyProgress>>,
+    ) -> Result<ArrowStream> {
+        let options = read_options(batch_size, memory_limit, dictionary_columns, progress);
+        let stream = detached(py, || self.open(&options))??;
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
 
     /// All rows.
-    fn collect(&self, py: Python<'_>) -> Result<ArrowTable> {
-        let batches = detached(py, || self.open()?.collect::<icefield_table::Result<Vec<_>>>())??;
-        Ok(ArrowTable { schema: self.wanted.arrow()?, batches })
+    #[pyo3(signature = (*, batch_size=None, memory_limit=None, dictionary_columns=None))]
+    fn collect(
+        &self,
+        py: Python<'_>,
+        batch_size: Option<Int<usize>>,
+        memory_limit: Option<Int<usize>>,
+        dictionary_columns: Option<Vec<String>>,
+    ) -> Result<ArrowTable> {
+        let options = read_options(batch_size, memory_limit, dictionary_columns, None);
+        let collected = || {
+            let stream = self.open(&options)?;
+            let schema = stream.schema().clone();
+            Ok::<_, icefield_table::Error>(ArrowTable {
+                schema,
+                batches: stream.collect::<icefield_table::Result<_>>()?,
+            })
+        };
+        Ok(detached(py, collected)??)
     }
 
     /// How many rows there are.
@@ -413,9 +485,21 @@ impl PyReadTask {
     }
 
     /// The rows; in the types of `schema` where an engine takes no others.
-    #[pyo3(signature = (storage, *, schema=None))]
-    fn rows(&self, storage: &Bound<'_, PyStorage>, schema: Option<SchemaInput>) -> Result<ArrowStream> {
-        let stream = task::rows(self.0.clone(), &storage.get().0, None)?;
+    #[pyo3(signature = (storage, *, schema=None, batch_size=None, memory_limit=None, dictionary_columns=None))]
+    fn rows(
+        &self,
+        storage: &Bound<'_, PyStorage>,
+        schema: Option<SchemaInput>,
+        batch_size: Option<Int<usize>>,
+        memory_limit: Option<Int<usize>>,
+        dictionary_columns: Option<Vec<String>>,
+    ) -> Result<ArrowStream> {
+        let options = read_options(batch_size, memory_limit, dictionary_columns, None);
+        if schema.is_some() && !options.dictionaries.is_empty() {
+            let message = "dictionary_columns: the types of all columns are those of the schema that is given";
+            return Err(icefield_table::Error::invalid(message).into());
+        }
+        let stream = task::rows_with(self.0.clone(), &storage.get().0, None, &limits()?, &options)?;
         let stream = match schema {
             Some(target) => stream.as_schema(target.0)?,
             None => stream,

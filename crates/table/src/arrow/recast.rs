@@ -1,7 +1,8 @@
 //! Rows in the Arrow types of an engine that has fewer of them (Spark): a cast that loses nothing but what it must.
 //!
 //! uuid becomes text, fixed becomes binary, nanoseconds become microseconds (rounded down), `time` of microseconds becomes
-//! nanoseconds; all else must be the same type but for names of list elements, metadata and nullability.
+//! nanoseconds; text and bytes take any of their layouts, dictionaries among them; all else must be the same type but for
+//! names of list elements, metadata and nullability.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampMicrosecondType, TimestampNanosecondType};
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
@@ -63,7 +65,20 @@ fn castable(from: &DataType, to: &DataType) -> bool {
         (Struct(a), Struct(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| castable(a.data_type(), b.data_type()))
         }
-        (a, b) => a == b,
+        (a, b) => a == b || (layout(a).is_some() && layout(a) == layout(b)),
+    }
+}
+
+/// Whether a type is a layout of text (true) or of bytes (false), if it is one of them.
+fn layout(ty: &DataType) -> Option<bool> {
+    match ty {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(true),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(false),
+        DataType::Dictionary(key, value) if key.is_integer() => match value.as_ref() {
+            DataType::Dictionary(..) => None,
+            value => layout(value),
+        },
+        _ => None,
     }
 }
 
@@ -111,6 +126,10 @@ fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
             let columns = fields.iter().enumerate().map(child).collect::<Result<Vec<_>>>()?;
             let nulls = parent.nulls().cloned();
             Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, parent.len()).map_err(misfit)?)
+        }
+        (from, to) if castable(from, to) => {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(array, to, &options).map_err(misfit)?
         }
         (from, to) => return Err(Error::invalid(format!("{from} cannot be given out as {to}"))),
     })

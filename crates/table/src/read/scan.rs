@@ -8,10 +8,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use icefield_format::types::reserved::DELETED;
-
+use super::options::ReadOptions;
 use super::task;
 use crate::error::Result;
+use crate::limits::limits;
 use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
 use crate::plan::{Plan, Scan};
@@ -19,8 +19,19 @@ use crate::stream::BatchStream;
 
 /// The rows of a plan of a scan, file after file, `limit` of them at the most.
 pub fn rows(scan: &Scan, plan: &Plan, wanted: &Arc<Wanted>, limit: Option<usize>) -> Result<BatchStream> {
+    rows_with(scan, plan, wanted, limit, &ReadOptions::default())
+}
+
+/// As [`rows`], in the manner of some options.
+pub fn rows_with(
+    scan: &Scan,
+    plan: &Plan,
+    wanted: &Arc<Wanted>,
+    limit: Option<usize>,
+    options: &ReadOptions,
+) -> Result<BatchStream> {
     let parts = scan.parts(plan, &plan.whole_files())?;
-    task::rows(ReadTask { wanted: wanted.clone(), parts }, &scan.storage, limit)
+    task::rows_with(ReadTask { wanted: wanted.clone(), parts }, &scan.storage, limit, &limits()?, options)
 }
 
 /// The number of rows of a scan of no columns, `limit` at the most; see [`count_wanted`].

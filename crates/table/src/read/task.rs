@@ -15,6 +15,8 @@ use icefield_format::value::Value;
 use super::columns::{Constants, Planned, Rules, Source, leaves};
 use super::deletes::marks::Marks;
 use super::deletes::{Deletes, PartDeletes};
+use super::metadata_columns;
+use super::options::ReadOptions;
 use super::reshape::Reshape;
 use crate::error::Result;
 use crate::file::leaves::projected;
@@ -35,20 +37,43 @@ pub fn rows(task: ReadTask, storage: &Storage, limit: Option<usize>) -> Result<B
 
 /// As [`rows`], with deletes in the memory of some limits.
 pub fn rows_within(task: ReadTask, storage: &Storage, limit: Option<usize>, limits: &Limits) -> Result<BatchStream> {
+    rows_with(task, storage, limit, limits, &ReadOptions::default())
+}
+
+/// As [`rows_within`], in the manner of some options.
+pub fn rows_with(
+    task: ReadTask,
+    storage: &Storage,
+    limit: Option<usize>,
+    limits: &Limits,
+    options: &ReadOptions,
+) -> Result<BatchStream> {
+    options.check()?;
     let output = task.wanted.arrow()?;
     // A limit is mostly small: reading ahead would be wasted.
-    let threads = if limit.is_some() { 1 } else { runtime::threads() };
+    let threads = if limit.is_some() { 1 } else { options.threads(runtime::threads(), &task.parts) };
+    if let Some(progress) = &options.progress {
+        progress.expect(task.parts.len());
+    }
     let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts, limits)?);
     let open = |part: FilePart| -> OpenParts {
         let (storage, wanted, output) = (storage.clone(), task.wanted.clone(), output.clone());
         let deletes = deletes.clone();
+        let (batch_rows, progress) = (options.batch_rows(&part, threads), options.progress.clone());
         Box::new(move || {
             let deletes = deletes.of(&part)?;
-            PartReader { part: &part, wanted: &wanted, output: &output, deletes, threads }.open(&storage)
+            if let Some(progress) = progress {
+                progress.open();
+            }
+            PartReader { part: &part, wanted: &wanted, output: &output, deletes, threads, batch_rows }.open(&storage)
         })
     };
     let parts = task.parts.into_iter().map(open).collect();
-    Ok(BatchStream::of_parts(output.clone(), parts, limit))
+    let mut stream = BatchStream::of_parts(output.clone(), parts, limit).with_width(threads);
+    if let Some(memory) = options.memory {
+        stream = stream.with_memory(memory / 2);
+    }
+    options.apply(stream)
 }
 
 /// A part that is opened.
@@ -59,6 +84,8 @@ struct PartReader<'a> {
     deletes: PartDeletes,
     /// Threads that may read the part.
     threads: usize,
+    /// Rows of a batch, at the most.
+    batch_rows: usize,
 }
 
 impl PartReader<'_> {
@@ -95,6 +122,7 @@ impl PartReader<'_> {
                 .collect(),
             prune: residual,
             threads: self.threads,
+            batch_rows: self.batch_rows,
             ..Request::all(leaves)
         };
         let Some(marks) = marks else {

@@ -1,0 +1,114 @@
+//! The memory of the batches that wait: readers of later tasks wait while it is used up.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that the batches of a stream may take while they wait. The task whose batches are next never waits, so that a stream
+/// goes on however small its memory is.
+#[derive(Debug)]
+pub struct Budget {
+    most: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: usize,
+    /// The task whose batches are next.
+    next: u64,
+    /// Nobody takes batches any more.
+    is_closed: bool,
+}
+
+impl Budget {
+    /// So many bytes.
+    pub fn new(most: usize) -> Self {
+        Self { most, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Waits until a task may hold so many bytes more.
+    pub fn take(&self, task: u64, bytes: usize) {
+        let mut state = self.state();
+        while !state.is_closed && state.next != task && state.held.saturating_add(bytes) > self.most {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.held = state.held.saturating_add(bytes);
+    }
+
+    /// Bytes that are no longer held.
+    pub fn give(&self, bytes: usize) {
+        let mut state = self.state();
+        state.held = state.held.saturating_sub(bytes);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The batches of this task are next.
+    pub fn set_next(&self, task: u64) {
+        let mut state = self.state();
+        if state.next != task {
+            state.next = task;
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Nobody waits any more.
+    pub fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_later_tasks_wait() {
+        let budget = Arc::new(Budget::new(10));
+        budget.set_next(1);
+        budget.take(1, 8);
+        budget.take(1, 8);
+        let (sender, receiver) = channel();
+        let waiting = {
+            let budget = budget.clone();
+            thread::spawn(move || {
+                budget.take(2, 8);
+                sender.send(()).unwrap();
+            })
+        };
+        assert!(receiver.recv_timeout(Duration::from_millis(50)).is_err());
+        budget.give(8);
+        assert!(receiver.recv_timeout(Duration::from_millis(50)).is_err());
+        budget.give(8);
+        receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+        waiting.join().unwrap();
+    }
+
+    #[test]
+    fn a_task_waits_no_longer_when_it_is_next_or_nobody_reads() {
+        for end in [|budget: &Budget| budget.set_next(2), |budget: &Budget| budget.close()] {
+            let budget = Arc::new(Budget::new(10));
+            budget.set_next(1);
+            budget.take(1, 10);
+            let waiting = {
+                let budget = budget.clone();
+                thread::spawn(move || budget.take(2, 1))
+            };
+            thread::sleep(Duration::from_millis(20));
+            assert!(!waiting.is_finished());
+            end(&budget);
+            waiting.join().unwrap();
+        }
+    }
+}
