@@ -50,6 +50,7 @@ class _Reads:
         self,
         columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
         filter: pc.Expression | None = None,
+        batch_size: int | None = None,
         **options: Any,
     ) -> ds.Scanner:
         """Read some columns of the rows that match; other options are about files of pyarrow's."""
@@ -62,7 +63,7 @@ class _Reads:
         if filter is not None and scan.limit is None:
             pushed = translated(filter, self._schema, Columns(scan.projection(), scan.case_sensitive))
             scan = scan if pushed is None else scan.filter(pushed)
-        reader = scan.to_arrow_batch_reader()
+        reader = scan.to_arrow_batch_reader(batch_size=batch_size)
         listed = columns if columns is None or isinstance(columns, Mapping) else list(columns)
         made: ds.Scanner = require("pyarrow.dataset").Scanner.from_batches(reader, columns=listed, filter=filter)
         return made

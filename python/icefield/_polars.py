@@ -33,7 +33,7 @@ def lazy_frame(of: Callable[[], TableScan]) -> pl.LazyFrame:
     register = require("polars.io.plugins").register_io_source
 
     def source(
-        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         scan = of()
         if columns is not None:
@@ -45,7 +45,7 @@ def lazy_frame(of: Callable[[], TableScan]) -> pl.LazyFrame:
         elif predicate is not None and scan.limit is None:
             pushed = translated(predicate, Columns(scan.projection(), scan.case_sensitive))
             scan = scan if pushed is None else scan.filter(pushed)
-        for batch in scan.to_arrow_batch_reader():
+        for batch in scan.to_arrow_batch_reader(batch_size=batch_size):
             frame = polars.DataFrame(batch)
             frame = frame if predicate is None else frame.filter(predicate)
             yield frame if columns is None else frame.select(columns)

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from icefield._core import Plan, Scan, TableState, nearest_name
 from icefield._dataset import dataset_of
 from icefield._optional import require
 from icefield._polars import lazy_frame
 from icefield._printable import printable
+from icefield._progress import Progress, is_shown, showing
 from icefield._secrets import redacted_url
 from icefield.errors import InvalidArgumentError
 from icefield.expressions import And
@@ -37,6 +38,14 @@ __all__ = ["ColumnBounds", "DataScan", "ScanPlan", "TableScan"]
 
 #: Options of scans, by the names of Java's connector, and the arguments of `TableScan.plan_tasks` that they are.
 _SPLIT = {"split-size": "split_size", "lookback": "lookback", "file-open-cost": "open_file_cost"}
+
+
+class Reading(TypedDict):
+    """Options of reading that do not change the rows."""
+
+    batch_size: int | None
+    memory_limit: int | None
+    dictionary_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +122,78 @@ class TableScan(ABC):
 
     # Reading
 
-    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """Read as a stream of batches, in bounded memory."""
-        return self._scan.stream().to_pyarrow()
+    def to_arrow_batch_reader(
+        self,
+        *,
+        batch_size: int | None = None,
+        memory_limit: int | None = None,
+        dictionary_columns: Iterable[str] | str = (),
+        progress: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Read as a stream of batches, in bounded memory.
 
-    def to_arrow(self) -> pa.Table:
-        """Read all rows."""
-        return self._scan.collect().to_pyarrow()
+        Parameters
+        ----------
+        batch_size
+            Maximum number of rows of a batch; otherwise 65,536.
+        memory_limit
+            Approximate number of bytes for batches that are decoded and wait, and for what they are decoded from:
+            batches get smaller, and fewer files are read at a time.
+        dictionary_columns
+            Columns of text or bytes to return as Arrow dictionaries, which take little memory if values repeat.
+        progress
+            Whether to show progress on standard error, if it is a terminal or a notebook.
 
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Read all rows; options are those of ``pyarrow.Table.to_pandas``."""
+        """
+        reading: Reading = {
+            "batch_size": batch_size,
+            "memory_limit": memory_limit,
+            "dictionary_columns": fields_of(dictionary_columns),
+        }
+        if not (progress and is_shown()):
+            return self._scan.stream(**reading).to_pyarrow()
+        counted = Progress()
+        return showing(self._scan.stream(**reading, progress=counted).to_pyarrow(), counted)
+
+    def to_arrow(
+        self,
+        *,
+        batch_size: int | None = None,
+        memory_limit: int | None = None,
+        dictionary_columns: Iterable[str] | str = (),
+        progress: bool = False,
+    ) -> pa.Table:
+        """Read all rows; parameters are those of `to_arrow_batch_reader`."""
+        reading: Reading = {
+            "batch_size": batch_size,
+            "memory_limit": memory_limit,
+            "dictionary_columns": fields_of(dictionary_columns),
+        }
+        if progress and is_shown():
+            return self.to_arrow_batch_reader(**reading, progress=True).read_all()
+        return self._scan.collect(**reading).to_pyarrow()
+
+    def to_pandas(
+        self,
+        *,
+        memory_limit: int | None = None,
+        dictionary_columns: Iterable[str] | str = (),
+        progress: bool = False,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Read all rows.
+
+        Parameters
+        ----------
+        memory_limit, dictionary_columns, progress
+            As in `to_arrow_batch_reader`; dictionaries become categories.
+        **options
+            Those of ``pyarrow.Table.to_pandas``.
+
+        """
         require("pandas")
-        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        rows = self.to_arrow(memory_limit=memory_limit, dictionary_columns=dictionary_columns, progress=progress)
+        frame: pd.DataFrame = rows.to_pandas(**options)
         return frame
 
     @overload
@@ -170,7 +239,7 @@ class TableScan(ABC):
 
     def empty(self) -> ArrowTable:
         """Return an Arrow table of the columns that are read, without rows."""
-        return replace(self, limit=0)._scan.collect()  # noqa: SLF001 - a scan of the same class
+        return self._scan.empty()
 
     def only(self, names: Iterable[str]) -> Self:
         """Read only those of the selected columns that have these names, in the same order."""

@@ -70,6 +70,8 @@ def test_frames_of_other_libraries_have_the_rows_that_are_left(name: str, folder
     dataset = of.scan().to_pyarrow_dataset()
     assert dataset.to_table(columns=[key], filter=pc.field(key) >= least).column(key).to_pylist() == some
     assert dataset.count_rows() == pa.table(of).num_rows == len(keys)
+    in_batches = of.scan().to_arrow_batch_reader(batch_size=3, memory_limit=1 << 20)
+    assert repr(in_batches.read_all().to_pylist()) == repr(rows.to_pylist())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -271,6 +271,14 @@ def test_a_dataset_says_what_it_has_not(table):
     gc.collect()
 
 
-def test_a_table_and_a_scan_are_streams(table):
+def test_a_table_and_a_scan_are_streams_of_the_layout_that_is_asked_for(table):
     assert pa.table(table).num_rows == pl.DataFrame(table).height == 8
-    assert pa.table(table).schema == table.scan().to_arrow().schema
+    rows = table.scan(selected_fields=("id", "text"))
+    for layout in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.string()):
+        schema = pa.schema([("id", pa.int64()), ("text", layout)])
+        found = pa.table(rows, schema=schema)
+        assert found.schema.types == schema.types
+        assert found.column("text").to_pylist() == rows.to_arrow().column("text").to_pylist()
+    # A wish that cannot be met without changing values is left to whoever has it.
+    stream = rows.__arrow_c_stream__(pa.schema([("id", pa.int16()), ("text", pa.string())]).__arrow_c_schema__())
+    assert pa.RecordBatchReader._import_from_c_capsule(stream).schema.field("id").type == pa.int64()

@@ -1,0 +1,108 @@
+"""A progress line of a scan, in terminals and notebooks only."""
+
+from __future__ import annotations
+
+import sys
+from shutil import get_terminal_size
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from icefield._core import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Progress", "is_shown", "showing"]
+
+#: Seconds between two lines.
+_EVERY = 0.1
+#: Characters of the bar.
+_WIDTH = 20
+_KIB = 1024
+
+
+def is_shown() -> bool:
+    """Whether standard error is a terminal, or this is a notebook."""
+    return sys.stderr is not None and (sys.stderr.isatty() or _in_notebook())
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class _Line:
+    """The progress line."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._began = monotonic()
+        self._last = 0.0
+        self._rows = 0
+        self._bytes = 0
+        self._length = 0
+
+    def add(self, rows: int, size: int) -> None:
+        """Count rows, and show the line unless it was shown a moment ago."""
+        self._rows += rows
+        self._bytes += size
+        if monotonic() - self._last >= _EVERY:
+            self._show(self._progress.opened - 1)
+            self._last = monotonic()
+
+    def end(self, *, is_whole: bool) -> None:
+        """Show the line for the last time."""
+        self._show(self._progress.files if is_whole else self._progress.opened - 1)
+        sys.stderr.write("\n")
+        sys.stderr.flush()
+
+    def _show(self, done: int) -> None:
+        files = self._progress.files
+        done = max(done, 0)
+        filled = _WIDTH * done // files if files else _WIDTH
+        text = (
+            f"[{'#' * filled:<{_WIDTH}}] {done:,} of {files:,} files, {self._rows:,} rows, "
+            f"{_amount(self._bytes)}, {monotonic() - self._began:.1f} s"
+        )[: get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{text:<{self._length}}")
+        sys.stderr.flush()
+        self._length = len(text)
+
+
+def _amount(size: int) -> str:
+    """Format a number of bytes for people."""
+    amount, unit = float(size), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < _KIB:
+            break
+        amount, unit = amount / _KIB, larger
+    return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
+
+
+class _Batches:
+    """Batches of a reader, counted. Not a generator: several threads may ask for the next one."""
+
+    def __init__(self, reader: pa.RecordBatchReader, progress: Progress) -> None:
+        self._reader = reader
+        self._line: _Line | None = _Line(progress)
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            batch = self._reader.read_next_batch()
+        except BaseException as error:
+            line, self._line = self._line, None
+            if line is not None:
+                line.end(is_whole=isinstance(error, StopIteration))
+            raise
+        if self._line is not None:
+            self._line.add(batch.num_rows, batch.nbytes)
+        return batch
+
+
+def showing(reader: pa.RecordBatchReader, progress: Progress) -> pa.RecordBatchReader:
+    """Return a reader of the same batches that shows its progress."""
+    batches = _Batches(reader, progress)
+    return type(reader).from_batches(reader.schema, batches)
