@@ -480,7 +480,8 @@ mod tests {
         let mut large = BatchStream::of_width(schema(), many(SMALL), 2);
         assert_eq!(settled(&mut large), 2);
         drop(large);
-        let mut limited = BatchStream { rows_left: Some(1_000), ..BatchStream::of_width(schema(), many(10), 1) };
+        let mut limited = BatchStream::of_width(schema(), many(10), 1);
+        limited.rows_left = Some(1_000);
         assert_eq!(settled(&mut limited), 1);
     }
 

@@ -7,7 +7,6 @@
 pub mod changelog;
 pub mod columns;
 pub mod deletes;
-pub mod metadata_columns;
 pub mod options;
 pub mod orc_filter;
 pub mod promote;

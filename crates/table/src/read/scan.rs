@@ -8,6 +8,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use icefield_format::types::reserved::DELETED;
+
 use super::options::ReadOptions;
 use super::task;
 use crate::error::Result;

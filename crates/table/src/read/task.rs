@@ -15,7 +15,6 @@ use icefield_format::value::Value;
 use super::columns::{Constants, Planned, Rules, Source, leaves};
 use super::deletes::marks::Marks;
 use super::deletes::{Deletes, PartDeletes};
-use super::metadata_columns;
 use super::options::ReadOptions;
 use super::reshape::Reshape;
 use crate::error::Result;
