@@ -151,7 +151,7 @@ fn columns() -> Arc<Schema> {
 }
 
 fn test(name: &str, test: Test<Literal, Vec<Literal>>) -> Expr {
-    Expr::Predicate(Predicate { term: Term { name: name.to_owned(), transform: None }, test })
+    Expr::Predicate(Predicate { term: Term { name: name.to_owned(), extract: None, transform: None }, test })
 }
 
 fn equal(name: &str, value: Value) -> Expr {
