@@ -1,4 +1,4 @@
-"""Arguments of tables and catalogs in the forms that the core takes."""
+"""Arguments of tables and catalogs in the forms that the core expects."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def property_updates(properties: Mapping[str, object] | None) -> list[dict[str, 
     """
     texts = property_texts(properties)
     changes: list[dict[str, object]] = []
-    # Reserved by the Java library: never kept as a property, but what it asks for is done.
+    # Reserved by the Java library: never stored as a property, but applied.
     if (version := texts.pop("format-version", None)) is not None:
         if not version.isascii() or not version.isdigit():
             msg = f"table property 'format-version' must be an integer, got {version!r}"

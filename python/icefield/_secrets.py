@@ -1,4 +1,4 @@
-"""Properties that hold secrets print redacted; which ones they are, `crates/table/src/storage/secret.rs` says."""
+"""Properties with secrets print redacted; `crates/table/src/storage/secret.rs` decides which ones they are."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Secret", "guarded", "redacted", "redacted_url", "revealed"]
 class Secret(str):
     """A password, key or token: a string that is redacted wherever it is printed, formatted, logged or put into JSON.
 
-    Properties of catalogs whose names speak of secrets are kept as secrets, and so are URLs with a password. Equal
+    Catalog properties with the name of a secret are kept as secrets, and so are URLs with a password. Equal
     secrets are equal and hash alike. Pickling keeps the value, because executors need the same storage: protect a
     pickle like the secret itself.
 
     Parameters
     ----------
     text
-        What is to be hidden.
+        The value to hide.
     shown
-        What is seen instead.
+        The text to show instead.
 
     """
 

@@ -13,7 +13,7 @@ __all__ = ["reader_of"]
 
 
 class _Batches:
-    """Batches of a stream. Not a generator: several threads may ask for the next one."""
+    """Batches of a stream. Not a generator, because several threads may request the next one."""
 
     def __init__(self, stream: ArrowStream, reader: pa.RecordBatchReader) -> None:
         self._stream = stream
@@ -26,12 +26,12 @@ class _Batches:
         try:
             return self._reader.read_next_batch()
         except (pa.ArrowException, OSError):
-            # The C interface carries a message alone; the stream knows what it was.
+            # The C interface passes only a message; the stream has the error itself.
             self._stream.raise_failure()
             raise
 
 
 def reader_of(stream: ArrowStream) -> pa.RecordBatchReader:
-    """Return a reader that raises what the stream fails with."""
+    """Return a reader that raises the errors of the stream."""
     reader = pa.RecordBatchReader.from_stream(stream)
     return pa.RecordBatchReader.from_batches(reader.schema, _Batches(stream, reader))

@@ -6,7 +6,7 @@ The bytes of a file go in, a ``pyarrow.Table`` comes out; nothing is opened here
     >>> manifests = ice.manifests.read_list(Path("snap-1.avro").read_bytes())  # doctest: +SKIP
     >>> ice.manifests.read(Path("m0.avro").read_bytes(), manifest=manifests.to_pylist()[0])  # doctest: +SKIP
 
-The interpreter is free for other threads while a file is decoded.
+The GIL is released while a file is decoded.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ class CacheInfo(NamedTuple):
 
     #: Manifests and manifest lists.
     entries: int
-    #: Bytes that they take.
+    #: Their size in bytes.
     bytes: int
-    #: The bound, in bytes; 0 is off.
+    #: The limit, in bytes; 0 is off.
     max_bytes: int
-    #: Times that it had them, since the process began or :func:`clear_cache`.
+    #: Number of hits since the process started or :func:`clear_cache`.
     hits: int
-    #: Times that it had not, or not all columns.
+    #: Number of misses, including hits without all columns.
     misses: int
 
 
 def cache_info() -> CacheInfo:
     """Return the size and the hit counts of the cache of decoded manifests.
 
-    Manifests never change, so plans of one process share what they decode: up to 256 MiB, or as many bytes as the
-    environment variable ``ICEFIELD_MANIFEST_CACHE_BYTES`` says when the first table is planned. What was not used for
-    longest goes first. The storage property ``io.manifest.cache-enabled`` (``"false"``) keeps the tables of a catalog
-    out; tables in ``memory:`` are never kept.
+    Manifests never change, so plans of one process share what they decode: up to 256 MiB, or the number of bytes
+    in the environment variable ``ICEFIELD_MANIFEST_CACHE_BYTES`` when the first table is planned. The least recently
+    used manifests are dropped first. The storage property ``io.manifest.cache-enabled`` (``"false"``) excludes the
+    tables of a catalog; tables in ``memory:`` are never cached.
     """
     return CacheInfo(*manifest_cache_info())
 
 
 def clear_cache() -> None:
-    """Forget all decoded manifests."""
+    """Clear the cache of decoded manifests."""
     clear_manifest_cache()
 
 
 def set_cache_bytes(max_bytes: int) -> None:
-    """Bound the cache of decoded manifests, in bytes; 0 turns it off."""
+    """Limit the cache of decoded manifests, in bytes; 0 turns it off."""
     resize_manifest_cache(max_bytes)
 
 
@@ -76,15 +76,15 @@ def read_list(data: bytes, /) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        One row a manifest, with the field names of the specification. Counts that a list of version 1 lacks are null,
+        One row per manifest, with the field names of the specification. Counts that a list of version 1 lacks are null,
         its sequence numbers 0.
 
     Raises
     ------
     CorruptDataError
-        If the bytes are no manifest list; it names block, manifest, field and offset.
+        If the bytes are not a valid manifest list; it names block, manifest, field and offset.
     UnsupportedFeatureError
-        If the codec is one that is not built in (``bzip2``, ``xz``).
+        If the codec is not supported (``bzip2``, ``xz``).
 
     """
     return read_manifest_list(data).to_pyarrow()
@@ -113,22 +113,22 @@ def read(
         Struct type of the partition tuple over the table's current schema; without it, the manifest's own.
     metrics
         ``True`` for sizes, counts and bounds of all columns, ``False`` for none (their columns are then left out), or
-        the field ids that they are wanted for.
+        the field ids of the columns to include.
     live_only
-        Leave out entries of deleted files.
+        Omit entries of deleted files.
 
     Returns
     -------
     pyarrow.Table
-        One row an entry: ``status``, ``snapshot_id``, ``sequence_number``, ``file_sequence_number`` and the struct
+        One row per entry: ``status``, ``snapshot_id``, ``sequence_number``, ``file_sequence_number`` and the struct
         ``data_file``, as in the ``entries`` metadata table.
 
     Raises
     ------
     CorruptDataError
-        If the bytes are no manifest; it names block, entry, field and offset.
+        If the bytes are not a valid manifest; it names block, entry, field and offset.
     UnsupportedFeatureError
-        If the codec is one that is not built in (``bzip2``, ``xz``).
+        If the codec is not supported (``bzip2``, ``xz``).
 
     """
     ids = None if isinstance(metrics, bool) else list(metrics)

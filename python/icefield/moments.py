@@ -34,7 +34,7 @@ def milliseconds_of(moment: datetime | str | int | None, what: str = "as_of") ->
     Raises
     ------
     InvalidArgumentError
-        If it is anything else; a time without a time zone names no moment.
+        If it is anything else, or has no time zone.
 
     """
     given: object = instant_of(moment, what) if isinstance(moment, str) else moment
@@ -66,7 +66,7 @@ def instant_of(text: str, what: str = "as_of") -> datetime:
 
     """
     stripped = text.strip()
-    # Python 3.10 knows neither "Z" nor a blank before the offset.
+    # Python 3.10 supports neither "Z" nor a blank before the offset.
     iso_text = stripped[:-1].rstrip() + "+00:00" if stripped[-1:] in {"Z", "z"} else stripped
     try:
         moment = datetime.fromisoformat(iso_text)

@@ -25,7 +25,7 @@ __all__ = ["Blob", "DeletionVector", "PuffinFile", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob of a Puffin file and what its footer says of it."""
+    """A blob of a Puffin file and its description in the footer."""
 
     type: str
     fields: tuple[int, ...]
@@ -48,7 +48,7 @@ class Blob:
         Raises
         ------
         CorruptDataError
-            If length, magic, checksum or bitmap are wrong, or the rows are not as many as
+            If length, magic, checksum or bitmap are invalid, or the number of rows differs from
             ``properties["cardinality"]``.
 
         """
@@ -80,7 +80,7 @@ def read(data: bytes, /) -> PuffinFile:
     Raises
     ------
     CorruptDataError
-        If footer or blobs are not what the specification says; it names the place and the offset.
+        If footer or blobs are invalid; it names the place and the offset.
     UnsupportedFeatureError
         If a blob has a codec that is not ``lz4`` or ``zstd``.
 

@@ -1,6 +1,6 @@
 """Schemas: the columns of a table ("Schemas and Data Types").
 
-A `Schema` never changes; a table's schema evolves through ``Table.update_schema``.
+A `Schema` is immutable; a table's schema evolves through ``Table.update_schema``.
 """
 
 from __future__ import annotations

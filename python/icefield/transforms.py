@@ -1,7 +1,7 @@
 """Partition transforms, exact and vectorised ("Partition Transforms", Appendix B of the table specification).
 
-A transform called with anything that carries an Arrow array (pyarrow, Polars, pandas, DuckDB) gives a ``pyarrow.Array``
-of the results, null for null::
+A transform called with anything that exports an Arrow array (pyarrow, Polars, pandas, DuckDB) returns a
+``pyarrow.Array`` of the results, null for null::
 
     >>> import icefield as ice, pyarrow as pa
     >>> ice.transforms.bucket(16)(pa.array(["iceberg", None])).to_pylist()
@@ -11,7 +11,7 @@ of the results, null for null::
     >>> ice.transforms.month.to_human_string(574, "date")
     '2017-11'
 
-The interpreter is free for other threads while an array is transformed, and no buffer is copied on its way in or out.
+The GIL is released while an array is transformed, and no buffer is copied on its way in or out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The Python objects for each type:
 
 ============================================  =============================================  =======================
-type                                          taken                                          given
+type                                          accepted                                       returned
 ============================================  =============================================  =======================
 boolean                                       `bool`                                         `bool`
 int, long                                     `int`                                          `int`
@@ -49,7 +49,7 @@ def to_bytes(value: object, type: Type | str) -> bytes:
     Raises
     ------
     InvalidArgumentError
-        If the value is none of the type.
+        If the value is not of the type.
     UnsupportedFeatureError
         If the type has no binary form.
 
@@ -60,7 +60,7 @@ def to_bytes(value: object, type: Type | str) -> bytes:
 def from_bytes(data: bytes, type: Type | str) -> Any:
     """Read the binary form of a value.
 
-    Four bytes of a ``long`` or ``double`` are those of an ``int`` or ``float``: the column was promoted since.
+    Four bytes of a ``long`` or ``double`` are read as an ``int`` or ``float``: the column was promoted since.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def to_json(value: object, type: Type | str) -> str:
     Raises
     ------
     InvalidArgumentError
-        If the value is none of the type.
+        If the value is not of the type.
     UnsupportedFeatureError
         If the type has no JSON form here (variant, geometry, geography, unknown).
 
@@ -98,7 +98,7 @@ def from_json(text: str | bytes, type: Type | str) -> Any:
 
 
 def truncate_bound(value: object, type: Type | str, length: int, upper: bool = False) -> Any:
-    """Shorten a bound of a column.
+    """Truncate a bound of a column.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def truncate_bound(value: object, type: Type | str, length: int, upper: bool = F
     length
         Code points of a string, bytes of a binary value.
     upper
-        Whether it is an upper bound: then the last part that can be is raised by one.
+        Whether it is an upper bound: then the last unit that can be incremented is.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def truncate_bound(value: object, type: Type | str, length: int, upper: bool = F
     Raises
     ------
     InvalidArgumentError
-        If the value is none of the type, or the length is negative.
+        If the value is not of the type, or the length is negative.
 
     """
     if not 0 <= length <= _LONGEST:

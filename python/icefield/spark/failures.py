@@ -1,4 +1,4 @@
-"""Errors of workers: sent as one sentence, and raised in the driver as what they were.
+"""Errors of workers: sent as one sentence, and raised again in the driver with their class.
 
 Only text comes back from a worker: the frames that an error went through, then its class and message. The frames of
 errors that icefield raises on purpose are of no use to a reader, so they are dropped.
@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 
 
 def sentence(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Send errors of this function, which Spark calls in a worker, as their class and message alone."""
+    """Reduce errors of this function, which Spark calls in a worker, to their class and message."""
     if isgeneratorfunction(function):
 
         @wraps(function)
@@ -49,7 +49,7 @@ def sentence(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
 
 
 class _Unsupported(IcefieldError):
-    """An `UnsupportedFeatureError` for Spark, which takes a ``NotImplementedError`` of a plan for an empty table."""
+    """An `UnsupportedFeatureError` for Spark, which treats a ``NotImplementedError`` of a plan as an empty table."""
 
     __module__ = "icefield.errors"
 
@@ -74,7 +74,7 @@ _CHAINED = ("During handling of the above exception", "The above exception was t
 def raised_in_task(error: Exception) -> IcefieldError | None:
     """Return the icefield error with which a task failed, if Spark's error contains one."""
     found = _RAISED.search(str(error))
-    # An error that went on to cause another one is not what the task failed with.
+    # An error that caused another one is not what the task failed with.
     if found is None or any(text in found["message"] for text in _CHAINED):
         return None
     kind = getattr(errors, found["name"], None)

@@ -1,7 +1,7 @@
 """Filters between Spark and Iceberg: pushed filters become expressions, expressions become Spark columns.
 
-Expressions cross as the JSON of the REST protocol, so nothing here knows the classes of ``icefield.expressions``.
-Iceberg's meaning of a row filter is kept when it becomes a column: null matches ``not-eq``, ``not-in`` and
+Expressions are exchanged as the JSON of the REST protocol, so this module is independent of ``icefield.expressions``.
+A column keeps Iceberg's meaning of the row filter: null matches ``not-eq``, ``not-in`` and
 ``not-starts-with`` and nothing else, and NaN matches no comparison but ``not-eq``.
 """
 
@@ -120,7 +120,7 @@ def _negated(child: Filter, types: Mapping[str, str]) -> Json | None:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column that Spark compares, where what Spark sees may be something else than what Iceberg has."""
+    """A column that Spark compares, whose values may differ between Spark and Iceberg."""
 
     term: str
     type: str | None
@@ -139,7 +139,7 @@ class _Column:
             return None
         made = {"type": kind, "term": self.term, "value": literal}
         if self.type in ("float", "double") and kind in ("gt", "gt-eq"):
-            # To Spark NaN is the largest value, to Iceberg it is none.
+            # NaN is the largest value in Spark, and not comparable in Iceberg.
             return {"type": "or", "left": made, "right": {"type": "is-nan", "term": self.term}}
         return made
 
@@ -165,7 +165,7 @@ def _literal(value: object) -> Json | None:
     if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        # NaN is a value for Spark and matches nothing in Iceberg; the two zeros are one for Spark.
+        # In Spark, NaN is a value and both zeros are equal; in Iceberg, NaN matches nothing.
         return value if math.isfinite(value) and value != 0 else None
     if isinstance(value, Decimal):
         return format(value, "f")
@@ -181,7 +181,7 @@ def _literal(value: object) -> Json | None:
 
 
 class NotInSpark(Exception):
-    """An expression that Spark's own expressions cannot answer as Iceberg does."""
+    """An expression that Spark's own expressions cannot evaluate as Iceberg does."""
 
 
 def column(expression: Json, types: dict[str, str]) -> Column:
@@ -200,8 +200,8 @@ def column(expression: Json, types: dict[str, str]) -> Column:
     Raises
     ------
     NotInSpark
-        For what Spark would answer otherwise: transform terms, types without an equal in Spark, literal zeros and
-        NaN of floats. The caller then lets Rust filter.
+        For expressions that Spark evaluates differently: transform terms, types without an equal in Spark, literal
+        zeros and NaN of floats. The caller then lets Rust filter.
 
     """
     if isinstance(expression, bool):

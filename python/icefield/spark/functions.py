@@ -4,13 +4,13 @@ As columns: ``functions.bucket(16, "id")``. In SQL, once `icefield.spark.registe
 
     SELECT icefield_bucket(16, id), icefield_truncate(3, name), icefield_month(time) FROM flights
 
-A SQL function has one type of result, so truncation has one function a type: ``icefield_truncate`` for strings, and
+A SQL function has one type of result, so truncation has one function per type: ``icefield_truncate`` for strings, and
 ``icefield_truncate_int``, ``_long``, ``_binary``; decimals are truncated by ``functions.truncate(width, column,
-"decimal(9,2)")``. ``icefield_years`` and its like are other names of ``icefield_year`` and its like.
+"decimal(9,2)")``. ``icefield_years`` etc. are aliases of ``icefield_year`` etc.
 
 From PySpark 4.1 on they are Arrow functions, exact for every type. PySpark 4.0 has only functions over pandas Series,
 which do not distinguish timestamps from local times and lose the precision of large integers beside nulls: there they
-refuse both and take everything else (``bucket`` of ``unix_micros(time)`` is that of the time).
+refuse both and accept everything else (``bucket`` of ``unix_micros(time)`` is that of the time).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ON_ARROW", "apply", "bucket", "day", "hour", "month", "register", "truncate", "year"]
 
-#: Whether this PySpark hands values over as Arrow (from 4.1 on), or as pandas Series.
+#: Whether this PySpark passes values as Arrow (from 4.1 on), or as pandas Series.
 ON_ARROW = hasattr(F, "arrow_udf")
 
-#: Floats from here on may stand for several whole numbers.
+#: From here on, a float may represent several integers.
 _EXACT = 2**53
 
 #: Result types of the transforms whose results have another type than their source.
@@ -62,7 +62,7 @@ def truncate(width: int, column: Column | str, result: str = "string") -> Column
     column
         The column.
     result
-        Its type, which is that of the result, as Spark writes it: ``"string"``, ``"bigint"``, ``"decimal(9,2)"``.
+        The type of the column and of the result, as Spark writes it: ``"string"``, ``"bigint"``, ``"decimal(9,2)"``.
 
     """
     return apply(f"truncate[{width}]", column, result)
@@ -98,7 +98,7 @@ def apply(transform: str, column: Column | str, result: str) -> Column:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the SQL functions known to a session."""
+    """Register the SQL functions in a session."""
     with drivers_python():
         _register(spark)
 
@@ -152,7 +152,7 @@ def _require_truncated(kind: pa.DataType, result: str) -> None:
         "binary": pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
     }
     if not ON_ARROW and result == "int":
-        fitting["int"] = fitting["bigint"]  # pandas has no narrower numbers beside nulls
+        fitting["int"] = fitting["bigint"]  # pandas has no narrower integers with nulls
     if pa.types.is_null(kind) or fitting[result]:
         return
     meant = next((name for other, name in _TRUNCATING.items() if fitting[other]), None)
@@ -193,7 +193,7 @@ def _of_series(function: Callable[..., pa.Array], arguments: int) -> Callable[..
                 "or use PySpark 4.1 or later"
             )
         if series.dtype.kind == "f" and series.hasnans:
-            # Whole numbers with nulls come as floats.
+            # Integers with nulls arrive as floats.
             given = series.dropna()
             if (given.abs() >= _EXACT).any():
                 raise UnsupportedFeatureError(

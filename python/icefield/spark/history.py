@@ -1,8 +1,9 @@
 """The names and types of a table's columns through all its schemas.
 
-Spark's Parquet reader finds columns by id but tests pushed filters by name: a filter on a column whose name another
-column of an old file bears drops row groups that it should not. So a column may be read under its own name only if name
-and id belonged together in every schema; all others are read under a name that no file can bear.
+Spark's Parquet reader finds columns by id but tests pushed filters by name: if another
+column of an old file has the name of a filtered column, row groups are dropped that should not be. So a column may be
+read under its own name only if name and id belonged together in every schema; all others are read under a name that no
+file can contain.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class History:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> History | None:
-        """Read the history from table metadata; None if some schemas are not there any more."""
+        """Read the history from table metadata; None if some schemas are missing."""
         schemas = sorted(metadata.schemas, key=lambda schema: schema.schema_id)
         if [schema.schema_id for schema in schemas] != list(range(len(schemas))):
             return None

@@ -40,7 +40,7 @@ def inspect_tasks(
 
 def inspect_rows(task: InspectTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
     """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
-    # As for rows of tables: Spark runs a worker a core.
+    # As for rows of tables: Spark runs one worker per core.
     os.environ.setdefault("ICEFIELD_THREADS", "1")
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.

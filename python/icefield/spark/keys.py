@@ -1,4 +1,4 @@
-"""Partition values as expressions, to bring rows together by.
+"""Partition values as expressions, by which rows are grouped.
 
 Where Spark has an expression that computes the value exactly, no row leaves the JVM.
 """
@@ -27,12 +27,12 @@ _DAY = 24 * _HOUR
 #: before: after this number, whose hash is 0, a long has the hash of Appendix B.
 _BEFORE = -1_693_959_553
 
-#: Types whose bytes are hashed as they are.
+#: Types whose bytes are hashed without conversion.
 _OF_BYTES = frozenset({"string", "binary"})
 
 
 class PartitionKey(NamedTuple):
-    """A transform of a column of a name and a Spark type (``"bigint"``)."""
+    """A transform of a column, with the name and the Spark type (``"bigint"``) of the column."""
 
     transform: Transform
     source: str
@@ -93,7 +93,7 @@ def _bucket(transform: Transform, number: int, column: Column, type_name: str) -
     return F.when(column.isNotNull(), hashed % F.lit(number))
 
 
-#: Whole numbers of 32 bits without sign, in Spark's bigint, which may refuse to overflow.
+#: Unsigned 32-bit integers in Spark's bigint, which may refuse to overflow.
 _WORD = 2**32 - 1
 #: What Appendix B multiplies by at its end, what undoes that, and the addend and the factor of each word of four bytes.
 _MIX = (0x85EB_CA6B, 0xC2B2_AE35)
@@ -123,7 +123,7 @@ _STEPS = (
 
 
 def _with_bucket_of_bytes(df: DataFrame, number: int, source: str, name: str) -> DataFrame:
-    """Add the bucket of texts or binaries, step by step: a single expression would repeat each step many times."""
+    """Add the bucket of strings or binaries, step by step: a single expression would repeat each step many times."""
     column = quoted(source)
     length = f"octet_length({column})"
     for step, text in enumerate(_STEPS):
@@ -149,6 +149,6 @@ def _epoch() -> Column:
 
 
 def _floor_div(column: Column, by: int) -> Column:
-    """Divide whole numbers, downwards; ``/`` would divide doubles."""
+    """Divide integers, rounding down; ``/`` would divide doubles."""
     divided: Column = F.call_function("div", column - F.pmod(column, F.lit(by)), F.lit(by)).cast("int")
     return divided

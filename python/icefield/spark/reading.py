@@ -1,9 +1,9 @@
-"""Scans as DataFrames: Spark's own Parquet reader for the files where it is right, the Rust reader for the rest.
+"""Scans as DataFrames: Spark's own Parquet reader for the files that it reads correctly, the Rust reader for the rest.
 
-Spark's reader is as fast as any, so it reads what needs no help: Parquet files without deletes, of columns whose types
-it knows. It finds columns by field id, but pushes filters down to the file by name; `icefield.spark.history` says which
-columns may keep their names, and `icefield.spark.texts` which texts are read as bytes. All else is read by one Python
-task a group of files, through `mapInArrow`.
+Spark's reader is as fast as any, so it reads Parquet files without deletes, of columns whose types it supports. It
+finds columns by field id, but pushes filters down to the file by name; `icefield.spark.history` decides which columns
+may keep their names, and `icefield.spark.texts` which strings are read as bytes. All other files are read through
+`mapInArrow`, by one Python task per group of files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def read(
 
 def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> DataFrame:
     """Return a scan as a DataFrame."""
-    # Pinned: plans are made again by Spark, and must find the same snapshot.
+    # Pinned: Spark plans more than once, and must find the same snapshot.
     schema = spark_schema(scan.projection())
     # Spark's reader returns rows only, not whether they were inserted or deleted.
     native = native and is_classic(spark) and not isinstance(scan, IncrementalChangelogScan)
@@ -121,7 +121,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
 
 
 def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType) -> DataFrame:
-    """Read tasks in Rust, one a Spark task."""
+    """Read tasks in Rust, one per Spark task."""
     if not tasks:
         return spark.createDataFrame([], schema)
 
@@ -137,7 +137,7 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
 
 def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
     """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
-    # Spark runs a worker a core; threads of our own would only fight with the other workers.
+    # Spark runs one worker per core; more threads would only compete with the other workers.
     os.environ.setdefault("ICEFIELD_THREADS", "1")
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.
@@ -158,7 +158,7 @@ class _NativeReader:
         self._history = history
         self._names = names
         self.condition: Callable[[], Column] | None = None
-        #: Texts that may be read as bytes, with their ids; and those that are.
+        #: String columns that may be read as bytes, with their ids; and those that are.
         self.texts: dict[str, int] = {}
         self.as_bytes: set[str] = set()
         self._schemes: dict[str, bool] = {"": True, "file": True}
@@ -167,7 +167,7 @@ class _NativeReader:
     def of(cls, spark: SparkSession, scan: TableScan, schema: st.StructType) -> _NativeReader | None:
         """Return the reader of a scan; None if Spark's own cannot read its columns or evaluate its filter exactly."""
         history = History.of(scan.metadata)
-        # Files that came from elsewhere have no ids; Spark would not find their columns.
+        # Imported files have no field ids; Spark would not find their columns.
         if history is None or NAME_MAPPING_PROPERTY in scan.metadata.properties:
             return None
         table_schema = replace(scan, selected_fields=("*",), row_filter=None).projection()
@@ -218,7 +218,7 @@ class _NativeReader:
             # Every column is nullable to the reader: a file may be older than a column.
             asked.append(st.StructField(name, kind, True, field.metadata))
         frame = ReaderSession.of(self._spark).parquet(st.StructType(asked), urls)
-        # Every column is several calls of the virtual machine: only where something changes.
+        # Each column costs several calls into the JVM: only where something changes.
         if [field.name for field in asked] != whole.names:
             frame = frame.toDF(*whole.names)
         if self.as_bytes:
@@ -228,7 +228,7 @@ class _NativeReader:
         if whole.simpleString() != self._schema.simpleString():
             frame = frame.select(*(F.col(quoted(name)) for name in self._schema.names))
             if frame.schema.simpleString() != self._schema.simpleString():
-                # Fields of structs that are left out, or asked for in another order.
+                # Fields of structs that are omitted or in another order.
                 frame = frame.to(self._schema.toNullable())
         return adopted(self._spark, frame)
 

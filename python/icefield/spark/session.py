@@ -1,8 +1,8 @@
 """The private session in which Spark's own Parquet reader matches columns by field id.
 
 The reader looks at ``spark.sql.parquet.fieldId.read.enabled`` when a frame runs, in the session that made the frame, so
-the setting cannot be turned on and off around a read. A session of our own has it always; frames born there go over to
-the user's session, where temporary views and ``spark.sql`` see them.
+the setting cannot be turned on and off around a read. The private session always has it; frames created there are moved
+to the user's session, where temporary views and ``spark.sql`` see them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ReaderSession:
         return found
 
     def set_conf(self, settings: dict[str, str]) -> None:
-        """Change settings of the session, where they are others."""
+        """Change the settings of the session that differ."""
         for name, value in settings.items():
             if self._settings.get(name) != value:
                 self._session.conf.set(name, value)
@@ -84,7 +84,7 @@ class ReaderSession:
         if relation is None:
             reader = self._session.read.schema(schema)
             if all(url.startswith("file:") for url in urls):
-                # Reads of several ranges at once gain nothing on a disk, and cost 2 % of a full read.
+                # Vectored reads have no benefit on a local disk, and cost 2 % of a full read.
                 reader = reader.option("parquet.hadoop.vectored.io.enabled", "false")
             frame = reader.parquet(*urls)
             relation = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
@@ -134,6 +134,6 @@ def _frame(spark: SparkSession, plan: JavaObject) -> DataFrame:
     from py4j.java_gateway import JavaClass
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    # By name, without a call for each package on the way.
+    # By name, which saves one call per package.
     dataset = JavaClass("org.apache.spark.sql.classic.Dataset", spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
     return ClassicDataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

@@ -4,7 +4,7 @@ Spark creates an object for each string that it reads from a dictionary. The byt
 a copy, and the cast from bytes to strings is compiled into the loop over the rows: four string columns take two thirds
 of the time. But a condition on a cast is not pushed to the files. So this is for columns where a
 condition would skip nothing, according to metadata: the table is not partitioned or sorted by them and has no Bloom
-filters for them, the filter of the scan does not name them, and the ranges of all files meet (`Plan.tells_apart`).
+filters for them, the filter of the scan does not name them, and the ranges of all files overlap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def texts_without_order(
     Parameters
     ----------
     metadata
-        The table's.
+        The metadata of the table.
     fields
         The columns that are read.
     named
@@ -49,6 +49,6 @@ def texts_without_order(
 
 
 def _arranged(metadata: TableMetadata) -> set[int]:
-    """Return the ids of columns by which rows are partitioned or sorted, or were."""
+    """Return the ids of columns by which rows are or were partitioned or sorted."""
     of_specs = {id for spec in metadata.partition_specs for field in spec.fields for id in field.source_ids}
     return of_specs | {id for order in metadata.sort_orders for field in order.fields for id in field.source_ids}
