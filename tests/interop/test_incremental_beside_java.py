@@ -201,7 +201,7 @@ def test_random_histories_over_delete_files(catalog: ice.catalog.Catalog, java: 
         java.sql(made)
     table = catalog.load_table(f"db.random{number}")
     snapshots = [snapshot.snapshot_id for snapshot in table.snapshots()]
-    read_by_java = (java.read(name, **{"snapshot-id": str(snapshot)}) for snapshot in snapshots)
+    read_by_java = (java.read(name, versionAsOf=str(snapshot)) for snapshot in snapshots)
     states = [Counter[tuple[str, ...]](), *(Counter(tuples(rows)) for rows in read_by_java)]
     read = table.incremental_changelog_scan
     for start, end in itertools.combinations(range(len(states)), 2):

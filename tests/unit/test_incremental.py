@@ -239,3 +239,14 @@ def golden(name: str, folder: Path) -> ice.Table:
     relocate = {f"{scheme}{base}": str(folder) for scheme in ("", "file:", "file://")}
     newest = max((folder / name / "metadata").glob("*.metadata.json"))
     return ice.Table.from_metadata(f"{base}/{name}/metadata/{newest.name}", relocate=relocate)
+
+
+@pytest.mark.parametrize("name", ["v3_lineage_cow", "v3_lineage_mor"])
+def test_updates_are_paired_by_row_ids(name: str, tmp_path: Path) -> None:
+    """Java keeps the row ids of the rows that it updates, and ids of rows are unique in these tables."""
+    read = golden(name, tmp_path).incremental_changelog_scan
+    for options in ({}, {"net_changes": True}):
+        by_row_id = read(compute_updates=True, **options).to_arrow().to_pylist()
+        by_column = read(identifier_columns=["id"], **options).to_arrow().to_pylist()
+        assert Counter(map(str, by_row_id)) == Counter(map(str, by_column))
+        assert options or {"UPDATE_BEFORE", "UPDATE_AFTER"} < {row["_change_type"] for row in by_row_id}

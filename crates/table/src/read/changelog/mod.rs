@@ -99,6 +99,11 @@ fn have_row_ids(scan: &Scan) -> Result<bool> {
     if scan.metadata.format_version() < FormatVersion::V3 {
         return Ok(false);
     }
+    // A table may have a column of that name.
+    let named = scan.wanted(Some(&[ROW_ID.name.to_owned()]));
+    if !named.is_ok_and(|wanted| wanted.projection.find_field(ROW_ID.id).is_some()) {
+        return Ok(false);
+    }
     let plan = Scan { filter: Expression::True, ..scan.clone() }.plan()?;
     Ok(plan.manifests.iter().all(|manifest| manifest.entries.first_row_id.null_count() == 0))
 }
