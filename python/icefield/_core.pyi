@@ -842,6 +842,7 @@ class Scan:
     ) -> Scan: ...
     @property
     def schema(self) -> Schema: ...
+    def engine_read(self) -> EngineRead: ...
     @property
     def snapshot_id(self) -> int | None: ...
     @property
@@ -891,11 +892,21 @@ class Plan:
         self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
     ) -> ArrowTable: ...
     def tells_apart(self, field_ids: Sequence[int]) -> list[int]: ...
+    def obstacles(self, read: EngineRead) -> ArrowTable: ...
     @property
     def report(self) -> dict[str, int]: ...
     @property
     def report_text(self) -> str: ...
     def __len__(self) -> int: ...
+
+@final
+class EngineRead:
+    @property
+    def columns(self) -> list[tuple[str, int, str]]: ...
+    @property
+    def obstacle(self) -> str | None: ...
+    @property
+    def partition_columns(self) -> list[str]: ...
 
 @final
 class ReadTask:
@@ -915,6 +926,35 @@ class ReadTask:
         dictionary_columns: Sequence[str] | None = None,
     ) -> ArrowStream: ...
     def __len__(self) -> int: ...
+
+@final
+class MicroBatches:
+    def __new__(
+        cls,
+        table: TableState,
+        *,
+        from_timestamp: int | None = None,
+        skip_deletes: bool = False,
+        skip_overwrites: bool = False,
+        branch: str | None = None,
+    ) -> MicroBatches: ...
+    def initial(self) -> tuple[int, int]: ...
+    def latest(
+        self,
+        start: tuple[int, int],
+        *,
+        max_files: int | None = None,
+        max_rows: int | None = None,
+        last_snapshot_id: int | None = None,
+    ) -> tuple[int, int]: ...
+    def scan(
+        self,
+        start: tuple[int, int],
+        end: tuple[int, int],
+        *,
+        selected_fields: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+    ) -> Scan: ...
 
 # metadata tables
 

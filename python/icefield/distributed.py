@@ -3,7 +3,8 @@
 `icefield.spark` uses this module only; so can Ray, Dask, or a pool of processes. Everything that is sent pickles, and
 no plan or task contains credentials: those are in the `Storage`, which is sent separately.
 
-Reading: `icefield.scan.TableScan.tasks` splits a scan into tasks, and `ReadTask.rows` reads one on a worker.
+Reading: `icefield.scan.TableScan.tasks` splits a scan into tasks, and `ReadTask.rows` reads one on a worker. Files
+for which `icefield.scan.ScanPlan.obstacles` returns null can be read by an engine's own Parquet reader.
 
 Writing: `icefield.table.Table.new_write` plans a write, a `TaskWriter` writes the rows of one task, and
 `icefield.table.Table.commit_files` commits what all tasks wrote, in one snapshot. Nothing is visible before that;
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from icefield._core import ArrowStream, Inspect, ReadTask, Storage, TableState
+from icefield._core import ArrowStream, EngineRead, Inspect, ReadTask, Storage, TableState
 from icefield._core import TaskWriter as _TaskWriter
 from icefield._core import WritePlan as _WritePlan
 from icefield.expressions import from_json
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 
     from icefield.arrow import ArrowSchemaExportable, Rows
 
-__all__ = ["ArrowStream", "FilesLeft", "InspectTask", "ReadTask", "Storage", "TaskWriter", "WritePlan", "WrittenFiles"]
+__all__ = [
+    "ArrowStream",
+    "EngineRead",
+    "FilesLeft",
+    "InspectTask",
+    "ReadTask",
+    "Storage",
+    "TaskWriter",
+    "WritePlan",
+    "WrittenFiles",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
-from icefield._core import Plan, Scan, TableState, nearest_name
+from icefield._core import EngineRead, Plan, Scan, TableState, nearest_name
 from icefield._dataset import dataset_of
 from icefield._optional import require
 from icefield._polars import lazy_frame
@@ -376,6 +376,10 @@ class TableScan(ABC):
     def _split(self, sizes: Mapping[str, int | None]) -> dict[str, int]:
         return {**dict(self.split), **{name: value for name, value in sizes.items() if value is not None}}
 
+    def engine_read(self) -> EngineRead:
+        """Return how an engine's own Parquet reader reads the columns of this scan (`ScanPlan.obstacles`)."""
+        return self._scan.engine_read()
+
     def explain(self) -> str:
         """Describe what is read and what is skipped."""
         report = printable(self._scan.plan().report_text, keep="\n").replace("\n", "\n  ")
@@ -504,6 +508,23 @@ class ScanPlan:
         """
         sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
         return self._of[0]._tasks(self._plan, files, sizes)  # noqa: SLF001 - the scan that made this plan
+
+    def obstacles(self, read: EngineRead) -> pa.Table:
+        """Return why an engine does not read files with its own Parquet reader; a row a file of `to_arrow`.
+
+        Parameters
+        ----------
+        read
+            What `TableScan.engine_read` returned. The plan must have the metrics of its ``partition_columns``.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``kind``, a word or two (``deletes``, ``format``, ``partition value``, ...), and ``obstacle``, the same in
+            full; both null for a file that such a reader may read.
+
+        """
+        return self._plan.obstacles(read).to_pyarrow()
 
     def skippable_by(self, field_ids: Iterable[int]) -> list[int]:
         """Return the given string columns whose bounds differ between files, so that a filter could skip files.

@@ -49,6 +49,7 @@ const ROOMS: &[Room] = &[
     format::metadata::register,
     table::evolution::register,
     table::scan::register,
+    table::micro_batches::register,
     table::inspect::register,
     table::write::register,
     orc::read::register,

@@ -21,6 +21,7 @@ from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
 from icefield.metadata import Snapshot, SnapshotRef
+from icefield.micro_batches import MicroBatches
 from icefield.moments import milliseconds_of
 from icefield.scan import DataScan, fields_of, split_of
 from icefield.table.description import TableDescription
@@ -240,6 +241,35 @@ class Table(TableDescription):
             net_changes=net_changes,
             compute_updates=compute_updates,
             identifier_columns=None if identifier_columns is None else fields_of(identifier_columns),
+        )
+
+    def micro_batches(
+        self,
+        *,
+        from_timestamp: int | None = None,
+        skip_delete_snapshots: bool = False,
+        skip_overwrite_snapshots: bool = False,
+        branch: str | None = None,
+    ) -> MicroBatches:
+        """Read the table as a stream: what ``append`` snapshots add, some files at a time.
+
+        Parameters
+        ----------
+        from_timestamp
+            Begin with the first snapshot of this time or later, in milliseconds from the epoch; otherwise with the
+            oldest one that is there.
+        skip_delete_snapshots, skip_overwrite_snapshots
+            Pass over snapshots with these operations; otherwise they are errors, as a stream cannot show their changes.
+        branch
+            The branch whose snapshots are read; the main one by default.
+
+        """
+        return MicroBatches(
+            self._state,
+            from_timestamp=from_timestamp,
+            skip_delete_snapshots=skip_delete_snapshots,
+            skip_overwrite_snapshots=skip_overwrite_snapshots,
+            branch=branch,
         )
 
     # Changes

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::metadata::TableMetadata;
@@ -11,6 +12,7 @@ use icefield_table::limits;
 use icefield_table::plan::bounds::ColumnBounds;
 use icefield_table::plan::changes::Changes;
 use icefield_table::plan::columns::PlanColumns;
+use icefield_table::plan::engine::{EngineRead, Obstacle};
 use icefield_table::plan::incremental::{ChangeColumns, Point, Range};
 use icefield_table::plan::split::SplitOptions;
 use icefield_table::plan::tasks::ReadTask;
@@ -39,6 +41,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyScan>()?;
     module.add_class::<PyProgress>()?;
     module.add_class::<PyPlan>()?;
+    module.add_class::<PyEngineRead>()?;
     module.add_class::<PyReadTask>()
 }
 
@@ -46,11 +49,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, name = "Scan", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyScan {
-    scan: Scan,
-    wanted: Arc<Wanted>,
-    limit: Option<usize>,
+    pub(super) scan: Scan,
+    pub(super) wanted: Arc<Wanted>,
+    pub(super) limit: Option<usize>,
     /// Of a changelog whose rows are compared.
-    comparison: Option<Comparison>,
+    pub(super) comparison: Option<Comparison>,
 }
 
 /// The files that a scan reads.
@@ -61,6 +64,33 @@ pub struct PyPlan {
     metadata: Arc<TableMetadata>,
     /// Of a changelog.
     changes: Option<Arc<Changes>>,
+}
+
+/// How the Parquet reader of an engine reads the columns of a scan.
+#[pyclass(frozen, name = "EngineRead", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyEngineRead(EngineRead);
+
+#[pymethods]
+impl PyEngineRead {
+    /// The columns that it reads, those of the filter too: name, field id, and the name to ask for it by.
+    #[getter]
+    fn columns(&self) -> Vec<(&str, i32, &str)> {
+        let columns = self.0.columns.iter();
+        columns.map(|column| (&*column.name, column.field_id, column.asked_by())).collect()
+    }
+
+    /// What stands against it in every file, if anything does.
+    #[getter]
+    fn obstacle(&self) -> Option<String> {
+        self.0.obstacle.as_ref().map(ToString::to_string)
+    }
+
+    /// Columns whose metrics `Plan.obstacles` needs.
+    #[getter]
+    fn partition_columns(&self) -> Vec<&str> {
+        self.0.partition_columns().collect()
+    }
 }
 
 /// Parts of files that one worker reads, on this machine or another.
@@ -271,6 +301,11 @@ impl PyScan {
         Ok(Self { scan, wanted, limit, comparison })
     }
 
+    /// How the Parquet reader of an engine reads the columns of this scan.
+    fn engine_read(&self) -> Result<PyEngineRead> {
+        Ok(PyEngineRead(self.scan.engine_read(&self.wanted.projection)?))
+    }
+
     /// The columns that are read.
     #[getter]
     fn schema(&self) -> Result<PySchema> {
@@ -435,6 +470,21 @@ impl PyPlan {
     /// Of some text columns, whose bounds the plan has, those of which a condition could skip some of the files.
     fn tells_apart(&self, py: Python<'_>, field_ids: Vec<i32>) -> Result<Vec<i32>> {
         detached(py, || field_ids.into_iter().filter(|id| self.plan.tells_apart(*id)).collect())
+    }
+
+    /// A row a file: why an engine does not read it, in a word and in full; nulls for those that it may read.
+    fn obstacles(&self, py: Python<'_>, read: &Bound<'_, PyEngineRead>) -> Result<ArrowTable> {
+        let read = &read.get().0;
+        let found = detached(py, || self.plan.obstacles(read))??;
+        let column = |text: fn(&Obstacle) -> String| -> ArrayRef {
+            let texts: Vec<Option<String>> = found.iter().map(|found| found.as_ref().map(text)).collect();
+            Arc::new(texts.iter().map(Option::as_deref).collect::<DictionaryArray<Int32Type>>())
+        };
+        let columns = [
+            ("kind", column(|obstacle| obstacle.kind().to_owned()), true),
+            ("obstacle", column(Obstacle::to_string), true),
+        ];
+        Ok(RecordBatch::try_from_iter_with_nullable(columns)?.into())
     }
 
     /// What was looked at and what could be skipped.

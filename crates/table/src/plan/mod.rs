@@ -18,8 +18,10 @@ pub mod columns;
 pub mod count;
 mod cut;
 pub mod deletes;
+pub mod engine;
 pub mod incremental;
 pub mod metadata_columns;
+pub mod micro_batch;
 mod overlap;
 pub mod part;
 pub mod partition_union;
@@ -73,6 +75,8 @@ pub struct Scan {
     pub cached: bool,
     /// Only what some snapshots changed; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
+    /// Of the files that are appended only those of a [`micro_batch`], from an offset up to another.
+    pub batch: Option<(micro_batch::Offset, Option<micro_batch::Offset>)>,
 }
 
 /// The snapshot of a scan: at most one of these is set.
@@ -149,6 +153,7 @@ impl Scan {
             limits: limits()?,
             cached: true,
             changes: None,
+            batch: None,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Files to tasks: large files are cut at their split offsets, small pieces are packed together, as Java's `planTasks` does.
 
+use std::collections::HashSet;
+
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -64,6 +66,11 @@ pub struct Piece {
 impl Plan {
     /// Cuts and packs the files of the plan.
     pub fn tasks(&self, options: &SplitOptions) -> Result<Vec<Vec<Piece>>> {
+        self.tasks_among(options, None)
+    }
+
+    /// Cuts and packs all files of the plan, or those at some places, counted over the manifests.
+    pub fn tasks_among(&self, options: &SplitOptions, places: Option<&HashSet<usize>>) -> Result<Vec<Vec<Piece>>> {
         if options.split_size <= 0 || options.lookback == 0 || options.open_file_cost < 0 {
             return Err(Error::invalid(format!(
                 "cannot split into tasks of {} bytes, of {} at a time, with {} bytes for opening a file: all must be positive",
@@ -72,8 +79,9 @@ impl Plan {
         }
         let mut packer = Packer::new(options.split_size, options.lookback);
         let mut total = 0usize;
-        for (place, manifest) in self.manifests.iter().enumerate() {
-            for row in 0..manifest.entries.len() {
+        for ((place, manifest), first) in self.manifests.iter().enumerate().zip(self.first_places()) {
+            let wanted = |row: &usize| places.is_none_or(|places| places.contains(&first.saturating_add(*row)));
+            for row in (0..manifest.entries.len()).filter(wanted) {
                 let (count, bytes) = self.weight_of_deletes(manifest, row);
                 let least = options.open_file_cost.saturating_mul(1 + count);
                 with_sizes(&manifest.entries, row, |sizes| {

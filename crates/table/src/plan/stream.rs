@@ -11,6 +11,7 @@ use icefield_format::types::PrimitiveType;
 
 use super::columns::PlanColumns;
 use super::deletes::{DeleteIndex, Deletes};
+use super::micro_batch::Window;
 use super::pipeline::Ordered;
 use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner};
 use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental};
@@ -28,6 +29,7 @@ pub struct PlanStream {
     report: ScanReport,
     /// Bytes of the manifests that are still to come.
     stored: std::vec::IntoIter<usize>,
+    window: Option<Window>,
     held: Held,
 }
 
@@ -122,6 +124,7 @@ impl Planned {
             metrics: scan.metrics.clone(),
             report,
             stored,
+            window: scan.batch.map(Window::new),
             held,
         }
     }
@@ -136,6 +139,14 @@ impl Iterator for PlanStream {
                 Err(error) => return Some(Err(error)),
                 Ok((manifest, counts)) => {
                     self.held.read(self.stored.next().unwrap_or_default());
+                    let kept = match &mut self.window {
+                        Some(window) => window.keep(manifest, counts),
+                        None => Ok((manifest, counts)),
+                    };
+                    let (manifest, counts) = match kept {
+                        Err(error) => return Some(Err(error)),
+                        Ok(kept) => kept,
+                    };
                     self.report.add_data(&counts);
                     if !manifest.entries.is_empty() {
                         return Some(Ok(manifest));

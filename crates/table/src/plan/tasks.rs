@@ -32,17 +32,9 @@ impl Scan {
         options: &SplitOptions,
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<ReadTask>> {
-        let firsts = plan.first_places();
-        let chosen = |piece: &&Piece| {
-            let place = firsts.get(piece.manifest).map(|first| first.saturating_add(piece.row));
-            places.is_none_or(|places| place.is_some_and(|place| places.contains(&place)))
-        };
         let mut tasks = Vec::new();
-        for pieces in plan.tasks(options)? {
-            let parts = self.parts(plan, pieces.iter().filter(chosen))?;
-            if !parts.is_empty() {
-                tasks.push(ReadTask { wanted: wanted.clone(), parts });
-            }
+        for pieces in plan.tasks_among(options, places)? {
+            tasks.push(ReadTask { wanted: wanted.clone(), parts: self.parts(plan, &pieces)? });
         }
         Ok(tasks)
     }

@@ -25,8 +25,8 @@ pub const PATH: i32 = 2_147_483_546;
 /// The snapshot of every world.
 pub const SNAPSHOT: i64 = 9;
 
-/// Specs by their ids: by day and bucket, by nothing, by the head of a name.
-pub const SPECS: [&[&str]; 3] = [&["day", "bucket(4, id)"], &[], &["truncate(2, name)"]];
+/// Specs by their ids: by day and bucket, by nothing, by the head of a name, by id.
+pub const SPECS: [&[&str]; 4] = [&["day", "bucket(4, id)"], &[], &["truncate(2, name)"], &["id"]];
 
 /// A manifest before it is written.
 #[derive(Debug, Clone, Default)]
@@ -166,6 +166,7 @@ impl World {
         let builder = MetadataBuilder::from_base(&base, base.last_updated_ms()).apply_all([
             MetadataUpdate::AddSpec { spec: spec(1) },
             MetadataUpdate::AddSpec { spec: spec(2) },
+            MetadataUpdate::AddSpec { spec: spec(3) },
             MetadataUpdate::AddSnapshot { snapshot: snapshot.into() },
             MetadataUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference },
         ]);

@@ -1,0 +1,340 @@
+//! Which files of a plan an engine may read with its own Parquet reader, and why not the others.
+//!
+//! An engine such as Spark reads Parquet faster than it takes rows from elsewhere, and finds columns by field id. It knows
+//! nothing of delete files, defaults, name mappings and partition values, and cannot promote every type. [`EngineRead`] says
+//! what stands against such a reader in the columns of a scan, and [`Plan::obstacles`] what in each file.
+//!
+//! Readers match columns by id, but test pushed filters by name: a filter on a column whose name another column of an old
+//! file bears drops row groups that it should not. So a column is asked for under its own name only if name and id belonged
+//! together, with one type, in every schema of the table; all others under a name that no file bears ([`EngineColumn`]).
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::{Array, Int64Array};
+use icefield_format::manifest::MetricMap;
+use icefield_format::metadata::TableMetadata;
+use icefield_format::transform::Transform;
+use icefield_format::types::{Field, NAME_MAPPING_PROPERTY, PrimitiveType, Schema, Type};
+
+use super::deletes::DeleteKind;
+use super::{Plan, PlannedManifest, Scan};
+use crate::error::Result;
+
+/// Why a file, or a whole scan, is not left to the reader of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Obstacle {
+    /// The rows of a changelog tell what became of them.
+    Changelog,
+    /// A column that is not stored in files.
+    MetadataColumn(String),
+    /// A schema that files may have been written with is not in the metadata any more.
+    Schemas,
+    /// Files without field ids may be there: the table has a name mapping.
+    FieldIds,
+    /// A column has a type that engines read otherwise, or not at all.
+    Type(String, String),
+    /// A column has a value in files that lack it.
+    Default(String),
+    /// A column was promoted in a way that engines do not know.
+    Promotion(String, String),
+    /// The file is not Parquet.
+    Format(String),
+    /// Rows of the file are deleted.
+    Deletes(&'static str),
+    /// The value of a column is that of the partition, and metadata do not say that the file holds it.
+    PartitionValue(String),
+}
+
+impl Obstacle {
+    /// A word or two, the same for all obstacles of a kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Changelog => "changelog",
+            Self::MetadataColumn(_) => "metadata column",
+            Self::Schemas => "missing schema",
+            Self::FieldIds => "missing field ids",
+            Self::Type(..) => "type",
+            Self::Default(_) => "default",
+            Self::Promotion(..) => "promotion",
+            Self::Format(_) => "format",
+            Self::Deletes(_) => "deletes",
+            Self::PartitionValue(_) => "partition value",
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind();
+        match self {
+            Self::Changelog => write!(f, "{kind}"),
+            Self::MetadataColumn(name) => write!(f, "{kind}: {name}"),
+            Self::Schemas => write!(f, "{kind}: older schemas were removed from the metadata"),
+            Self::FieldIds => write!(f, "{kind}: the table has {NAME_MAPPING_PROPERTY}"),
+            Self::Type(column, ty) => write!(f, "{kind}: column {column} is {ty}"),
+            Self::Default(column) => write!(f, "{kind}: column {column} has an initial default"),
+            Self::Promotion(column, from) => write!(f, "{kind}: column {column} was {from}"),
+            Self::Format(format) => write!(f, "{kind}: {format}"),
+            Self::Deletes(what) => write!(f, "{kind}: {what}"),
+            Self::PartitionValue(column) => write!(f, "{kind}: the file may lack column {column}"),
+        }
+    }
+}
+
+/// A top-level column as an engine asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineColumn {
+    /// Its name in the table.
+    pub name: String,
+    /// Its id.
+    pub field_id: i32,
+    /// The name to ask for it by, where its own may mean another column in some file.
+    pub alias: Option<String>,
+}
+
+impl EngineColumn {
+    /// The name that an engine asks for it by.
+    pub fn asked_by(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// How an engine reads the columns of a scan.
+#[derive(Debug, Clone)]
+pub struct EngineRead {
+    /// The columns that it reads, in the order of the table: those of the scan, and those that its filter names.
+    pub columns: Vec<EngineColumn>,
+    /// What stands against it in every file.
+    pub obstacle: Option<Obstacle>,
+    /// Columns whose value may be that of the partition, by id.
+    identities: BTreeMap<i32, String>,
+}
+
+impl Scan {
+    /// How an engine reads the columns of a scan: `projection` and those that its filter names.
+    pub fn engine_read(&self, projection: &Schema) -> Result<EngineRead> {
+        let history = History::of(&self.metadata);
+        let mut roots: HashSet<i32> = projection.fields().iter().map(|field| field.id).collect();
+        let (filter, named) = self.bound_filter()?;
+        let mut filtered = Vec::new();
+        for id in filter.predicates().map(|predicate| predicate.term.reference.id) {
+            let root = std::iter::successors(Some(id), |id| named.schema.parent(*id)).last();
+            roots.extend(root);
+            filtered.extend(root.and_then(|root| named.schema.find_field(root)));
+        }
+        let of_table: Vec<&Field> = self.schema.fields().iter().filter(|field| roots.contains(&field.id)).collect();
+        let mut read = projection.fields().iter().chain(filtered);
+        let other = read.find(|field| self.schema.find_field(field.id).is_none());
+        let obstacle = if self.changes.as_ref().is_some_and(|changes| changes.is_changelog()) {
+            Some(Obstacle::Changelog)
+        } else if let Some(field) = other {
+            Some(Obstacle::MetadataColumn(field.name.clone()))
+        } else if self.metadata.property(NAME_MAPPING_PROPERTY).is_some() {
+            Some(Obstacle::FieldIds)
+        } else if !history.complete {
+            Some(Obstacle::Schemas)
+        } else {
+            of_table.iter().find_map(|field| history.obstacles.get(&field.id).cloned())
+        };
+        let columns = of_table.iter().map(|field| EngineColumn {
+            name: field.name.clone(),
+            field_id: field.id,
+            alias: history.moved.contains(&field.id).then(|| format!("{}_{}", history.prefix, field.id)),
+        });
+        let specs = self.metadata.partition_specs().iter();
+        let sources = specs.flat_map(|spec| &spec.fields).filter(|field| field.transform == Transform::Identity);
+        let sources: BTreeSet<i32> = sources.filter_map(|field| field.source_id()).collect();
+        let root_of = |id: i32| std::iter::successors(Some(id), |id| self.schema.parent(*id)).last();
+        let read = sources.into_iter().filter(|id| root_of(*id).is_some_and(|root| roots.contains(&root)));
+        let identities = read.filter_map(|id| Some((id, self.schema.column_name(id)?.to_owned()))).collect();
+        Ok(EngineRead { columns: columns.collect(), obstacle, identities })
+    }
+}
+
+impl EngineRead {
+    /// Columns whose values may be those of partitions. A plan must have their metrics for [`Plan::obstacles`].
+    pub fn partition_columns(&self) -> impl Iterator<Item = &str> {
+        self.identities.values().map(String::as_str)
+    }
+}
+
+impl Plan {
+    /// For each file of the plan, in order, why an engine does not read it; `None` for those that it may read.
+    pub fn obstacles(&self, read: &EngineRead) -> Result<Vec<Option<Obstacle>>> {
+        let mut found = Vec::with_capacity(self.len());
+        for manifest in &self.manifests {
+            let identities = Identities::of(manifest, read);
+            for row in 0..manifest.entries.len() {
+                found.push(match &read.obstacle {
+                    Some(obstacle) => Some(obstacle.clone()),
+                    None => self.obstacle(manifest, row, &identities)?,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    fn obstacle(&self, manifest: &PlannedManifest, row: usize, identities: &Identities) -> Result<Option<Obstacle>> {
+        let format = manifest.entries.file_format.value(row).to_lowercase();
+        if format != "parquet" {
+            return Ok(Some(Obstacle::Format(format)));
+        }
+        let kinds = manifest.deletes(row).iter().map(|place| self.deletes.kind(*place));
+        let kinds = kinds.collect::<Result<Vec<_>>>()?;
+        let named = |kind: DeleteKind, what: &'static str| kinds.contains(&kind).then_some(Obstacle::Deletes(what));
+        let deletes = named(DeleteKind::Vector, "deletion vector")
+            .or_else(|| named(DeleteKind::Positions, "positions"))
+            .or_else(|| named(DeleteKind::Equality, "equality"));
+        Ok(deletes.or_else(|| identities.missing(row)))
+    }
+}
+
+/// Columns of a manifest whose values are those of its partitions, and how many values each file has.
+struct Identities(Vec<(String, Option<Int64Array>)>);
+
+impl Identities {
+    fn of(manifest: &PlannedManifest, read: &EngineRead) -> Self {
+        let fields = manifest.spec.fields.iter().filter(|field| field.transform == Transform::Identity);
+        let sources = fields.filter_map(|field| field.source_id());
+        let counts = |map: &Option<MetricMap>, id: i32| map.as_ref().map(|map| map.counts(id));
+        let named = sources.filter_map(|id| Some((id, read.identities.get(&id)?)));
+        Self(named.map(|(id, name)| (name.clone(), counts(&manifest.entries.value_counts, id))).collect())
+    }
+
+    /// A writer that leaves the column out has no values of it to count.
+    fn missing(&self, row: usize) -> Option<Obstacle> {
+        let lacks = |counts: &Option<Int64Array>| !counts.as_ref().is_some_and(|counts| counts.is_valid(row));
+        let mut found = self.0.iter().filter(|(_, counts)| lacks(counts));
+        found.next().map(|(name, _)| Obstacle::PartitionValue(name.clone()))
+    }
+}
+
+/// What the columns of a table were called through all its schemas, and what they held.
+struct History {
+    /// Whether all schemas are there.
+    complete: bool,
+    /// What stands against a top-level column, by id.
+    obstacles: BTreeMap<i32, Obstacle>,
+    /// Top-level columns that had another name or type, or share theirs with another, here or inside of them.
+    moved: HashSet<i32>,
+    /// What no name begins with.
+    prefix: String,
+}
+
+/// A field of a schema.
+struct Past {
+    id: i32,
+    root: i32,
+    name: String,
+    ty: Type,
+    has_default: bool,
+}
+
+impl History {
+    fn of(metadata: &TableMetadata) -> Self {
+        let mut schemas: Vec<&Arc<Schema>> = metadata.schemas().iter().collect();
+        schemas.sort_by_key(|schema| schema.schema_id());
+        let complete = schemas.iter().zip(0..).all(|(schema, id)| schema.schema_id() == id) && !schemas.is_empty();
+        let mut all = Vec::new();
+        for schema in schemas {
+            schema.fields().iter().for_each(|field| add(field, "", field.id, &mut all));
+        }
+        let (mut names, mut ids) = (BTreeMap::<i32, HashSet<&str>>::new(), BTreeMap::<String, HashSet<i32>>::new());
+        let mut types = BTreeMap::<i32, Vec<&Past>>::new();
+        for field in &all {
+            names.entry(field.id).or_default().insert(&field.name);
+            ids.entry(field.name.to_lowercase()).or_default().insert(field.id);
+            types.entry(field.id).or_default().push(field);
+        }
+        let shared: HashSet<i32> = ids.values().filter(|ids| ids.len() > 1).flatten().copied().collect();
+        let mut moved = HashSet::new();
+        let mut obstacles = BTreeMap::new();
+        for field in &all {
+            let past = types.get(&field.id).map(Vec::as_slice).unwrap_or_default();
+            let changed = past.iter().any(|other| !same(&other.ty, &field.ty));
+            if changed || shared.contains(&field.id) || names.get(&field.id).is_some_and(|names| names.len() > 1) {
+                moved.insert(field.root);
+            }
+            if let Some(obstacle) = obstacle_of(field, past) {
+                obstacles.entry(field.root).or_insert(obstacle);
+            }
+        }
+        let mut prefix = "_icefield".to_owned();
+        while all.iter().any(|field| field.name.to_lowercase().starts_with(&prefix)) {
+            prefix.push('_');
+        }
+        Self { complete, obstacles, moved, prefix }
+    }
+}
+
+fn add(field: &Field, path: &str, root: i32, all: &mut Vec<Past>) {
+    let name = format!("{path}{}", field.name);
+    let has_default = field.initial_default.is_some();
+    let within = format!("{name}.");
+    match &field.ty {
+        Type::Struct(ty) => ty.fields.iter().for_each(|field| add(field, &within, root, all)),
+        Type::List(ty) => add(&ty.element, &within, root, all),
+        Type::Map(ty) => [&ty.key, &ty.value].into_iter().for_each(|field| add(field, &within, root, all)),
+        Type::Primitive(_) | Type::Variant => {}
+    }
+    all.push(Past { id: field.id, root, name, ty: field.ty.clone(), has_default });
+}
+
+/// Whether two types are the same, whatever is inside of nested ones.
+fn same(one: &Type, other: &Type) -> bool {
+    match (one, other) {
+        (Type::Primitive(one), Type::Primitive(other)) => one == other,
+        _ => std::mem::discriminant(one) == std::mem::discriminant(other),
+    }
+}
+
+fn obstacle_of(field: &Past, past: &[&Past]) -> Option<Obstacle> {
+    if field.has_default {
+        return Some(Obstacle::Default(field.name.clone()));
+    }
+    if !is_plain(&field.ty) {
+        return Some(Obstacle::Type(field.name.clone(), field.ty.to_string()));
+    }
+    let promoted = past.windows(2).find_map(|pair| match pair {
+        [old, new] if !widens(&old.ty, &new.ty) => Some(old.ty.to_string()),
+        _ => None,
+    });
+    promoted.map(|from| Obstacle::Promotion(field.name.clone(), from))
+}
+
+/// What engines make of a file as Iceberg means it. The others need a cast, or a type of their own.
+fn is_plain(ty: &Type) -> bool {
+    use PrimitiveType as P;
+    match ty {
+        Type::Struct(_) | Type::List(_) | Type::Map(_) => true,
+        Type::Variant => false,
+        Type::Primitive(ty) => matches!(
+            ty,
+            P::Boolean
+                | P::Int
+                | P::Long
+                | P::Float
+                | P::Double
+                | P::Date
+                | P::Timestamp
+                | P::Timestamptz
+                | P::String
+                | P::Binary
+                | P::Decimal { .. }
+        ),
+    }
+}
+
+/// Whether engines read files of the old type as the new one.
+fn widens(old: &Type, new: &Type) -> bool {
+    use PrimitiveType as P;
+    same(old, new)
+        || matches!(
+            (old, new),
+            (Type::Primitive(P::Int), Type::Primitive(P::Long))
+                | (Type::Primitive(P::Float), Type::Primitive(P::Double))
+                | (Type::Primitive(P::Decimal { .. }), Type::Primitive(P::Decimal { .. }))
+        )
+}

@@ -1,0 +1,262 @@
+//! Micro-batches of a stream over a table: the data files that snapshots add, some at a time, as Java's
+//! `SparkMicroBatchStream` finds them.
+//!
+//! A stream stands at an [`Offset`]: before the file at a position among those that a snapshot added, in the order of its
+//! manifests. [`Stream::latest`] says up to where the next batch goes, and [`Scan::micro_batch`] is a scan of the files
+//! between two offsets; it needs nothing but the table and the offsets, so that a batch can be planned again after a restart.
+//!
+//! Only snapshots with the operation `append` are read. Those of `replace` change no row and are passed over; those of
+//! `delete` and `overwrite` are errors unless they are to be skipped. Delete files are no matter of a stream: what was
+//! appended was there, whatever was deleted later.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, BooleanArray, UInt32Array};
+use arrow_select::filter::filter;
+use icefield_format::expr::Expression;
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+
+use super::incremental::{Point, Range};
+use super::report::FileCounts;
+use super::{PlannedManifest, Scan};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// Where a stream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offset {
+    /// The snapshot.
+    pub snapshot_id: i64,
+    /// How many of the files that it added have been read.
+    pub position: i64,
+}
+
+/// How a table is streamed.
+#[derive(Debug, Clone, Default)]
+pub struct Stream {
+    /// Begin with the first snapshot of this time or later, in milliseconds; without it, with the oldest one.
+    pub from_timestamp: Option<i64>,
+    /// Pass over snapshots with the operation `delete`.
+    pub skip_deletes: bool,
+    /// Pass over snapshots with the operation `overwrite`.
+    pub skip_overwrites: bool,
+    /// The branch whose snapshots are read; without it, the main one.
+    pub branch: Option<String>,
+}
+
+/// How much a micro-batch has at the most.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadLimit {
+    /// Files.
+    pub files: u64,
+    /// Rows; the file that reaches them is still read.
+    pub rows: u64,
+}
+
+impl Default for ReadLimit {
+    fn default() -> Self {
+        Self { files: u64::MAX, rows: u64::MAX }
+    }
+}
+
+impl Offset {
+    /// The offset of a table that has nothing to read yet.
+    pub const START: Self = Self { snapshot_id: -1, position: -1 };
+
+    /// An offset that was stored; only [`START`](Self::START) is before the first file.
+    pub fn stored(snapshot_id: i64, position: i64) -> Result<Self> {
+        let offset = Self { snapshot_id, position };
+        match offset == Self::START || position >= 0 {
+            true => Ok(offset),
+            false => Err(Error::invalid(format!("invalid position {position} of a stream in snapshot {snapshot_id}"))),
+        }
+    }
+}
+
+impl Stream {
+    /// Where a stream begins that has read nothing.
+    pub fn initial(&self, metadata: &TableMetadata) -> Result<Offset> {
+        let Some(head) = self.head(metadata)? else { return Ok(Offset::START) };
+        let from = self.from_timestamp.unwrap_or(i64::MIN);
+        let wanted = metadata.ancestors(head.snapshot_id).take_while(|snapshot| snapshot.timestamp_ms >= from);
+        let first = wanted.last().map(|snapshot| Offset { snapshot_id: snapshot.snapshot_id, position: 0 });
+        Ok(first.unwrap_or(Offset::START))
+    }
+
+    /// Up to where the batch goes that begins at an offset: `start` itself where there is nothing new.
+    ///
+    /// `last` is the snapshot that the stream must not go beyond, where it is to end at what the table had at some time; that
+    /// of [`Offset::START`] where it had none.
+    pub fn latest(
+        &self,
+        storage: &Storage,
+        metadata: &Arc<TableMetadata>,
+        start: Offset,
+        limit: ReadLimit,
+        last: Option<i64>,
+    ) -> Result<Offset> {
+        if limit.files == 0 || limit.rows == 0 {
+            return Err(Error::invalid("a limit of a micro-batch must be positive, got 0"));
+        }
+        let from = if start == Offset::START { self.initial(metadata)? } else { start };
+        let head = match last {
+            Some(id) if id == Offset::START.snapshot_id => return Ok(start),
+            Some(id) => Some(existing(metadata, id)?.clone()),
+            None => self.head(metadata)?.cloned(),
+        };
+        let Some(head) = head.filter(|_| from != Offset::START) else { return Ok(start) };
+        let scan = self.between(storage, metadata, from, head.snapshot_id)?;
+        let (mut end, mut files, mut rows) = (from, 0u64, 0u64);
+        for manifest in scan.plan_stream()? {
+            let manifest = manifest?;
+            for row in 0..manifest.entries.len() {
+                let snapshot_id = manifest.entries.snapshot_id.value(row);
+                let position = if snapshot_id == end.snapshot_id { end.position } else { 0 };
+                if files == limit.files {
+                    return Ok(end);
+                }
+                files = files.saturating_add(1);
+                let count = u64::try_from(manifest.entries.record_count.value(row)).unwrap_or_default();
+                rows = rows.saturating_add(count);
+                end = Offset { snapshot_id, position: position.saturating_add(1) };
+                if rows >= limit.rows {
+                    return Ok(end);
+                }
+            }
+        }
+        Ok(end)
+    }
+
+    /// A scan of the files that are appended after an offset, up to a snapshot.
+    fn between(&self, storage: &Storage, metadata: &Arc<TableMetadata>, from: Offset, to: i64) -> Result<Scan> {
+        existing(metadata, from.snapshot_id)?;
+        let mut found = false;
+        for snapshot in metadata.ancestors(to) {
+            self.check(snapshot)?;
+            if snapshot.snapshot_id == from.snapshot_id {
+                found = true;
+                break;
+            }
+        }
+        if !found {
+            return Err(Error::invalid(format!(
+                "cannot read on from snapshot {}: it is not an ancestor of snapshot {to}; the table was rolled back, or the \
+                 stream is of another table or branch",
+                from.snapshot_id
+            )));
+        }
+        let range = Range {
+            from: Some(Point::Id(from.snapshot_id)),
+            from_inclusive: true,
+            to: Some(Point::Id(to)),
+            branch: None,
+        };
+        let scan = Scan::appends(storage.clone(), metadata.clone(), &range)?;
+        Ok(Scan { batch: Some((from, None)), ..scan })
+    }
+
+    /// Refuses a snapshot whose changes a stream cannot show.
+    fn check(&self, snapshot: &Snapshot) -> Result<()> {
+        let operation = snapshot.summary.as_ref().map(|summary| &summary.operation);
+        let id = snapshot.snapshot_id;
+        match operation {
+            Some(Operation::Append | Operation::Replace) => Ok(()),
+            Some(Operation::Delete) if self.skip_deletes => Ok(()),
+            Some(Operation::Overwrite) if self.skip_overwrites => Ok(()),
+            Some(Operation::Delete) => Err(Error::invalid(format!(
+                "cannot process delete snapshot: {id}, to ignore deletes, set streaming-skip-delete-snapshots=true"
+            ))),
+            Some(Operation::Overwrite) => Err(Error::invalid(format!(
+                "cannot process overwrite snapshot: {id}, to ignore overwrites, set streaming-skip-overwrite-snapshots=true"
+            ))),
+            other => {
+                let name = other.map_or("none", |operation| operation.as_str());
+                Err(Error::invalid(format!("cannot process unknown snapshot operation: {name} (snapshot id {id})")))
+            }
+        }
+    }
+
+    fn head<'m>(&self, metadata: &'m TableMetadata) -> Result<Option<&'m Arc<Snapshot>>> {
+        let Some(name) = &self.branch else { return Ok(metadata.current_snapshot()) };
+        let found = metadata.reference(name).filter(|found| found.is_branch());
+        let found = found.ok_or_else(|| Error::invalid(format!("the table has no branch {name:?}")))?;
+        Ok(metadata.snapshot(found.snapshot_id))
+    }
+}
+
+impl Scan {
+    /// A scan of the files of a micro-batch, those between two offsets that [`Stream::latest`] gave; in their order.
+    pub fn micro_batch(
+        storage: &Storage,
+        metadata: &Arc<TableMetadata>,
+        stream: &Stream,
+        start: Offset,
+        end: Offset,
+    ) -> Result<Self> {
+        if end == Offset::START || start == end {
+            let current = metadata.current_snapshot().map(|snapshot| Point::Id(snapshot.snapshot_id));
+            let range = Range { from: current.clone(), from_inclusive: true, to: current, branch: None };
+            let none = Scan::appends(storage.clone(), metadata.clone(), &range)?;
+            return Ok(Self { filter: Expression::False, ..none });
+        }
+        existing(metadata, end.snapshot_id)?;
+        let from = if start == Offset::START { stream.initial(metadata)? } else { start };
+        let scan = stream.between(storage, metadata, from, end.snapshot_id)?;
+        Ok(Self { batch: Some((from, Some(end))), ..scan })
+    }
+}
+
+fn existing(metadata: &TableMetadata, id: i64) -> Result<&Arc<Snapshot>> {
+    metadata.snapshot(id).ok_or_else(|| {
+        Error::invalid(format!("cannot load current offset at snapshot {id}, the snapshot was expired or removed"))
+    })
+}
+
+/// Counts the files of a plan, snapshot by snapshot, and keeps those of a batch.
+#[derive(Debug)]
+pub(super) struct Window {
+    first: Offset,
+    end: Option<Offset>,
+    at: Offset,
+}
+
+impl Window {
+    pub(super) fn new((first, end): (Offset, Option<Offset>)) -> Self {
+        Self { first, end, at: Offset { position: 0, ..first } }
+    }
+
+    /// The files of a manifest that belong to the batch, and their counts.
+    pub(super) fn keep(
+        &mut self,
+        manifest: PlannedManifest,
+        counts: FileCounts,
+    ) -> Result<(PlannedManifest, FileCounts)> {
+        let entries = &manifest.entries;
+        let mask: BooleanArray = (0..entries.len()).map(|row| Some(self.has(entries.snapshot_id.value(row)))).collect();
+        if mask.true_count() == mask.len() {
+            return Ok((manifest, counts));
+        }
+        let entries = Arc::new(entries.filter(&mask)?);
+        let places = UInt32Array::from(manifest.residual_places);
+        let places = filter(&places, &mask).map_err(|error| Error::Internal(error.to_string()))?;
+        let places = places.as_any().downcast_ref::<UInt32Array>().map(|kept| kept.values().to_vec());
+        let size = entries.file_size_in_bytes.values().iter().fold(0i64, |sum, size| sum.saturating_add(*size));
+        let counts =
+            FileCounts { kept: entries.len(), skipped: counts.skipped + mask.false_count(), size, links: 0, ..counts };
+        Ok((
+            PlannedManifest { entries, residual_places: places.unwrap_or_default(), deletes: None, ..manifest },
+            counts,
+        ))
+    }
+
+    /// Whether the next file, of this snapshot, belongs to the batch.
+    fn has(&mut self, snapshot_id: i64) -> bool {
+        if self.at.snapshot_id != snapshot_id {
+            self.at = Offset { snapshot_id, position: 0 };
+        }
+        let position = self.at.position;
+        self.at.position = position.saturating_add(1);
+        let begun = snapshot_id != self.first.snapshot_id || position >= self.first.position;
+        begun && self.end.is_none_or(|end| snapshot_id != end.snapshot_id || position < end.position)
+    }
+}
