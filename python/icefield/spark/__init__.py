@@ -28,6 +28,7 @@ from pyspark.errors import AnalysisException  # noqa: E402
 
 from icefield.spark import functions  # noqa: E402
 from icefield.spark.changes import changes  # noqa: E402
+from icefield.spark.explaining import Explanation, explain  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.session import finds_source  # noqa: E402
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
 
 __all__ = [
+    "Explanation",
     "append",
     "arrow_schema",
     "changes",
+    "explain",
     "functions",
     "iceberg_schema",
     "of_scan",

@@ -14,6 +14,7 @@ from icefield.catalog.known import is_catalog_property
 from icefield.errors import InvalidArgumentError, NotFoundError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
+from icefield.micro_batches import MicroBatches
 from icefield.moments import Moment, instant_of
 from icefield.scan import TableScan, split_of
 from icefield.spark.options import check, find, write_properties
@@ -90,8 +91,16 @@ _RANGE = ("start-snapshot-id", "end-snapshot-id")
 _TIMES = ("start-timestamp", "end-timestamp")
 #: Options that split a scan into tasks.
 _SPLIT = ("split-size", "lookback", "file-open-cost")
+#: Options of streams, of no effect on other reads.
+_STREAM = (
+    "stream-from-timestamp",
+    "streaming-max-files-per-micro-batch",
+    "streaming-max-rows-per-micro-batch",
+    "streaming-skip-delete-snapshots",
+    "streaming-skip-overwrite-snapshots",
+)
 #: Options that do not choose a snapshot.
-_NO_MOMENT = frozenset({"path", "catalog", "push-filters", *_SPLIT, *_RANGE, *_TIMES})
+_NO_MOMENT = frozenset({"path", "catalog", "push-filters", *_SPLIT, *_RANGE, *_TIMES, *_STREAM})
 #: Options that select what is read.
 _OWN = frozenset({*_NO_MOMENT, "snapshot-id", "versionasof", "as-of-timestamp", "timestampasof", "branch", "tag"})
 #: Suffix of the name of a table that selects its changelog, as in Java.
@@ -224,10 +233,38 @@ class SourceOptions:
         would lose rows. So it must be enabled for each DataFrame; ``icefield.spark.read(filter=...)`` does not
         need it.
         """
-        text = self.own.get("push-filters", "false").lower()
+        return self._flag("push-filters")
+
+    def _flag(self, name: str) -> bool:
+        text = self.own.get(name, "false").lower()
         if text not in ("true", "false"):
-            raise InvalidArgumentError(f"option push-filters: expected true or false, got {text!r}")
+            raise InvalidArgumentError(f"option {name}: expected true or false, got {text!r}")
         return text == "true"
+
+    def stream(self, table: Table) -> MicroBatches:
+        """Return a table as a stream; options that choose a snapshot or a range are refused."""
+        known = {"path", "catalog", "branch", *_SPLIT, *_STREAM}
+        if given := sorted(set(self.own) - known):
+            raise InvalidArgumentError(f"a stream has no option {', '.join(given)}: it begins by stream-from-timestamp")
+        from_timestamp, skip_deletes, skip_overwrites = _STREAM[0], *_STREAM[3:]
+        return table.micro_batches(
+            from_timestamp=self._integer(from_timestamp),
+            skip_delete_snapshots=self._flag(skip_deletes),
+            skip_overwrite_snapshots=self._flag(skip_overwrites),
+            branch=self.branch,
+        )
+
+    @property
+    def stream_limits(self) -> tuple[int | None, int | None]:
+        """Files and rows of a micro-batch, as far as they are limited."""
+        limits = (self._integer(_STREAM[1]), self._integer(_STREAM[2]))
+        for name, limit in zip(_STREAM[1:3], limits, strict=True):
+            if limit is not None and limit <= 0:
+                raise InvalidArgumentError(f"option {name}: expected a positive integer, got {limit}")
+        return limits
+
+    def _integer(self, name: str) -> int | None:
+        return _number(name, self.own[name]) if name in self.own else None
 
     @property
     def branch(self) -> str | None:

@@ -35,7 +35,7 @@ def _options(use: Use, effect: Literal["honoured", "harmless", "refused"], why: 
     return [Option(name, use, effect, why) for name in names]
 
 
-_STREAMS = "streaming reads are not supported"
+_PLANNED = "A micro-batch is planned when Spark asks for it."
 _OVERWRITES = "overwriting is not supported: mode('append') only"
 _NO_DELETES = "An append writes no delete files."
 
@@ -51,12 +51,12 @@ OPTIONS: tuple[Option, ...] = (
     *_options(
         "read", "harmless", "Spark aggregates the rows of Python data sources itself.", "aggregate-push-down-enabled"
     ),
-    *_options("read", "refused", _STREAMS, "stream-from-timestamp", "streaming-max-files-per-micro-batch"),
-    *_options("read", "refused", _STREAMS, "streaming-max-rows-per-micro-batch", "streaming-skip-delete-snapshots"),
-    *_options("read", "refused", _STREAMS, "streaming-skip-overwrite-snapshots"),
-    *_options("read", "refused", _STREAMS, "streaming-snapshot-polling-interval-ms"),
-    *_options("read", "refused", _STREAMS, "async-micro-batch-planning-enabled", "async-queue-preload-file-limit"),
-    *_options("read", "refused", _STREAMS, "async-queue-preload-row-limit"),
+    *_options("read", "honoured", "", "stream-from-timestamp", "streaming-max-files-per-micro-batch"),
+    *_options("read", "honoured", "", "streaming-max-rows-per-micro-batch", "streaming-skip-delete-snapshots"),
+    *_options("read", "honoured", "", "streaming-skip-overwrite-snapshots"),
+    *_options("read", "harmless", _PLANNED, "streaming-snapshot-polling-interval-ms"),
+    *_options("read", "harmless", _PLANNED, "async-micro-batch-planning-enabled", "async-queue-preload-file-limit"),
+    *_options("read", "harmless", _PLANNED, "async-queue-preload-row-limit"),
     *_options("write", "honoured", "", "snapshot-property.", "target-file-size-bytes", "write-format"),
     *_options("write", "honoured", "", "compression-codec", "compression-level", "compression-strategy"),
     Option(

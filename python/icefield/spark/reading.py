@@ -1,17 +1,17 @@
 """Scans as DataFrames: Spark's own Parquet reader for the files that it reads correctly, the Rust reader for the rest.
 
-Spark's reader is as fast as any, so it reads Parquet files without deletes, of columns whose types it supports. It
-finds columns by field id, but pushes filters down to the file by name; `icefield.spark.history` decides which columns
-may keep their names, and `icefield.spark.texts` which strings are read as bytes. All other files are read through
-`mapInArrow`, by one Python task per group of files.
+Spark's reader is as fast as any, so it reads Parquet files without deletes, of columns whose types it supports.
+`icefield.scan.ScanPlan.obstacles` decides which files, and under which names columns are requested;
+`icefield.spark.texts` which strings are read as bytes. All other files are read through `mapInArrow`, by one Python
+task per group of files. `icefield.spark.explain` shows which file is read how.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,21 +20,18 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
-from icefield.distributed import ReadTask, Storage
+from icefield.distributed import EngineRead, ReadTask, Storage
 from icefield.expressions import parse
-from icefield.incremental import IncrementalChangelogScan
 from icefield.moments import Moment
-from icefield.name_mapping import NAME_MAPPING_PROPERTY
-from icefield.scan import TableScan, fields_of
+from icefield.scan import ScanPlan, TableScan, fields_of
 from icefield.spark import filters
 from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.failures import sentence
-from icefield.spark.history import History
 from icefield.spark.names import quoted
 from icefield.spark.opening import moment_of, opened
 from icefield.spark.session import ReaderSession, adopted, is_classic, reads_scheme
 from icefield.spark.texts import texts_without_order
-from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
+from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
     from icefield.table import Table
 
-__all__ = ["of_scan", "read", "task_rows"]
+__all__ = ["Ways", "chosen", "decided", "of_scan", "read", "task_rows"]
 
 
 def read(
@@ -87,37 +84,101 @@ def read(
         The catalog of a name, as `icefield.load_catalog` takes it.
 
     """
-    chosen = ("*",) if columns is None else fields_of(columns)
+    scan = chosen(spark, table, filter, columns, as_of, limit=limit, catalog=catalog, properties=properties)
+    return of_scan(spark, scan, native=native)
+
+
+def chosen(
+    spark: SparkSession,
+    table: Table | str,
+    row_filter: RowFilter | None,
+    columns: Iterable[str] | str | None,
+    as_of: int | str | datetime | None,
+    *,
+    limit: int | None = None,
+    catalog: str | None,
+    properties: Mapping[str, str],
+) -> TableScan:
+    """Return the scan of a table in a session; arguments are those of `read`."""
+    fields = ("*",) if columns is None else fields_of(columns)
     source = opened(table, catalog, properties)
     moment = moment_of(spark, as_of)
     if not moment and (branch := read_branch(source, session_audit(spark))) is not None:
         moment = Moment(ref=branch)
-    scan = source.scan(filter, chosen, limit=limit, **moment)
-    return of_scan(spark, scan, native=native)
+    return source.scan(row_filter, fields, limit=limit, **moment)
 
 
 def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> DataFrame:
     """Return a scan as a DataFrame."""
+    way = decided(spark, scan, native=native)
+    parts: list[DataFrame] = []
+    if way.reader and way.native:
+        parts.append(way.reader.frame(way.files["file_path"].take(way.native).to_pylist()))
+    if way.rest or not parts:
+        parts.append(_decoded(spark, way.plan.tasks(files=way.rest), scan.storage, way.schema))
+    frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+    return frame if scan.limit is None else frame.limit(scan.limit)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Which files of a scan are read by Spark's Parquet reader and which by ours, by their places in the plan."""
+
+    schema: st.StructType
+    plan: ScanPlan
+    files: pa.Table
+    #: Why files are read by ours: in a word, and in full; null for the others.
+    kinds: list[str | None]
+    reasons: list[str | None]
+    reader: _NativeReader | None
+
+    @property
+    def native(self) -> list[int]:
+        """The files that Spark reads."""
+        return [place for place, kind in enumerate(self.kinds) if kind is None]
+
+    @property
+    def rest(self) -> list[int]:
+        """The files that are ours."""
+        return [place for place, kind in enumerate(self.kinds) if kind is not None]
+
+
+def decided(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Ways:
+    """Decide which reader reads which file of a scan."""
     # Pinned: Spark plans more than once, and must find the same snapshot.
     schema = spark_schema(scan.projection())
-    # Spark's reader returns rows only, not whether they were inserted or deleted.
-    native = native and is_classic(spark) and not isinstance(scan, IncrementalChangelogScan)
-    reader = _NativeReader.of(spark, scan, schema) if native else None
+    read = scan.engine_read()
+    reader, against = None, _against(spark, native=native)
+    if against is None and not read.columns:
+        against = ("columns", "columns: none is read")
+    if against is None and read.obstacle is None:
+        reader = _NativeReader.of(spark, scan, schema, read)
+        against = None if reader else _FILTER
     texts = reader.texts if reader else {}
-    plan = replace(scan, limit=None).plan_files(metrics=tuple(texts) or False)
+    metrics = (*texts, *read.partition_columns) if reader else ()
+    plan = replace(scan, limit=None).plan_files(metrics=metrics or False)
     files = plan.to_arrow()
+    if against is not None:
+        return Ways(schema, plan, files, [against[0]] * len(plan), [against[1]] * len(plan), None)
+    found = plan.obstacles(read)
+    kinds, reasons = found["kind"].to_pylist(), found["obstacle"].to_pylist()
     if reader:
         skipping = plan.skippable_by(texts.values())
         reader.as_bytes = {name for name, field_id in texts.items() if field_id not in skipping}
-    places = reader.readable(files) if reader else []
-    rest = sorted(set(range(files.num_rows)) - set(places))
-    parts: list[DataFrame] = []
-    if reader and places:
-        parts.append(reader.frame(files["file_path"].take(places).to_pylist()))
-    if rest or not parts:
-        parts.append(_decoded(spark, plan.tasks(files=rest), scan.storage, schema))
-    frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    return frame if scan.limit is None else frame.limit(scan.limit)
+        for place, path in enumerate(files["file_path"].to_pylist()):
+            if kinds[place] is None and (other := reader.against(path)) is not None:
+                kinds[place], reasons[place] = other
+    return Ways(schema, plan, files, kinds, reasons, reader)
+
+
+#: Why Spark's reader is not used for a whole scan, or a file of it: a word or two, and the same in full.
+_FILTER = ("filter", "filter: Spark cannot test it as Iceberg does")
+
+
+def _against(spark: SparkSession, *, native: bool) -> tuple[str, str] | None:
+    if not native:
+        return "native=False", "native=False"
+    return None if is_classic(spark) else ("Spark Connect", "Spark Connect: the session is not in this process")
 
 
 def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType) -> DataFrame:
@@ -149,14 +210,11 @@ def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterat
 class _NativeReader:
     """Spark's Parquet reader, for one scan."""
 
-    def __init__(
-        self, spark: SparkSession, scan: TableScan, schema: st.StructType, history: History, names: list[str]
-    ) -> None:
+    def __init__(self, spark: SparkSession, scan: TableScan, schema: st.StructType, read: EngineRead) -> None:
         self._spark = spark
         self._scan = scan
         self._schema = schema
-        self._history = history
-        self._names = names
+        self._columns = read.columns
         self.condition: Callable[[], Column] | None = None
         #: String columns that may be read as bytes, with their ids; and those that are.
         self.texts: dict[str, int] = {}
@@ -164,56 +222,43 @@ class _NativeReader:
         self._schemes: dict[str, bool] = {"": True, "file": True}
 
     @classmethod
-    def of(cls, spark: SparkSession, scan: TableScan, schema: st.StructType) -> _NativeReader | None:
-        """Return the reader of a scan; None if Spark's own cannot read its columns or evaluate its filter exactly."""
-        history = History.of(scan.metadata)
-        # Imported files have no field ids; Spark would not find their columns.
-        if history is None or NAME_MAPPING_PROPERTY in scan.metadata.properties:
-            return None
+    def of(cls, spark: SparkSession, scan: TableScan, schema: st.StructType, read: EngineRead) -> _NativeReader | None:
+        """Return the reader of a scan; None if Spark cannot evaluate its filter exactly."""
         table_schema = replace(scan, selected_fields=("*",), row_filter=None).projection()
         condition = _condition(scan, table_schema)
         if condition is None:
             return None
-        make, used = condition
-        names = [name for name in table_schema.column_names if name in schema.names or name in used]
-        ids = [field.field_id for field in table_schema.fields if field.name in names]
-        if not names or not all(history.is_plain(field_id) for field_id in ids):
-            return None
-        reader = cls(spark, scan, schema, history, names)
-        reader.condition = make
-        reader.texts = texts_without_order(scan.metadata, (f for f in table_schema.fields if f.name in names), used)
+        reader = cls(spark, scan, schema, read)
+        reader.condition, used = condition
+        names = {name for name, _, _ in read.columns}
+        fields = (field for field in table_schema.fields if field.name in names)
+        reader.texts = texts_without_order(scan.metadata, fields, used)
         return reader
 
-    def readable(self, files: pa.Table) -> list[int]:
-        """Return the positions of the files that Spark's own reader can read."""
-        paths, formats = files["file_path"].to_pylist(), files["file_format"].to_pylist()
-        deletes = files["deletes"].combine_chunks().value_lengths().to_pylist()
-        found = zip(paths, formats, deletes, strict=True)
-        return [
-            place
-            for place, (path, kind, count) in enumerate(found)
-            if kind == "parquet" and not count and self._reachable(path)
-        ]
-
-    def _reachable(self, path: str) -> bool:
+    def against(self, path: str) -> tuple[str, str] | None:
+        """Return why Spark does not read a file, if it does not."""
         resolved = self._scan.storage.resolve(path)
         scheme = urlsplit(resolved).scheme if "://" in resolved else ""
         if scheme not in self._schemes:
             self._schemes[scheme] = reads_scheme(self._spark, scheme)
+        if not self._schemes[scheme]:
+            return "path", f"path: this Spark has no file system for {scheme}://"
         # Spark treats paths as patterns, and ignores files with such names.
         hidden = resolved.rpartition("/")[2].startswith(("_", "."))
-        return self._schemes[scheme] and not hidden and not any(char in resolved for char in "{}[]*?\\")
+        if hidden or any(char in resolved for char in "{}[]*?\\"):
+            return "path", "path: Spark takes it for a pattern, or for a hidden file"
+        return None
 
     def frame(self, paths: list[str]) -> DataFrame:
         """Read the files."""
         storage = self._scan.storage
         resolved = [storage.resolve(path) for path in paths]
         urls = [path if "://" in path else f"file://{path}" for path in resolved]
-        whole = spark_schema(replace(self._scan, selected_fields=tuple(self._names)).projection())
+        names = {name: asked_by for name, _, asked_by in self._columns}
+        whole = spark_schema(replace(self._scan, selected_fields=tuple(names)).projection())
         asked = []
         for field in whole.fields:
-            field_id = field.metadata[FIELD_ID]
-            name = field.name if self._history.keeps_name(field_id) else self._history.alias(field_id)
+            name = names[field.name]
             kind = st.BinaryType() if field.name in self.as_bytes else field.dataType
             # Every column is nullable to the reader: a file may be older than a column.
             asked.append(st.StructField(name, kind, True, field.metadata))

@@ -20,26 +20,20 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
 
-from icefield.errors import (
-    CorruptDataError,
-    InvalidArgumentError,
-    TableReplacedError,
-    UnsupportedFeatureError,
-    ValidationError,
-)
+from icefield.errors import CorruptDataError, InvalidArgumentError, UnsupportedFeatureError
 from icefield.expressions import from_json
 from icefield.spark.audit import task_audit, write_target
 from icefield.spark.failures import sentence
 from icefield.spark.filters import leaf_types, pushed
-from icefield.spark.inspecting import inspect_rows, inspect_tasks
+from icefield.spark.inspecting import inspect_tasks
 from icefield.spark.opening import CHANGES, SourceOptions
-from icefield.spark.reading import task_rows
-from icefield.spark.types import FIELD_ID, arrow_schema, spark_schema
+from icefield.spark.parts import InspectPart, Part, require_columns, require_same
+from icefield.spark.streaming import STREAM_READER, StreamReader
+from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.writing import Write, write_task
 
 if TYPE_CHECKING:
@@ -47,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as st
     from pyspark.sql.datasource import Filter
 
-    from icefield.distributed import InspectTask, ReadTask, Storage, WrittenFiles
+    from icefield.distributed import WrittenFiles
     from icefield.expressions import Expression
     from icefield.schema import Schema
     from icefield.table import Table
@@ -88,9 +82,9 @@ class Source(DataSource):
         kind = FilteringReader if pushing and options.pushes_filters else Reader
         return kind(options, schema, self.table_uuid)
 
-    def streamReader(self, schema: st.StructType) -> NoStream:  # noqa: ARG002, N802
-        """Return a reader that refuses to stream: streaming reads are not supported yet."""
-        return NoStream()
+    def streamReader(self, schema: st.StructType) -> StreamReader:  # noqa: N802
+        """Return a reader of what is appended. Its calls check the options: Spark hides errors of this one."""
+        return STREAM_READER(self.options, schema, self.table_uuid)
 
     @sentence
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802
@@ -115,59 +109,6 @@ def readable_schema(options: SourceOptions, table: Table, what: str | None) -> S
     if what in (None, CHANGES):
         return options.scan(table, what, None).projection()
     return table.inspect.schema(what)
-
-
-def require_same(table: Table, table_uuid: str | None) -> None:
-    """Refuse a table that has taken the place of the one that Spark has the columns of."""
-    if table_uuid is not None and str(table.table_uuid) != table_uuid:
-        raise TableReplacedError(
-            f"the table was replaced: it was loaded with uuid {table_uuid}, but the catalog now has a table with uuid "
-            f"{table.table_uuid} in its place; load it again"
-        )
-
-
-def require_columns(asked: st.StructType, current: st.StructType) -> None:
-    """Refuse columns that are no longer what they were when Spark was given them; a user's own have no ids."""
-    for column in asked.fields:
-        field_id = column.metadata.get(FIELD_ID)
-        if field_id is None:
-            continue
-        now = next((other for other in current.fields if other.name == column.name), None)
-        if now is None:
-            change = "is gone"
-        elif now.metadata[FIELD_ID] != field_id:
-            change = "became another column"
-        elif now.dataType.simpleString() != column.dataType.simpleString():
-            change = f"became {now.dataType.simpleString()}, from {column.dataType.simpleString()},"
-        elif now.nullable and not column.nullable:
-            change = "became optional"
-        else:
-            continue
-        raise ValidationError(f"column {column.name} {change} after the table was loaded: load it again")
-
-
-@dataclass(frozen=True)
-class Part(InputPartition):
-    """One task: pieces of data files, and the storage that they lie in."""
-
-    task: ReadTask
-    storage: Storage
-
-    def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
-        """Read the task."""
-        yield from task_rows(self.task, self.storage, schema)
-
-
-@dataclass(frozen=True)
-class InspectPart(InputPartition):
-    """One task: some of the rows of a metadata table."""
-
-    task: InspectTask
-    storage: Storage
-
-    def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
-        """Read the task."""
-        yield from inspect_rows(self.task, self.storage, schema)
 
 
 class Reader(DataSourceReader):
@@ -200,33 +141,6 @@ class Reader(DataSourceReader):
         # For a table without rows Spark calls this too, with a partition of its own.
         if isinstance(partition, Part | InspectPart):
             yield from partition.rows(self._schema)
-
-
-class NoStream(DataSourceStreamReader):
-    """Refuses to stream when it is asked: an error before that makes Spark fail on the reader that it lacks."""
-
-    @sentence
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Refuse."""
-        raise UnsupportedFeatureError(
-            "reading an Iceberg table as a stream is not supported: read what was appended since a snapshot by the "
-            "option start-snapshot-id, or by Table.incremental_append_scan"
-        )
-
-    def latestOffset(self, *_: object) -> dict[str, str]:  # noqa: N802
-        """Refuse."""
-        return self.initialOffset()
-
-    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
-        """Refuse."""
-        del start, end
-        self.initialOffset()
-        return []
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read nothing; there are no partitions."""
-        del partition
-        return iter(())
 
 
 class FilteringReader(Reader):

@@ -31,8 +31,8 @@ def spark_schema(schema: Schema) -> st.StructType:
     Returns
     -------
     pyspark.sql.types.StructType
-        One nullable or required field a column; ``uuid`` as string, ``fixed``, as binary, nanosecond timestamps as
-        timestamps of microseconds, ``unknown`` as void.
+        One nullable or required field a column; ``uuid`` as string; ``fixed``, geometries and geographies (WKB) as
+        binary; nanosecond timestamps as timestamps of microseconds; ``unknown`` as void.
 
     Raises
     ------
@@ -85,6 +85,8 @@ _CLASSES = {
 
 
 def _primitive(kind: str, path: str) -> st.DataType:
+    if kind.startswith(("geometry", "geography")):
+        return st.BinaryType()
     name = _CLASSES.get(kind)
     if name is None or not hasattr(st, name):
         import pyspark
