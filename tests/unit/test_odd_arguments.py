@@ -169,7 +169,7 @@ EMPTY: dict[str, Callable[[ice.Catalog], Any]] = {
         [], [{"action": "set-location", "location": ""}]
     ),
     "the old prefix is empty": lambda _: ice.Table.from_metadata("v1.json", relocate={"": "elsewhere"}),
-    "an empty path is no location": lambda catalog: catalog.register_table("a.u", ""),
+    "the location is empty": lambda catalog: catalog.register_table("a.u", ""),
     "no location": lambda _: ice.Table.from_metadata("v1.json", relocate={"v1.json": ""}),
     "empty path": lambda _: ice.Table.from_metadata(""),
     "path is no": lambda _: ice.orc.read_table(""),

@@ -25,12 +25,14 @@
 
 pub mod avro;
 pub mod error;
+pub mod evolution;
 pub mod expr;
 pub mod json;
 pub mod limits;
 pub mod manifest;
 pub mod metadata;
 pub mod nearest;
+mod primitive;
 pub mod puffin;
 pub mod rest;
 pub mod secret;

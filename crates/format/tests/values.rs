@@ -5,11 +5,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use icefield_format::transform::{Transform, murmur3, murmur3_32, path};
+use icefield_format::spec::path;
+use icefield_format::transform::{Transform, murmur3, murmur3_32};
+use icefield_format::types::value_json;
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, StructType, Type};
 use icefield_format::value::geo::GeoBound;
 use icefield_format::value::order::compare;
-use icefield_format::value::{Value, binary, bounds, calendar, decimal, human, json};
+use icefield_format::value::{Value, binary, bounds, calendar, decimal, human};
 use proptest::prelude::*;
 
 /// "Appendix B: 32-bit Hash Requirements": type, value in its JSON form, hash.
@@ -37,7 +39,7 @@ fn appendix_b() {
     let buckets = i32::MAX as u32;
     for (ty, text, hash) in table {
         let ty = Type::parse(ty).unwrap();
-        let value = json::from_json(&serde_json::from_str(text).unwrap(), &ty).unwrap();
+        let value = value_json::from_json(&serde_json::from_str(text).unwrap(), &ty).unwrap();
         let expected = ((hash as u32) & 0x7fff_ffff) % buckets;
         let bucket = Transform::Bucket(buckets).apply(&ty, Some(&value)).unwrap();
         assert_eq!(bucket, Some(Value::Int(expected as i32)), "{ty} {text}");
@@ -114,16 +116,16 @@ proptest! {
     #[test]
     fn json_form_reads_back((ty, value) in primitive().prop_filter("JSON has these numbers", |(_, v)| is_finite(v))) {
         let ty = Type::from(ty);
-        let json = json::to_json(&value, &ty).unwrap();
+        let json = value_json::to_json(&value, &ty).unwrap();
         let text = json.to_string();
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(json::from_json(&parsed, &ty).unwrap(), value, "{}", text);
+        prop_assert_eq!(value_json::from_json(&parsed, &ty).unwrap(), value, "{}", text);
     }
 
     #[test]
     fn any_text_is_a_value_or_an_error(text in "[-+0-9TtZz:.eE ]{0,32}|\\PC{0,20}", ty in any_type()) {
         let _ = path::from_partition_string(&text, &ty);
-        let _ = json::from_json(&text.clone().into(), &ty.into());
+        let _ = value_json::from_json(&text.clone().into(), &ty.into());
         let _ = Transform::parse(&text);
         let _ = decimal::parse(&text);
     }
@@ -248,7 +250,7 @@ fn values_of_another_type_are_refused() {
     for ty in types.map(|ty| Type::parse(ty).unwrap()) {
         let accepted = values.iter().filter(|value| binary::to_bytes(value, ty.as_primitive().unwrap()).is_ok());
         assert!(accepted.count() <= 1, "{ty}");
-        assert!(json::to_json(&Value::List(vec![]), &ty).is_err(), "{ty}");
+        assert!(value_json::to_json(&Value::List(vec![]), &ty).is_err(), "{ty}");
         let error = Transform::Bucket(4).apply(&ty, Some(&Value::List(vec![]))).unwrap_err();
         assert!(error.to_string().contains(&ty.to_string()), "{error}");
     }
@@ -271,8 +273,10 @@ fn nested_json() {
         (r#"{"1":[{"values":[]}]}"#, "/1/0: {\"values\":[]} is not a value of type map<string, int>"),
     ] {
         let parsed = serde_json::from_str(text).unwrap();
-        match json::from_json(&parsed, &ty) {
-            Ok(value) => assert_eq!((json::to_json(&value, &ty).unwrap().to_string().as_str(), ""), (text, message)),
+        match value_json::from_json(&parsed, &ty) {
+            Ok(value) => {
+                assert_eq!((value_json::to_json(&value, &ty).unwrap().to_string().as_str(), ""), (text, message))
+            }
             Err(error) => assert_eq!(error.to_string(), message, "{text}"),
         }
     }

@@ -20,7 +20,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Lets no further call begin, and waits a moment for the ones under way.
-pub fn end_calls() {
+pub(crate) fn end_calls() {
     ENDING.store(true, Ordering::SeqCst);
     let end = Instant::now() + LAST_CALLS;
     while OWNER.load(Ordering::SeqCst) == std::process::id()
@@ -56,18 +56,18 @@ impl Drop for Call {
 }
 
 /// Runs what may call Python, such as a stream of another library; `None` if the program is ending.
-pub fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _call = Call::begin()?;
     Some(work())
 }
 
 /// Calls Python from a thread that does not hold its lock; `None` if the program is ending.
-pub fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     call(|| Python::try_attach(work)).flatten()
 }
 
 /// Why a call was not made.
-pub const ENDED: &str = "the interpreter is shutting down";
+pub(crate) const ENDED: &str = "the interpreter is shutting down";
 
 thread_local! {
     /// The process in which this thread was found to be Python's main thread, or not: only that one handles signals.
@@ -75,7 +75,7 @@ thread_local! {
 }
 
 /// The exception that a signal handler raised since the last call, if any ([`icefield_table::interrupt`]).
-pub fn signalled() -> Option<icefield_table::Error> {
+pub(crate) fn signalled() -> Option<icefield_table::Error> {
     let process = std::process::id();
     let known = MAIN.get().filter(|(of, _)| *of == process).map(|(_, main)| main);
     if known == Some(false) {
@@ -97,7 +97,7 @@ fn is_main(py: Python<'_>) -> PyResult<bool> {
 
 /// Sets Ctrl-C as pending again where `error` is its exception and is about to become a message in C, so that Python
 /// still raises it as soon as the caller in C has returned.
-pub fn keep_interrupt(error: &(dyn std::error::Error + 'static)) {
+pub(crate) fn keep_interrupt(error: &(dyn std::error::Error + 'static)) {
     let Some(icefield_table::Error::Interrupted(raised)) = error.downcast_ref() else { return };
     let Some(raised) = raised.downcast_ref::<PyErr>() else { return };
     Python::try_attach(|py| {

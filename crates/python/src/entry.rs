@@ -15,13 +15,13 @@ use crate::errors::{InternalError, Result};
 /// Runs `work`, which neither needs Python nor ends in a moment. A panic raises [`InternalError`] with its message;
 /// where it happened is on standard error, where Rust says it. A signal ends the work where that asks
 /// ([`interrupt`]), with the exception that its handler raised.
-pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
     py.detach(|| interrupt::interruptible(signalled, || catch_unwind(AssertUnwindSafe(work))))
         .map_err(|panic| InternalError::new_err(message(&*panic)).into())
 }
 
 /// Ends calls into Python before the interpreter ends.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let at_exit = module.py().import("atexit")?;
     at_exit.call_method1("register", (wrap_pyfunction!(at_exit_of_python, module)?,))?;
     Ok(())

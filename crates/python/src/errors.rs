@@ -22,10 +22,10 @@ mod classes {
     pyo3::import_exception!(icefield.errors, ValidationError);
     pyo3::import_exception!(icefield.errors, ValidationException);
 }
-pub use classes::*;
+pub(crate) use classes::*;
 
 /// Result of every function of this crate.
-pub type Result<T, E = BorderError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = BorderError> = std::result::Result<T, E>;
 
 /// An error on its way to Python.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ fn state_unknown(message: String, cause: Option<Box<dyn std::error::Error + Send
 }
 
 /// An exception raised by a catalog that the Rust side called: what it means for the commit, or the exception itself.
-pub fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
+pub(crate) fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
     use icefield_table::Error;
     if error.is_instance_of::<CommitFailedException>(py) {
         // A commit that was stopped by the user, before anything was sent, is not tried again.
@@ -148,7 +148,7 @@ pub fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
 }
 
 /// An error of the rows that a caller handed over. Ctrl-C and the end of the program stay what they are.
-pub fn from_rows(error: arrow_schema::ArrowError) -> icefield_table::Error {
+pub(crate) fn from_rows(error: arrow_schema::ArrowError) -> icefield_table::Error {
     use arrow_schema::ArrowError;
     let ended = |error: &PyErr| Python::try_attach(|py| !error.is_instance_of::<PyException>(py)).unwrap_or(false);
     match error {

@@ -46,7 +46,7 @@ fn write(py: Python<'_>, level: &str, message: &str) -> PyResult<()> {
 }
 
 /// Forwards what is logged from now on.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Where the application has no handler, logging prints warnings to standard error: not those of a library.
     let logging = module.py().import("logging")?;
     let logger = logging.call_method1("getLogger", (LOGGER,))?;

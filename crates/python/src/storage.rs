@@ -11,14 +11,14 @@ use crate::entry::detached;
 use crate::errors::Result;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStorage>()?;
     module.add("HIDDEN", HIDDEN)?;
     module.add_function(wrap_pyfunction!(shown_property, module)?)?;
     module.add_function(wrap_pyfunction!(redacted, module)?)
 }
 
-/// The value of a property as it may be seen: stars where its name or the value itself tells of a secret.
+/// The value of a property as it may be seen: stars where its name or the value itself is that of a secret.
 #[pyfunction]
 fn shown_property(name: &str, value: &str) -> String {
     storage::shown(name, value)

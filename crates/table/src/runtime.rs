@@ -38,7 +38,7 @@ pub(crate) fn of_this_process<T>(
     let winner = match slot.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => fresh,
         Err(other) => {
-            // SAFETY: `fresh` was made above and nobody else has seen it.
+            // SAFETY: `fresh` was made above and is not shared yet.
             drop(unsafe { Box::from_raw(fresh) });
             other
         }

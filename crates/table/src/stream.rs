@@ -355,7 +355,7 @@ fn start(team: &Team, open: OpenParts, number: u64, budget: Option<Arc<Budget>>)
     Ok(task)
 }
 
-/// Runs one task into its queue; a queue that nobody listens to ends it, and a panic becomes an error of the stream.
+/// Runs one task into its queue; a queue without a receiver ends it, and a panic becomes an error of the stream.
 fn run(
     open: OpenParts,
     sender: &SyncSender<Result<Sent>>,

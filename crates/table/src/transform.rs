@@ -30,10 +30,10 @@ const CHUNK: usize = 1 << 15;
 /// Columns below this length are done at once.
 const LONG: usize = 4 * CHUNK;
 
-/// Values that tell whether a column is worth [`equal_texts`].
+/// Values by which to decide whether a column is worth [`equal_texts`].
 const FEW: usize = 1 << 10;
 
-/// What [`Transform::kernel`] gives for `array`.
+/// What [`Transform::kernel`] returns for `array`.
 pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
     match (Work { transform, checks: false }).all(array) {
         Ok(results) => Ok(results),

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use icefield_format::evolution::{NewColumn, UpdateSchema};
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
 use icefield_format::spec::{PartitionSpec, SortOrder};
-use icefield_format::types::evolution::{NewColumn, UpdateSchema};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_table::commit::{
     Catalog, Committed, Outcome, Pointer, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, Updates,

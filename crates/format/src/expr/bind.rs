@@ -9,10 +9,19 @@ use crate::value::Value;
 
 use super::convert::Converted;
 use super::datum::Datum;
+use super::expression::{Expression, Leaf};
 use super::extract::Extract;
 use super::literal::Literal;
-use super::predicate::{Comparison, Predicate, Term, Test};
-use super::{BoundExpr, Expr, Expression};
+use super::predicate::{Comparison, Expr, Predicate, Term, Test};
+
+/// A predicate by field ids, with literals of the columns' types.
+pub type BoundExpr = Expression<Arc<BoundPredicate>>;
+
+impl Leaf for Arc<BoundPredicate> {
+    fn negate(&self) -> Self {
+        Arc::new(BoundPredicate { term: Arc::clone(&self.term), test: self.test.clone().negate() })
+    }
+}
 
 /// A column as a bound predicate knows it.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::transform::Transform;
+use crate::types::value_json;
 use crate::types::{PrimitiveType, Schema, Type};
-use crate::value::json as single_value;
 use crate::value::variant::Path;
 
 use super::convert::infinity;
@@ -31,7 +31,7 @@ impl Expr {
         write(self, &|predicate| {
             let operation = predicate.test.operation();
             let literal =
-                |literal: &Literal| single_value::to_json(literal.value(), &Type::Primitive(literal.ty().clone()));
+                |literal: &Literal| value_json::to_json(literal.value(), &Type::Primitive(literal.ty().clone()));
             let value = match &predicate.test {
                 Test::Compare(_, value) | Test::StartsWith(value) | Test::NotStartsWith(value) => Some(literal(value)?),
                 Test::In(values) | Test::NotIn(values) => Some(values.iter().map(literal).collect::<Result<_>>()?),
@@ -50,11 +50,11 @@ impl BoundExpr {
             let term = &predicate.term;
             let value = match &predicate.test {
                 Test::Compare(_, value) | Test::StartsWith(value) | Test::NotStartsWith(value) => {
-                    Some(single_value::to_json(value, &term.ty)?)
+                    Some(value_json::to_json(value, &term.ty)?)
                 }
-                Test::In(set) | Test::NotIn(set) => Some(
-                    set.values().iter().map(|value| single_value::to_json(value, &term.ty)).collect::<Result<_>>()?,
-                ),
+                Test::In(set) | Test::NotIn(set) => {
+                    Some(set.values().iter().map(|value| value_json::to_json(value, &term.ty)).collect::<Result<_>>()?)
+                }
                 Test::IsNull | Test::NotNull | Test::IsNan | Test::NotNan => None,
             };
             let change = (term.transform.as_ref(), term.extract.as_ref());
@@ -268,7 +268,7 @@ fn read_typed(json: &Json, ty: &PrimitiveType) -> Result<Literal> {
     }
     let value = match json.as_str().and_then(|text| infinity(text, ty)) {
         Some(infinite) => infinite,
-        None => single_value::from_json(json, &Type::Primitive(ty.clone()))?,
+        None => value_json::from_json(json, &Type::Primitive(ty.clone()))?,
     };
     Literal::new(ty.clone(), value)
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::types::value_json;
 use crate::types::{PrimitiveType, Type};
-use crate::value::{Value, json};
+use crate::value::Value;
 
 /// A literal as it was written; binding converts it to the type of its term.
 ///
@@ -127,7 +128,7 @@ pub(super) fn write_sql(f: &mut fmt::Formatter<'_>, ty: &PrimitiveType, value: &
             f.write_str("'")
         }
         _ => {
-            let text = match json::to_json(value, &Type::Primitive(ty.clone())) {
+            let text = match value_json::to_json(value, &Type::Primitive(ty.clone())) {
                 Ok(serde_json::Value::String(text)) => text,
                 Ok(other) => other.to_string(),
                 Err(_) => format!("{value:?}"),

@@ -2,8 +2,18 @@
 
 use crate::transform::Transform;
 
+use super::expression::{Expression, Leaf};
 use super::extract::Extract;
 use super::literal::Literal;
+
+/// A predicate by column names, not bound to a schema.
+pub type Expr = Expression<Predicate>;
+
+impl Leaf for Predicate {
+    fn negate(&self) -> Self {
+        Self { term: self.term.clone(), test: self.test.clone().negate() }
+    }
+}
 
 /// The test that a predicate applies to its term.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,9 @@
 //! References"), and of the snapshot that is current.
 
 use super::{MAIN_BRANCH, MetadataUpdate, SnapshotRef, StringMap, TableMetadata};
+use crate::evolution::UpdateSchema;
 use crate::transform::Transform;
 use crate::types::Schema;
-use crate::types::evolution::UpdateSchema;
 use crate::{Error, Result};
 
 impl TableMetadata {

@@ -7,8 +7,8 @@ use super::form::{Form, Member, messages, words};
 use super::table::StorageCredential;
 use crate::json::{self, Object, Writer};
 use crate::manifest::{DataFile, FileContent, FileFormat};
-use crate::types::{PrimitiveType, Schema, StructType, Type};
-use crate::value::{self, Value};
+use crate::types::{PrimitiveType, Schema, StructType, Type, value_json};
+use crate::value::{Value, binary};
 use crate::{Error, Result};
 
 messages! {
@@ -294,13 +294,13 @@ fn partition_to_json(tuple: &[Option<Value>], partition: &StructType) -> Result<
     same_length(tuple.len(), partition.fields.len())?;
     let values = tuple.iter().zip(&partition.fields);
     values
-        .map(|(value, field)| value.as_ref().map_or(Ok(Json::Null), |value| value::json::to_json(value, &field.ty)))
+        .map(|(value, field)| value.as_ref().map_or(Ok(Json::Null), |value| value_json::to_json(value, &field.ty)))
         .collect()
 }
 
 fn partition_from_json(tuple: &[Json], partition: &StructType) -> Result<Vec<Option<Value>>> {
     same_length(tuple.len(), partition.fields.len())?;
-    tuple.iter().zip(&partition.fields).map(|(value, field)| value::json::from_json_or_null(value, &field.ty)).collect()
+    tuple.iter().zip(&partition.fields).map(|(value, field)| value_json::from_json_or_null(value, &field.ty)).collect()
 }
 
 fn same_length(found: usize, expected: usize) -> Result<()> {
@@ -327,9 +327,9 @@ impl ValueMap {
         let mut map = Self::default();
         for (id, bytes) in bounds {
             let Some(ty) = column_type(schema, *id) else { continue };
-            let Some(bound) = value::binary::bound_from_bytes(bytes, ty)? else { continue };
+            let Some(bound) = binary::bound_from_bytes(bytes, ty)? else { continue };
             map.keys.push(*id);
-            map.values.push(value::json::to_json(&bound, &Type::Primitive(ty.clone()))?);
+            map.values.push(value_json::to_json(&bound, &Type::Primitive(ty.clone()))?);
         }
         Ok(map)
     }
@@ -339,8 +339,8 @@ impl ValueMap {
         let mut bounds = Vec::with_capacity(self.keys.len());
         for (id, value) in self.keys.iter().zip(&self.values) {
             let Some(ty) = column_type(schema, *id) else { continue };
-            let value = value::json::from_json(value, &Type::Primitive(ty.clone()))?;
-            bounds.push((*id, value::binary::to_bytes(&value, ty)?));
+            let value = value_json::from_json(value, &Type::Primitive(ty.clone()))?;
+            bounds.push((*id, binary::to_bytes(&value, ty)?));
         }
         Ok(bounds)
     }
@@ -353,11 +353,11 @@ fn column_type(schema: &Schema, id: i32) -> Option<&PrimitiveType> {
 const BINARY: Type = Type::Primitive(PrimitiveType::Binary);
 
 fn to_hex(bytes: &[u8]) -> Result<String> {
-    value::json::to_json(&Value::Binary(bytes.to_vec()), &BINARY).and_then(|json| json::string(&json))
+    value_json::to_json(&Value::Binary(bytes.to_vec()), &BINARY).and_then(|json| json::string(&json))
 }
 
 fn from_hex(text: &str) -> Result<Vec<u8>> {
-    match value::json::from_json(&text.into(), &BINARY).map_err(|error| json::locate(error, "/key-metadata"))? {
+    match value_json::from_json(&text.into(), &BINARY).map_err(|error| json::locate(error, "/key-metadata"))? {
         Value::Binary(bytes) => Ok(bytes),
         _ => Err(Error::corrupt("/key-metadata", "expected hexadecimal digits")),
     }

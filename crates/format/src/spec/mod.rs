@@ -1,8 +1,9 @@
-//! Partition specs and sort orders ("Partitioning", "Sorting"; JSON forms in Appendix C).
+//! Partition specs and sort orders ("Partitioning", "Sorting"; JSON forms in Appendix C). [`path`] has the names of partition folders.
 
 mod evolution;
 mod json;
 mod partition;
+pub mod path;
 mod sort;
 mod text;
 

@@ -1,12 +1,11 @@
 //! Partition transforms ("Partition Transforms"; hashes in Appendix B).
 //!
 //! [`Transform::apply`] is the definition for one value, [`Transform::kernel`] the same for an Arrow array. [`murmur3`] is
-//! the hash of `bucket`, [`path`] the texts of partition folders.
+//! the hash of `bucket`.
 
 mod kernel;
 pub mod murmur3;
 mod name;
-pub mod path;
 mod scalar;
 
 use std::sync::Arc;

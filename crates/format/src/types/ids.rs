@@ -71,7 +71,7 @@ impl Type {
 }
 
 /// The id after `last_id`.
-pub(super) fn next_id(last_id: &mut i32) -> Result<i32> {
+pub(crate) fn next_id(last_id: &mut i32) -> Result<i32> {
     *last_id = last_id.checked_add(1).ok_or_else(|| Error::invalid("all field ids are used up"))?;
     Ok(*last_id)
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::nested::Children;
+use super::value_json;
 use super::{Field, PrimitiveType, StructType, Type};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::value::json as value_json;
 
 /// Limit of the bytes of all full names of one schema: a long name is repeated in the names of all fields below it.
 const LONGEST_NAMES: usize = 1 << 26;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::value_json;
 use super::{Field, ListType, MapType, Schema, StructType, Type};
 use crate::error::{Error, Result};
 use crate::json::{Object, brief};
 use crate::limits::Limits;
-use crate::value::{Value, json as value_json};
+use crate::value::Value;
 
 /// What to do with a type name that the specification does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

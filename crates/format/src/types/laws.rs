@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use proptest::prelude::*;
 
 use super::arrow::{FromArrow, ToArrow};
-use super::evolution::UpdateSchema;
 use super::{
     Checks, Field, ListType, MapType, NameMapping, PrimitiveType, Schema, StructType, Type, is_promotion_allowed,
 };
+use crate::evolution::UpdateSchema;
 use crate::value::Value;
 
 fn primitive() -> impl Strategy<Value = PrimitiveType> {

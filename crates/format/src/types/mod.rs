@@ -3,22 +3,21 @@
 pub mod arrow;
 mod avro_ids;
 mod compatibility;
-pub mod evolution;
-mod ids;
+pub(crate) mod ids;
 mod index;
 mod json;
 mod name_mapping;
-mod nested;
-mod primitive;
-mod promotion;
+pub(crate) mod nested;
+pub(crate) mod promotion;
 pub mod reserved;
 mod schema;
 mod select;
+pub mod value_json;
 
+pub use crate::primitive::{DEFAULT_CRS, EdgeAlgorithm, MAX_DECIMAL_PRECISION, PrimitiveType};
 pub use compatibility::Checks;
 pub use name_mapping::{MappedField, NAME_MAPPING_PROPERTY, NameMapping};
 pub use nested::{Field, ListType, MapType, StructType, Type};
-pub use primitive::{DEFAULT_CRS, EdgeAlgorithm, MAX_DECIMAL_PRECISION, PrimitiveType};
 pub use promotion::{is_promotion_allowed, promote};
 pub use schema::Schema;
 

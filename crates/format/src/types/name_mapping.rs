@@ -102,7 +102,7 @@ impl NameMapping {
     /// entries, and a name that now belongs to another field is taken from the one that had it.
     ///
     /// `updates` are the changed and new fields by id, `additions` the ids of new fields by that of their parent.
-    pub(super) fn updated(
+    pub(crate) fn updated(
         &self,
         updates: &HashMap<i32, Field>,
         additions: &HashMap<Option<i32>, Vec<i32>>,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::primitive::PrimitiveType;
 use crate::error::{Error, Result};
+use crate::primitive::PrimitiveType;
 use crate::value::Value;
 
 /// Any type.

@@ -1,8 +1,8 @@
 //! Which type may take the place of which ("Schema Evolution", "Type Promotion").
 
-use super::primitive::MAX_DECIMAL_PRECISION;
 use super::{PrimitiveType, Type};
 use crate::error::{Error, Result};
+use crate::primitive::MAX_DECIMAL_PRECISION;
 use crate::value::Value;
 use PrimitiveType as P;
 
@@ -28,7 +28,7 @@ pub fn is_promotion_allowed(from: &Type, to: &PrimitiveType, format_version: u8)
 }
 
 /// The types that a column of type `from` may become, for people; `None` where it has to stay what it is.
-pub(super) fn promotions(from: &Type, format_version: u8) -> Option<String> {
+pub(crate) fn promotions(from: &Type, format_version: u8) -> Option<String> {
     let text = match from.as_primitive()? {
         P::Int => "long".to_owned(),
         P::Float => "double".to_owned(),

@@ -3,7 +3,7 @@
 //! Ids, names and types are the specification's; whether a field is required, and its comment, are the Java library's.
 
 use super::nested::{Field, Type};
-use super::primitive::PrimitiveType as P;
+use crate::primitive::PrimitiveType as P;
 
 /// The largest id that a column of a table may have; those above it are reserved.
 pub const MAX_COLUMN_ID: i32 = i32::MAX - 200;

@@ -178,7 +178,7 @@ fn wide_schemas_take_no_square_of_time() {
     let schema = Schema::new(0, fields).unwrap();
     assert_eq!(schema.compatibility_errors(&schema, super::Checks::WRITE).len(), 0);
     assert!(schema.with_ids_of(&schema, false).unwrap().same_schema(&schema));
-    let mut update = super::evolution::UpdateSchema::new(&schema, 90_000, 3);
+    let mut update = crate::evolution::UpdateSchema::new(&schema, 90_000, 3);
     assert!(update.union_by_name(&schema).unwrap().apply().unwrap().same_schema(&schema));
     assert_eq!(NameMapping::of_schema(&schema).unwrap().id("c90000"), Some(90_000));
 }

@@ -1,6 +1,7 @@
 //! Single values ("Appendix D: Single-value serialization").
 //!
-//! [`binary`] and [`json`] are the two serializations, [`order`] is the order that bounds and sorted files follow,
+//! [`binary`] is the serialization as bytes (that as JSON, which nested types have as well, is in
+//! [`types::value_json`](crate::types::value_json)), [`order`] is the order that bounds and sorted files follow,
 //! [`uuid`] has what differs for uuids, [`variant`] decodes and encodes variants, [`bounds`] shortens bounds, [`geo`] and [`wkb`] hold
 //! the bounds of shapes, [`human`] writes values for people and for partition paths. [`calendar`] and [`decimal`] are the texts that these share.
 
@@ -10,7 +11,6 @@ pub mod calendar;
 pub mod decimal;
 pub mod geo;
 pub mod human;
-pub mod json;
 pub mod order;
 pub mod uuid;
 pub mod variant;

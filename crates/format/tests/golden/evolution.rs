@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use icefield_format::Error;
-use icefield_format::types::evolution::{NewColumn, UpdateSchema};
+use icefield_format::evolution::{NewColumn, UpdateSchema};
+use icefield_format::types::value_json;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, PrimitiveType, Schema, Type, is_promotion_allowed};
-use icefield_format::value::{Value, json as value_json};
+use icefield_format::value::Value;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 

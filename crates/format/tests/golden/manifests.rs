@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use icefield_format::Limits;
 use icefield_format::manifest::{self, DataFile, FieldSummary, ManifestEntry, ManifestFile, Metrics, ReadOptions};
 use icefield_format::metadata::SnapshotManifests;
+use icefield_format::types::value_json;
 use icefield_format::types::{PrimitiveType, StructType};
-use icefield_format::value::{Value, json};
+use icefield_format::value::Value;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
@@ -213,7 +214,7 @@ fn encoded(value: &Value, ty: &PrimitiveType) -> Json {
         Value::Float(number) => float(f64::from(*number), json!(number)),
         Value::Double(number) => float(*number, json!(number)),
         Value::Binary(bytes) => json!(hex(bytes)),
-        value => json::to_json(value, &ty.clone().into()).unwrap(),
+        value => value_json::to_json(value, &ty.clone().into()).unwrap(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `hash.json`, `transforms.json`, `transform_meta.json`, `transform_parse.json`, `paths.json`.
 
+use icefield_format::spec::path;
 use icefield_format::spec::{PartitionField, PartitionSpec};
-use icefield_format::transform::{Transform, murmur3, path};
+use icefield_format::transform::{Transform, murmur3};
 use icefield_format::types::{PrimitiveType, Type};
 use icefield_format::value::Value;
 use libtest_mimic::{Failed, Trial};

@@ -1,8 +1,9 @@
 //! `single_binary.json`, `single_json.json`, `bounds.json`.
 
+use icefield_format::types::value_json;
 use icefield_format::types::{PrimitiveType, Type};
 use icefield_format::value::geo::GeoBound;
-use icefield_format::value::{Value, binary, bounds, human, json};
+use icefield_format::value::{Value, binary, bounds, human};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
@@ -79,9 +80,9 @@ pub fn single_json(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
 fn write_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     let value = value(&case["value"], ty)?.ok_or("a null value")?;
     let expected: Json = serde_json::from_str(text(case, "json")?)?;
-    let written = json::to_json(&value, ty)?;
+    let written = value_json::to_json(&value, ty)?;
     same_json(ty, &written, &expected)?;
-    let read = json::from_json(&written, ty);
+    let read = value_json::from_json(&written, ty);
     if case.get("read_error").is_some() {
         return refused("read back", read);
     }
@@ -106,14 +107,14 @@ fn read_json(case: &Json, ty: &Type) -> Result<(), Failed> {
             };
         }
     };
-    let read = json::from_json_or_null(&parsed, ty);
+    let read = value_json::from_json_or_null(&parsed, ty);
     if case.get("error").is_some() {
         // The library fails on a null value of a map (docs/differences.md).
         return if has_null_in_map(&parsed, ty) && read.is_ok() { Ok(()) } else { refused("read", read) };
     }
     let read = read?;
     same("read", &read, &value(&case["value"], ty)?)?;
-    let written = read.as_ref().map_or(Ok(Json::Null), |value| json::to_json(value, ty))?;
+    let written = read.as_ref().map_or(Ok(Json::Null), |value| value_json::to_json(value, ty))?;
     same_json(ty, &written, &serde_json::from_str(text(case, "written")?)?)
 }
 

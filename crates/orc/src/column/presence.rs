@@ -1,11 +1,15 @@
 //! Which values are present: PRESENT streams, a parent's nulls, and the spreading of dense values over slots.
 
+use std::sync::Arc;
+
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 
-use super::ColumnPositions;
 use crate::error::{Error, Result};
 use crate::rle::BooleanReader;
 use crate::stream::{Context, Positions};
+
+/// Positions of one column, by row group.
+pub(crate) type ColumnPositions = Arc<Vec<Vec<u64>>>;
 
 /// The slots that a parent wants filled.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,6 @@
 //! Data masks ("Data Masks"): what readers without keys see of encrypted columns.
 
+mod leaf;
 mod redact;
 
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use arrow_schema::{DataType, Field, FieldRef, UnionFields};
 use sha2::{Digest, Sha256};
 
 pub(crate) use redact::Redact;
+
+use leaf::{bytes, unexpected};
 
 use crate::error::{Error, Result};
 use crate::types::{Kind, TypeDescription};
@@ -141,10 +144,6 @@ fn retyped(field: &Field, array: &ArrayRef) -> FieldRef {
     Arc::new(field.clone().with_data_type(array.data_type().clone()).with_nullable(true))
 }
 
-fn unexpected(node: &TypeDescription, array: &ArrayRef) -> Error {
-    Error::invalid(format!("column {}: values of {} cannot be masked as {}", node.column, array.data_type(), node))
-}
-
 /// Lists of any Arrow form with other elements.
 fn lists(node: &TypeDescription, array: &ArrayRef, mask: impl Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
     match array.data_type() {
@@ -165,23 +164,6 @@ fn lists(node: &TypeDescription, array: &ArrayRef, mask: impl Fn(&ArrayRef) -> R
         }
         _ => Err(unexpected(node, array)),
     }
-}
-
-/// The bytes of text or binary values.
-fn bytes<'a>(node: &TypeDescription, array: &'a ArrayRef) -> Result<Vec<Option<&'a [u8]>>> {
-    fn text(value: Option<&str>) -> Option<&[u8]> {
-        value.map(str::as_bytes)
-    }
-    Ok(match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
-        DataType::Utf8View => array.as_string_view().iter().map(text).collect(),
-        DataType::Binary => array.as_binary::<i32>().iter().collect(),
-        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
-        DataType::BinaryView => array.as_binary_view().iter().collect(),
-        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().collect(),
-        _ => return Err(unexpected(node, array)),
-    })
 }
 
 /// The digest of text in hex, which the column's writer cuts or fills up to its type, or of binary values.

@@ -14,7 +14,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use unicode_general_category::{GeneralCategory as Class, get_general_category};
 
-use super::{bytes, unexpected};
+use super::leaf::{bytes, unexpected};
 use crate::error::{Error, Result};
 use crate::predicate::decimal_text;
 use crate::types::{Kind, TypeDescription};

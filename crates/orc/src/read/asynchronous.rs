@@ -67,7 +67,7 @@ impl<S: AsyncSource> AsyncReader<S> {
 
     /// The stripes that may hold wanted rows, as [`Reader::stripes`](super::Reader::stripes).
     pub fn stripes(&self, options: &ReadOptions) -> Result<Vec<usize>> {
-        super::stripes::stripes(&self.file, options)
+        super::wanted::stripes(&self.file, options)
     }
 
     /// A reader of one stripe, once its bytes have arrived, as [`Reader::stripe`](super::Reader::stripe).

@@ -14,6 +14,7 @@ mod projection;
 mod reader;
 mod stripe;
 mod stripes;
+mod wanted;
 
 pub use asynchronous::{AsyncReader, AsyncSource};
 pub use columns::ByColumns;

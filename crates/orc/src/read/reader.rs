@@ -8,8 +8,8 @@ use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
 use super::loader::{StripeIndex, bytes_of};
-use super::stripes::stripes;
-use super::{Batches, ReadOptions, StripeLoader, StripeReader};
+use super::wanted::stripes;
+use super::{ReadOptions, StripeLoader, StripeReader};
 use crate::encrypt::KeyProvider;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -218,16 +218,6 @@ impl<S: Source> Reader<S> {
         stripes
             .get(stripe)
             .ok_or_else(|| Error::invalid(format!("stripe {stripe} does not exist, the file has {}", stripes.len())))
-    }
-
-    /// All batches, stripe after stripe.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::stripes`].
-    pub fn batches(&self, options: ReadOptions) -> Result<Batches<&Self>> {
-        let stripes = self.stripes(&options)?;
-        Batches::new(self, options, stripes)
     }
 }
 

@@ -1,38 +1,14 @@
-//! Stripe after stripe: which of them may hold rows that are wanted, and their batches.
+//! The batches of stripes, one after the other.
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::groups::may_match;
 use super::{ReadOptions, Reader, StripeReader};
 use crate::error::Result;
 use crate::source::Source;
-use crate::tail::FileMetadata;
-
-/// The stripes that may hold wanted rows.
-pub(super) fn stripes(file: &FileMetadata, options: &ReadOptions) -> Result<Vec<usize>> {
-    options.check(file)?;
-    let mut first = 0u64;
-    let mut stripes = Vec::new();
-    for (index, stripe) in file.footer.stripes.iter().enumerate() {
-        let end = first.saturating_add(stripe.number_of_rows.unwrap_or(0));
-        let wanted = |rows: &Vec<Range<u64>>| rows.iter().any(|range| range.start < end && range.end > first);
-        if end > first && options.rows.as_ref().is_none_or(wanted) {
-            stripes.push(index);
-        }
-        first = end;
-    }
-    let Some(predicate) = &options.predicate else { return Ok(stripes) };
-    if !may_match(file, predicate, &file.file_statistics()?) {
-        return Ok(Vec::new());
-    }
-    let statistics = file.stripe_statistics()?;
-    stripes.retain(|index| statistics.get(*index).is_none_or(|own| may_match(file, predicate, &own.col_stats)));
-    Ok(stripes)
-}
 
 /// The batches of some stripes of a file, read one after the other by the thread that asks for them.
 ///
@@ -44,6 +20,18 @@ pub struct Batches<R> {
     schema: SchemaRef,
     stripes: std::vec::IntoIter<usize>,
     current: Option<StripeReader>,
+}
+
+impl<S: Source> Reader<S> {
+    /// All batches, stripe after stripe.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::stripes`].
+    pub fn batches(&self, options: ReadOptions) -> Result<Batches<&Self>> {
+        let stripes = self.stripes(&options)?;
+        Batches::new(self, options, stripes)
+    }
 }
 
 impl<S: Source, R: Deref<Target = Reader<S>>> Batches<R> {

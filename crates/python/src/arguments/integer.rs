@@ -7,10 +7,10 @@ use crate::errors::InvalidArgumentError;
 
 /// An integer that fits `T`. One that does not is an invalid argument, not an `OverflowError` without a place.
 #[derive(Debug, Clone, Copy)]
-pub struct Int<T>(pub T);
+pub(crate) struct Int<T>(pub T);
 
 /// What the message says of a type of integers.
-pub trait Bounded {
+pub(crate) trait Bounded {
     /// The least and the greatest.
     const RANGE: (i128, i128);
 }
@@ -41,14 +41,14 @@ impl Bounded for u64 {
 
 impl<T> Int<T> {
     /// The integers of a list.
-    pub fn all(given: Vec<Self>) -> Vec<T> {
+    pub(crate) fn all(given: Vec<Self>) -> Vec<T> {
         given.into_iter().map(|Self(number)| number).collect()
     }
 }
 
 /// An id that something is looked up by: none where it does not fit `T`, as nothing has such an id.
 #[derive(Debug, Clone, Copy)]
-pub struct Id<T>(pub Option<T>);
+pub(crate) struct Id<T>(pub Option<T>);
 
 impl<'a, 'py, T> FromPyObject<'a, 'py> for Id<T>
 where
@@ -85,10 +85,10 @@ where
     }
 }
 
-/// Arguments by their names, in one dict. What is wrong with an integer among them is told with its name: PyO3 makes a
+/// Arguments by their names, in one dict. An error of an integer among them names it: PyO3 makes a
 /// `TypeError` of every error.
 #[derive(Debug)]
-pub struct Named<T>(pub T);
+pub(crate) struct Named<T>(pub T);
 
 impl<'a, 'py, T> FromPyObject<'a, 'py> for Named<T>
 where

@@ -9,7 +9,7 @@ use crate::errors::{BorderError, Result};
 
 /// A JSON document in any of its forms.
 #[derive(Debug)]
-pub struct JsonInput(pub Json);
+pub(crate) struct JsonInput(pub Json);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
     type Error = PyErr;
@@ -37,7 +37,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
 }
 
 /// A JSON value as the dicts and lists that `json.loads` makes.
-pub fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
     py.import("json")?.call_method1("loads", (value.to_string(),))
 }
 

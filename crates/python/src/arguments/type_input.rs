@@ -17,7 +17,7 @@ pub struct PyIcebergType(pub Type);
 
 /// A type as Python hands it over: a [`PyIcebergType`], a name, JSON text or a dict.
 #[derive(Debug)]
-pub struct TypeInput(pub Type);
+pub(crate) struct TypeInput(pub Type);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for TypeInput {
     type Error = PyErr;

@@ -13,14 +13,14 @@ use super::import::{batch_of, import_array, import_field, schema_of};
 use crate::callback::{ENDED, call_python};
 
 /// The batches of a `pyarrow.RecordBatchReader`.
-pub struct PyarrowBatches {
+pub(super) struct PyarrowBatches {
     reader: Option<Py<PyAny>>,
     schema: SchemaRef,
 }
 
 impl PyarrowBatches {
     /// The batches of `object`, if it is a reader of pyarrow.
-    pub fn of(object: Borrowed<'_, '_, PyAny>) -> PyResult<Option<Self>> {
+    pub(super) fn of(object: Borrowed<'_, '_, PyAny>) -> PyResult<Option<Self>> {
         let ty = object.get_type();
         if ty.name()? != "RecordBatchReader" || ty.module()? != "pyarrow.lib" {
             return Ok(None);

@@ -45,7 +45,7 @@ fn refused(path: &str, message: &str) -> ArrowError {
 /// # Safety
 ///
 /// `array` is an array by the C data interface that was not released, and nobody else uses it.
-pub unsafe fn layout(array: &mut FFI_ArrowArray, ty: &DataType) -> Result<()> {
+pub(super) unsafe fn layout(array: &mut FFI_ArrowArray, ty: &DataType) -> Result<()> {
     // SAFETY: both structs are the `ArrowArray` of the C data interface.
     unsafe { node(std::ptr::from_mut(array).cast(), ty, "") }
 }
@@ -183,7 +183,7 @@ fn is_empty_width(ty: &DataType) -> bool {
 }
 
 /// Checks the values of an imported array and of all inside it.
-pub fn values(data: &ArrayData) -> Result<()> {
+pub(super) fn values(data: &ArrayData) -> Result<()> {
     data.validate()?;
     values_of(data)
 }

@@ -17,7 +17,7 @@ use crate::callback::{ENDED, call};
 const DEPTH: usize = 128;
 
 /// The arrays of a stream.
-pub struct Chunks {
+pub(super) struct Chunks {
     stream: FFI_ArrowArrayStream,
     /// Name, type and nullability of every array.
     pub field: FieldRef,
@@ -25,7 +25,7 @@ pub struct Chunks {
 
 impl Chunks {
     /// The arrays of a stream that was not released.
-    pub fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
+    pub(super) fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
         let get_schema = stream.get_schema().ok_or_else(|| broken("has no get_schema callback"))?;
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: the stream is not released, and `schema` is room for one that releases itself.
@@ -50,7 +50,7 @@ impl Iterator for Chunks {
         if code != 0 {
             return Some(Err(failed(&mut self.stream, code)));
         }
-        // SAFETY: the stream filled `array`, which nobody else has seen.
+        // SAFETY: the stream filled `array`, which is not shared yet.
         (!array.is_released()).then(|| unsafe { imported(array, &self.field) })
     }
 }
@@ -90,7 +90,7 @@ unsafe fn data_of(mut array: FFI_ArrowArray, field: &Field) -> Result<ArrayData,
 }
 
 /// The field of a schema; one that is nested without end is refused before anything recurses into it.
-pub fn field_of(schema: &FFI_ArrowSchema) -> Result<Field, ArrowError> {
+pub(super) fn field_of(schema: &FFI_ArrowSchema) -> Result<Field, ArrowError> {
     let mut level = vec![schema];
     for _ in 0..DEPTH {
         level = level.iter().flat_map(|schema| schema.children().chain(schema.dictionary())).collect();

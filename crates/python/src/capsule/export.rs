@@ -43,7 +43,7 @@ struct Shared {
 }
 
 /// The stream over a reader.
-pub fn stream(reader: Reader) -> FFI_ArrowArrayStream {
+pub(super) fn stream(reader: Reader) -> FFI_ArrowArrayStream {
     let shared = Arc::new(Shared {
         schema: reader.schema(),
         reader: Mutex::new(Some(reader)),

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::chunks::{Chunks, field_of, imported, imported_but_places};
-use super::{ARRAY, SCHEMA, STREAM};
+use super::names::{ARRAY, SCHEMA, STREAM};
 use crate::entry::detached;
 use crate::errors::InvalidArgumentError;
 

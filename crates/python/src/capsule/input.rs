@@ -18,14 +18,14 @@ use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError};
 
 /// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
 #[derive(Debug)]
-pub struct SchemaInput(pub SchemaRef);
+pub(crate) struct SchemaInput(pub SchemaRef);
 
 /// One column: anything with `__arrow_c_array__`, or `__arrow_c_stream__` of chunks, which are joined.
 ///
 /// Its texts and bytes may lie outside its data, and its text may not be UTF-8: who takes it calls
 /// [`ArrayInput::checked`], or checks them on the way.
 #[derive(Debug)]
-pub struct ArrayInput {
+pub(crate) struct ArrayInput {
     /// Name, type and nullability as the producer says.
     pub field: FieldRef,
     array: ArrayRef,
@@ -56,7 +56,7 @@ impl ArrayInput {
 /// Rows: anything with `__arrow_c_stream__`, or a single batch with `__arrow_c_array__`.
 ///
 /// Pulling a batch may run the producer's Python code, which takes the interpreter's lock itself: pull detached.
-pub struct StreamInput(pub Box<dyn RecordBatchReader + Send>);
+pub(crate) struct StreamInput(pub Box<dyn RecordBatchReader + Send>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for SchemaInput {
     type Error = PyErr;
@@ -149,7 +149,7 @@ fn not_arrow(object: Borrowed<'_, '_, PyAny>, wanted: &str, methods: &str) -> Py
 }
 
 /// What to do instead with an object that is not taken, as the end of a sentence.
-pub fn mend(object: Borrowed<'_, '_, PyAny>, of: &str) -> String {
+pub(crate) fn mend(object: Borrowed<'_, '_, PyAny>, of: &str) -> String {
     let asked = || object.py().import("icefield._hints")?.call_method1(of, (object,))?.extract::<String>();
     asked().ok().filter(|hint| !hint.is_empty()).map(|hint| format!(": {hint}")).unwrap_or_default()
 }

@@ -10,24 +10,18 @@ mod chunks;
 mod export;
 mod import;
 mod input;
+mod names;
 mod output;
 mod texts;
 
-use std::ffi::CStr;
-
-pub use input::{ArrayInput, SchemaInput, StreamInput, mend};
-pub use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
-pub use texts::check_batch;
+pub(crate) use input::{ArrayInput, SchemaInput, StreamInput, mend};
+pub(crate) use output::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
+pub(crate) use texts::check_batch;
 
 use pyo3::prelude::*;
 
-/// Names that the PyCapsule interface gives its capsules.
-const SCHEMA: &CStr = c"arrow_schema";
-const ARRAY: &CStr = c"arrow_array";
-const STREAM: &CStr = c"arrow_array_stream";
-
 /// Adds the classes that carry Arrow data to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrowSchema>()?;
     module.add_class::<ArrowArray>()?;
     module.add_class::<ArrowTable>()?;

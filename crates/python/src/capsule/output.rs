@@ -13,8 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::import::{import_field, schema_of};
+use super::names::{ARRAY, SCHEMA, STREAM};
 use super::texts::check_batch;
-use super::{ARRAY, ArrayInput, SCHEMA, STREAM, SchemaInput, StreamInput, export};
+use super::{ArrayInput, SchemaInput, StreamInput, export};
 use crate::callback::keep_interrupt;
 use crate::entry::detached;
 use crate::errors::{BorderError, Result};
@@ -102,7 +103,7 @@ struct Failure {
     is_asked_for: AtomicBool,
 }
 
-/// A reader that keeps its error for whoever can raise it.
+/// A reader that keeps its error until it can be raised.
 struct Remembering {
     reader: Box<dyn RecordBatchReader + Send>,
     failure: Arc<Failure>,
@@ -152,7 +153,7 @@ impl ArrowStream {
         Self { schema, reader: Mutex::new(Some(reader)), failure }
     }
 
-    /// The reader, for whoever comes first.
+    /// The reader, for the first caller.
     pub fn take(&self) -> PyResult<Box<dyn RecordBatchReader + Send>> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         reader.ok_or_else(|| PyValueError::new_err("this stream was read already; scan again for another"))

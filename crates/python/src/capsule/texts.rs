@@ -8,13 +8,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 
 /// Refuses a batch with text that is not UTF-8, at any depth.
-pub fn check_batch(batch: &RecordBatch) -> Result<(), ArrowError> {
+pub(crate) fn check_batch(batch: &RecordBatch) -> Result<(), ArrowError> {
     let schema = batch.schema();
     schema.fields().iter().zip(batch.columns()).try_for_each(|(field, column)| check(column, field.name()))
 }
 
 /// Refuses an array with text that is not UTF-8, at any depth; `path` is its name.
-pub fn check(array: &ArrayRef, path: &str) -> Result<(), ArrowError> {
+pub(crate) fn check(array: &ArrayRef, path: &str) -> Result<(), ArrowError> {
     match array.data_type() {
         DataType::Struct(fields) => {
             let children = fields.iter().zip(array.as_struct().columns());

@@ -30,7 +30,7 @@ use crate::format::transforms::TransformInput;
 use crate::format::values::{primitive, to_value};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTerm>()?;
     module.add_class::<PyExpression>()?;
     module.add_class::<PyBoundExpression>()?;
@@ -58,7 +58,7 @@ pub struct PyBoundExpression(pub BoundExpr);
 
 /// An expression as Python hands it over: a [`PyExpression`] or its text.
 #[derive(Debug)]
-pub struct ExpressionInput(pub Expr);
+pub(crate) struct ExpressionInput(pub Expr);
 
 /// A partition spec: JSON, or an object with `to_json()`.
 struct SpecInput(PartitionSpec);

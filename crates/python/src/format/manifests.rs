@@ -14,7 +14,7 @@ use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_manifest_list, module)?)?;
     module.add_function(wrap_pyfunction!(read_manifest, module)?)?;
     module.add_function(wrap_pyfunction!(manifest_cache_info, module)?)?;

@@ -11,7 +11,7 @@ use crate::format::partitioning::hash_of;
 use crate::format::schema::PySchema;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyMappedField>()?;
     module.add_class::<PyNameMapping>()
 }

@@ -16,7 +16,7 @@ use crate::format::schema::PySchema;
 use crate::format::transforms::{PyTransform, TransformInput};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyPartitionField>()?;
     module.add_class::<PyPartitionSpec>()
 }
@@ -32,7 +32,7 @@ pub struct PyPartitionField(pub PartitionField);
 pub struct PyPartitionSpec(pub Arc<PartitionSpec>);
 
 /// The columns that a transform takes: one, or several.
-pub struct SourceIds(Vec<i32>);
+pub(crate) struct SourceIds(Vec<i32>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for SourceIds {
     type Error = PyErr;
@@ -48,7 +48,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SourceIds {
 
 impl SourceIds {
     /// At least one id.
-    pub fn checked(self) -> Result<Vec<i32>> {
+    pub(crate) fn checked(self) -> Result<Vec<i32>> {
         match self.0.is_empty() {
             true => Err(InvalidArgumentError::new_err("a field has at least one source"))?,
             false => Ok(self.0),
@@ -212,7 +212,7 @@ impl PyPartitionSpec {
 }
 
 /// Hash of the text of something.
-pub fn hash_of(text: &str) -> u64 {
+pub(crate) fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

@@ -17,7 +17,7 @@ use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDeletionVector>()?;
     module.add_function(wrap_pyfunction!(read_puffin, module)?)
 }

@@ -21,7 +21,7 @@ use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::types::PyField;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySchema>()
 }
 
@@ -244,7 +244,7 @@ impl PySchema {
 
 /// A schema as Python hands it over: a [`PySchema`], its JSON form, or Arrow columns.
 #[derive(Debug)]
-pub enum IcebergSchemaInput {
+pub(crate) enum IcebergSchemaInput {
     /// One of ours.
     Iceberg(Schema),
     /// Arrow columns, which mean different types in different format versions.
@@ -253,7 +253,7 @@ pub enum IcebergSchemaInput {
 
 impl IcebergSchemaInput {
     /// The schema for a table of a format version.
-    pub fn for_version(self, format_version: u8) -> Result<Schema> {
+    pub(crate) fn for_version(self, format_version: u8) -> Result<Schema> {
         match self {
             Self::Iceberg(schema) => Ok(schema),
             Self::Arrow(arrow) => {

@@ -13,7 +13,7 @@ use crate::format::schema::PySchema;
 use crate::format::transforms::{PyTransform, TransformInput};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySortField>()?;
     module.add_class::<PySortOrder>()
 }

@@ -15,7 +15,7 @@ use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::format::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransform>()?;
     module.add_function(wrap_pyfunction!(murmur3_32_of, module)?)
 }
@@ -27,7 +27,7 @@ pub struct PyTransform(pub Transform);
 
 /// A transform as Python hands it over: a [`PyTransform`] or its text (`"bucket[16]"`).
 #[derive(Debug)]
-pub struct TransformInput(pub Transform);
+pub(crate) struct TransformInput(pub Transform);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for TransformInput {
     type Error = PyErr;

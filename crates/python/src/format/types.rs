@@ -14,7 +14,7 @@ use crate::errors::{InvalidArgumentError, Result};
 use crate::format::values::{to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyIcebergType>()?;
     module.add_class::<PyField>()
 }

@@ -4,8 +4,9 @@
 //! one of Python (`date`, `time`, `datetime`, ISO-8601 text). Values that go out are as PyIceberg gives them: dates and
 //! times physical, `Decimal`, `UUID`, `bytes`, `str`.
 
+use icefield_format::types::value_json;
 use icefield_format::types::{PrimitiveType, Type};
-use icefield_format::value::{Value, binary, bounds, decimal, json};
+use icefield_format::value::{Value, binary, bounds, decimal};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess as _, PyDict};
 use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTime, PyTimeAccess as _, PyTuple, PyTzInfoAccess as _};
@@ -16,7 +17,7 @@ use crate::arguments::type_input::TypeInput;
 use crate::errors::{InvalidArgumentError, Result};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(value_to_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(value_from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(value_to_json, module)?)?;
@@ -41,13 +42,13 @@ fn value_from_bytes<'py>(py: Python<'py>, data: &[u8], r#type: TypeInput) -> Res
 #[pyfunction]
 fn value_to_json(value: Option<&Bound<'_, PyAny>>, r#type: TypeInput) -> Result<String> {
     let Some(value) = value else { return Ok("null".to_owned()) };
-    Ok(json::to_json(&to_value(value, &r#type.0)?, &r#type.0)?.to_string())
+    Ok(value_json::to_json(&to_value(value, &r#type.0)?, &r#type.0)?.to_string())
 }
 
 /// The value of its JSON form.
 #[pyfunction]
 fn value_from_json<'py>(py: Python<'py>, text: JsonInput, r#type: TypeInput) -> Result<Option<Bound<'py, PyAny>>> {
-    let value = json::from_json_or_null(&text.0, &r#type.0)?;
+    let value = value_json::from_json_or_null(&text.0, &r#type.0)?;
     value.map(|value| to_python(py, &value, &r#type.0)).transpose()
 }
 
@@ -70,7 +71,7 @@ fn truncate_bound<'py>(
 }
 
 /// The primitive type, or an error that names the other.
-pub fn primitive(ty: &Type) -> Result<PrimitiveType> {
+pub(crate) fn primitive(ty: &Type) -> Result<PrimitiveType> {
     let primitive = ty.as_primitive().cloned();
     Ok(primitive.ok_or_else(|| InvalidArgumentError::new_err(format!("{ty} is not a primitive type")))?)
 }
@@ -79,7 +80,7 @@ pub fn primitive(ty: &Type) -> Result<PrimitiveType> {
 ///
 /// # Errors
 /// `InvalidArgumentError`, naming object and type, where it stands for none.
-pub fn to_value(object: &Bound<'_, PyAny>, ty: &Type) -> Result<Value> {
+pub(crate) fn to_value(object: &Bound<'_, PyAny>, ty: &Type) -> Result<Value> {
     let refused = || InvalidArgumentError::new_err(format!("{} is not a value of type {ty}", shown(object)));
     let optional = |item: &Bound<'_, PyAny>, ty: &Type| {
         if item.is_none() { Ok(None) } else { to_value(item, ty).map(Some) }
@@ -166,7 +167,7 @@ fn text_value(text: &str, ty: &PrimitiveType) -> Option<Value> {
         T::String => Some(Value::String(text.to_owned())),
         T::Decimal { scale, .. } => decimal::parse(text)?.rescaled(*scale).map(Value::Decimal),
         T::Date | T::Time | T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs | T::Uuid => {
-            json::from_json(&text.into(), &ty.clone().into()).ok()
+            value_json::from_json(&text.into(), &ty.clone().into()).ok()
         }
         _ => None,
     }
@@ -252,7 +253,7 @@ pub(super) fn instant(object: &Bound<'_, PyAny>, zoned: bool) -> Result<Option<i
 }
 
 /// The Python object for a value of type `ty`.
-pub fn to_python<'py>(py: Python<'py>, value: &Value, ty: &Type) -> Result<Bound<'py, PyAny>> {
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value, ty: &Type) -> Result<Bound<'py, PyAny>> {
     let optional = |value: &Option<Value>, ty: &Type| match value {
         Some(value) => to_python(py, value, ty),
         None => Ok(py.None().into_bound(py)),

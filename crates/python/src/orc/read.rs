@@ -32,14 +32,14 @@ use crate::format::expressions::ExpressionInput;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOrcFile>()?;
     module.add_class::<PyOrcBatches>()
 }
 
-/// The bytes of a file: in memory, or in a storage that gives ranges of them.
+/// The bytes of a file: in memory, or in a storage that ranges of them are read from.
 #[derive(Debug)]
-pub enum OrcSource {
+pub(crate) enum OrcSource {
     /// All of them.
     Memory(Bytes),
     /// A file of a storage.
@@ -69,7 +69,7 @@ impl Source for OrcSource {
     }
 }
 
-/// What Python gives to unwrap local keys: master keys by name, or a function.
+/// What Python passes to unwrap local keys: master keys by name, or a function.
 #[derive(Debug)]
 struct PyKeys(Py<PyAny>);
 
@@ -121,7 +121,7 @@ impl Opened {
     }
 
     /// What to read: some columns, of the rows that a filter lets through.
-    fn options(&self, columns: Option<Vec<Column>>, filter: Option<ExpressionInput>) -> Result<ReadOptions> {
+    fn options(&self, columns: Option<Vec<ColumnChoice>>, filter: Option<ExpressionInput>) -> Result<ReadOptions> {
         let projection = self.projection(columns).map_err(|error| self.named(error))?;
         let mut options = ReadOptions { projection, arrow: self.arrow.clone(), ..ReadOptions::default() };
         if let Some(filter) = filter {
@@ -131,18 +131,18 @@ impl Opened {
         Ok(options)
     }
 
-    fn projection(&self, columns: Option<Vec<Column>>) -> icefield_orc::Result<Projection> {
+    fn projection(&self, columns: Option<Vec<ColumnChoice>>) -> icefield_orc::Result<Projection> {
         let Some(columns) = columns else { return Ok(Projection::All) };
         let schema = &self.file().schema;
-        let find = |column: Column| match column {
-            Column::Index(index) => {
+        let find = |column: ColumnChoice| match column {
+            ColumnChoice::Index(index) => {
                 let child = usize::try_from(index).ok().and_then(|index| schema.children.get(index));
                 child.map(|child| child.column).ok_or_else(|| {
                     let count = schema.children.len();
                     icefield_orc::Error::Invalid(format!("column {index} does not exist, the file has {count}"))
                 })
             }
-            Column::Name(name) => match Projection::names(schema, [name])? {
+            ColumnChoice::Name(name) => match Projection::names(schema, [name])? {
                 Projection::Columns(ids) => Ok(ids.first().copied().unwrap_or_default()),
                 Projection::All => Ok(0),
             },
@@ -179,7 +179,7 @@ fn named(error: icefield_orc::Error, name: Option<&str>, with_keys: bool) -> Bor
 
 /// A column as it is asked for: by place among the top-level fields, or by dotted name.
 #[derive(Debug, FromPyObject)]
-enum Column {
+enum ColumnChoice {
     Index(i64),
     Name(String),
 }
@@ -315,7 +315,7 @@ impl PyOrcFile {
 
     /// The schema of the columns.
     #[pyo3(signature = (columns=None))]
-    fn schema(&self, columns: Option<Vec<Column>>) -> Result<ArrowSchema> {
+    fn schema(&self, columns: Option<Vec<ColumnChoice>>) -> Result<ArrowSchema> {
         let options = self.0.options(columns, None)?;
         Ok(ArrowSchema(self.0.reader.schema(&options).map_err(|error| self.0.named(error))?))
     }
@@ -406,7 +406,7 @@ impl PyOrcFile {
     fn read(
         &self,
         py: Python<'_>,
-        columns: Option<Vec<Column>>,
+        columns: Option<Vec<ColumnChoice>>,
         predicate: Option<ExpressionInput>,
         threads: Int<usize>,
     ) -> Result<ArrowTable> {
@@ -423,7 +423,7 @@ impl PyOrcFile {
         &self,
         py: Python<'_>,
         stripe: Int<i64>,
-        columns: Option<Vec<Column>>,
+        columns: Option<Vec<ColumnChoice>>,
         predicate: Option<ExpressionInput>,
     ) -> Result<ArrowArray> {
         let count = self.nstripes();
@@ -450,7 +450,7 @@ impl PyOrcFile {
     fn batches(
         &self,
         py: Python<'_>,
-        columns: Option<Vec<Column>>,
+        columns: Option<Vec<ColumnChoice>>,
         predicate: Option<ExpressionInput>,
         batch_size: Int<usize>,
     ) -> Result<PyOrcBatches> {
@@ -466,7 +466,7 @@ impl PyOrcFile {
     fn stream(
         &self,
         py: Python<'_>,
-        columns: Option<Vec<Column>>,
+        columns: Option<Vec<ColumnChoice>>,
         predicate: Option<ExpressionInput>,
         batch_size: Int<usize>,
         threads: Int<usize>,
@@ -508,7 +508,7 @@ impl PyOrcFile {
 
 /// A file as Python names it.
 #[derive(FromPyObject)]
-pub enum FileInput {
+pub(crate) enum FileInput {
     /// Its bytes.
     Memory(PyBackedBytes),
     /// Its path in a storage.
@@ -517,7 +517,7 @@ pub enum FileInput {
 
 impl FileInput {
     /// The bytes, and the name that errors give them.
-    pub fn open(self, storage: &Storage) -> Result<(OrcSource, Option<String>)> {
+    pub(crate) fn open(self, storage: &Storage) -> Result<(OrcSource, Option<String>)> {
         match self {
             Self::Memory(bytes) => Ok((OrcSource::Memory(Bytes::from_owner(bytes)), None)),
             Self::Path(path) => {

@@ -27,7 +27,7 @@ use crate::orc::read::FileInput;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOrcWriter>()?;
     module.add_function(wrap_pyfunction!(orc_merge, module)?)
 }
@@ -414,7 +414,7 @@ impl PyOrcWriter {
         })?
     }
 
-    /// Gives the file up.
+    /// Discards the file.
     fn abort(&self, py: Python<'_>) -> Result<()> {
         detached(py, || drop(self.replace(State::Gone)))
     }

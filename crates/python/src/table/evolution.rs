@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use icefield_format::evolution::{NewColumn, UpdateSchema};
 use icefield_format::metadata::{MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use icefield_format::spec::{PartitionTerm, SortField, SortOrder, UpdatePartitionSpec};
-use icefield_format::types::evolution::{NewColumn, UpdateSchema};
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;

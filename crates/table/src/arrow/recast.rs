@@ -34,7 +34,7 @@ impl Recast {
         }
         for (from, to) in from.fields().iter().zip(target.fields()) {
             if !castable(from.data_type(), to.data_type()) {
-                let reason = format!("is {}, which cannot be given out as {}", from.data_type(), to.data_type());
+                let reason = format!("is {}, which cannot be converted to {}", from.data_type(), to.data_type());
                 return Err(Error::column(from.name(), reason));
             }
         }
@@ -131,7 +131,7 @@ fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
             let options = CastOptions { safe: false, ..CastOptions::default() };
             cast_with_options(array, to, &options).map_err(misfit)?
         }
-        (from, to) => return Err(Error::invalid(format!("{from} cannot be given out as {to}"))),
+        (from, to) => return Err(Error::invalid(format!("{from} cannot be converted to {to}"))),
     })
 }
 

@@ -14,7 +14,7 @@ pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata>
     Ok(TableMetadata::from_json(&bytes, &limits).map_err(|error| error.in_file(location))?)
 }
 
-/// Writes a metadata file under a name that no other attempt has, and gives its location. What could not be loaded again is
+/// Writes a metadata file under a name that no other attempt has, and returns its location. What could not be loaded again is
 /// not written.
 pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64) -> Result<String> {
     let properties = metadata.properties();
@@ -30,7 +30,7 @@ pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64)
 }
 
 /// The folder of metadata files, manifest lists and manifests (`write.metadata.path`).
-pub fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
+pub(super) fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
     match WRITE_METADATA_LOCATION.read_valid(metadata.properties())? {
         Some(folder) => Ok(folder.trim_end_matches('/').to_owned()),
         None => Ok(format!("{}/metadata", metadata.location().trim_end_matches('/'))),
@@ -38,6 +38,6 @@ pub fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
 }
 
 /// The version after that of a metadata file; names without one count as version 0.
-pub fn next_version(location: &str) -> u64 {
+pub(super) fn next_version(location: &str) -> u64 {
     metadata_file_version(location).map_or(0, |version| version.saturating_add(1))
 }

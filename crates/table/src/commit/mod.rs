@@ -41,7 +41,7 @@ pub struct Committed {
 }
 
 /// Refuses a table that has taken the place of the one with the uuid `expected`: the name was dropped and created anew,
-/// renamed, or registered over. A table without a uuid (version 1) cannot be told from another.
+/// renamed, or registered over. A table without a uuid (version 1) cannot be distinguished from another.
 pub fn require_same_table(expected: Option<&str>, found: &TableMetadata, location: &str) -> Result<()> {
     match (expected, found.table_uuid()) {
         (None, _) => Ok(()),

@@ -161,7 +161,7 @@ impl<C: Content> SnapshotProducer<C> {
     fn parent<'a>(&self, base: &'a TableMetadata) -> Result<Option<&'a Snapshot>> {
         let branch = &self.options.branch;
         if branch.is_empty() {
-            return Err(Error::invalid("a branch has a name: this one is empty"));
+            return Err(Error::invalid("the name of the branch is empty"));
         }
         let Some(reference) = base.reference(branch) else {
             return Ok(base.current_snapshot().map(|current| &**current));

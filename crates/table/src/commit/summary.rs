@@ -89,7 +89,7 @@ impl SummaryBuilder {
     }
 
     /// The summary. `previous` is that of the branch's snapshot before, where the branch has one; `partition_limit` is
-    /// the number of changed partitions up to which each is told of.
+    /// the number of changed partitions up to which each is listed.
     pub fn build(
         &self,
         operation: Operation,

@@ -95,14 +95,14 @@ impl Transaction {
         self.check_open()?;
         let opened = self.base.clone();
         let committed = commit(catalog, &opened, self);
-        // Unless the outcome is unknown, the changes have been told it.
+        // Unless the outcome is unknown, the changes were informed of it.
         self.finished = true;
         committed
     }
 }
 
 impl Transaction {
-    /// Gives the changes up: what they have written is deleted.
+    /// Discards the changes: what they have written is deleted.
     pub fn abort(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
             self.failed();

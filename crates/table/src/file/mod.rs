@@ -1,6 +1,6 @@
 //! Data and delete files: one door a format, in both directions ("Appendix A: Format-specific Requirements").
 //!
-//! [`open`] reads: a [`DataFileReader`] says which columns a file has and gives the batches of a [`Request`]. [`FileLayout`] writes:
+//! [`open`] reads: a [`DataFileReader`] says which columns a file has and returns the batches of a [`Request`]. [`FileLayout`] writes:
 //! each of its files is a [`FileWriter`]. Formats know leaves of columns, row numbers, byte ranges and filters, and nothing of a
 //! table's deletes, tasks or partitions.
 
@@ -9,6 +9,7 @@ pub mod layout;
 pub mod leaves;
 pub mod metrics;
 pub mod modes;
+mod open;
 pub mod orc;
 pub mod parquet;
 mod ranges;
@@ -25,17 +26,16 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields};
 use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
-use icefield_format::manifest::{FileContent, FileFormat};
 use icefield_format::types::arrow::FIELD_ID_KEY;
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 
 use crate::error::{Error, Result};
-use crate::storage::Storage;
 use crate::stream::{BatchChange, Opened};
 pub use layout::{FileLayout, FormatOptions};
 use leaves::pick;
 use metrics::FileMetrics;
+pub use open::open;
 
 /// Rows of a batch, at the most, unless a reader is asked for others.
 pub const BATCH_ROWS: usize = 64 << 10;
@@ -149,26 +149,6 @@ impl Request {
     }
 }
 
-/// Opens a file for reading; `format` is what its manifest says, in any case.
-pub fn open(
-    storage: &Storage,
-    path: &str,
-    format: &str,
-    content: FileContent,
-    size: u64,
-) -> Result<Box<dyn DataFileReader>> {
-    match FileFormat::from_name(format) {
-        Some(FileFormat::Parquet) => Ok(Box::new(parquet::read::ParquetFile::open(storage, path, Some(size))?)),
-        Some(FileFormat::Orc) => Ok(Box::new(orc::read::OrcFile::open(storage, path, size)?)),
-        Some(FileFormat::Avro) => Ok(Box::new(avro::read::AvroFile::open(storage, path, size)?)),
-        _ => {
-            let what = if content == FileContent::Data { "data" } else { "delete" };
-            let format = format.to_lowercase();
-            Err(Error::unsupported(format!("{path}: reading {format} {what} files is not built yet")))
-        }
-    }
-}
-
 /// The column of row positions, as the columns of a file are given: with its field id.
 pub fn position_field() -> FieldRef {
     let mut field = ArrowField::new(POS.name, DataType::Int64, false);
@@ -193,7 +173,7 @@ pub trait FileWriter: Debug + Send {
     fn size(&self) -> u64;
     /// Closes the file, which appears under its name.
     fn finish(self: Box<Self>) -> Result<WrittenFile>;
-    /// Gives up: nothing stays behind.
+    /// Discards what was written.
     fn abort(self: Box<Self>);
 }
 

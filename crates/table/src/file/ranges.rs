@@ -6,7 +6,7 @@ use std::ops::Range;
 const CLOSE: u64 = 512;
 
 /// What to decode for some wanted ranges: those that lie close in one.
-pub fn decoded_for(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(super) fn decoded_for(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut decoded: Vec<Range<u64>> = Vec::new();
     for range in wanted.iter().filter(|range| range.start < range.end) {
         match decoded.last_mut() {
@@ -18,7 +18,7 @@ pub fn decoded_for(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
 }
 
 /// Those of some ranges that have rows of another.
-pub fn overlapping<'r>(rows: &'r [Range<u64>], of: &Range<u64>) -> impl Iterator<Item = &'r Range<u64>> {
+pub(super) fn overlapping<'r>(rows: &'r [Range<u64>], of: &Range<u64>) -> impl Iterator<Item = &'r Range<u64>> {
     let first = rows.partition_point(|range| range.end <= of.start);
     let end = of.end;
     rows.iter().skip(first).take_while(move |range| range.start < end).filter(|range| range.start < range.end)

@@ -42,7 +42,7 @@ impl Sink {
         self.state().failure.take()
     }
 
-    /// Closes the output; gives the bytes that went to it.
+    /// Closes the output; returns the number of bytes that went to it.
     pub(crate) fn finish(&self) -> Result<u64> {
         let mut state = self.state();
         state.push()?;
@@ -51,7 +51,7 @@ impl Sink {
         Ok(state.bytes)
     }
 
-    /// Gives up: nothing stays behind.
+    /// Discards what was written.
     pub(crate) fn abort(&self) {
         if let Some(output) = self.state().output.take() {
             output.abort();

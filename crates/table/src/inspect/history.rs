@@ -1,4 +1,4 @@
-//! The tables that the metadata file alone tells: `snapshots`, `history`, `metadata_log_entries`, `refs`.
+//! The tables that are made from the metadata file alone: `snapshots`, `history`, `metadata_log_entries`, `refs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(super) struct OfSpec {
     pub(super) spec: Arc<PartitionSpec>,
     /// The fields that its manifests are read with.
     pub(super) read: StructType,
-    /// The type of each of its fields, `unknown` where nobody knows any more.
+    /// The type of each of its fields, `unknown` where it is not known any more.
     pub(super) types: Vec<PrimitiveType>,
 }
 
@@ -81,7 +81,7 @@ impl OfSpec {
     }
 }
 
-/// The type of a field's values; nobody knows that of a field whose source was dropped, as in Java.
+/// The type of a field's values; unknown for a field whose source was dropped, as in Java.
 fn value_type(field: &PartitionField, metadata: &TableMetadata) -> PrimitiveType {
     let source = field.source_id().and_then(|id| metadata.current_schema().find_type(id));
     let result = source.and_then(|source| field.transform.result_type(source));

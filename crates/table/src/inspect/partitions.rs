@@ -73,7 +73,7 @@ struct Counts {
     last_updated: Option<(i64, i64)>,
 }
 
-/// The partitions in the making. Tuples are told apart by their values and by how many fields their spec has of the
+/// The partitions in the making. Tuples are distinguished by their values and by how many fields their spec has of the
 /// union: a null is not a field that is not there.
 struct Partitions<'a> {
     read: &'a Read,

@@ -23,8 +23,8 @@ use crate::plan::deletes::DeleteKind;
 use crate::plan::part::DeletePart;
 use crate::read::columns::Rules;
 use crate::read::deletes::vectors;
+use crate::read::file_columns::plan_columns;
 use crate::read::reshape::Reshape;
-use crate::read::task::plan_columns;
 use crate::stream::{OpenTask, TaskBatches};
 
 pub(super) fn schema(metadata: &TableMetadata, partition: &StructType) -> Result<Schema> {
@@ -34,7 +34,7 @@ pub(super) fn schema(metadata: &TableMetadata, partition: &StructType) -> Result
         DELETE_FILE_ROW.to_field(Type::Struct(metadata.current_schema().as_struct().clone())),
     ];
     if !partition.fields.is_empty() {
-        let partition = apart(partition, metadata);
+        let partition = with_free_ids(partition, metadata);
         fields.push(
             Field::required(PARTITION.id, "partition", partition)
                 .with_doc("Partition that position delete row belongs to"),
@@ -56,7 +56,7 @@ pub(super) fn schema(metadata: &TableMetadata, partition: &StructType) -> Result
 }
 
 /// The partition fields under the smallest ids that no column of any schema has.
-fn apart(partition: &StructType, metadata: &TableMetadata) -> StructType {
+fn with_free_ids(partition: &StructType, metadata: &TableMetadata) -> StructType {
     let taken = |id: i32| metadata.schemas().iter().any(|schema| schema.find_field(id).is_some());
     let mut free = (1..).filter(|id| !taken(*id));
     let fields = partition.fields.iter().filter_map(|field| Some(Field { id: free.next()?, ..field.clone() }));

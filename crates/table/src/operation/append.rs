@@ -7,7 +7,7 @@ use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{DataFile, FileContent, ManifestContent};
 use icefield_format::metadata::{FormatVersion, MetadataBuilder, Operation, TableMetadata, requirements_for_update};
-use icefield_format::transform::path::partition_path;
+use icefield_format::spec::path::partition_path;
 use icefield_format::types::{PrimitiveType, Type};
 
 use crate::commit::{

@@ -1,4 +1,4 @@
-//! What can be done to a table as a whole: each file is the plot of one operation, told with the rooms for planning,
+//! What can be done to a table as a whole: each file has the steps of one operation, made of those for planning,
 //! reading, writing and committing.
 
 pub mod append;

@@ -7,7 +7,6 @@ use arrow_array::{Array, BooleanArray};
 use icefield_format::manifest::{Entries, Status};
 use icefield_format::metadata::Snapshot;
 
-use super::PlannedManifest;
 use super::deletes::DeleteLinks;
 use crate::error::{Error, Result};
 
@@ -42,7 +41,7 @@ impl ChangeType {
             "DELETE" => Ok(Self::Delete),
             "UPDATE_BEFORE" => Ok(Self::UpdateBefore),
             "UPDATE_AFTER" => Ok(Self::UpdateAfter),
-            other => Err(Error::invalid(format!("{other:?} is no type of change"))),
+            other => Err(Error::invalid(format!("{other:?} is not a type of change"))),
         }
     }
 }
@@ -99,19 +98,4 @@ pub struct FileChanges {
     pub(super) changes: Vec<Change>,
     /// For each file the deletes of which one must have deleted a row that is read; all rows are read where it has none.
     pub(super) deleted_by: Option<DeleteLinks>,
-}
-
-impl PlannedManifest {
-    /// In a changelog: the change that a planned file is.
-    pub fn change(&self, row: usize) -> Result<Change> {
-        let change = self.changes.as_ref().and_then(|changes| changes.changes.get(row)).copied();
-        change.ok_or_else(|| Error::Internal("a file that is no change".to_owned()))
-    }
-
-    /// In a changelog: places, in the plan's list of deletes, of those of which one must have deleted a row that is read;
-    /// all rows are read where there is none.
-    pub fn deleted_by(&self, row: usize) -> &[u32] {
-        let links = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
-        links.map(|links| links.of(row)).unwrap_or_default()
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A file's rows are known without reading it where nothing of the filter is left to test and nothing of it is deleted, or
 //! where a deletion vector alone applies: its count of positions is exact ("Deletion Vectors": `record_count` is the
-//! cardinality). Files of positions may repeat each other, and files of values delete nobody knows how much.
+//! cardinality). Files of positions may repeat each other, and how many rows files of values delete is unknown.
 
 use arrow_array::Array;
 use icefield_format::expr::Expression;
@@ -13,7 +13,7 @@ use super::{Plan, PlannedManifest};
 use crate::error::Result;
 
 impl PlannedManifest {
-    /// The rows of a file that the scan reads, where the metadata tell.
+    /// The rows of a file that the scan reads, where the metadata say.
     pub fn exact_rows(&self, row: usize, deletes: &Deletes) -> Result<Option<i64>> {
         // Nobody knows how many of the rows that some files delete are left by others.
         if !self.deleted_by(row).is_empty() {
@@ -38,13 +38,13 @@ impl PlannedManifest {
 }
 
 impl Plan {
-    /// Rows of all files, where the metadata tell.
+    /// Rows of all files, where the metadata say.
     pub fn exact_row_count(&self) -> Result<Option<i64>> {
         let (rows, unknown) = self.known_rows()?;
         Ok(unknown.is_empty().then_some(rows))
     }
 
-    /// Rows of the files that the metadata tell of, and the other files whole.
+    /// Rows of the files that the metadata count, and the other files whole.
     pub fn known_rows(&self) -> Result<(i64, Vec<Piece>)> {
         let (mut rows, mut unknown) = (0i64, Vec::new());
         for (place, manifest) in self.manifests.iter().enumerate() {

@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 /// Pieces of one plan, at the most: with the default size of a split those of more than 200 petabytes.
-pub const MOST_PIECES: usize = 1 << 21;
+pub(super) const MOST_PIECES: usize = 1 << 21;
 
 /// A data file: its bytes, and where its manifest says that it may be cut.
 #[derive(Debug, Clone, Copy)]
-pub struct Sizes<'a> {
+pub(super) struct Sizes<'a> {
     /// Bytes of the file.
     pub size: i64,
     /// Offsets at which parts begin.
@@ -18,7 +18,7 @@ pub struct Sizes<'a> {
 
 impl<'a> Sizes<'a> {
     /// The split offsets, where they ascend within the file.
-    pub fn sound_offsets(self) -> Option<&'a [i64]> {
+    pub(super) fn sound_offsets(self) -> Option<&'a [i64]> {
         let offsets = self.offsets?;
         let ascending = offsets.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
         let inside =
@@ -27,7 +27,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// How many pieces there are; known before they are made.
-    pub fn count(self, split_size: i64) -> usize {
+    pub(super) fn count(self, split_size: i64) -> usize {
         match self.sound_offsets() {
             Some(offsets) => offsets.len(),
             None => {
@@ -38,7 +38,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// Cuts the file at its split offsets if it has sound ones, else into pieces of the split size: start and length.
-    pub fn cut(self, split_size: i64, mut piece: impl FnMut(i64, i64)) {
+    pub(super) fn cut(self, split_size: i64, mut piece: impl FnMut(i64, i64)) {
         if let Some(offsets) = self.sound_offsets() {
             let ends = offsets.iter().skip(1).copied().chain([self.size]);
             offsets.iter().zip(ends).for_each(|(start, end)| piece(*start, end - start));
@@ -59,7 +59,7 @@ struct Bin<T> {
 }
 
 /// First fit among the open bins; when one too many is open, the heaviest is closed.
-pub struct Packer<T> {
+pub(super) struct Packer<T> {
     split_size: i64,
     lookback: usize,
     open: VecDeque<Bin<T>>,
@@ -68,12 +68,12 @@ pub struct Packer<T> {
 
 impl<T> Packer<T> {
     /// Bins of this weight, of which so many are open at a time.
-    pub fn new(split_size: i64, lookback: usize) -> Self {
+    pub(super) fn new(split_size: i64, lookback: usize) -> Self {
         Self { split_size, lookback, open: VecDeque::new(), closed: Vec::new() }
     }
 
     /// Packs a piece.
-    pub fn add(&mut self, piece: T, weight: i64) {
+    pub(super) fn add(&mut self, piece: T, weight: i64) {
         let room = self.split_size.saturating_sub(weight);
         if let Some(bin) = self.open.iter_mut().find(|bin| bin.weight <= room) {
             bin.weight = bin.weight.saturating_add(weight);
@@ -90,7 +90,7 @@ impl<T> Packer<T> {
     }
 
     /// The tasks, in the order in which they were closed.
-    pub fn finish(mut self) -> Vec<Vec<T>> {
+    pub(super) fn finish(mut self) -> Vec<Vec<T>> {
         self.closed.extend(self.open.into_iter().map(|bin| bin.pieces));
         self.closed
     }

@@ -1,7 +1,7 @@
 //! Scan planning ("Scan Planning"): snapshot, manifests, pruned files with their deletes, tasks.
 //!
 //! A [`Scan`] says what is wanted. [`Scan::plan_stream`] reads the manifest list, drops manifests by their partition
-//! summaries, reads delete files whole, and then gives the data files manifest by manifest, in the order of the list: decoded
+//! summaries, reads delete files whole, and then returns the data files manifest by manifest, in the order of the list: decoded
 //! in columns and in parallel, or taken from the [cache](crate::snapshot::cache), less the files that their partition or their metrics exclude, with
 //! their deletes linked. [`Scan::plan`] collects them. Nothing here makes an object for each file: a [`Plan`] holds the columns
 //! of the manifests, and [`split`] and [`columns`] turn them into tasks or into Arrow tables.
@@ -26,6 +26,7 @@ mod overlap;
 pub mod part;
 pub mod partition_union;
 pub mod pipeline;
+mod planned;
 pub mod prune;
 pub mod report;
 pub mod split;
@@ -35,20 +36,18 @@ pub mod wanted;
 
 use std::sync::Arc;
 
-use arrow_schema::Fields;
 use icefield_format::Limits;
-use icefield_format::expr::{BoundExpr, Expr, Expression};
-use icefield_format::manifest::{Entries, FieldIds, Metrics};
+use icefield_format::expr::{Expr, Expression};
+use icefield_format::manifest::{FieldIds, Metrics};
 use icefield_format::metadata::{MAIN_BRANCH, Snapshot, TableMetadata};
 use icefield_format::nearest::{hint, listed};
-use icefield_format::spec::PartitionSpec;
 use icefield_format::types::Schema;
 use icefield_format::value::calendar::format_micros;
 
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::storage::Storage;
-use deletes::{DeleteLinks, Deletes};
+pub use planned::{Plan, PlannedManifest};
 pub use report::ScanReport;
 pub use stream::PlanStream;
 
@@ -90,48 +89,6 @@ pub struct At {
     pub reference: Option<String>,
 }
 
-/// The files that a scan reads.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Data files, manifest by manifest.
-    pub manifests: Vec<PlannedManifest>,
-    /// Delete files that may apply; data files name them by place.
-    pub deletes: Arc<Deletes>,
-    /// Partition fields of all specs that were looked at.
-    pub partition: Fields,
-    /// Metrics that the scan asked for; `manifests` may have more.
-    pub metrics: Metrics,
-    /// What was looked at and what was skipped.
-    pub report: ScanReport,
-}
-
-/// The files of one manifest that a scan reads; all vectors have an item a file.
-#[derive(Debug, Clone)]
-pub struct PlannedManifest {
-    /// The manifest's partition spec.
-    pub spec: Arc<PartitionSpec>,
-    /// The files.
-    pub entries: Arc<Entries>,
-    /// For each file the place of its residual in `residuals`.
-    pub residual_places: Vec<u32>,
-    /// What is left to test of rows, by partition.
-    pub residuals: Vec<BoundExpr>,
-    /// Deletes of each file; none where no file has any.
-    pub deletes: Option<DeleteLinks>,
-    /// Of a changelog: what became of each file.
-    pub changes: Option<changes::FileChanges>,
-}
-
-impl PlannedManifest {
-    /// Bytes that it takes.
-    fn memory(&self) -> usize {
-        self.entries.memory()
-            + size_of_val(self.residual_places.as_slice())
-            + size_of_val(self.residuals.as_slice())
-            + self.deletes.as_ref().map_or(0, DeleteLinks::memory)
-    }
-}
-
 impl Scan {
     /// A scan of all rows of a snapshot.
     ///
@@ -162,16 +119,6 @@ impl Scan {
         let id = |name: &String| self.schema.named(name, self.case_sensitive).map(|field| field.id);
         let ids = columns.iter().map(id).collect::<Result<Vec<_>, _>>()?;
         Ok(Metrics { column_sizes: FieldIds::only(ids.iter().copied()), ..Metrics::for_filter(ids) })
-    }
-
-    /// Plans the scan.
-    pub fn plan(&self) -> Result<Plan> {
-        self.plan_stream()?.into_plan()
-    }
-
-    /// Plans the scan: the delete files now, the data files as they are asked for.
-    pub fn plan_stream(&self) -> Result<PlanStream> {
-        PlanStream::new(self)
     }
 }
 
@@ -229,41 +176,5 @@ fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, 
     match at.snapshot_id {
         Some(id) => Ok((Some(by_id(id)?), true)),
         None => Ok((metadata.current_snapshot().cloned(), false)),
-    }
-}
-
-impl PlannedManifest {
-    /// The partition spec of the files.
-    pub fn spec(&self) -> &Arc<PartitionSpec> {
-        &self.spec
-    }
-
-    /// The id of the partition spec of the files.
-    pub fn spec_id(&self) -> i32 {
-        self.spec.spec_id
-    }
-
-    /// Places, in the plan's list of deletes, of those that apply to a file.
-    pub fn deletes(&self, row: usize) -> &[u32] {
-        self.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default()
-    }
-
-    /// What is left to test of the rows of a file.
-    pub fn residual(&self, row: usize) -> Result<&BoundExpr> {
-        let place = self.residual_places.get(row).copied().unwrap_or(u32::MAX);
-        let residual = self.residuals.get(place as usize);
-        residual.ok_or_else(|| Error::Internal("a planned file without its residual".to_owned()))
-    }
-}
-
-impl Plan {
-    /// How many data files there are.
-    pub fn len(&self) -> usize {
-        self.manifests.iter().map(|manifest| manifest.entries.len()).sum()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.manifests.is_empty()
     }
 }

@@ -33,6 +33,18 @@ pub struct PlanStream {
     held: Held,
 }
 
+impl Scan {
+    /// Plans the scan.
+    pub fn plan(&self) -> Result<Plan> {
+        self.plan_stream()?.into_plan()
+    }
+
+    /// Plans the scan: the delete files now, the data files as they are asked for.
+    pub fn plan_stream(&self) -> Result<PlanStream> {
+        PlanStream::new(self)
+    }
+}
+
 impl PlanStream {
     pub(super) fn new(scan: &Scan) -> Result<Self> {
         let (filter, named) = scan.bound_filter()?;

@@ -21,7 +21,7 @@ use crate::file::parquet::variant::{Layout, Misfit};
 pub enum Source {
     /// A column (or child) of the file, by its place among its siblings.
     File {
-        /// Place in the batch or struct that the file reader gives.
+        /// Place in the batch or struct that the file reader returns.
         position: usize,
         /// How it becomes the wanted type.
         shape: Shape,
@@ -73,7 +73,7 @@ pub enum Shape {
 /// A wanted field and its source.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The field as the reader gives it out.
+    /// The field as the reader returns it.
     pub target: FieldRef,
     /// The wanted Iceberg type.
     pub ty: Type,

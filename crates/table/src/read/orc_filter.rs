@@ -49,7 +49,7 @@ pub fn filter(
     arrow: &ArrowOptions,
 ) -> Result<(Option<Predicate>, Arc<dyn RowFilter>)> {
     if file.kind != Kind::Struct {
-        return Err(Error::unsupported(format!("a filter of rows that are no struct: {file}")));
+        return Err(Error::unsupported(format!("cannot filter a file whose rows are not structs: {file}")));
     }
     let schema = file.to_arrow(arrow);
     let asked = |name: &str| {

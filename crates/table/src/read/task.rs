@@ -4,21 +4,21 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{Fields, SchemaRef};
 use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expression};
-use icefield_format::manifest::{FileContent, FileFormat};
-use icefield_format::types::arrow::{ToArrow, has_ids, with_mapped_ids, with_positional_ids};
-use icefield_format::types::{Field, NameMapping, Schema, StructType, Type};
+use icefield_format::manifest::FileContent;
+use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::{Field, StructType, Type};
 use icefield_format::value::Value;
 
-use super::columns::{Constants, Planned, Rules, Source, leaves};
+use super::columns::{Constants, Planned, Rules, Source};
 use super::deletes::marks::Marks;
 use super::deletes::{Deletes, PartDeletes};
+use super::file_columns::{pairs, plan_columns, with_ids};
 use super::options::ReadOptions;
 use super::reshape::Reshape;
 use crate::error::Result;
-use crate::file::leaves::projected;
 use crate::file::{self, Filter, Request};
 use crate::limits::limits;
 use crate::plan::metadata_columns::{decided, is_metadata_column};
@@ -145,20 +145,6 @@ impl PartReader<'_> {
     }
 }
 
-/// The columns of a file with the ids that they are read by: its own, else those of the name mapping, else positions; in Avro,
-/// as in the Java library, those of the table's names.
-pub(super) fn with_ids(wanted: &Wanted, format: &str, fields: &Fields) -> Fields {
-    let by_names = || {
-        NameMapping::of_schema(&wanted.schema).ok().filter(|_| FileFormat::from_name(format) == Some(FileFormat::Avro))
-    };
-    match &wanted.name_mapping {
-        _ if has_ids(fields) => fields.clone(),
-        Some(mapping) => with_mapped_ids(fields, mapping),
-        None if let Some(mapping) = by_names() => with_mapped_ids(fields, &mapping),
-        None => with_positional_ids(fields),
-    }
-}
-
 /// No partition.
 impl Constants for () {
     fn identity(&self, _: i32) -> Option<Option<Value>> {
@@ -192,32 +178,6 @@ impl Constants for OfPart<'_> {
     fn sequence_number(&self) -> Option<i64> {
         self.part.sequence_number
     }
-}
-
-/// The leaves to read for some columns, and the plan of those columns over batches of these leaves.
-pub(crate) fn plan_columns(
-    rules: &Rules<'_>,
-    columns: &Schema,
-    output: &ArrowSchema,
-    fields: &Fields,
-) -> Result<(Vec<usize>, Vec<Planned>)> {
-    plan_pairs(rules, &pairs(columns, output), fields)
-}
-
-/// As [`plan_columns`], of columns each with its Arrow field.
-pub(super) fn plan_pairs(
-    rules: &Rules<'_>,
-    wanted: &[(Field, FieldRef)],
-    fields: &Fields,
-) -> Result<(Vec<usize>, Vec<Planned>)> {
-    let marks = leaves(&rules.plan(wanted, fields)?, fields);
-    let planned = rules.plan(wanted, &projected(fields, &marks))?;
-    Ok((marks, planned))
-}
-
-/// Columns, each with its Arrow field.
-fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
-    columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect()
 }
 
 fn tested_ids(filter: &BoundExpr) -> HashSet<i32> {

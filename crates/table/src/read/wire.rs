@@ -178,7 +178,9 @@ pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
     // The version first: what else is there, it says.
     let Version { form } = serde_json::from_slice(bytes).map_err(wrong)?;
     if form != FORM {
-        return Err(Error::invalid(format!("a scan task of form {form}, but this icefield reads {FORM}")));
+        return Err(Error::invalid(format!(
+            "not a scan task that can be read here: expected version {FORM}, got {form}"
+        )));
     }
     let form: TaskForm = serde_json::from_slice(bytes).map_err(wrong)?;
     let schema = Arc::new(Schema::from_json(&form.schema)?);
@@ -296,7 +298,7 @@ struct SharedParts {
 
 impl SharedParts {
     fn part(&self, part: PartForm) -> Result<FilePart> {
-        let missing = |what: &str| Error::invalid(format!("a scan task without its {what}"));
+        let missing = |what: &str| Error::invalid(format!("not a scan task: its {what} is missing"));
         let spec = self.specs.get(part.spec).ok_or_else(|| missing("partition spec"))?;
         if part.tuple.len() != spec.partition_type.fields.len() {
             return Err(missing("partition values"));

@@ -115,7 +115,7 @@ pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
 fn die() -> Result<()> {
     // SAFETY: a signal to the process itself.
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-    Err(Error::Internal("killed, and still here".into()))
+    Err(Error::Internal("the process survived SIGKILL".into()))
 }
 
 /// The store, with faults.

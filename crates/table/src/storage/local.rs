@@ -140,7 +140,7 @@ impl Store for Local {
         let path = Path::new(&at.key);
         let (file, size) = open(path)?;
         if size > most {
-            return Err(super::too_long(&at.key, size, most));
+            return Err(super::store::too_long(&at.key, size, most));
         }
         let bytes = read_range(&file, path, 0, size)?;
         if matches!(read_at(&file, &mut [0], size), Ok(())) {
@@ -234,7 +234,9 @@ struct Draft {
 
 impl Draft {
     fn open(target: &Path) -> Result<Self> {
-        let name = target.file_name().ok_or_else(|| Error::invalid(format!("{}: names no file", target.display())))?;
+        let name = target
+            .file_name()
+            .ok_or_else(|| Error::invalid(format!("{}: expected the path of a file", target.display())))?;
         let own = format!(".{}.{}.tmp", name.to_string_lossy(), uuid::Uuid::new_v4().simple());
         let written = target.with_file_name(own);
         let create = || File::options().write(true).create_new(true).open(&written);

@@ -50,10 +50,10 @@ impl Location {
     /// Parses any of the forms above.
     pub fn parse(text: &str) -> Result<Self> {
         if text.is_empty() {
-            return Err(Error::invalid("an empty path is no location"));
+            return Err(Error::invalid("the location is empty"));
         }
         if text.contains('\0') {
-            return Err(Error::invalid(format!("{text:?}: a location holds no NUL")));
+            return Err(Error::invalid(format!("{text:?}: a location cannot contain NUL")));
         }
         let Some((scheme, rest)) = split_scheme(text) else { return Ok(Self::file(text)) };
         match scheme.to_ascii_lowercase().as_str() {

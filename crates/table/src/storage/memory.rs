@@ -30,7 +30,9 @@ pub(super) struct Memory;
 impl Store for Memory {
     fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         match object(at)? {
-            bytes if bytes.len() as u64 > most => Err(super::too_long(&at.to_string(), bytes.len() as u64, most)),
+            bytes if bytes.len() as u64 > most => {
+                Err(super::store::too_long(&at.to_string(), bytes.len() as u64, most))
+            }
             bytes => Ok(bytes),
         }
     }

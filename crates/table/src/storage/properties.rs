@@ -56,14 +56,16 @@ fn flag(properties: &BTreeMap<String, String>, name: &str) -> Result<Option<bool
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(Some(true)),
         "false" | "0" | "no" | "off" | "" => Ok(Some(false)),
-        _ => Err(Error::invalid(format!("property {name}: {text:?} is neither true nor false"))),
+        _ => Err(Error::invalid(format!("property {name}: expected true or false, got {text:?}"))),
     }
 }
 
 fn seconds(properties: &BTreeMap<String, String>, name: &str) -> Result<Option<Duration>> {
     let Some(text) = properties.get(name) else { return Ok(None) };
     let parsed = text.trim().parse::<f64>().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
-    parsed.map(Some).ok_or_else(|| Error::invalid(format!("property {name}: {text:?} is no number of seconds")))
+    parsed
+        .map(Some)
+        .ok_or_else(|| Error::invalid(format!("property {name}: expected a number of seconds, got {text:?}")))
 }
 
 /// Time-outs and proxy, the same three properties for each kind of store.

@@ -151,7 +151,7 @@ impl Store for Remote {
     fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         let key = key(at)?;
         let failed = failed(at, "read");
-        let too_long = |size| super::too_long(&at.to_string(), size, most);
+        let too_long = |size| super::store::too_long(&at.to_string(), size, most);
         runtime::wait(async {
             let found = self.store.get(&key).await.map_err(&failed)?;
             if found.meta.size > most {

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// Bytes of rows that may wait for the encoder; a batch that is larger waits alone.
 const WAITING_BYTES: usize = 32 << 20;
 
-/// A [`TableWriter`] on a thread of its own. Errors of it are told by the next call.
+/// A [`TableWriter`] on a thread of its own. Its errors are returned by the next call.
 #[derive(Debug)]
 pub struct BackgroundWriter {
     shared: Arc<Shared>,
@@ -70,7 +70,7 @@ impl BackgroundWriter {
         Ok(())
     }
 
-    /// Waits for all rows to be written, closes all files and tells what was written; after an error nothing is left.
+    /// Waits for all rows to be written, closes all files and returns what was written; after an error nothing is left.
     pub fn finish(mut self) -> Result<Vec<DataFile>> {
         self.shared.lock().ended = true;
         let writer = self.join()?;
@@ -85,7 +85,7 @@ impl BackgroundWriter {
         }
     }
 
-    /// Gives up: every file of this writer is deleted, as far as the store lets us.
+    /// Aborts: every file of this writer is deleted, as far as the store allows it.
     pub fn abort(mut self) {
         self.shared.lock().given_up = true;
         if let Ok(Some(writer)) = self.join() {
@@ -128,7 +128,7 @@ impl Shared {
     }
 }
 
-/// The side of the thread. Its end is always told, so that nobody waits for it in vain.
+/// The side of the thread. Its end is always signalled, so that no caller waits for it forever.
 struct Encoder(Arc<Shared>);
 
 impl Encoder {

@@ -39,13 +39,13 @@ impl Default for Matching {
 /// Turns batches of one schema into batches as they are stored.
 #[derive(Debug)]
 pub struct Conform {
-    columns: Vec<Column>,
+    columns: Vec<ConformedColumn>,
     schema: SchemaRef,
 }
 
 /// Where a stored column comes from.
 #[derive(Debug)]
-struct Column {
+struct ConformedColumn {
     /// Full name, for errors.
     path: String,
     field: FieldRef,
@@ -59,15 +59,15 @@ struct Column {
 #[derive(Debug)]
 enum Step {
     Leaf(Cast, PrimitiveType),
-    Struct(Vec<Column>),
-    List(Box<Column>),
-    Map(Box<Column>, Box<Column>),
+    Struct(Vec<ConformedColumn>),
+    List(Box<ConformedColumn>),
+    Map(Box<ConformedColumn>, Box<ConformedColumn>),
     /// The same for every row: the write default, or null.
     Constant(Option<Value>, Type),
 }
 
 impl Conform {
-    /// Matches the columns of `data` with those of the table; all that is wrong is told at once.
+    /// Matches the columns of `data` with those of the table; one error lists all that is wrong.
     pub fn new(table: &Schema, data: &ArrowSchema, matching: Matching) -> Result<Self> {
         let mut plan = Plan { matching, faults: Vec::new() };
         let columns = plan.columns(table.fields(), data.fields(), "");
@@ -99,7 +99,7 @@ impl Conform {
     }
 }
 
-/// Whether a column of the rows can be written to a column of the table, as far as types tell.
+/// Whether a column of the rows can be written to a column of the table, by their types.
 pub(super) fn fits(field: &Field, given: &ArrowField) -> bool {
     let mut plan = Plan { matching: Matching::default(), faults: Vec::new() };
     plan.given(field, given, None, field.name.clone()).is_some() && plan.faults.is_empty()
@@ -111,7 +111,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn columns(&mut self, fields: &[Field], data: &Fields, parent: &str) -> Vec<Column> {
+    fn columns(&mut self, fields: &[Field], data: &Fields, parent: &str) -> Vec<ConformedColumn> {
         for given in data {
             let path = join(parent, given.name());
             let of_this_name = || data.iter().filter(|other| other.name() == given.name());
@@ -128,7 +128,7 @@ impl Plan {
         stored.filter_map(|field| self.column(field, data, parent)).collect()
     }
 
-    fn column(&mut self, field: &Field, data: &Fields, parent: &str) -> Option<Column> {
+    fn column(&mut self, field: &Field, data: &Fields, parent: &str) -> Option<ConformedColumn> {
         let path = join(parent, &field.name);
         match data.iter().position(|given| *given.name() == field.name) {
             Some(position) => self.given(field, data.get(position)?, Some(position), path),
@@ -136,7 +136,7 @@ impl Plan {
         }
     }
 
-    fn missing(&mut self, field: &Field, path: String) -> Option<Column> {
+    fn missing(&mut self, field: &Field, path: String) -> Option<ConformedColumn> {
         if field.required && field.write_default.is_none() {
             self.fault(&path, "required, but missing in the data");
             return None;
@@ -153,10 +153,16 @@ impl Plan {
             }
         };
         let step = Step::Constant(field.write_default.clone(), field.ty.clone());
-        Some(Column { path, field: arrow_field(field, data_type), source: None, unpacked: None, step })
+        Some(ConformedColumn { path, field: arrow_field(field, data_type), source: None, unpacked: None, step })
     }
 
-    fn given(&mut self, field: &Field, given: &ArrowField, source: Option<usize>, path: String) -> Option<Column> {
+    fn given(
+        &mut self,
+        field: &Field,
+        given: &ArrowField,
+        source: Option<usize>,
+        path: String,
+    ) -> Option<ConformedColumn> {
         if let Some(unpacked) = unpacked(given.data_type()) {
             let plain = match given.data_type() {
                 // What the values are, their own field says.
@@ -165,7 +171,7 @@ impl Plan {
             };
             let column = self.given(field, &plain.with_data_type(unpacked.clone()), source, path)?;
             // Of two layouts around one another, the cast to the inner one takes both away.
-            return Some(Column { unpacked: column.unpacked.or(Some(unpacked)), ..column });
+            return Some(ConformedColumn { unpacked: column.unpacked.or(Some(unpacked)), ..column });
         }
         let (data_type, step) = match (&field.ty, given.data_type()) {
             (_, DataType::Null) => match stored_type(&field.ty) {
@@ -201,7 +207,7 @@ impl Plan {
             (Type::Map(map), DataType::Map(entries, _)) => self.map(map, entries, &path)?,
             _ => return self.misfit(field, given, &path, "cast it first, or change the type of the table's column"),
         };
-        Some(Column { path, field: arrow_field(field, data_type), source, unpacked: None, step })
+        Some(ConformedColumn { path, field: arrow_field(field, data_type), source, unpacked: None, step })
     }
 
     fn parts(&mut self, fields: &[Field], children: &Fields, path: &str) -> (DataType, Step) {
@@ -228,7 +234,7 @@ impl Plan {
         Some((DataType::Map(entries, false), Step::Map(Box::new(key), Box::new(value))))
     }
 
-    fn misfit(&mut self, field: &Field, given: &ArrowField, path: &str, mend: &str) -> Option<Column> {
+    fn misfit(&mut self, field: &Field, given: &ArrowField, path: &str, mend: &str) -> Option<ConformedColumn> {
         let floats = matches!(given.data_type(), DataType::Float32 | DataType::Float64);
         let whole = matches!(field.ty, Type::Primitive(PrimitiveType::Int | PrimitiveType::Long));
         // What pandas makes of integers with missing values.
@@ -267,7 +273,7 @@ pub fn without_nameless_index(data: &ArrowSchema) -> ArrowSchema {
     ArrowSchema::new_with_metadata(wanted.cloned().collect::<Fields>(), data.metadata().clone())
 }
 
-/// Whether pandas has made this column of an index that has no name: row numbers, and nobody asked for them.
+/// Whether pandas has made this column of an index that has no name: row numbers that were not asked for.
 fn is_nameless_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
@@ -346,7 +352,7 @@ fn primitive_type(ty: &PrimitiveType) -> Result<DataType> {
     found.ok_or_else(|| Error::unsupported(format!("writing a column of the type {ty}")))
 }
 
-impl Column {
+impl ConformedColumn {
     /// The stored array; `around` says which of the rows have a parent at all.
     fn apply(&self, columns: &[ArrayRef], rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
         match self.source.and_then(|position| columns.get(position)) {
@@ -406,7 +412,7 @@ impl Column {
         }
     }
 
-    fn list(&self, array: &ArrayRef, element: &Column) -> Result<ArrayRef, Fault> {
+    fn list(&self, array: &ArrayRef, element: &ConformedColumn) -> Result<ArrayRef, Fault> {
         let (field, nulls) = (element.field.clone(), array.nulls().cloned());
         if let Some(given) = array.as_list_opt::<i64>() {
             let (offsets, values) = self.used(given.offsets(), given.values(), given.nulls())?;
@@ -473,7 +479,7 @@ impl Column {
 
 /// The values of lists or maps that begin at `offsets`; a fault is of the row that has the value.
 fn inside<O: OffsetSizeTrait>(
-    column: &Column,
+    column: &ConformedColumn,
     values: &ArrayRef,
     offsets: &OffsetBuffer<O>,
 ) -> Result<ArrayRef, Fault> {

@@ -13,8 +13,8 @@ pub struct Intake {
     conform: Conform,
     /// None where the table is not partitioned.
     router: Option<Router>,
-    /// Partitions that were told already.
-    told: usize,
+    /// Partitions that were returned already.
+    reported: usize,
     count: RowCount,
 }
 
@@ -39,7 +39,7 @@ pub struct Routed {
 impl Intake {
     /// An intake of batches that `conform` brings into shape: all of a write, or of this task of one.
     pub fn new(conform: Conform, router: Option<Router>, task: Option<u32>) -> Self {
-        Self { conform, router, told: 0, count: RowCount::of(task) }
+        Self { conform, router, reported: 0, count: RowCount::of(task) }
     }
 
     /// Makes a batch ready; an error names the row, counted over all batches.
@@ -54,9 +54,9 @@ impl Intake {
         let Some(router) = &mut self.router else { return Ok(Prepared { chunk, routed: None }) };
         let shares = router.route(&chunk)?;
         let mut new = Vec::new();
-        while let Some(tuple) = router.tuple(self.told) {
-            new.push((tuple.clone(), router.path(self.told)?));
-            self.told += 1;
+        while let Some(tuple) = router.tuple(self.reported) {
+            new.push((tuple.clone(), router.path(self.reported)?));
+            self.reported += 1;
         }
         Ok(Prepared { chunk, routed: Some(Routed { shares, new }) })
     }

@@ -125,7 +125,10 @@ impl WritePlan {
         let form: PlanForm =
             serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("not a write plan: {error}")))?;
         if form.form != FORM {
-            return Err(Error::invalid(format!("a write plan of form {}, but this icefield reads {FORM}", form.form)));
+            return Err(Error::invalid(format!(
+                "not a write plan that can be read here: expected version {FORM}, got {}",
+                form.form
+            )));
         }
         Ok(Self {
             table_uuid: form.table_uuid,

@@ -10,8 +10,8 @@ use arrow_schema::DataType;
 use hashbrown::HashMap;
 
 use icefield_format::spec::PartitionSpec;
+use icefield_format::spec::path::partition_path;
 use icefield_format::transform::Transform;
-use icefield_format::transform::path::partition_path;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
@@ -20,7 +20,7 @@ use crate::arrow::cells::{StoredColumn, value_at};
 use crate::error::{Error, Result};
 
 /// A partition tuple, in the order of the spec.
-pub type Tuple = Vec<Option<Value>>;
+pub(super) type Tuple = Vec<Option<Value>>;
 
 /// Rows of a batch that go to one partition.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Texts as producers hand them over: Arrow says that they are UTF-8, and nobody has looked.
 //!
-//! A text that is none would be written, and found by whoever reads it next.
+//! A text that is not UTF-8 would be written, and be an error of the next reader.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt64Array};
@@ -9,7 +9,7 @@ use super::fault::Misfit;
 use crate::arrow::text::fault_of;
 
 /// The texts as they may be written. Those that are no UTF-8 are refused: the error names the first row with such a one.
-/// What stands under a null is nobody's text.
+/// What stands under a null is not checked.
 pub(super) fn checked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     let Some(dictionary) = array.as_any_dictionary_opt() else {
         return check(array.as_ref()).map(|()| array.clone());

@@ -189,7 +189,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Closes all files and tells what was written. Files that hold no row are never made.
+    /// Closes all files and returns what was written. Files that hold no row are never made.
     pub fn finish(mut self) -> Result<Vec<DataFile>> {
         let accepted = self.held.take().map_or(Ok(()), |held| self.lanes.accept(held));
         match accepted.and_then(|()| self.lanes.close()) {
@@ -201,7 +201,7 @@ impl TableWriter {
         }
     }
 
-    /// Gives up: every file of this writer is deleted, as far as the store lets us.
+    /// Aborts: every file of this writer is deleted, as far as the store allows it.
     pub fn abort(self) {
         let mut done = Vec::new();
         for lane in self.lanes.lanes {

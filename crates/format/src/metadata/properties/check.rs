@@ -1,7 +1,9 @@
 //! Properties are checked when they are set: each takes effect or is refused. Unknown names are the user's own
 //! and pass, unless they are close to a known one. Existing properties of a table are not checked: others may have set them.
 
-use super::{AllowedValues, Effect, KNOWN, KnownProperty, MetricsMode, StringMap, unexpected};
+use super::property::unexpected;
+use super::{AllowedValues, Effect, KNOWN, KnownProperty, MetricsMode};
+use crate::metadata::StringMap;
 use crate::types::NameMapping;
 use crate::{Error, Result};
 

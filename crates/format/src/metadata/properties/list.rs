@@ -3,8 +3,8 @@
 //! Names and defaults are those of the Java library. `docs/properties.md` is made from this list.
 
 use super::{AllowedValues, ColumnProperty, Effect, KnownProperty, MetricsMode, Property};
+use crate::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
 use crate::types::NAME_MAPPING_PROPERTY;
-use crate::types::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
 
 /// Declares properties: constants for the code that reads them, and the list of all. First those of columns, then those
 /// without a default.
@@ -393,3 +393,16 @@ pub const PARQUET_COMPRESSION_OF_NEW_TABLES: &str = "zstd";
 pub fn defaults() -> Vec<(&'static str, String)> {
     KNOWN.iter().filter_map(|known| Some((known.name, known.default?()))).collect()
 }
+
+/// Names of values that the metadata itself has: they are never stored as properties.
+pub const RESERVED: &[&str] = &[
+    "current-schema",
+    "current-snapshot-id",
+    "current-snapshot-summary",
+    "current-snapshot-timestamp-ms",
+    "default-partition-spec",
+    "default-sort-order",
+    FORMAT_VERSION.name,
+    "snapshot-count",
+    "uuid",
+];

@@ -15,7 +15,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::bytes::{hash_at, hash_view};
 use super::remainder::Remainder32;
-use super::{by_block, vectorized};
+use super::vectorized::{BLOCK, by_block, vectorized};
 use crate::error::{Error, Result};
 use crate::transform::murmur3::{absorb, finish, hash_long, murmur3_32, scramble};
 use crate::value::decimal;
@@ -97,7 +97,7 @@ fn of_times(array: &ArrayRef, nulls: Option<&NullBuffer>, buckets: Remainder32) 
 }
 
 fn of_nanos(values: &[i64], buckets: Remainder32) -> Vec<i32> {
-    let mut micros = [0; super::BLOCK];
+    let mut micros = [0; BLOCK];
     by_block(values, |values, out| {
         for (micros, nanos) in micros.iter_mut().zip(values) {
             *micros = nanos.div_euclid(1000);
@@ -114,7 +114,7 @@ fn of_coarse<const MICROS: i64>(values: &[i64], nulls: Option<&NullBuffer>, buck
     if let Some((_, value)) = values.iter().enumerate().find(|(i, value)| beyond(value) && valid(*i)) {
         return Err(Error::invalid(format!("timestamp {value} (of {MICROS} µs) does not fit 64 bits of microseconds")));
     }
-    let mut micros = [0; super::BLOCK];
+    let mut micros = [0; BLOCK];
     Ok(by_block(values, |values, out| {
         for (micros, value) in micros.iter_mut().zip(values) {
             *micros = value.wrapping_mul(MICROS);
@@ -130,7 +130,7 @@ fn of_times_of_day<const MICROS: i64>(values: &[i32], buckets: Remainder32) -> V
 
 /// Decimals of 128 bits: a block whose values all fit 64 bits (nearly every one) takes the quick way.
 fn of_wide_decimals(values: &[i128], buckets: Remainder32) -> Vec<i32> {
-    let mut narrow = [0; super::BLOCK];
+    let mut narrow = [0; BLOCK];
     by_block(values, |values, out| {
         let (narrow, _) = narrow.split_at_mut(values.len());
         if narrowed(values, narrow) {

@@ -9,6 +9,7 @@ mod bytes;
 mod remainder;
 mod temporal;
 mod truncate;
+mod vectorized;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, UInt8Type, UInt16Type, UInt32Type};
@@ -21,9 +22,6 @@ use crate::error::{Error, Result};
 use crate::transform::Transform;
 
 pub use truncate::{SHORT_HEAD, truncate_equally};
-
-/// Values of one block: input and output of 8-byte values take half of a first-level cache.
-const BLOCK: usize = 1024;
 
 impl Transform {
     /// The results for all values of `array`; null for null.
@@ -97,81 +95,6 @@ fn widened(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Applies `kernel` to blocks of `values`; it fills an output as long as its input.
-fn by_block<T, O: Copy + Default>(values: &[T], mut kernel: impl FnMut(&[T], &mut [O])) -> Vec<O> {
-    let mut out = Vec::with_capacity(values.len());
-    let mut buffer = [O::default(); BLOCK];
-    for block in values.chunks(BLOCK) {
-        let (filled, _) = buffer.split_at_mut(block.len());
-        kernel(block, filled);
-        out.extend_from_slice(filled);
-    }
-    out
-}
-
-/// Makes a function over slices that is compiled for the vectors of AVX2 and AVX-512 as well, and picks what the machine
-/// has when it is called. The body must be a plain loop: what it calls has to be inlined to be compiled with it.
-macro_rules! vectorized {
-    ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
-        $(#[$meta])*
-        pub(super) fn $name($($arg: $ty),*) $(-> $result)? {
-            #[inline(always)]
-            fn body($($arg: $ty),*) $(-> $result)? $body
-
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,lzcnt,bmi1,bmi2")]
-                fn avx512($($arg: $ty),*) $(-> $result)? {
-                    body($($arg),*)
-                }
-                #[target_feature(enable = "avx2,lzcnt,bmi1,bmi2")]
-                fn avx2($($arg: $ty),*) $(-> $result)? {
-                    body($($arg),*)
-                }
-                match $crate::transform::kernel::vectors() {
-                    // SAFETY: the machine has what the function is compiled for, `vectors` has asked it.
-                    $crate::transform::kernel::Vectors::Avx512 => return unsafe { avx512($($arg),*) },
-                    // SAFETY: as above.
-                    $crate::transform::kernel::Vectors::Avx2 => return unsafe { avx2($($arg),*) },
-                    $crate::transform::kernel::Vectors::Baseline => {}
-                }
-            }
-            body($($arg),*)
-        }
-    };
-}
-use vectorized;
-
-/// The vectors of the machine.
-#[cfg(target_arch = "x86_64")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Vectors {
-    Baseline,
-    Avx2,
-    Avx512,
-}
-
-/// Asks the machine (the standard library does so once and remembers).
-#[cfg(target_arch = "x86_64")]
-fn vectors() -> Vectors {
-    #[cfg(test)]
-    if let Some(forced) = tests::FORCED.get() {
-        return forced;
-    }
-    let common =
-        is_x86_feature_detected!("lzcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
-    let avx512 = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512cd")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl");
-    match (common, avx512, is_x86_feature_detected!("avx2")) {
-        (true, true, _) => Vectors::Avx512,
-        (true, false, true) => Vectors::Avx2,
-        _ => Vectors::Baseline,
-    }
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use std::cell::Cell;
@@ -179,6 +102,7 @@ mod tests {
     use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
     use arrow_array::{ArrowPrimitiveType, FixedSizeBinaryArray, PrimitiveArray};
 
+    use super::vectorized::{Vectors, vectors};
     use super::*;
 
     thread_local! {

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, Date32Array, Int32Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 
-use super::{by_block, vectorized};
+use super::vectorized::{by_block, vectorized};
 use crate::error::{Error, Result};
 use crate::transform::Transform;
 use crate::value::calendar::CivilDate;

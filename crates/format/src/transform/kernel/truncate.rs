@@ -18,7 +18,7 @@ use arrow_schema::DataType;
 use super::bucket::narrowed;
 use super::bytes::INLINE;
 use super::remainder::{Remainder32, Remainder64};
-use super::{BLOCK, by_block, vectorized};
+use super::vectorized::{BLOCK, by_block, vectorized};
 use crate::error::{Error, Result};
 use crate::value::bounds::truncate_bytes;
 

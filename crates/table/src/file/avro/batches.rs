@@ -13,7 +13,7 @@ use icefield_format::avro::{Codec, Decompressor, Skip};
 
 use super::blocks::{Block, Blocks};
 use super::decode::{Decoder, RowFault};
-use super::read::{Piece, Shared};
+use super::pieces::{Piece, Shared};
 use crate::error::{Error, Result};
 use crate::file::Request;
 

@@ -23,7 +23,7 @@ const SYNC: u64 = SYNC_BYTES as u64;
 
 /// A file of the storage, of which some bytes are held.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub(super) struct Window {
     storage: Storage,
     path: Arc<str>,
     size: u64,
@@ -33,12 +33,12 @@ pub struct Window {
 
 impl Window {
     /// A file of which nothing is held.
-    pub fn new(storage: &Storage, path: Arc<str>, size: u64) -> Self {
+    pub(super) fn new(storage: &Storage, path: Arc<str>, size: u64) -> Self {
         Self { storage: storage.clone(), path, size, start: 0, held: Bytes::new() }
     }
 
     /// The bytes of a range, or as many as the file has.
-    pub fn bytes(&mut self, range: Range<u64>) -> Result<Bytes> {
+    pub(super) fn bytes(&mut self, range: Range<u64>) -> Result<Bytes> {
         let end = range.end.min(self.size);
         let start = range.start.min(end);
         if start < self.start || end > self.start + self.held.len() as u64 {
@@ -53,7 +53,7 @@ impl Window {
 
 /// A block, still compressed.
 #[derive(Debug, Clone)]
-pub struct Block {
+pub(super) struct Block {
     /// Number of its first row in the file, where rows are counted.
     pub first_row: u64,
     /// Its rows; nothing may be allocated from this number.
@@ -64,7 +64,7 @@ pub struct Block {
 
 /// Where to begin with the blocks of a file.
 #[derive(Debug, Clone, Copy)]
-pub enum Start {
+pub(super) enum Start {
     /// At the first sync marker from this byte on; rows are not counted.
     Marker(u64),
     /// At a block that begins at this byte with a row of this number.
@@ -73,7 +73,7 @@ pub enum Start {
 
 /// The blocks of a part of a file, in order.
 #[derive(Debug)]
-pub struct Blocks {
+pub(super) struct Blocks {
     window: Window,
     sync: [u8; SYNC_BYTES],
     /// Byte at which the next block begins; `None` until its marker was found.
@@ -86,7 +86,7 @@ pub struct Blocks {
 
 impl Blocks {
     /// The blocks whose sync markers begin before `end`.
-    pub fn new(window: Window, sync: [u8; SYNC_BYTES], start: Start, end: u64) -> Self {
+    pub(super) fn new(window: Window, sync: [u8; SYNC_BYTES], start: Start, end: u64) -> Self {
         let (at, search, row) = match start {
             Start::Marker(from) => (None, from, 0),
             Start::Block(at, row) => (Some(at), at, row),
@@ -95,12 +95,12 @@ impl Blocks {
     }
 
     /// The compressed rows of a block.
-    pub fn data(&mut self, block: &Block) -> Result<Bytes> {
+    pub(super) fn data(&mut self, block: &Block) -> Result<Bytes> {
         self.window.bytes(block.data.clone())
     }
 
     /// The next block, and the byte at which the marker before it begins.
-    pub fn next(&mut self) -> Result<Option<(u64, Block)>> {
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Block)>> {
         let at = match self.at {
             Some(at) => at,
             None => match self.find_marker()? {

@@ -23,19 +23,19 @@ const ITEM_CHARGE: u64 = 16;
 
 /// Memory that the values of one batch may still take beyond the bytes that they are read from.
 #[derive(Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     left: u64,
     spent: u64,
 }
 
 impl Budget {
     /// So many bytes.
-    pub fn new(bytes: u64) -> Self {
+    pub(crate) fn new(bytes: u64) -> Self {
         Self { left: bytes, spent: 0 }
     }
 
     /// What was taken.
-    pub fn spent(&self) -> u64 {
+    pub(crate) fn spent(&self) -> u64 {
         self.spent
     }
 
@@ -48,16 +48,16 @@ impl Budget {
 
 /// What is done with the fields of a record, in their order.
 #[derive(Debug)]
-pub enum Step {
-    /// Fields that nobody wants.
+pub(crate) enum Step {
+    /// Fields that are not wanted.
     Skip(Skip),
     /// The next column.
-    Read(Column),
+    Read(ColumnBuilder),
 }
 
 /// The values of a column.
 #[derive(Debug)]
-pub struct Column {
+pub(crate) struct ColumnBuilder {
     presence: Presence,
     nulls: NullBufferBuilder,
     values: Values,
@@ -79,7 +79,7 @@ enum Values {
     Bytes(Texts),
     Enum(Arc<[String]>, Texts),
     Struct(usize, Vec<Step>),
-    List(Vec<i32>, Box<Column>, Item),
+    List(Vec<i32>, Box<ColumnBuilder>, Item),
     Map(Vec<i32>, Vec<Step>, Item),
 }
 
@@ -125,13 +125,13 @@ impl Item {
 }
 
 /// Bytes that a row of some columns takes whatever its values are.
-pub fn steps_width(steps: &[Step]) -> u64 {
+pub(crate) fn steps_width(steps: &[Step]) -> u64 {
     let width = |step: &Step| if let Step::Read(column) = step { column.width() } else { 0 };
     steps.iter().map(width).fold(0, u64::saturating_add)
 }
 
 /// Reads the fields of a record; at a fault also the place of the column in which it was met.
-pub fn read_steps(
+pub(crate) fn read_steps(
     steps: &mut [Step],
     cursor: &mut Cursor<'_>,
     budget: &mut Budget,
@@ -150,13 +150,17 @@ pub fn read_steps(
 }
 
 /// The columns among some steps.
-pub fn columns(steps: &mut [Step]) -> impl Iterator<Item = &mut Column> {
+pub(crate) fn columns(steps: &mut [Step]) -> impl Iterator<Item = &mut ColumnBuilder> {
     steps.iter_mut().filter_map(|step| if let Step::Read(column) = step { Some(column) } else { None })
 }
 
-impl Column {
+impl ColumnBuilder {
     /// The column that a value of `schema` becomes under the Arrow type of `field`, with what `inner` makes of the fields inside.
-    pub fn new(schema: &Schema, ty: &DataType, inner: &mut dyn FnMut(&Schema, &DataType) -> Vec<Step>) -> Option<Self> {
+    pub(crate) fn new(
+        schema: &Schema,
+        ty: &DataType,
+        inner: &mut dyn FnMut(&Schema, &DataType) -> Vec<Step>,
+    ) -> Option<Self> {
         let (presence, schema) = value(schema)?;
         let values = Values::new(schema, ty, inner)?;
         Some(Self { presence, nulls: NullBufferBuilder::new(0), values })
@@ -227,7 +231,7 @@ impl Column {
     }
 
     /// The array of the values, which are gone from here.
-    pub fn finish(&mut self, field: &Field) -> Result<ArrayRef, ArrowError> {
+    pub(crate) fn finish(&mut self, field: &Field) -> Result<ArrayRef, ArrowError> {
         let nulls = self.nulls.finish();
         self.values.finish(field.data_type(), nulls)
     }

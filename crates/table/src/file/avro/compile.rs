@@ -7,12 +7,12 @@ use arrow_schema::{DataType, FieldRef, Fields};
 use icefield_format::avro::{RecordSchema, Schema, Skip};
 
 use super::super::leaves::count;
-use super::column::{Column, Step};
+use super::column::{ColumnBuilder, Step};
 use super::schema::map_pair;
 
 /// The steps that read some leaves of the columns of a file, ascending; the error names a column that has a type without a place
 /// in Arrow or Iceberg.
-pub fn steps(record: &RecordSchema, columns: &Fields, leaves: &[usize]) -> Result<Vec<Step>, String> {
+pub(crate) fn steps(record: &RecordSchema, columns: &Fields, leaves: &[usize]) -> Result<Vec<Step>, String> {
     let mut compiler = Compiler { leaves, next: 0, unreadable: None };
     let steps = compiler.steps(record.fields.iter().map(|field| &field.schema).zip(columns));
     compiler.unreadable.map_or(Ok(steps), Err)
@@ -42,14 +42,14 @@ impl Compiler<'_> {
         steps
     }
 
-    fn column(&mut self, schema: &Schema, field: &FieldRef) -> Option<Column> {
+    fn column(&mut self, schema: &Schema, field: &FieldRef) -> Option<ColumnBuilder> {
         let leaves = self.next..self.next + count(&Fields::from(vec![field.clone()]));
         let first = self.leaves.partition_point(|leaf| *leaf < leaves.start);
         if self.leaves.get(first).is_none_or(|leaf| !leaves.contains(leaf)) {
             self.next = leaves.end;
             return None;
         }
-        let column = Column::new(schema, field.data_type(), &mut |schema, ty| self.inside(schema, ty));
+        let column = ColumnBuilder::new(schema, field.data_type(), &mut |schema, ty| self.inside(schema, ty));
         if column.is_none() {
             self.unreadable.get_or_insert_with(|| field.name().clone());
         }

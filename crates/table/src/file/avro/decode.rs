@@ -10,7 +10,7 @@ use icefield_format::avro::RecordSchema;
 use icefield_format::avro::cursor::{Cursor, Fault};
 use icefield_format::limits::MEMORY_VARIABLE;
 
-use super::column::{Budget, Column, Step, columns, read_steps, steps_width};
+use super::column::{Budget, ColumnBuilder, Step, columns, read_steps, steps_width};
 use super::compile::steps;
 use crate::error::{Error, Result};
 use crate::file::leaves::{count, projected};
@@ -20,7 +20,7 @@ use crate::file::position_field;
 const BATCH_BYTES: u64 = 32 << 20;
 
 /// Why a row cannot be decoded.
-pub struct RowFault {
+pub(super) struct RowFault {
     /// What is wrong.
     pub fault: Fault,
     /// The column that it was met in.
@@ -29,7 +29,7 @@ pub struct RowFault {
 
 /// Reads rows into a batch of some leaves.
 #[derive(Debug)]
-pub struct Decoder {
+pub(super) struct Decoder {
     steps: Vec<Step>,
     fields: Fields,
     positions: Option<Vec<i64>>,
@@ -43,7 +43,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// For the leaves of the columns of a file, of which the last is that of row positions.
-    pub fn new(
+    pub(super) fn new(
         record: &RecordSchema,
         columns: &Fields,
         leaves: &[usize],
@@ -79,22 +79,22 @@ impl Decoder {
     }
 
     /// Whether the columns need nothing of the rows but their number.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         !self.steps.iter().any(|step| matches!(step, Step::Read(_)))
     }
 
     /// Rows of the batch so far.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Rows that the batch still has room for.
-    pub fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         if self.bytes.saturating_add(self.budget.spent()) >= BATCH_BYTES { 0 } else { self.most_rows - self.rows }
     }
 
     /// Reads a row of a number in the file.
-    pub fn read(&mut self, cursor: &mut Cursor<'_>, number: u64) -> Result<(), RowFault> {
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, number: u64) -> Result<(), RowFault> {
         let before = cursor.rest().len();
         read_steps(&mut self.steps, cursor, &mut self.budget).map_err(|(fault, place)| {
             let column = place.and_then(|place| self.fields.get(place)).map(|field| field.name().clone());
@@ -106,7 +106,7 @@ impl Decoder {
     }
 
     /// Adds rows of which nothing is read.
-    pub fn add(&mut self, numbers: Range<u64>) {
+    pub(super) fn add(&mut self, numbers: Range<u64>) {
         self.rows += usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
         if let Some(positions) = &mut self.positions {
             positions.extend(numbers.map(u64::cast_signed));
@@ -114,10 +114,11 @@ impl Decoder {
     }
 
     /// The batch of the rows so far.
-    pub fn finish(&mut self, path: &str) -> Result<RecordBatch> {
+    pub(super) fn finish(&mut self, path: &str) -> Result<RecordBatch> {
         let wrong = |field: &Field, error| Error::corrupt_file(path, format!("column {}: {error}", field.name()));
-        let finish =
-            |(field, column): (&FieldRef, &mut Column)| column.finish(field).map_err(|error| wrong(field, error));
+        let finish = |(field, column): (&FieldRef, &mut ColumnBuilder)| {
+            column.finish(field).map_err(|error| wrong(field, error))
+        };
         let mut arrays: Vec<ArrayRef> =
             self.fields.iter().zip(columns(&mut self.steps)).map(finish).collect::<Result<_>>()?;
         if let Some(positions) = &mut self.positions {

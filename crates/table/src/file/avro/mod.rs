@@ -3,13 +3,17 @@
 //! The container, the writer's schema and the codecs are those of manifests (`icefield_format::avro`). A decoder is compiled from the
 //! writer's schema and the wanted leaves (`decode`); it fills the columns of a batch row by row, without an object a row.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 mod batches;
 mod blocks;
 mod column;
 mod compile;
 mod decode;
 mod options;
+mod pieces;
 pub mod read;
+#[allow(clippy::indexing_slicing, reason = "it writes: rows are those of the batch at hand")]
 mod rows;
 mod schema;
 mod write;

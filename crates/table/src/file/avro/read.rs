@@ -1,17 +1,14 @@
 //! Reading Avro data files: the header, and the batches of a request.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::Fields;
-use icefield_format::Limits;
-use icefield_format::avro::container::SYNC_BYTES;
-use icefield_format::avro::{Codec, Container, RecordSchema, Schema};
+use icefield_format::avro::{Container, Schema};
 use icefield_format::types::Schema as TableSchema;
 
 use super::batches::Batches;
-use super::blocks::{Blocks, Start, Window};
-use super::decode::Decoder;
+use super::blocks::Window;
+use super::pieces::{Header, PIECE_BYTES, Piece, Shared, pieces_by_bytes};
 use super::schema::{fields, settled};
 use crate::error::{Error, Result};
 use crate::file::leaves::count;
@@ -26,28 +23,11 @@ const HEADER_BYTES: u64 = 64 << 10;
 /// Bytes of a header, at the most.
 const MOST_HEADER_BYTES: u64 = 64 << 20;
 
-/// Bytes of a piece of a file, at the least, where several threads read it.
-const PIECE_BYTES: u64 = 4 << 20;
-
 /// An Avro file whose header was read.
 pub struct AvroFile {
     file: Header,
     /// The columns with the ids that they are read by.
     columns: Fields,
-}
-
-/// What the header of a file says.
-pub(super) struct Header {
-    window: Window,
-    pub(super) path: Arc<str>,
-    size: u64,
-    remote: bool,
-    pub(super) record: Arc<RecordSchema>,
-    pub(super) codec: Codec,
-    sync: [u8; SYNC_BYTES],
-    /// Byte at which the first block begins.
-    first_block: u64,
-    pub(super) limits: Limits,
 }
 
 impl AvroFile {
@@ -114,74 +94,5 @@ impl DataFileReader for AvroFile {
             Box::new(move || Ok(Opened::Batches(Box::new(Batches::new(&shared, piece)?))))
         };
         Ok(Opened::Parts(pieces.into_iter().map(open).collect()))
-    }
-}
-
-/// Blocks that one thread reads.
-#[derive(Debug, Clone)]
-pub(super) struct Piece {
-    start: Start,
-    /// The markers of its blocks begin in this range.
-    pub(super) markers: Range<u64>,
-}
-
-/// Equal pieces of a range, each of which finds its first block by itself.
-fn pieces_by_bytes(range: &Range<u64>) -> Vec<Piece> {
-    let length = range.end - range.start;
-    let pieces = length / PIECE_BYTES;
-    let cut = |piece: u64| range.start + (u128::from(length) * u128::from(piece) / u128::from(pieces)) as u64;
-    let piece = |number| Piece { start: Start::Marker(cut(number)), markers: cut(number)..cut(number + 1) };
-    (0..pieces).map(piece).collect()
-}
-
-/// What all threads that read a file have in common.
-pub(super) struct Shared {
-    pub(super) file: Header,
-    columns: Fields,
-    pub(super) request: Request,
-}
-
-impl Shared {
-    /// One piece; where rows are counted it begins with the first block of the file, whatever the range is.
-    fn whole(&self, counts: bool, range: &Range<u64>) -> Piece {
-        // A range that begins within the header has the marker at its end.
-        let start = match counts || range.start + SYNC_BYTES as u64 <= self.file.first_block {
-            true => Start::Block(self.file.first_block, 0),
-            false => Start::Marker(range.start),
-        };
-        Piece { start, markers: range.clone() }
-    }
-
-    pub(super) fn blocks(&self, piece: &Piece) -> Blocks {
-        Blocks::new(self.file.window.clone(), self.file.sync, piece.start, piece.markers.end)
-    }
-
-    /// Pieces whose first rows are known, since all blocks before them were counted.
-    fn pieces_by_blocks(&self, range: &Range<u64>) -> Result<Vec<Piece>> {
-        let mut pieces: Vec<Piece> = Vec::new();
-        let mut blocks = self.blocks(&self.whole(true, range));
-        while let Some((marker, block)) = blocks.next()? {
-            if marker >= range.start {
-                let full = pieces.last().is_none_or(|last| marker - last.markers.start >= PIECE_BYTES);
-                if full {
-                    pieces.iter_mut().last().into_iter().for_each(|last| last.markers.end = marker);
-                    let start = Start::Block(marker + SYNC_BYTES as u64, block.first_row);
-                    pieces.push(Piece { start, markers: marker..range.end });
-                }
-            }
-        }
-        Ok(pieces)
-    }
-
-    /// Reads some leaves of the rows.
-    pub(super) fn decoder(&self, leaves: &[usize]) -> Result<Decoder> {
-        let path = &*self.file.path;
-        let Header { record, limits, .. } = &self.file;
-        let made = Decoder::new(record, &self.columns, leaves, self.request.batch_rows, limits);
-        made.map_err(|error| match error {
-            Error::Invalid(message) => Error::corrupt_file(path, message),
-            Error::Unsupported(message) => Error::unsupported(format!("{path}: {message}")),
-            other => other,
-        })
     }
 }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::file::is_stored;
 
 /// The values of a field in the rows of a batch.
-pub struct Column {
+pub(super) struct EncodedField {
     optional: bool,
     nulls: Option<NullBuffer>,
     values: Values,
@@ -40,20 +40,20 @@ enum Values {
     LargeText(LargeStringArray),
     Bytes(BinaryArray),
     LargeBytes(LargeBinaryArray),
-    Struct(Vec<Column>),
-    List(Vec<i64>, Box<Column>),
-    Map(Vec<i64>, Box<Column>, Box<Column>),
+    Struct(Vec<EncodedField>),
+    List(Vec<i64>, Box<EncodedField>),
+    Map(Vec<i64>, Box<EncodedField>, Box<EncodedField>),
 }
 
 /// The columns of the fields of a struct, whose arrays are those of the stored ones.
-pub fn columns(fields: &[Field], arrays: &[ArrayRef]) -> Result<Vec<Column>> {
+pub(super) fn columns(fields: &[Field], arrays: &[ArrayRef]) -> Result<Vec<EncodedField>> {
     let mut arrays = arrays.iter();
     let column = |field: &Field| {
         if !is_stored(field) {
-            return Ok(Column { optional: false, nulls: None, values: Values::Unknown });
+            return Ok(EncodedField { optional: false, nulls: None, values: Values::Unknown });
         }
         let array = arrays.next().ok_or_else(|| misfit(field, "nothing"))?;
-        Column::new(field, array)
+        EncodedField::new(field, array)
     };
     fields.iter().map(column).collect()
 }
@@ -62,13 +62,13 @@ fn misfit(field: &Field, found: impl std::fmt::Display) -> Error {
     Error::Internal(format!("column {} of type {} comes as {found}", field.name, field.ty))
 }
 
-impl Column {
+impl EncodedField {
     fn new(field: &Field, array: &ArrayRef) -> Result<Self> {
         Ok(Self { optional: !field.required, nulls: array.logical_nulls(), values: Values::new(field, array)? })
     }
 
     /// Writes the value of a row.
-    pub fn write(&self, row: usize, out: &mut Encoder) -> Result<(), Missing> {
+    pub(super) fn write(&self, row: usize, out: &mut Encoder) -> Result<(), Missing> {
         if matches!(self.values, Values::Unknown) {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl Column {
 }
 
 /// A null in a field that is required: there is no way to write it.
-pub struct Missing;
+pub(super) struct Missing;
 
 impl Values {
     fn new(field: &Field, array: &ArrayRef) -> Result<Self> {
@@ -96,7 +96,7 @@ impl Values {
                 let part = |name: &str| {
                     let found = array.as_struct().column_by_name(name);
                     let found = found.ok_or_else(|| misfit(field, array.data_type()))?;
-                    Column::new(&Field::required(0, name, PrimitiveType::Binary), found)
+                    EncodedField::new(&Field::required(0, name, PrimitiveType::Binary), found)
                 };
                 Self::Struct(vec![part("metadata")?, part("value")?])
             }
@@ -197,10 +197,10 @@ impl Values {
     }
 }
 
-fn inner(field: &Field, values: &ArrayRef) -> Result<Column> {
+fn inner(field: &Field, values: &ArrayRef) -> Result<EncodedField> {
     match is_stored(field) {
-        true => Column::new(field, values),
-        false => Ok(Column { optional: false, nulls: None, values: Values::Unknown }),
+        true => EncodedField::new(field, values),
+        false => Ok(EncodedField { optional: false, nulls: None, values: Values::Unknown }),
     }
 }
 

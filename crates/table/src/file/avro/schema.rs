@@ -12,7 +12,7 @@ const MOST_DIGITS: u8 = 38;
 
 /// How a value says whether it is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
+pub(crate) enum Presence {
     /// It never is.
     Required,
     /// A union of one type: its branch is written, and is 0.
@@ -25,7 +25,7 @@ pub enum Presence {
 }
 
 /// A schema without its union with null; `None` where the union has more types, which Iceberg's files have not.
-pub fn value(schema: &Schema) -> Option<(Presence, &Schema)> {
+pub(crate) fn value(schema: &Schema) -> Option<(Presence, &Schema)> {
     let Schema::Union(branches) = schema else { return Some((Presence::Required, schema)) };
     match &branches[..] {
         [only] => Some((Presence::Single, only)),
@@ -36,7 +36,7 @@ pub fn value(schema: &Schema) -> Option<(Presence, &Schema)> {
 }
 
 /// Key and value of an array that stands for a map.
-pub fn map_pair(array: &ArraySchema) -> Option<&RecordSchema> {
+pub(crate) fn map_pair(array: &ArraySchema) -> Option<&RecordSchema> {
     match &array.items {
         Schema::Record(record) if array.is_map && record.fields.len() == 2 => Some(record),
         _ => None,
@@ -44,7 +44,7 @@ pub fn map_pair(array: &ArraySchema) -> Option<&RecordSchema> {
 }
 
 /// The columns of a file.
-pub fn fields(record: &RecordSchema) -> Fields {
+pub(crate) fn fields(record: &RecordSchema) -> Fields {
     record.fields.iter().map(of_record_field).collect()
 }
 
@@ -114,9 +114,9 @@ fn decimal(logical: Option<Logical>) -> Option<DataType> {
     }
 }
 
-/// The columns, whose ids are those that they are read by, with the types that only the table tells: whether a timestamp of which
+/// The columns, whose ids are those that they are read by, with the types that only the table knows: whether a timestamp of which
 /// the writer does not say so is in UTC, and which texts are uuids.
-pub fn settled(record: &RecordSchema, columns: &Fields, table: &TableSchema) -> Fields {
+pub(crate) fn settled(record: &RecordSchema, columns: &Fields, table: &TableSchema) -> Fields {
     record.fields.iter().zip(columns).map(|(own, field)| settle(&own.schema, field, table)).collect()
 }
 

@@ -20,11 +20,12 @@ const PIECE_ROWS: u64 = 1 << 18;
 #[derive(Debug)]
 pub struct ReadAhead<S: Source + Send + Sync + 'static> {
     name: Arc<str>,
-    way: Way<S>,
+    batches: ParallelBatches<S>,
 }
 
+/// Which work the threads divide among them: the columns of each batch, or pieces of the file.
 #[derive(Debug)]
-enum Way<S: Source + Send + Sync + 'static> {
+enum ParallelBatches<S: Source + Send + Sync + 'static> {
     Columns(ByColumns<S>),
     Pieces(BatchStream),
 }
@@ -42,18 +43,18 @@ impl<S: Source + Send + Sync + 'static> ReadAhead<S> {
         let stripes = reader.stripes(&options).map_err(wrong)?;
         let stripes: Vec<usize> = stripes.into_iter().filter(|stripe| wanted(*stripe)).collect();
         let pool: Arc<dyn Pool> = Arc::new(ProcessPool);
-        let way = match reader.by_columns(&options, stripes.clone(), threads, &pool).map_err(wrong)? {
-            Some(columns) => Way::Columns(columns),
-            None => Way::Pieces(by_pieces(reader, name, options, &stripes, threads)?),
+        let batches = match reader.by_columns(&options, stripes.clone(), threads, &pool).map_err(wrong)? {
+            Some(columns) => ParallelBatches::Columns(columns),
+            None => ParallelBatches::Pieces(by_pieces(reader, name, options, &stripes, threads)?),
         };
-        Ok(Self { name: Arc::clone(name), way })
+        Ok(Self { name: Arc::clone(name), batches })
     }
 
     /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
-        match &self.way {
-            Way::Columns(columns) => columns.schema(),
-            Way::Pieces(pieces) => pieces.schema(),
+        match &self.batches {
+            ParallelBatches::Columns(columns) => columns.schema(),
+            ParallelBatches::Pieces(pieces) => pieces.schema(),
         }
     }
 }
@@ -65,9 +66,11 @@ impl<S: Source + Send + Sync + 'static> Iterator for ReadAhead<S> {
         if let Err(error) = interrupt::check() {
             return Some(Err(error));
         }
-        match &mut self.way {
-            Way::Columns(columns) => Some(columns.next()?.map_err(|error| Error::of_orc(&self.name, error))),
-            Way::Pieces(pieces) => pieces.next(),
+        match &mut self.batches {
+            ParallelBatches::Columns(columns) => {
+                Some(columns.next()?.map_err(|error| Error::of_orc(&self.name, error)))
+            }
+            ParallelBatches::Pieces(pieces) => pieces.next(),
         }
     }
 }

@@ -14,13 +14,13 @@ use crate::file::modes::Modes;
 
 /// The columns of `float` and `double` outside lists and maps whose metrics are wanted.
 #[derive(Debug, Clone, Default)]
-pub struct Floats {
+pub(super) struct Floats {
     columns: BTreeMap<i32, (StoredColumn, Found)>,
 }
 
 /// What is known of a column so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Found {
+pub(super) struct Found {
     /// Values that are no numbers.
     pub nans: u64,
     bounds: Option<(f64, f64)>,
@@ -28,7 +28,7 @@ pub struct Found {
 
 impl Floats {
     /// Those of a schema, with nothing found yet.
-    pub fn new(schema: &Schema, modes: &Modes) -> Result<Self> {
+    pub(super) fn new(schema: &Schema, modes: &Modes) -> Result<Self> {
         let mut columns = BTreeMap::new();
         for id in schema.ids().iter().copied() {
             let float =
@@ -41,7 +41,7 @@ impl Floats {
     }
 
     /// Takes the values of a stored batch.
-    pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         self.columns.values_mut().try_for_each(|(column, found)| {
             found.add(&column.of(batch)?);
             Ok(())
@@ -49,14 +49,14 @@ impl Floats {
     }
 
     /// What was found of a column.
-    pub fn of(&self, id: i32) -> Option<&Found> {
+    pub(super) fn of(&self, id: i32) -> Option<&Found> {
         self.columns.get(&id).map(|(_, found)| found)
     }
 }
 
 impl Found {
     /// The least and the greatest number; -0.0 is less than 0.0.
-    pub fn bounds(&self) -> Option<(f64, f64)> {
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.bounds
     }
 

@@ -16,7 +16,7 @@ use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 
 /// The metrics of a finished file.
-pub fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
+pub(super) fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
     let mut metrics = FileMetrics {
         record_count: signed(file.rows),
         split_offsets: file.stripes.iter().map(|stripe| signed(stripe.offset)).collect(),

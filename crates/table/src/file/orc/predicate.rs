@@ -21,7 +21,7 @@ const BELOW_MICROSECOND: u32 = 999;
 
 /// A column of the file, outside of lists and maps, that tests may be put to.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct TestedColumn {
     id: u32,
     kind: Kind,
     /// Whether the file says the field id itself: then an Iceberg writer made it, of the type's own values.
@@ -29,11 +29,11 @@ pub struct Column {
 }
 
 /// The columns of a file by field id: `fields` are the file's, with the ids that they are read by.
-pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i32, Column> {
-    fn visit(fields: &Fields, node: &TypeDescription, own: bool, out: &mut HashMap<i32, Column>) {
+pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i32, TestedColumn> {
+    fn visit(fields: &Fields, node: &TypeDescription, own: bool, out: &mut HashMap<i32, TestedColumn>) {
         for (field, child) in fields.iter().zip(&node.children) {
             if let Some(id) = field_id(field) {
-                out.insert(id, Column { id: child.column, kind: child.kind.clone(), own });
+                out.insert(id, TestedColumn { id: child.column, kind: child.kind.clone(), own });
             }
             if let DataType::Struct(inner) = field.data_type()
                 && child.kind == Kind::Struct
@@ -50,11 +50,11 @@ pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i3
 }
 
 /// The predicate of a filter; `None` where nothing could be skipped by it.
-pub fn predicate(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Option<Predicate> {
+pub fn predicate(filter: &BoundExpr, columns: &HashMap<i32, TestedColumn>) -> Option<Predicate> {
     convert(&filter.rewrite_not(), columns)
 }
 
-fn convert(filter: &BoundExpr, columns: &HashMap<i32, Column>) -> Option<Predicate> {
+fn convert(filter: &BoundExpr, columns: &HashMap<i32, TestedColumn>) -> Option<Predicate> {
     match filter {
         Expression::False => Some(Predicate::Or(Vec::new())),
         Expression::And(left, right) => match (convert(left, columns), convert(right, columns)) {
@@ -71,7 +71,7 @@ fn not(inner: Predicate) -> Predicate {
     Predicate::Not(Box::new(inner))
 }
 
-fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, Column>) -> Option<Predicate> {
+fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, TestedColumn>) -> Option<Predicate> {
     let term = &predicate.term;
     if term.extract.is_some() || term.transform.as_ref().is_some_and(|transform| !transform.is_identity()) {
         return None;
@@ -164,7 +164,7 @@ impl Range {
     }
 }
 
-impl Column {
+impl TestedColumn {
     fn is_text(&self) -> bool {
         matches!(self.kind, Kind::String | Kind::Char { .. } | Kind::Varchar { .. })
     }

@@ -41,18 +41,18 @@ pub struct OrcFile {
 }
 
 /// The filter as the ORC crate calls it.
-struct Late {
+struct LeafTest {
     columns: Vec<u32>,
     test: RowTest,
 }
 
-impl std::fmt::Debug for Late {
+impl std::fmt::Debug for LeafTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Late").field("columns", &self.columns).finish_non_exhaustive()
+        f.debug_struct("LeafTest").field("columns", &self.columns).finish_non_exhaustive()
     }
 }
 
-impl RowFilter for Late {
+impl RowFilter for LeafTest {
     fn columns(&self) -> Vec<u32> {
         self.columns.clone()
     }
@@ -125,9 +125,9 @@ impl OrcFile {
     fn read(self, request: Request, columns: &[u32]) -> Result<TaskBatches> {
         let ids = |leaves: &[usize]| leaves.iter().filter_map(|leaf| columns.get(*leaf).copied()).collect::<Vec<_>>();
         let predicate = self.predicate(&request);
-        let filter = request
-            .filter
-            .map(|filter| -> Arc<dyn RowFilter> { Arc::new(Late { columns: ids(&filter.leaves), test: filter.test }) });
+        let filter = request.filter.map(|filter| -> Arc<dyn RowFilter> {
+            Arc::new(LeafTest { columns: ids(&filter.leaves), test: filter.test })
+        });
         let positions = request.leaves.contains(&columns.len());
         let options = ReadOptions {
             projection: Projection::Columns(ids(&request.leaves)),

@@ -16,7 +16,7 @@ use crate::file::is_stored;
 pub(super) const ID: &str = "iceberg.id";
 
 /// The stored columns of a table with the attributes of their types.
-pub fn with_attributes(schema: &Schema, arrow: &ArrowSchema) -> Result<SchemaRef> {
+pub(super) fn with_attributes(schema: &Schema, arrow: &ArrowSchema) -> Result<SchemaRef> {
     Ok(Arc::new(ArrowSchema::new(fields(schema.fields(), arrow.fields(), "")?)))
 }
 

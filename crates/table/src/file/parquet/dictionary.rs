@@ -1,4 +1,4 @@
-//! Whether a dictionary makes a column of a file smaller, told by its first rows.
+//! Whether a dictionary makes a column of a file smaller, judged by its first rows.
 //!
 //! The Java library asks this of a column's first page and gives the dictionary up where it does not pay. The encoder
 //! here gives it up only when the dictionary is full, having hashed every value until then in vain: for columns whose
@@ -12,10 +12,10 @@ use arrow_schema::DataType;
 
 /// Rows of a first page.
 const ROWS: usize = 20_000;
-/// Rows below which nothing can be told.
+/// Rows below which nothing can be said.
 const FEW: usize = 2_048;
 
-/// Whether a dictionary pays for a column that begins with these arrays; also where it cannot be told.
+/// Whether a dictionary pays for a column that begins with these arrays; also where that is unknown.
 pub(super) fn pays<'a>(arrays: impl IntoIterator<Item = &'a ArrayRef>) -> bool {
     let mut sample = Sample::default();
     for array in arrays {
@@ -37,7 +37,7 @@ const LENGTH: usize = 4;
 /// Places that hashes fall on, a bit each: 32 KiB, which stay in the nearest cache.
 const PLACES: usize = 1 << 18;
 
-/// The first rows of a column, counted. Values are told apart by a few bits of a hash: it is only an estimate that is wanted.
+/// The first rows of a column, counted. Values are compared by a few bits of a hash: an estimate is enough.
 #[derive(Debug)]
 struct Sample {
     rows: usize,
@@ -68,7 +68,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 impl Sample {
-    /// Counts an array; false where its type is none whose values are told apart here.
+    /// Counts an array; false where values of its type are not compared here.
     fn add(&mut self, array: &ArrayRef) -> bool {
         self.rows += array.len();
         match array.data_type() {

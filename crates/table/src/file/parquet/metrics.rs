@@ -14,7 +14,7 @@ use crate::file::modes::Modes;
 
 /// What is known of one column over the row groups so far.
 #[derive(Default)]
-struct Column {
+struct ColumnMetrics {
     values: i64,
     nulls: i64,
     nans: i64,
@@ -27,9 +27,9 @@ struct Column {
 }
 
 /// The metrics that a footer and the modes give.
-pub fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
+pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
     let mut metrics = FileMetrics { record_count: footer.file_metadata().num_rows(), ..FileMetrics::default() };
-    let mut columns: BTreeMap<i32, Column> = BTreeMap::new();
+    let mut columns: BTreeMap<i32, ColumnMetrics> = BTreeMap::new();
     for group in footer.row_groups() {
         metrics.split_offsets.extend(group.columns().first().map(first_offset));
         for chunk in group.columns() {
@@ -70,7 +70,7 @@ fn counted<'a>(chunk: &ColumnChunkMetaData, schema: &'a Schema) -> Option<(i32, 
     counted.then_some((field.id, Some(&field.ty)))
 }
 
-impl Column {
+impl ColumnMetrics {
     fn add(&mut self, chunk: &ColumnChunkMetaData, ty: &Type, mode: MetricsMode) {
         let Some(nulls) = chunk.statistics().and_then(Statistics::null_count_opt) else {
             self.unknown = true;

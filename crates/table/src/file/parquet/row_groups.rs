@@ -149,11 +149,11 @@ fn comparable(stored: &DataType, ty: &PrimitiveType) -> bool {
 /// The statistics of some rows of a file, as the metrics evaluator takes them.
 pub(super) struct Group {
     rows: i64,
-    columns: HashMap<i32, Column>,
+    columns: HashMap<i32, ChunkStatistics>,
 }
 
 #[derive(Default)]
-struct Column {
+struct ChunkStatistics {
     nulls: Option<i64>,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
@@ -165,11 +165,11 @@ impl Group {
         let column = |column: &Tested| match column {
             Tested::Primitive(leaf) => {
                 let statistics = group.columns().get(leaf.place)?.statistics()?;
-                Some((leaf.id, Column::new(leaf, statistics)))
+                Some((leaf.id, ChunkStatistics::new(leaf, statistics)))
             }
             Tested::Variant { id, shredded } => {
                 let (lower, upper) = shredded::of_group(group, shredded);
-                Some((*id, Column { nulls: None, lower, upper }))
+                Some((*id, ChunkStatistics { nulls: None, lower, upper }))
             }
         };
         Self { rows: group.num_rows(), columns: columns.iter().filter_map(column).collect() }
@@ -177,11 +177,11 @@ impl Group {
 
     /// Some rows, of which the statistics of one column are known.
     pub fn of(rows: i64, leaf: &Leaf, statistics: &Statistics) -> Self {
-        Self { rows, columns: HashMap::from([(leaf.id, Column::new(leaf, statistics))]) }
+        Self { rows, columns: HashMap::from([(leaf.id, ChunkStatistics::new(leaf, statistics))]) }
     }
 }
 
-impl Column {
+impl ChunkStatistics {
     fn new(leaf: &Leaf, statistics: &Statistics) -> Self {
         let nulls = statistics.null_count_opt().and_then(|count| i64::try_from(count).ok());
         let (lower, upper) = bounds(statistics, &leaf.ty).unwrap_or_default();

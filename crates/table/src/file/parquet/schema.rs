@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::is_stored;
 
 /// The root of the Parquet schema. Columns of type `unknown` are left out: they hold nothing but nulls.
-pub fn parquet_schema(schema: &Schema) -> Result<TypePtr> {
+pub(super) fn parquet_schema(schema: &Schema) -> Result<TypePtr> {
     let root = ParquetType::group_type_builder("table").with_fields(children(schema.fields(), "")?);
     root.build().map(Arc::new).map_err(|error| Error::unsupported(format!("a Parquet file of this schema: {error}")))
 }

@@ -16,7 +16,7 @@ use crate::file::ranges::{decoded_for, overlapping};
 
 /// The rows wanted of some row groups.
 #[derive(Debug)]
-pub struct Selected {
+pub(super) struct Selected {
     /// For each row group the numbers of its rows in the file.
     groups: Vec<Range<u64>>,
     /// Rows by number in the file, within the row groups: ascending, none of them empty.
@@ -25,7 +25,7 @@ pub struct Selected {
 
 impl Selected {
     /// The rows of some ranges, ascending, that some row groups have.
-    pub fn new(groups: Vec<Range<u64>>, rows: &[Range<u64>]) -> Self {
+    pub(super) fn new(groups: Vec<Range<u64>>, rows: &[Range<u64>]) -> Self {
         let within = |group: &Range<u64>| {
             let (start, end) = (group.start, group.end);
             overlapping(rows, group).map(move |range| range.start.max(start)..range.end.min(end)).collect::<Vec<_>>()
@@ -35,12 +35,12 @@ impl Selected {
     }
 
     /// The rows as the decoder counts them: through the row groups.
-    pub fn selection(&self) -> RowSelection {
+    pub(super) fn selection(&self) -> RowSelection {
         self.select(&self.wanted)
     }
 
     /// A selection without short skips, and how its batches are cut to the rows wanted, if they must be.
-    pub fn with_cut(self) -> (RowSelection, Option<Cut>) {
+    pub(super) fn with_cut(self) -> (RowSelection, Option<Cut>) {
         let decoded = decoded_for(&self.wanted);
         // Rows that two row groups have between them are there only where both are read.
         if count(&decoded) == count(&self.wanted) || self.groups.windows(2).any(|pair| pair[0].end != pair[1].start) {
@@ -73,14 +73,14 @@ fn count(ranges: &[Range<u64>]) -> u64 {
 
 /// Cuts batches of decoded rows, in their order, to the rows wanted.
 #[derive(Debug)]
-pub struct Cut {
+pub(super) struct Cut {
     decoded: VecDeque<Range<u64>>,
     wanted: VecDeque<Range<u64>>,
 }
 
 impl Cut {
     /// The rows wanted of the next batch.
-    pub fn apply(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
+    pub(super) fn apply(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
         let mut mask = BooleanBufferBuilder::new(batch.num_rows());
         while mask.len() < batch.num_rows() {
             let left = (batch.num_rows() - mask.len()) as u64;

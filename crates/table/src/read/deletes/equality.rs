@@ -16,15 +16,14 @@ use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{Field, Schema, Type};
 
 use super::key::{Keys, below};
-use super::load::{Kept, Shared};
-use super::{Id, id, unexpected};
+use super::load::{Id, Kept, Shared, id, unexpected};
 use crate::error::{Error, Result};
 use crate::file::{self, Filter, Request};
 use crate::plan::part::DeletePart;
 use crate::plan::wanted::Wanted;
 use crate::read::columns::Rules;
+use crate::read::file_columns::{plan_pairs, with_ids};
 use crate::read::reshape::Reshape;
-use crate::read::task::{plan_pairs, with_ids};
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
 
@@ -238,7 +237,7 @@ impl KeyColumns {
             own.pairs.push((field.clone(), target));
         }
         if own.pairs.is_empty() {
-            return Err(Error::corrupt_file(&*delete.path, "equality deletes by no column"));
+            return Err(Error::corrupt_file(&*delete.path, "an equality delete file without equality ids"));
         }
         Ok(own)
     }

@@ -18,7 +18,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::error::{Error, Result};
 
 /// A set of keys, each with a number that is its caller's.
-pub enum Keys {
+pub(super) enum Keys {
     /// One column of integers, dates, times.
     Integers(Integers),
     /// One column of texts or bytes, or several columns as rows.
@@ -27,7 +27,7 @@ pub enum Keys {
 
 /// Keys that are numbers.
 #[derive(Default)]
-pub struct Integers {
+pub(super) struct Integers {
     hasher: DefaultHashBuilder,
     table: HashTable<(i64, u32)>,
     null: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Integers {
 }
 
 /// Keys that are bytes, one after the other.
-pub struct Bytes {
+pub(super) struct Bytes {
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
     bytes: Vec<u8>,
@@ -54,7 +54,7 @@ struct Stored {
 
 impl Keys {
     /// No keys of columns of some types.
-    pub fn new(types: &[DataType]) -> Result<Self> {
+    pub(super) fn new(types: &[DataType]) -> Result<Self> {
         let rows = match types {
             [ty] if is_integer(ty) => return Ok(Self::Integers(Integers::default())),
             [DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_)] => None,
@@ -74,7 +74,11 @@ impl Keys {
     }
 
     /// Adds the key of every row. `number` gets the number of a key that is known, and returns that to be stored.
-    pub fn add(&mut self, columns: &[ArrayRef], mut number: impl FnMut(Option<u32>) -> Result<u32>) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        columns: &[ArrayRef],
+        mut number: impl FnMut(Option<u32>) -> Result<u32>,
+    ) -> Result<()> {
         match self {
             Self::Integers(own) => {
                 let values = integers(columns)?;
@@ -101,7 +105,12 @@ impl Keys {
     }
 
     /// For every row whether its key is none of the set, or has a number that `applies` says no to.
-    pub fn absent(&self, columns: &[ArrayRef], rows: usize, applies: impl Fn(u32) -> bool) -> Result<BooleanArray> {
+    pub(super) fn absent(
+        &self,
+        columns: &[ArrayRef],
+        rows: usize,
+        applies: impl Fn(u32) -> bool,
+    ) -> Result<BooleanArray> {
         let absent = match self {
             Self::Integers(own) => own.absent(&integers(columns)?, applies),
             Self::Bytes(own) => {
@@ -114,7 +123,7 @@ impl Keys {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Self::Integers(own) => own.table.len() + usize::from(own.null.is_some()),
             Self::Bytes(own) => own.table.len() + usize::from(own.null.is_some()),
@@ -122,7 +131,7 @@ impl Keys {
     }
 
     /// Bytes that they take.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         match self {
             Self::Integers(own) => own.table.allocation_size(),
             Self::Bytes(own) => {
@@ -267,7 +276,7 @@ fn with_one_nan(column: &ArrayRef) -> ArrayRef {
 }
 
 /// A column inside of structs: null where one of them is.
-pub fn below(column: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
+pub(super) fn below(column: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
     let Some(parents) = parents.filter(|nulls| nulls.null_count() > 0) else { return Ok(column.clone()) };
     let nulls = BooleanArray::new(!parents.inner(), None);
     arrow_select::nullif::nullif(column, &nulls).map_err(internal)

@@ -3,7 +3,20 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::plan::part::DeletePart;
+
+/// A delete file, identified by the part of the plan that it is.
+pub(super) type Id = usize;
+
+pub(super) fn id(delete: &Arc<DeletePart>) -> Id {
+    Arc::as_ptr(delete).addr()
+}
+
+/// The error of a delete file that was not announced.
+pub(super) fn unexpected() -> Error {
+    Error::Internal("deletes of a part that was not announced".to_owned())
+}
 
 /// The memory of all that is kept for parts to come. What does not fit is read again by the next part that needs it.
 #[derive(Debug)]
@@ -35,7 +48,7 @@ impl Kept {
 
 /// Something that is loaded when it is first asked for, and kept until it was asked for as often as was announced.
 #[derive(Debug)]
-pub struct Shared<T>(Mutex<State<T>>);
+pub(super) struct Shared<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
 struct State<T> {
@@ -51,13 +64,13 @@ impl<T> Default for Shared<T> {
 
 impl<T> Shared<T> {
     /// Announces that it will be asked for once more.
-    pub fn expect_use(&mut self) {
+    pub(super) fn expect_use(&mut self) {
         self.state().uses_left += 1;
     }
 
     /// The value; `load` returns it with the bytes that it takes. Others that ask meanwhile wait for it. After an error the
     /// next one tries again.
-    pub fn get(&self, kept: &Kept, load: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
+    pub(super) fn get(&self, kept: &Kept, load: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
         let mut state = self.state();
         state.uses_left = state.uses_left.saturating_sub(1);
         let value = match &state.loaded {

@@ -32,7 +32,7 @@ use crate::plan::part::{DeletePart, FilePart};
 use crate::plan::wanted::Wanted;
 use crate::storage::Storage;
 use equality::{Applied, EqualityFiles};
-use load::{Kept, Shared};
+use load::{Id, Kept, Shared, id, unexpected};
 use marks::Marks;
 use positions::Positions;
 
@@ -49,13 +49,6 @@ pub struct Deletes {
 
 /// Fewer keys than this part of the rows of a file leave most of them.
 const MANY: usize = 2;
-
-/// A delete file, told from others by the part of the plan that it is.
-type Id = usize;
-
-fn id(delete: &Arc<DeletePart>) -> Id {
-    Arc::as_ptr(delete).addr()
-}
 
 /// A position delete file and the data files whose positions are wanted of it, each with its rows where they are known.
 #[derive(Default)]
@@ -251,10 +244,6 @@ fn by_position<'d>(part: &FilePart, deletes: &'d [Arc<DeletePart>]) -> Result<Ve
 
 fn equality_of(deletes: &[Arc<DeletePart>]) -> Vec<Arc<DeletePart>> {
     deletes.iter().filter(|delete| delete.kind == DeleteKind::Equality).cloned().collect()
-}
-
-fn unexpected() -> Error {
-    Error::Internal("deletes of a part that was not announced".to_owned())
 }
 
 /// The rows between deleted ones. A file's number of rows is the reader's to know.

@@ -24,8 +24,8 @@ use crate::file::{self, Request};
 use crate::interrupt;
 use crate::plan::part::DeletePart;
 use crate::read::columns::Rules;
+use crate::read::file_columns::plan_columns;
 use crate::read::reshape::Reshape;
-use crate::read::task::plan_columns;
 use crate::storage::Storage;
 
 /// More data files than this are not looked for in the statistics of a delete file.

@@ -1,7 +1,7 @@
 //! The cache of decoded manifests and manifest lists: one a process, bounded in bytes.
 //!
-//! Both are immutable files. What is kept is told apart by location and length, by the properties of the storage that read
-//! it (nobody sees what his own rights would not let him read), for local files by the time they were written, and by
+//! Both are immutable files. What is kept is identified by location and length, by the properties of the storage that read
+//! it (nobody sees what their own rights would not let them read), for local files by the time they were written, and by
 //! what the manifest list hands down. Failures are not kept. A plan that alone is larger than the cache keeps its first
 //! part there and does not push out its own manifests. What manifests have in common is held once (`patterns.rs`).
 
@@ -226,7 +226,7 @@ impl ManifestCache {
         self.insert(key, plan, Cached::List(list), Shared::default());
     }
 
-    /// Keeps the entries of a manifest likewise, and gives them in the form that is kept.
+    /// Keeps the entries of a manifest likewise, and returns them in the form that is kept.
     pub(crate) fn insert_manifest(
         &self,
         key: Key,

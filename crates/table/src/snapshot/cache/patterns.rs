@@ -60,7 +60,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Bytes that it takes itself.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.patterns.capacity() * size_of::<Arc<Pattern>>()
     }
 }
@@ -137,12 +137,12 @@ impl Patterns {
     }
 
     /// Bytes of all that is held.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.held().bytes
     }
 
     /// The column with buffers that others have too, where they are regular.
-    pub fn share(&self, array: &dyn Array, shared: &mut Shared) -> Result<ArrayRef, ArrowError> {
+    pub(super) fn share(&self, array: &dyn Array, shared: &mut Shared) -> Result<ArrayRef, ArrowError> {
         match self.data(array.to_data(), 1, shared)? {
             Some(data) => Ok(make_array(data)),
             None => Ok(make_array(array.to_data())),
@@ -150,7 +150,7 @@ impl Patterns {
     }
 
     /// Lets go of what a manifest shared.
-    pub fn release(&self, shared: &Shared) {
+    pub(super) fn release(&self, shared: &Shared) {
         let mut held = self.held();
         for pattern in &shared.patterns {
             if let Some((_, users)) = held.buffers.get_mut(pattern) {

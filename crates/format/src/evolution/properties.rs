@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 use super::UpdateSchema;
+use crate::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 
 /// Prefixes of properties that follow a column when it is renamed or deleted, as in Java.
 pub(crate) const METRICS_MODE_PREFIX: &str = "write.metadata.metrics.column.";

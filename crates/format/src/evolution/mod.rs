@@ -13,9 +13,9 @@ pub(crate) use properties::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Field, Schema};
 use crate::spec::PartitionSpec;
 use crate::transform::Transform;
+use crate::types::{Field, Schema};
 
 /// Pending changes of a schema.
 ///

@@ -1,8 +1,8 @@
 //! Making all changes at once.
 
-use super::super::{Field, MapType, Schema, StructType, Type};
 use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
+use crate::types::{Field, MapType, Schema, StructType, Type};
 
 impl UpdateSchema {
     /// The schema with all changes; its id is 0 until the table assigns one.

@@ -1,12 +1,13 @@
 //! The operations: each checks the change and remembers it.
 
-use super::super::ids::next_id;
-use super::super::nested::{check_named, check_text_of_name};
-use super::super::promotion::{is_promotion_allowed, promote, promotions};
-use super::super::{Field, PrimitiveType, Type};
 use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
-use crate::value::{Value, json as value_json};
+use crate::types::ids::next_id;
+use crate::types::nested::{check_named, check_text_of_name};
+use crate::types::promotion::{is_promotion_allowed, promote, promotions};
+use crate::types::value_json;
+use crate::types::{Field, PrimitiveType, Type};
+use crate::value::Value;
 
 /// A column to add.
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! Union by name: all that another schema has and this one lacks.
 
-use super::super::nested::FieldsByName;
-use super::super::promotion::is_promotion_allowed;
-use super::super::{Field, Schema, StructType, Type};
 use super::{NewColumn, UpdateSchema};
 use crate::error::{Error, Result};
+use crate::types::nested::FieldsByName;
+use crate::types::promotion::is_promotion_allowed;
+use crate::types::{Field, Schema, StructType, Type};
 
 impl UpdateSchema {
     /// Adds the columns of `other` that are missing, at any depth, as optional ones; promotes types, makes columns

@@ -1,0 +1,106 @@
+//! A plan: the data files of a scan, manifest by manifest in columns, and the delete files that they name.
+
+use std::sync::Arc;
+
+use arrow_schema::Fields;
+use icefield_format::expr::BoundExpr;
+use icefield_format::manifest::{Entries, Metrics};
+use icefield_format::spec::PartitionSpec;
+
+use super::changes::{Change, FileChanges};
+use super::deletes::{DeleteLinks, Deletes};
+use super::report::ScanReport;
+use crate::error::{Error, Result};
+
+/// The files that a scan reads.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Data files, manifest by manifest.
+    pub manifests: Vec<PlannedManifest>,
+    /// Delete files that may apply; data files name them by place.
+    pub deletes: Arc<Deletes>,
+    /// Partition fields of all specs that were looked at.
+    pub partition: Fields,
+    /// Metrics that the scan asked for; `manifests` may have more.
+    pub metrics: Metrics,
+    /// What was looked at and what was skipped.
+    pub report: ScanReport,
+}
+
+/// The files of one manifest that a scan reads; all vectors have an item a file.
+#[derive(Debug, Clone)]
+pub struct PlannedManifest {
+    /// The manifest's partition spec.
+    pub spec: Arc<PartitionSpec>,
+    /// The files.
+    pub entries: Arc<Entries>,
+    /// For each file the place of its residual in `residuals`.
+    pub residual_places: Vec<u32>,
+    /// What is left to test of rows, by partition.
+    pub residuals: Vec<BoundExpr>,
+    /// Deletes of each file; none where no file has any.
+    pub deletes: Option<DeleteLinks>,
+    /// Of a changelog: what became of each file.
+    pub changes: Option<FileChanges>,
+}
+
+impl PlannedManifest {
+    /// Bytes that it takes.
+    pub(super) fn memory(&self) -> usize {
+        self.entries.memory()
+            + size_of_val(self.residual_places.as_slice())
+            + size_of_val(self.residuals.as_slice())
+            + self.deletes.as_ref().map_or(0, DeleteLinks::memory)
+    }
+}
+
+impl PlannedManifest {
+    /// The partition spec of the files.
+    pub fn spec(&self) -> &Arc<PartitionSpec> {
+        &self.spec
+    }
+
+    /// The id of the partition spec of the files.
+    pub fn spec_id(&self) -> i32 {
+        self.spec.spec_id
+    }
+
+    /// Places, in the plan's list of deletes, of those that apply to a file.
+    pub fn deletes(&self, row: usize) -> &[u32] {
+        self.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default()
+    }
+
+    /// What is left to test of the rows of a file.
+    pub fn residual(&self, row: usize) -> Result<&BoundExpr> {
+        let place = self.residual_places.get(row).copied().unwrap_or(u32::MAX);
+        let residual = self.residuals.get(place as usize);
+        residual.ok_or_else(|| Error::Internal("a planned file without its residual".to_owned()))
+    }
+}
+
+impl Plan {
+    /// How many data files there are.
+    pub fn len(&self) -> usize {
+        self.manifests.iter().map(|manifest| manifest.entries.len()).sum()
+    }
+
+    /// Whether there are no data files.
+    pub fn is_empty(&self) -> bool {
+        self.manifests.is_empty()
+    }
+}
+
+impl PlannedManifest {
+    /// In a changelog: the change that a planned file is.
+    pub fn change(&self, row: usize) -> Result<Change> {
+        let change = self.changes.as_ref().and_then(|changes| changes.changes.get(row)).copied();
+        change.ok_or_else(|| Error::Internal("a file without its change".to_owned()))
+    }
+
+    /// In a changelog: places, in the plan's list of deletes, of those of which one must have deleted a row that is read;
+    /// all rows are read where there is none.
+    pub fn deleted_by(&self, row: usize) -> &[u32] {
+        let links = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
+        links.map(|links| links.of(row)).unwrap_or_default()
+    }
+}

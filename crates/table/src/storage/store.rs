@@ -1,0 +1,71 @@
+//! What a kind of store can do, whatever it is: local files, memory, a cloud.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use super::Location;
+use crate::error::{Error, Result};
+use crate::runtime;
+
+/// Whether an object may replace another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// An object at the path is replaced.
+    Replace,
+    /// An object at the path makes the write fail with [`Error::AlreadyExists`], also when two writers race.
+    Refuse,
+}
+
+/// An object found by [`Storage::list`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path, beginning with the prefix that was asked for.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was last changed, in milliseconds from the epoch, where the store says so.
+    pub modified_ms: Option<i64>,
+}
+
+/// An object that is being written; it does not exist (under its name) before [`Output::finish`].
+pub trait Output: Send {
+    /// Appends bytes.
+    fn write(&mut self, bytes: Bytes) -> Result<()>;
+    /// Makes the object appear, whole and durable.
+    fn finish(self: Box<Self>) -> Result<()>;
+    /// Discards what was written.
+    fn abort(self: Box<Self>);
+}
+
+/// What a kind of store can do. Keys are absolute within the store.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// The whole object, which is refused before it is read where it is longer than `most`.
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes>;
+    /// Size in bytes.
+    fn size(&self, at: &Location) -> Result<u64>;
+    /// Some ranges of the object, in the order asked for; a range past the end is an error.
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+    /// Writes an object in one go, durably.
+    fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()>;
+    /// Starts an object that is written piece by piece; data files have unique names, so it may replace.
+    fn output(&self, at: &Location) -> Result<Box<dyn Output>>;
+    /// Deletes an object; one that is not there is no error.
+    fn delete(&self, at: &Location) -> Result<()>;
+    /// Deletes objects, side by side: what became of each, in the order given.
+    fn delete_all(&self, all: &[Location]) -> Vec<Result<()>> {
+        match runtime::pool() {
+            Ok(pool) => pool.install(|| all.par_iter().map(|at| self.delete(at)).collect()),
+            Err(_) => all.iter().map(|at| self.delete(at)).collect(),
+        }
+    }
+    /// Everything below a prefix that ends at a `/`, sorted by path.
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>>;
+}
+
+/// The error of an object that is longer than its reader allows.
+pub(super) fn too_long(path: &str, length: u64, most: u64) -> Error {
+    Error::TooLong { path: path.to_owned(), length, most }
+}
