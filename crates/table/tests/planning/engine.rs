@@ -48,10 +48,13 @@ fn read(schemas: &[Vec<Field>], properties: &[(&str, &str)]) -> EngineRead {
     scan.engine_read(&projection).unwrap()
 }
 
+/// A name, the schemas of a table's history, and the names under which its columns are requested.
+type Case<'a> = (&'a str, Vec<Vec<Field>>, &'a [&'a str]);
+
 #[test]
 fn columns_keep_names_that_always_meant_them() {
     let list = |element: Field| Type::List(Arc::new(ListType { element }));
-    let cases: Vec<(&str, Vec<Vec<Field>>, &[&str])> = vec![
+    let cases: Vec<Case<'_>> = vec![
         ("one schema", vec![vec![long(1, "a"), long(2, "b")]], &["a", "b"]),
         ("renamed", vec![vec![long(1, "a"), long(2, "b")], vec![long(1, "x"), long(2, "b")]], &["_icefield_1", "b"]),
         (
