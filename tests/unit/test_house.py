@@ -135,21 +135,6 @@ def test_rooms_of_a_crate_stand_on_those_below(name: str) -> None:
     assert circles(allowed) == []
 
 
-#: Circles that are still to be broken: sets of modules that one may lie within.
-OPEN_CIRCLES = {
-    "table": [
-        {"read::changelog", "read::changelog::updates"},
-        {"read::deletes", "read::deletes::marks"},
-        {f"file::parquet::{name}" for name in ("distinct", "pages", "read", "row_groups", "shredded")},
-        {
-            "plan",
-            *(f"plan::{name}" for name in ("changelog", "changes", "columns", "incremental", "micro_batch", "planned")),
-            *(f"plan::{name}" for name in ("prune", "stream")),
-        },
-    ]
-}
-
-
 @pytest.mark.parametrize("name", list(ROOMS))
 def test_no_modules_stand_on_each_other(name: str) -> None:
     """Neither files, nor folders with all that is in them, by whatever way round."""
@@ -157,8 +142,7 @@ def test_no_modules_stand_on_each_other(name: str) -> None:
     found = circles(arrows)
     for depth in range(1, max(map(len, arrows)) + 1):
         found += circles(grouped(arrows, depth))
-    known = OPEN_CIRCLES.get(name, [])
-    assert [shown(circle) for circle in found if not any(set(shown(circle)) <= within for within in known)] == []
+    assert [shown(circle) for circle in found] == []
 
 
 @pytest.mark.parametrize(

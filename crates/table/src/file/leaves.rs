@@ -19,6 +19,16 @@ pub fn projected(fields: &Fields, leaves: &[usize]) -> Fields {
     keep_leaves(fields, leaves, &mut 0)
 }
 
+/// Passes over the leaves of a type.
+pub fn skip(ty: &DataType, next: &mut usize) {
+    match ty {
+        DataType::Struct(children) => children.iter().for_each(|child| skip(child.data_type(), next)),
+        DataType::List(element) => skip(element.data_type(), next),
+        DataType::Map(entries, _) => skip(entries.data_type(), next),
+        _ => *next += 1,
+    }
+}
+
 fn keep_leaves(fields: &Fields, leaves: &[usize], next: &mut usize) -> Fields {
     fields.iter().filter_map(|field| keep(field, leaves, next)).collect()
 }

@@ -11,25 +11,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, BooleanArray, UInt32Array};
-use arrow_select::filter::filter;
 use icefield_format::expr::Expression;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
+use super::Scan;
 use super::incremental::{Point, Range};
-use super::report::FileCounts;
-use super::{PlannedManifest, Scan};
+pub use super::window::Offset;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-
-/// Where a stream stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offset {
-    /// The snapshot.
-    pub snapshot_id: i64,
-    /// How many of the files that it added have been read.
-    pub position: i64,
-}
 
 /// How a table is streamed.
 #[derive(Debug, Clone, Default)]
@@ -56,20 +45,6 @@ pub struct ReadLimit {
 impl Default for ReadLimit {
     fn default() -> Self {
         Self { files: u64::MAX, rows: u64::MAX }
-    }
-}
-
-impl Offset {
-    /// The offset of a table that has nothing to read yet.
-    pub const START: Self = Self { snapshot_id: -1, position: -1 };
-
-    /// An offset that was stored; only [`START`](Self::START) is before the first file.
-    pub fn stored(snapshot_id: i64, position: i64) -> Result<Self> {
-        let offset = Self { snapshot_id, position };
-        match offset == Self::START || position >= 0 {
-            true => Ok(offset),
-            false => Err(Error::invalid(format!("invalid position {position} of a stream in snapshot {snapshot_id}"))),
-        }
     }
 }
 
@@ -210,53 +185,4 @@ fn existing(metadata: &TableMetadata, id: i64) -> Result<&Arc<Snapshot>> {
     metadata.snapshot(id).ok_or_else(|| {
         Error::invalid(format!("cannot load current offset at snapshot {id}, the snapshot was expired or removed"))
     })
-}
-
-/// Counts the files of a plan, snapshot by snapshot, and keeps those of a batch.
-#[derive(Debug)]
-pub(super) struct Window {
-    first: Offset,
-    end: Option<Offset>,
-    at: Offset,
-}
-
-impl Window {
-    pub(super) fn new((first, end): (Offset, Option<Offset>)) -> Self {
-        Self { first, end, at: Offset { position: 0, ..first } }
-    }
-
-    /// The files of a manifest that belong to the batch, and their counts.
-    pub(super) fn keep(
-        &mut self,
-        manifest: PlannedManifest,
-        counts: FileCounts,
-    ) -> Result<(PlannedManifest, FileCounts)> {
-        let entries = &manifest.entries;
-        let mask: BooleanArray = (0..entries.len()).map(|row| Some(self.has(entries.snapshot_id.value(row)))).collect();
-        if mask.true_count() == mask.len() {
-            return Ok((manifest, counts));
-        }
-        let entries = Arc::new(entries.filter(&mask)?);
-        let places = UInt32Array::from(manifest.residual_places);
-        let places = filter(&places, &mask).map_err(|error| Error::Internal(error.to_string()))?;
-        let places = places.as_any().downcast_ref::<UInt32Array>().map(|kept| kept.values().to_vec());
-        let size = entries.file_size_in_bytes.values().iter().fold(0i64, |sum, size| sum.saturating_add(*size));
-        let counts =
-            FileCounts { kept: entries.len(), skipped: counts.skipped + mask.false_count(), size, links: 0, ..counts };
-        Ok((
-            PlannedManifest { entries, residual_places: places.unwrap_or_default(), deletes: None, ..manifest },
-            counts,
-        ))
-    }
-
-    /// Whether the next file, of this snapshot, belongs to the batch.
-    fn has(&mut self, snapshot_id: i64) -> bool {
-        if self.at.snapshot_id != snapshot_id {
-            self.at = Offset { snapshot_id, position: 0 };
-        }
-        let position = self.at.position;
-        self.at.position = position.saturating_add(1);
-        let begun = snapshot_id != self.first.snapshot_id || position >= self.first.position;
-        begun && self.end.is_none_or(|end| snapshot_id != end.snapshot_id || position < end.position)
-    }
 }

@@ -30,9 +30,11 @@ mod planned;
 pub mod prune;
 pub mod report;
 pub mod split;
+mod step;
 mod stream;
 pub mod tasks;
 pub mod wanted;
+mod window;
 
 use std::sync::Arc;
 
@@ -75,7 +77,7 @@ pub struct Scan {
     /// Only what some snapshots changed; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
     /// Of the files that are appended only those of a [`micro_batch`], from an offset up to another.
-    pub batch: Option<(micro_batch::Offset, Option<micro_batch::Offset>)>,
+    pub batch: Option<(window::Offset, Option<window::Offset>)>,
 }
 
 /// The snapshot of a scan: at most one of these is set.

@@ -1,6 +1,6 @@
 //! Dropping what cannot match: manifests by summaries, files by partition, then by metrics.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
@@ -22,12 +22,12 @@ use icefield_format::types::StructType;
 use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
 
-use super::changelog::Step;
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
 use super::metadata_columns::{FileFacts, PartitionFieldIds, names_metadata_columns, without_metadata_columns};
 use super::pipeline::Work;
 use super::report::FileCounts;
+use super::step::Step;
 use super::{PlannedManifest, Scan};
 use crate::error::{Error, Result};
 use crate::snapshot::cache::{Cached, Decoded, Key, ManifestCache};
@@ -541,4 +541,11 @@ fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
         }
     }
     found
+}
+
+/// Bytes of each manifest; those of one that is named again do not count again.
+pub(super) fn stored<'m>(manifests: impl Iterator<Item = &'m ManifestFile>) -> Vec<usize> {
+    let mut known = HashSet::new();
+    let length = |manifest: &ManifestFile| usize::try_from(manifest.manifest_length).unwrap_or_default();
+    manifests.map(|one| if known.insert(one.manifest_path.as_str()) { length(one) } else { 0 }).collect()
 }

@@ -1,6 +1,6 @@
 //! A plan in the making: data files, manifest by manifest.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::Fields;
@@ -11,9 +11,9 @@ use icefield_format::types::PrimitiveType;
 
 use super::columns::PlanColumns;
 use super::deletes::{DeleteIndex, Deletes};
-use super::micro_batch::Window;
 use super::pipeline::Ordered;
-use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner};
+use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner, stored};
+use super::window::Window;
 use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental};
 use crate::error::Result;
 
@@ -201,11 +201,4 @@ fn index(
     }
     index.finish();
     Ok(index)
-}
-
-/// Bytes of each manifest; those of one that is named again do not count again.
-pub(super) fn stored<'m>(manifests: impl Iterator<Item = &'m ManifestFile>) -> Vec<usize> {
-    let mut known = HashSet::new();
-    let length = |manifest: &ManifestFile| usize::try_from(manifest.manifest_length).unwrap_or_default();
-    manifests.map(|one| if known.insert(one.manifest_path.as_str()) { length(one) } else { 0 }).collect()
 }

@@ -13,8 +13,9 @@ use icefield_format::types::{Field, StructType, Type};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, Source};
-use super::deletes::marks::Marks;
-use super::deletes::{Deletes, PartDeletes};
+use super::deletes::Deletes;
+use super::deletes::marks::{Marks, test_deleted};
+use super::deletes::part::PartDeletes;
 use super::file_columns::{pairs, plan_columns, with_ids};
 use super::options::ReadOptions;
 use super::reshape::Reshape;
@@ -129,7 +130,7 @@ impl PartReader<'_> {
                 return Ok(Opened::Parts(Vec::new()));
             }
             let (early, late) = self.deletes.early_and_late(&rules, &fields, part.record_count)?;
-            filters.extend(self.deletes.deleted(&rules, &fields)?);
+            filters.extend(test_deleted(&self.deletes, &rules, &fields)?);
             filters.extend(early);
             (request.rows, request.filter) = (self.deletes.rows_left(), Filter::all(filters));
             let reshaped: BatchChange = Arc::new(move |batch| reshape.apply(&batch));

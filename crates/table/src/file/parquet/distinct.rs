@@ -24,7 +24,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use parquet::file::statistics::Statistics;
 
-use super::read::guarded;
+use super::guard::guarded;
 use super::row_groups::{Group, Leaf};
 use crate::error::{Error, Result};
 use crate::storage::Storage;

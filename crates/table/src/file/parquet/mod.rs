@@ -1,8 +1,10 @@
 //! Parquet files ("Appendix A: Parquet").
 
+mod bounds;
 mod dictionary;
 mod distinct;
 mod footers;
+mod guard;
 mod metrics;
 mod options;
 mod pages;

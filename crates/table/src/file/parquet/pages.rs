@@ -11,7 +11,7 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::index_reader::decode_column_index;
 use parquet::file::statistics::Statistics;
 
-use super::read::guarded;
+use super::guard::guarded;
 use super::row_groups::{Group, Leaf};
 use crate::error::{Error, Result};
 use crate::file::ranges::{both, either};

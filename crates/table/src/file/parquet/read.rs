@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -22,6 +21,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
 use super::distinct::Distinct;
+use super::guard::guarded;
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
 use super::{footers, pages, row_groups};
@@ -370,30 +370,4 @@ fn int96_as_micros(field: &Field) -> Field {
         other => other.clone(),
     };
     field.clone().with_data_type(ty)
-}
-
-/// Runs the Parquet library on bytes of a file: its errors name the file, and a panic of it is an error too, since it
-/// may meet any bytes.
-pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(ParquetError::External(source))) => match source.downcast::<ArrowError>() {
-            Ok(error) => Err(from_arrow(path, *error)),
-            Err(other) => Err(Error::corrupt_file(path, other)),
-        },
-        Ok(Err(ParquetError::ArrowError(message))) => Err(Error::corrupt_file(path, message)),
-        Ok(Err(error)) => Err(Error::corrupt_file(path, error)),
-        Err(_) => Err(Error::corrupt_file(path, "its bytes are not Parquet as the decoder knows it")),
-    }
-}
-
-/// An error of a filter comes back as it was; others name the file.
-fn from_arrow(path: &str, error: ArrowError) -> Error {
-    match error {
-        ArrowError::ExternalError(source) => match source.downcast::<Error>() {
-            Ok(own) => *own,
-            Err(other) => Error::corrupt_file(path, other),
-        },
-        other => Error::corrupt_file(path, other),
-    }
 }

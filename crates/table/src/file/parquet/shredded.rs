@@ -8,7 +8,8 @@ use icefield_format::value::variant::{Path, Tree};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
-use super::row_groups::{Bounds, bounds, skip};
+use super::bounds::{Bounds, bounds};
+use crate::file::leaves::skip;
 
 /// A value inside of a variant that has a column of its own.
 pub(super) struct Shredded {

@@ -10,24 +10,20 @@
 //! columns, and where there are updates, of the identifier columns alone. The rest of it is applied to the rows that come out.
 
 pub mod comparable;
+mod layout;
 mod ledger;
 mod updates;
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::{Array, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::metadata::FormatVersion;
-use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::Field;
 use icefield_format::types::reserved::{CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID, ROW_ID};
-use icefield_format::types::{Field, Schema};
 
-use super::columns::Rules;
 use super::reshape::Reshape;
 use super::task;
 use crate::error::{Error, Result};
@@ -36,6 +32,7 @@ use crate::plan::changes::{Change, ChangeType};
 use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
 use crate::stream::{BatchStream, TaskBatches};
+use layout::{Identifier, Layout};
 use ledger::{Ledger, Left, Rows, internal};
 use updates::Pairing;
 
@@ -54,13 +51,6 @@ pub struct Updates {
     /// Names of columns. Without them `_row_id` does where all files of the changelog have row ids, else the identifier fields
     /// of the table's schema.
     pub identifier_columns: Option<Vec<String>>,
-}
-
-/// An identifier of rows.
-#[derive(Debug, Clone)]
-enum Identifier {
-    RowId,
-    Columns(Vec<Field>),
 }
 
 impl Comparison {
@@ -197,102 +187,6 @@ fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, E
         }
     }
     Ok((before, if is_split { scan.filter.clone() } else { Expression::True }))
-}
-
-/// Where the columns of compared rows are.
-struct Layout {
-    columns: Arc<Schema>,
-    schema: SchemaRef,
-    /// The columns of the table.
-    values: Vec<usize>,
-    row_id: Option<usize>,
-    change_type: usize,
-    ordinal: usize,
-    snapshot_id: usize,
-}
-
-impl Layout {
-    fn new(wanted: &Wanted) -> Result<Self> {
-        let columns = wanted.projection.clone();
-        let place = |id: i32| columns.fields().iter().position(|field| field.id == id);
-        let lost = || Error::Internal("a changelog without its columns".to_owned());
-        let (change_type, ordinal) =
-            (place(CHANGE_TYPE.id).ok_or_else(lost)?, place(CHANGE_ORDINAL.id).ok_or_else(lost)?);
-        let (snapshot_id, row_id) = (place(COMMIT_SNAPSHOT_ID.id).ok_or_else(lost)?, place(ROW_ID.id));
-        let others = [Some(change_type), Some(ordinal), Some(snapshot_id), row_id];
-        let values = (0..columns.fields().len()).filter(|at| !others.contains(&Some(*at))).collect();
-        Ok(Self { schema: wanted.arrow()?, columns, values, row_id, change_type, ordinal, snapshot_id })
-    }
-
-    /// The columns that rows are compared by.
-    fn keys(&self) -> Vec<usize> {
-        self.values.iter().copied().chain(self.row_id).collect()
-    }
-
-    fn types_of(&self, places: &[usize]) -> impl Iterator<Item = DataType> {
-        places.iter().filter_map(|place| self.schema.fields().get(*place)).map(|field| field.data_type().clone())
-    }
-
-    fn pick(places: &[usize], batch: &RecordBatch) -> Vec<ArrayRef> {
-        places.iter().filter_map(|place| batch.columns().get(*place)).cloned().collect()
-    }
-
-    fn values_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
-        Self::pick(&self.values, batch)
-    }
-
-    /// How some of the columns are made of all of them.
-    fn reshape(&self, some: &Schema) -> Result<(Reshape, SchemaRef)> {
-        let schema = Arc::new(some.to_arrow(&ToArrow::default())?);
-        let pairs: Vec<_> = some.fields().iter().cloned().zip(schema.fields().iter().cloned()).collect();
-        let rules = Rules { path: "a changelog", constants: &() };
-        let planned = rules.plan(&pairs, self.schema.fields())?;
-        Ok((Reshape::new("a changelog", schema.clone(), planned), schema))
-    }
-
-    fn select(&self, fields: &[Field]) -> Result<(Reshape, SchemaRef)> {
-        self.reshape(&self.columns.select_ids(&fields.iter().map(|field| field.id).collect())?)
-    }
-
-    /// How the rows that are wanted are made.
-    fn project(&self, output: &Wanted) -> Result<Reshape> {
-        Ok(self.reshape(&output.projection)?.0)
-    }
-
-    /// Rows that are left.
-    fn batch(&self, columns: Vec<ArrayRef>, changes: &[Change]) -> Result<RecordBatch> {
-        let change_types = changes.iter().map(|change| change.change_type.as_str());
-        let mut placed: Vec<(usize, ArrayRef)> = self.keys().into_iter().zip(columns).collect();
-        placed.push((self.change_type, Arc::new(StringArray::from_iter_values(change_types))));
-        let ordinals = changes.iter().map(|change| change.ordinal);
-        placed.push((self.ordinal, Arc::new(Int32Array::from_iter_values(ordinals))));
-        let ids = changes.iter().map(|change| change.snapshot_id);
-        placed.push((self.snapshot_id, Arc::new(Int64Array::from_iter_values(ids))));
-        placed.sort_by_key(|(place, _)| *place);
-        let columns = placed.into_iter().map(|(_, column)| column).collect();
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
-    }
-
-    /// The batch with other types of change.
-    fn with_change_types(&self, batch: &RecordBatch, types: ArrayRef) -> Result<RecordBatch> {
-        let mut columns = batch.columns().to_vec();
-        if let Some(slot) = columns.get_mut(self.change_type) {
-            *slot = types;
-        }
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
-    }
-
-    /// The change that all rows of a batch are.
-    fn change(&self, batch: &RecordBatch) -> Result<Change> {
-        let lost = || Error::Internal("rows without their change".to_owned());
-        let column = |place: usize| batch.columns().get(place).filter(|column| !column.is_empty()).ok_or_else(lost);
-        let change_type = column(self.change_type)?.as_string_opt::<i32>().ok_or_else(lost)?.value(0);
-        Ok(Change {
-            change_type: ChangeType::parse(change_type)?,
-            ordinal: column(self.ordinal)?.as_primitive_opt::<Int32Type>().ok_or_else(lost)?.value(0),
-            snapshot_id: column(self.snapshot_id)?.as_primitive_opt::<Int64Type>().ok_or_else(lost)?.value(0),
-        })
-    }
 }
 
 /// The compared rows as they come: all rows of a batch that is read are one change, changes come in the order of their

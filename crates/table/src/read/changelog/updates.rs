@@ -13,8 +13,8 @@ use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 
+use super::layout::{Identifier, Layout};
 use super::ledger::{Rows, internal};
-use super::{Identifier, Layout};
 use crate::error::{Error, Result};
 use crate::plan::changes::ChangeType;
 use crate::read::reshape::Reshape;

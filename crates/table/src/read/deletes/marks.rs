@@ -11,7 +11,7 @@ use icefield_format::puffin::DeletionVector;
 use icefield_format::types::arrow::FIELD_ID_KEY;
 use icefield_format::types::reserved::DELETED;
 
-use super::PartDeletes;
+use super::part::PartDeletes;
 use crate::error::{Error, Result};
 use crate::file::Filter;
 use crate::file::leaves::{count, pick};
@@ -90,6 +90,13 @@ impl Marks {
         }
         Ok(BooleanArray::new(deleted, None))
     }
+}
+
+/// The test for the rows that must have been deleted, where positions alone do not tell.
+pub fn test_deleted(part: &PartDeletes, rules: &Rules<'_>, fields: &Fields) -> Result<Option<Filter>> {
+    let Some(by) = part.deleted_by.as_ref().filter(|by| !by.equality.is_empty()) else { return Ok(None) };
+    let marks = Arc::new(Marks::new(by, rules, &mut fields.clone())?);
+    Ok(Some(marks.deleted()))
 }
 
 /// Which of some ascending positions are deleted.

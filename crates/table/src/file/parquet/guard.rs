@@ -1,0 +1,34 @@
+//! Calls of the Parquet library on bytes that may be damaged.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
+use crate::error::{Error, Result};
+
+/// Runs the Parquet library on bytes of a file: its errors name the file, and a panic of it is an error too, since it
+/// may meet any bytes.
+pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(ParquetError::External(source))) => match source.downcast::<ArrowError>() {
+            Ok(error) => Err(from_arrow(path, *error)),
+            Err(other) => Err(Error::corrupt_file(path, other)),
+        },
+        Ok(Err(ParquetError::ArrowError(message))) => Err(Error::corrupt_file(path, message)),
+        Ok(Err(error)) => Err(Error::corrupt_file(path, error)),
+        Err(_) => Err(Error::corrupt_file(path, "its bytes are not Parquet as the decoder knows it")),
+    }
+}
+
+/// An error of a filter comes back as it was; others name the file.
+fn from_arrow(path: &str, error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(source) => match source.downcast::<Error>() {
+            Ok(own) => *own,
+            Err(other) => Error::corrupt_file(path, other),
+        },
+        other => Error::corrupt_file(path, other),
+    }
+}
