@@ -228,7 +228,7 @@ fn columns_that_nothing_can_be_deleted_by() {
     let good = table.delete();
     let list = Field::optional(1, "id", ListType::optional(40, PrimitiveType::Long));
     for (delete, expected) in [
-        (DeletePart { key: Arc::default(), ..good.clone() }, "no column"),
+        (DeletePart { key: Arc::default(), ..good.clone() }, "without equality ids"),
         (DeletePart { key: vec![list].into(), ..good.clone() }, "not a primitive field"),
         (DeletePart { equality_ids: vec![5], key: key_fields(&[6]).into(), ..good }, "not a primitive field"),
     ] {
