@@ -79,8 +79,8 @@ impl ParquetFile {
     /// The row groups of a request that may hold rows of its filter: by their statistics, then by what else the file tells of
     /// their values, then by the statistics of their pages, which leave only some rows wanted.
     fn skip(&self, request: &mut Request) -> Result<Vec<usize>> {
-        let Some((fields, schema)) = &self.bound else { return Ok((0..self.metadata().num_row_groups()).collect()) };
-        let tested = row_groups::tested(fields, schema, request);
+        let bound = self.bound.as_ref();
+        let tested = bound.map(|(fields, schema)| row_groups::tested(fields, schema, request)).unwrap_or_default();
         let numbers = self.row_numbers();
         let mut wanted = row_groups::wanted(self.metadata(), &tested, request, self.size);
         let leaves: Vec<Leaf> = tested.into_iter().filter_map(Tested::into_leaf).collect();
