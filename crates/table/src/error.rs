@@ -144,6 +144,12 @@ impl Error {
                 Self::Storage { path: path.to_owned(), operation: "read", message: cause.to_string() }
             }
             Err(Orc::Unsupported(message)) => Self::unsupported(format!("{path}: {message}")),
+            Err(Orc::Corrupt(corrupt)) => {
+                let icefield_orc::Corrupt { place, offset, message, .. } = *corrupt;
+                let file = Some(path.to_owned());
+                let corrupt = icefield_format::error::Corrupt { file, place, offset, message };
+                Self::Format(icefield_format::Error::Corrupt(Box::new(corrupt)))
+            }
             Err(other) => Self::corrupt_file(path, other),
         }
     }
@@ -155,5 +161,34 @@ impl Error {
             Self::Format(error) => Self::Format(error.in_file(path)),
             other => other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use icefield_format::error::Corrupt;
+
+    use super::*;
+
+    #[test]
+    fn damage_of_an_orc_file_keeps_its_place() {
+        let damage = icefield_orc::Error::corrupt_at("stripe 3 footer", 17, "truncated");
+        let Error::Format(icefield_format::Error::Corrupt(corrupt)) = Error::of_orc("a/b.orc", damage) else {
+            panic!("not an error with a place")
+        };
+        let expected = Corrupt {
+            file: Some("a/b.orc".to_owned()),
+            place: "stripe 3 footer".to_owned(),
+            offset: Some(17),
+            message: "truncated".to_owned(),
+        };
+        assert_eq!(*corrupt, expected);
+        assert_eq!(corrupt.to_string(), "a/b.orc: stripe 3 footer at byte 17: truncated");
+    }
+
+    #[test]
+    fn errors_of_our_own_pass_through_the_orc_reader() {
+        let own = icefield_orc::Error::external(Error::Validation("no".to_owned()));
+        assert!(matches!(Error::of_orc("a", own), Error::Validation(message) if message == "no"));
     }
 }

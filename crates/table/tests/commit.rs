@@ -274,6 +274,34 @@ fn outcomes_are_told_apart() {
     }
 }
 
+/// How often a lost commit is made again is not guessed where the property cannot be read. A commit that is not lost needs
+/// none of these properties, so that one that corrects them lands.
+#[test]
+fn a_lost_commit_refuses_retry_properties_that_cannot_be_read() {
+    let expected = "an integer of at least 0";
+    for (name, value) in [
+        ("commit.retry.num-retries", "often"),
+        ("commit.retry.min-wait-ms", "-1"),
+        ("commit.retry.max-wait-ms", "1.5"),
+        ("commit.retry.total-timeout-ms", ""),
+    ] {
+        let table = Table::create("unreadable", &[]);
+        let set = |value: &str| MetadataUpdate::SetProperties {
+            updates: [(name.to_owned(), value.to_owned())].into_iter().collect(),
+        };
+        table.update(set(value)).unwrap();
+        table.append(&[1]).unwrap();
+        table.catalog.moods.lock().unwrap().push(Mood::Conflict);
+        let refused = table.append(&[2]).unwrap_err();
+        assert_eq!(refused.to_string(), format!("table property '{name}': expected {expected}, got '{value}'"));
+        assert!(table.orphans().is_empty(), "{:?}", table.orphans());
+        table.update(set("7")).unwrap();
+        table.catalog.moods.lock().unwrap().push(Mood::Conflict);
+        table.append(&[3]).unwrap();
+        assert_eq!(table.rows(), 2);
+    }
+}
+
 #[test]
 fn a_failure_at_any_step_leaves_the_table_as_before_or_after() {
     for fault in [Fault::Error, Fault::LostReply, Fault::Killed] {

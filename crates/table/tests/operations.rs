@@ -294,6 +294,45 @@ fn transactions_race_and_all_land_whole() {
     }
 }
 
+/// Each of two transactions appends rows and adds a column: one lands, the other is refused whole, and lands when it is made
+/// again of the table as it then is.
+#[test]
+fn two_transactions_of_rows_and_a_column_race() {
+    fn attempt(opened: &Table, name: &str, id: i64) -> Result<Table> {
+        let mut transaction = opened.transaction();
+        let updates = column(opened.metadata(), name);
+        let requirements = icefield_format::metadata::requirements_for_update(opened.metadata(), &updates);
+        transaction.stage(Updates::new(requirements, updates).unwrap()).unwrap();
+        stage(opened, &mut transaction, ids(&[id])).unwrap();
+        opened.commit(&mut transaction)
+    }
+
+    for table in tables(&[]) {
+        let results = std::thread::scope(|scope| {
+            let racers = [("place", 1), ("colour", 2)].map(|(name, id)| {
+                let opened = table.clone();
+                scope.spawn(move || (name, id, attempt(&opened, name, id)))
+            });
+            racers.map(|racer| racer.join().unwrap())
+        });
+        let [won, lost] = [true, false].map(|ok| {
+            let of_kind: Vec<_> = results.iter().filter(|(.., result)| result.is_ok() == ok).collect();
+            assert_eq!(of_kind.len(), 1, "{results:?}");
+            of_kind[0]
+        });
+        let refused = lost.2.as_ref().unwrap_err();
+        assert!(refused.to_string().contains("last assigned field id has changed"), "{refused}");
+        let table = table.refresh().unwrap();
+        assert_eq!(rows(&table), [won.1]);
+        assert_eq!(orphans(&table), Vec::<String>::new());
+
+        let table = attempt(&table, lost.0, lost.1).unwrap();
+        assert_eq!(rows(&table), [1, 2]);
+        let names: Vec<_> = table.metadata().current_schema().fields().iter().map(|field| &*field.name).collect();
+        assert_eq!(names, ["id", won.0, lost.0]);
+    }
+}
+
 #[test]
 fn appends_add_the_columns_that_rows_have() {
     for table in tables(&[]) {

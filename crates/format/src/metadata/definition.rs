@@ -24,7 +24,7 @@ pub struct TableDefinition {
 impl TableDefinition {
     /// The updates that make a new table with this uuid, in the order that REST catalogs expect.
     pub fn create_updates(&self, uuid: impl Into<String>) -> Result<Vec<MetadataUpdate>> {
-        let version = self.format_version()?.unwrap_or(FormatVersion::V2);
+        let version = FormatVersion::of_new_table(&self.properties)?;
         self.schema.check_named()?;
         let schema = self.schema.with_fresh_ids(0, &mut 0)?;
         let mut partition_spec = self.spec_over(&schema)?;
@@ -49,7 +49,7 @@ impl TableDefinition {
     /// The updates that replace an existing table with this one: its history stays, `main` is empty, and columns and partition
     /// fields that were there before keep their ids.
     pub fn replace_updates(&self, table: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
-        let version = self.format_version()?.unwrap_or(table.format_version());
+        let version = asked_version(&self.properties)?.unwrap_or(table.format_version());
         let mut last_column_id = table.last_column_id();
         self.schema.check_named()?;
         let schema = self.schema.with_fresh_ids_from(table.current_schema(), &mut last_column_id)?;
@@ -65,12 +65,6 @@ impl TableDefinition {
         updates.push(MetadataUpdate::SetLocation { location: self.location.clone() });
         updates.push(MetadataUpdate::SetProperties { updates: self.persisted_properties() });
         Ok(updates)
-    }
-
-    fn format_version(&self) -> Result<Option<FormatVersion>> {
-        let Some(number) = FORMAT_VERSION.read(&self.properties)? else { return Ok(None) };
-        let number = i32::try_from(number).map_err(|_| FORMAT_VERSION.unexpected(&number.to_string()))?;
-        FormatVersion::try_from(number).map(Some)
     }
 
     fn persisted_properties(&self) -> StringMap {
@@ -104,6 +98,19 @@ impl TableDefinition {
         };
         source_ids.iter().map(column).collect()
     }
+}
+
+impl FormatVersion {
+    /// The version of a new table with these properties: what `format-version` says, else 2.
+    pub fn of_new_table(properties: &StringMap) -> Result<Self> {
+        Ok(asked_version(properties)?.unwrap_or(Self::V2))
+    }
+}
+
+fn asked_version(properties: &StringMap) -> Result<Option<FormatVersion>> {
+    let Some(number) = FORMAT_VERSION.read(properties)? else { return Ok(None) };
+    let number = i32::try_from(number).map_err(|_| FORMAT_VERSION.unexpected(&number.to_string()))?;
+    FormatVersion::try_from(number).map(Some)
 }
 
 impl TableMetadata {
@@ -170,5 +177,62 @@ impl TableMetadata {
             fields.push(PartitionField { field_id: next_id()?, ..field });
         }
         Ok(PartitionSpec { spec_id: 0, fields })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::metadata::{MetadataBuilder, SnapshotRef};
+    use crate::types::{Field, PrimitiveType};
+
+    #[test]
+    fn the_version_of_a_new_table_is_what_its_properties_say() {
+        let cases = [
+            (None, Ok(2)),
+            (Some("1"), Ok(1)),
+            (Some(" 3 "), Ok(3)),
+            (Some("null"), Ok(2)),
+            (Some("two"), Err("table property 'format-version': expected an integer of at least 1, got 'two'")),
+            (
+                Some("9223372036854775807"),
+                Err("table property 'format-version': expected an integer of at least 1, got '9223372036854775807'"),
+            ),
+        ];
+        for (text, expected) in cases {
+            let properties = text.map(|text| ("format-version".to_owned(), text.to_owned())).into_iter().collect();
+            let version = FormatVersion::of_new_table(&properties).map(FormatVersion::number);
+            assert_eq!(version.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{text:?}");
+        }
+        assert!(FormatVersion::of_new_table(&[("format-version".to_owned(), "9".to_owned())].into()).is_err());
+    }
+
+    #[test]
+    fn the_main_branch_is_there_where_there_is_a_current_snapshot() {
+        let definition = TableDefinition {
+            schema: Schema::new(0, vec![Field::required(1, "id", PrimitiveType::Long)]).unwrap(),
+            partition_spec: PartitionSpec::unpartitioned(),
+            sort_order: SortOrder::unsorted(),
+            location: "memory://t".to_owned(),
+            properties: StringMap::new(),
+        };
+        let updates = definition.create_updates("9c12d441-03fe-4693-9a96-a0705ddf69c1").unwrap();
+        let empty = MetadataBuilder::new_table(1).apply_all(updates).unwrap().build().unwrap();
+        assert_eq!(empty.all_refs().count(), 0);
+        let mut document = empty.to_json_value();
+        document["current-snapshot-id"] = 7.into();
+        document["last-sequence-number"] = 1.into();
+        document["snapshots"] = serde_json::json!([
+            {"snapshot-id": 7, "sequence-number": 1, "timestamp-ms": 1, "manifest-list": "m", "summary": {"operation": "append"}}
+        ]);
+        document["refs"] = serde_json::json!({"old": {"snapshot-id": 7, "type": "tag"}});
+        let unnamed = TableMetadata::from_json_value(&document, &Limits::default()).unwrap();
+        let names: Vec<_> =
+            unnamed.all_refs().map(|(name, reference)| (name.to_owned(), reference.is_branch())).collect();
+        assert_eq!(names, [("old".to_owned(), false), ("main".to_owned(), true)]);
+        document["refs"] = serde_json::json!({"main": {"snapshot-id": 7, "type": "branch"}});
+        let named = TableMetadata::from_json_value(&document, &Limits::default()).unwrap();
+        assert_eq!(named.all_refs().collect::<Vec<_>>(), [("main", SnapshotRef::branch(7))]);
     }
 }

@@ -270,6 +270,14 @@ impl TableMetadata {
         &self.document.refs
     }
 
+    /// All branches and tags, the main branch among them where there is a current snapshot: documents of some writers name
+    /// that and leave out its branch.
+    pub fn all_refs(&self) -> impl Iterator<Item = (&str, SnapshotRef)> {
+        let named = self.refs().iter().map(|(name, reference)| (name.as_str(), reference.clone()));
+        let unnamed = self.current_snapshot().filter(|_| self.reference(MAIN_BRANCH).is_none());
+        named.chain(unnamed.map(|current| (MAIN_BRANCH, SnapshotRef::branch(current.snapshot_id))))
+    }
+
     /// The branch or tag of this name.
     pub fn reference(&self, name: &str) -> Option<&SnapshotRef> {
         self.document.refs.get(name)

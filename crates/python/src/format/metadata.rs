@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use icefield_format::metadata::properties::{Effect, KNOWN, KnownProperty, nearest};
 use icefield_format::metadata::{
-    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotBound, SnapshotManifests, SnapshotRef,
-    TableMetadata, UpdateRequirement, requirements_for_update,
+    MetadataBuilder, MetadataUpdate, RefKind, Snapshot, SnapshotBound, SnapshotManifests, SnapshotRef, TableMetadata,
+    UpdateRequirement, requirements_for_update,
 };
 use icefield_format::types::PrimitiveType;
 use icefield_format::value::Value;
@@ -25,7 +25,7 @@ use crate::format::schema::PySchema;
 use crate::format::sorting::PySortOrder;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySnapshot>()?;
     module.add_class::<PySnapshotRef>()?;
     module.add_function(wrap_pyfunction!(table_properties, module)?)?;
@@ -368,14 +368,7 @@ impl PyTableMetadata {
     /// All branches and tags by their names.
     #[getter]
     fn refs(&self) -> BTreeMap<String, PySnapshotRef> {
-        let refs = self.0.refs().iter().map(|(name, reference)| (name.clone(), PySnapshotRef(reference.clone())));
-        let mut refs: BTreeMap<_, _> = refs.collect();
-        // Documents of some writers name the current snapshot and leave out its branch.
-        if let Some(current) = self.0.current_snapshot() {
-            let main = || PySnapshotRef(SnapshotRef::branch(current.snapshot_id));
-            refs.entry(MAIN_BRANCH.to_owned()).or_insert_with(main);
-        }
-        refs
+        self.0.all_refs().map(|(name, reference)| (name.to_owned(), PySnapshotRef(reference))).collect()
     }
 
     /// From when on which snapshot was current: pairs of milliseconds from the epoch and an id, oldest first.

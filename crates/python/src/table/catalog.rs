@@ -14,12 +14,15 @@ use crate::callback::{ENDED, call_python};
 use crate::errors::from_callback;
 use crate::format::metadata::PyTableMetadata;
 
-/// The entry of a table in a catalog of Python: a pointer that we swap where the catalog has one, else a service that
-/// takes requirements and updates.
-pub fn of_python(storage: &Storage, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Arc<dyn Catalog> {
-    let has_pointers = Python::attach(|py| catalog.bind(py).hasattr("_swap").unwrap_or_default());
+/// The entry of a table in a catalog of Python: a pointer that we swap in a `PointerCatalog`, else a service that takes
+/// requirements and updates.
+pub(crate) fn of_python(storage: &Storage, catalog: Py<PyAny>, identifier: Py<PyAny>) -> PyResult<Arc<dyn Catalog>> {
+    let has_pointers = Python::attach(|py| {
+        let class = py.import("icefield.catalog.pointer")?.getattr("PointerCatalog")?;
+        catalog.bind(py).is_instance(&class)
+    })?;
     let entry = Entry { catalog, identifier };
-    if has_pointers { Arc::new(PointerCatalog::new(storage.clone(), entry)) } else { Arc::new(entry) }
+    Ok(if has_pointers { Arc::new(PointerCatalog::new(storage.clone(), entry)) } else { Arc::new(entry) })
 }
 
 /// A catalog and the name of a table in it.

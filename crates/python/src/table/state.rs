@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use icefield_format::FormatVersion;
 use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::commit::{self, Committed, SnapshotOptions};
@@ -26,7 +27,7 @@ use crate::storage::PyStorage;
 use crate::table::catalog::of_python;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTableState>()
 }
 
@@ -47,9 +48,9 @@ enum Fields {
 
 impl PyTableState {
     /// The table with its entry in a catalog of Python.
-    pub fn table(&self, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Table {
-        let catalog = of_python(&self.storage.0, catalog, identifier);
-        Table::new(self.storage.0.clone(), catalog, (*self.committed).clone())
+    pub fn table(&self, catalog: Py<PyAny>, identifier: Py<PyAny>) -> PyResult<Table> {
+        let catalog = of_python(&self.storage.0, catalog, identifier)?;
+        Ok(Table::new(self.storage.0.clone(), catalog, (*self.committed).clone()))
     }
 
     pub fn with(&self, committed: Committed) -> Self {
@@ -70,7 +71,7 @@ impl PyTableState {
 
     /// The table as its catalog has it now.
     fn refresh(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<Self> {
-        let table = self.table(catalog, identifier);
+        let table = self.table(catalog, identifier)?;
         Ok(self.with(detached(py, || table.refresh())??.committed().clone()))
     }
 
@@ -86,15 +87,12 @@ impl PyTableState {
         properties: BTreeMap<String, String>,
     ) -> Result<Self> {
         let properties: StringMap = properties.into_iter().collect();
-        let version = properties.get("format-version").map_or(Ok(2), |text| text.trim().parse());
-        let version = version.map_err(|_| InvalidArgumentError::new_err("the property format-version is no number"))?;
-        let schema = schema.for_version(version)?;
+        let schema = schema.for_version(FormatVersion::of_new_table(&properties)?.number())?;
         let partition_spec = match partition {
             Fields::Texts(texts) => PartitionSpec::from_text(0, &texts, &schema)?,
             Fields::Json(json) => PartitionSpec::from_json(&json.0)?,
         };
         let sort_order = match sort {
-            Fields::Texts(texts) if texts.is_empty() => SortOrder::unsorted(),
             Fields::Texts(texts) => SortOrder::from_text(1, &texts, &schema)?,
             Fields::Json(json) => SortOrder::from_json(&json.0)?,
         };
@@ -119,7 +117,7 @@ impl PyTableState {
             .collect::<std::result::Result<_, _>>()?;
         let updates: Vec<_> =
             elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
-        let table = self.table(catalog, identifier);
+        let table = self.table(catalog, identifier)?;
         let table = detached(py, || table.update(requirements, updates))??;
         Ok(self.with(table.committed().clone()))
     }
@@ -146,7 +144,7 @@ impl PyTableState {
         evolve: bool,
     ) -> Result<(Self, Option<i64>, i64)> {
         let options = append_options(branch, snapshot_properties, allow_missing, ignore_extra, evolve);
-        let table = self.table(catalog, identifier);
+        let table = self.table(catalog, identifier)?;
         let schema = rows.0.schema();
         let batches = rows.0.map(|batch| batch.map_err(from_rows));
         let appended = detached(py, || table.append(&schema, batches, options))??;
@@ -236,7 +234,7 @@ impl PyTableState {
 }
 
 /// How rows are appended, from the keywords of an append.
-pub fn append_options(
+pub(crate) fn append_options(
     branch: String,
     snapshot_properties: BTreeMap<String, String>,
     allow_missing: bool,
@@ -252,6 +250,6 @@ pub fn append_options(
 }
 
 /// The elements of a JSON array.
-pub fn elements(json: &Json) -> Result<&[Json]> {
+pub(crate) fn elements(json: &Json) -> Result<&[Json]> {
     Ok(json.as_array().ok_or_else(|| InvalidArgumentError::new_err("expected a JSON array"))?)
 }

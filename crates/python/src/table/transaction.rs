@@ -16,7 +16,7 @@ use crate::format::metadata::PyTableMetadata;
 use crate::table::state::{PyTableState, append_options, elements};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransaction>()
 }
 
@@ -98,7 +98,7 @@ impl PyTransaction {
 
     /// Commit the changes: the new state.
     fn commit(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<PyTableState> {
-        let table = self.state.table(catalog, identifier);
+        let table = self.state.table(catalog, identifier)?;
         let table = detached(py, || table.commit(&mut self.changes()))??;
         Ok(self.state.with(table.committed().clone()))
     }

@@ -22,7 +22,7 @@ use crate::storage::PyStorage;
 use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyWritePlan>()?;
     module.add_class::<PyTaskWriter>()
 }
@@ -109,7 +109,7 @@ impl PyWritePlan {
         snapshot_properties: BTreeMap<String, String>,
     ) -> Result<(PyTableState, Option<i64>, i64)> {
         let state = table.get();
-        let open = state.table(catalog, identifier);
+        let open = state.table(catalog, identifier)?;
         let properties = snapshot_properties.into_iter().collect();
         let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
         let appended = detached(py, || {

@@ -132,6 +132,7 @@ fn has_landed(
     snapshot_id: Option<i64>,
     metadata: &TableMetadata,
 ) -> Result<bool> {
+    // An error of a property would hide that the outcome is unknown.
     let number = |property: &Property<i64>| property.read(metadata.properties()).unwrap_or(property.default).max(0);
     let mut wait_ms = number(&COMMIT_STATUS_CHECKS_MIN_WAIT_MS).cast_unsigned();
     for check in 0..=number(&COMMIT_NUM_STATUS_CHECKS) {

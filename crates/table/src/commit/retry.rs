@@ -32,7 +32,11 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
             }
             Ok(Attempt::Lost(reason, properties)) => {
                 let table = opened.metadata.location();
-                match retries.get_or_insert_with(|| Retries::new(&properties)).wait() {
+                let waited = match &mut retries {
+                    Some(retries) => retries.wait(),
+                    none => Retries::new(&properties).and_then(|retries| none.insert(retries).wait()),
+                };
+                match waited {
                     Ok(true) => {
                         log::info!("{table}: another commit was first ({reason}); trying again on top of it");
                         continue;
@@ -94,19 +98,21 @@ struct Retries {
 }
 
 impl Retries {
-    fn new(properties: &StringMap) -> Self {
-        // A property that cannot be read is as good as none: it must not stop a commit.
-        let read = |property: &Property<i64>| property.read(properties).unwrap_or(property.default).max(0);
-        let milliseconds = |property| u64::try_from(read(property)).unwrap_or_default();
-        Self {
-            left: read(&COMMIT_NUM_RETRIES),
-            wait_ms: milliseconds(&COMMIT_MIN_RETRY_WAIT_MS),
-            longest_ms: milliseconds(&COMMIT_MAX_RETRY_WAIT_MS),
-            end: SystemTime::now() + Duration::from_millis(milliseconds(&COMMIT_TOTAL_RETRY_TIME_MS)),
-        }
+    /// # Errors
+    /// A property that cannot be read. That is found out when a commit is lost: one that corrects the property needs none.
+    fn new(properties: &StringMap) -> Result<Self> {
+        let read = |property: &Property<i64>| property.read_valid(properties);
+        let milliseconds = |property| Ok::<_, Error>(u64::try_from(read(property)?).unwrap_or_default());
+        let total = Duration::from_millis(milliseconds(&COMMIT_TOTAL_RETRY_TIME_MS)?);
+        Ok(Self {
+            left: read(&COMMIT_NUM_RETRIES)?,
+            wait_ms: milliseconds(&COMMIT_MIN_RETRY_WAIT_MS)?,
+            longest_ms: milliseconds(&COMMIT_MAX_RETRY_WAIT_MS)?,
+            end: SystemTime::now() + total,
+        })
     }
 
-    /// Waits for the next attempt; `false` if there is none.
+    /// Waits for the next attempt; `false` if no attempt is left.
     fn wait(&mut self) -> Result<bool> {
         if self.left == 0 || SystemTime::now() >= self.end {
             return Ok(false);
@@ -114,8 +120,8 @@ impl Retries {
         self.left -= 1;
         // Losers of one race must not meet again at the next: each waits a length of its own.
         let share = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
-        interrupt::sleep(Duration::from_millis(self.wait_ms / 2 + self.wait_ms * share / 512))?;
-        self.wait_ms = (self.wait_ms * 2).min(self.longest_ms);
+        interrupt::sleep(Duration::from_millis(self.wait_ms / 2 + self.wait_ms / 512 * share))?;
+        self.wait_ms = self.wait_ms.saturating_mul(2).min(self.longest_ms);
         Ok(true)
     }
 }
