@@ -16,7 +16,7 @@
 //! use icefield_table::commit::{Pointer, PointerCatalog};
 //! use icefield_table::operation::append::AppendOptions;
 //! use icefield_table::operation::create::create;
-//! use icefield_table::plan::At;
+//! use icefield_table::plan::{At, Scan};
 //! use icefield_table::read::scan::rows;
 //! use icefield_table::storage::Storage;
 //! use icefield_table::{Error, Result, Table};
@@ -57,7 +57,7 @@
 //! let appended = table.append(&batch.schema(), batches, AppendOptions::default())?;
 //! assert_eq!(appended.rows, 3);
 //!
-//! let scan = appended.table.scan(&At::default())?.with_filter(Some(Expr::parse("id > 1")?), true)?;
+//! let scan = Scan { filter: Expr::parse("id > 1")?, ..appended.table.scan(&At::default())? };
 //! let plan = scan.plan()?;
 //! assert_eq!(plan.len(), 1);
 //! let read = rows(&scan, &plan, &scan.wanted(None)?, None)?.collect::<Result<Vec<_>>>()?;
