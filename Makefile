@@ -109,7 +109,7 @@ AZURITE := 3.35.0
 $(STAMPS)/azurite: | $(STAMPS)/environment
 	$(call say,Azurite $(AZURITE) for the tests on Azure's storage)
 	@if ! command -v npm >/dev/null; then echo "    left out: there is no npm here"; \
-	elif ! npm install --prefix $(VENV)/azurite --no-audit --no-fund --loglevel error azurite@$(AZURITE); then \
+	elif ! npm install --prefix $(VENV)/azurite --no-audit --no-fund --loglevel error --fetch-timeout 30000 azurite@$(AZURITE); then \
 		echo "    left out: npm could not install it"; fi
 	@touch $@
 
