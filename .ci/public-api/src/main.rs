@@ -13,7 +13,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Fields, ImplItem, Item, ItemImpl, ItemMacro, Meta, TraitItem, UseTree, Visibility};
 
-const CRATES: [&str; 2] = ["format", "orc"];
+const CRATES: [&str; 3] = ["format", "orc", "table"];
 
 /// What must be known of a whole crate to outline one of its modules.
 #[derive(Default)]

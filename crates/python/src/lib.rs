@@ -6,6 +6,8 @@
 //! takes longer than microseconds runs inside [`entry::detached`]; columns cross as the classes of [`capsule`], never as
 //! lists; errors cross by `?` ([`errors`]).
 
+#![deny(missing_docs, unreachable_pub)]
+
 mod arguments;
 mod callback;
 mod capsule;

@@ -65,6 +65,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![deny(missing_docs, unreachable_pub)]
+
 pub mod arrow;
 pub mod commit;
 pub mod error;

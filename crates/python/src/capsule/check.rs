@@ -190,7 +190,7 @@ pub(super) fn values(data: &ArrayData) -> Result<()> {
 
 /// [`values`], except for the offsets and views of texts and bytes at the top: whoever goes through these anyway checks
 /// them on the way, by `icefield_table::arrow::places`.
-pub fn values_but_places(data: &ArrayData) -> Result<()> {
+pub(super) fn values_but_places(data: &ArrayData) -> Result<()> {
     data.validate()?;
     if has_places(data.data_type()) { Ok(()) } else { values_of(data) }
 }

@@ -60,7 +60,7 @@ impl Iterator for Chunks {
 /// # Safety
 ///
 /// `array` is an array by the C data interface that was not released, and nobody else uses it.
-pub unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
+pub(super) unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
     // SAFETY: by the contract.
     let data = unsafe { data_of(array, field)? };
     check::values(&data)?;
@@ -72,7 +72,7 @@ pub unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef,
 /// # Safety
 ///
 /// As [`imported`].
-pub unsafe fn imported_but_places(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
+pub(super) unsafe fn imported_but_places(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
     // SAFETY: by the contract.
     let data = unsafe { data_of(array, field)? };
     check::values_but_places(&data)?;

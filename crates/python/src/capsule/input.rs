@@ -33,7 +33,7 @@ pub(crate) struct ArrayInput {
 
 impl ArrayInput {
     /// The values, unless they are not where the array says, or hold text that is not UTF-8.
-    pub fn checked(&self, py: Python<'_>) -> PyResult<ArrayRef> {
+    pub(crate) fn checked(&self, py: Python<'_>) -> PyResult<ArrayRef> {
         let checked =
             || check::values(&self.array.to_data()).and_then(|()| texts::check(&self.array, self.field.name()));
         detached(py, checked)?.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?;
@@ -41,7 +41,7 @@ impl ArrayInput {
     }
 
     /// The results of a transform, which checks what it looks at and what it returns.
-    pub fn transformed(&self, transform: &Transform) -> Result<ArrayRef, BorderError> {
+    pub(crate) fn transformed(&self, transform: &Transform) -> Result<ArrayRef, BorderError> {
         if let Some(results) = apply_checked(transform, &self.array)? {
             return Ok(results);
         }

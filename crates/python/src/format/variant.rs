@@ -16,7 +16,7 @@ use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyVariant>()?;
     module.add_function(wrap_pyfunction!(variants_to_json, module)?)?;
     module.add_function(wrap_pyfunction!(variants_to_python, module)?)

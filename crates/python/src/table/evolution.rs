@@ -18,7 +18,7 @@ use crate::format::transforms::TransformInput;
 use crate::format::values::{primitive, to_value};
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySchemaChange>()?;
     module.add_class::<PySpecChange>()?;
     module.add_function(wrap_pyfunction!(sort_order_updates, module)?)?;

@@ -15,7 +15,7 @@ use crate::table::scan::Reader;
 use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyInspect>()
 }
 

@@ -37,7 +37,7 @@ use crate::storage::PyStorage;
 use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyScan>()?;
     module.add_class::<PyProgress>()?;
     module.add_class::<PyPlan>()?;
@@ -139,7 +139,7 @@ fn read_options(
 }
 
 /// A stream of batches as Arrow's readers are.
-pub struct Reader(pub BatchStream);
+pub(crate) struct Reader(pub BatchStream);
 
 impl Iterator for Reader {
     type Item = std::result::Result<RecordBatch, ArrowError>;

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Bytes that the batches of a stream may take while they wait. The task whose batches are next never waits, so that a stream
 /// goes on however small its memory is.
 #[derive(Debug)]
-pub struct Budget {
+pub(super) struct Budget {
     most: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -22,12 +22,12 @@ struct State {
 
 impl Budget {
     /// So many bytes.
-    pub fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self { most, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits until a task may hold so many bytes more.
-    pub fn take(&self, task: u64, bytes: usize) {
+    pub(super) fn take(&self, task: u64, bytes: usize) {
         let mut state = self.state();
         while !state.is_closed && state.next != task && state.held.saturating_add(bytes) > self.most {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ impl Budget {
     }
 
     /// Bytes that are no longer held.
-    pub fn give(&self, bytes: usize) {
+    pub(super) fn give(&self, bytes: usize) {
         let mut state = self.state();
         state.held = state.held.saturating_sub(bytes);
         drop(state);
@@ -44,7 +44,7 @@ impl Budget {
     }
 
     /// The batches of this task are next.
-    pub fn set_next(&self, task: u64) {
+    pub(super) fn set_next(&self, task: u64) {
         let mut state = self.state();
         if state.next != task {
             state.next = task;
@@ -54,7 +54,7 @@ impl Budget {
     }
 
     /// Nobody waits any more.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();
     }

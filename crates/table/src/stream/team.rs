@@ -7,11 +7,11 @@ use std::thread;
 use crate::error::{Error, Result};
 
 /// What a thread does; it must not panic.
-pub type Job = Box<dyn FnOnce() + Send>;
+pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that end with their team, once they are done with what they do.
 #[derive(Default)]
-pub struct Team(Arc<Shared>);
+pub(super) struct Team(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -29,7 +29,7 @@ struct State {
 
 impl Team {
     /// Runs a job on a thread that is idle, else on another one. No job waits for another: they may wait for one another.
-    pub fn run(&self, job: Job) -> Result<()> {
+    pub(super) fn run(&self, job: Job) -> Result<()> {
         let mut state = self.0.lock();
         state.jobs.push_back(job);
         if state.jobs.len() <= state.idle {

@@ -57,7 +57,7 @@ enum Known {
 
 impl<'a> Distinct<'a> {
     /// Of a file of so many bytes, nothing of which was read; `leaves` are those that the filter is put to.
-    pub fn new(
+    pub(super) fn new(
         storage: &'a Storage,
         path: &'a str,
         size: u64,
@@ -68,7 +68,7 @@ impl<'a> Distinct<'a> {
     }
 
     /// Whether a row of a row group may match a filter that has no `NOT`; `bytes` are those that are read if it may.
-    pub fn might_match(&mut self, group: usize, filter: &BoundExpr, bytes: u64) -> Result<bool> {
+    pub(super) fn might_match(&mut self, group: usize, filter: &BoundExpr, bytes: u64) -> Result<bool> {
         Ok(match filter {
             Expression::False => false,
             Expression::And(left, right) => {

@@ -14,7 +14,7 @@ use crate::runtime::{self, Started};
 use crate::storage::{Identity, Storage};
 
 /// Environment variable that bounds the footers that are kept, in bytes; 0 keeps none.
-pub const BYTES_VARIABLE: &str = "ICEFIELD_FOOTER_CACHE_BYTES";
+pub(super) const BYTES_VARIABLE: &str = "ICEFIELD_FOOTER_CACHE_BYTES";
 /// The bound where nothing is set.
 const DEFAULT_BYTES: usize = 64 << 20;
 /// What a column takes as Arrow sees it, about.

@@ -66,7 +66,7 @@ pub(super) enum Tested {
 
 impl Tested {
     /// The leaf of a primitive column.
-    pub fn into_leaf(self) -> Option<Leaf> {
+    pub(super) fn into_leaf(self) -> Option<Leaf> {
         match self {
             Self::Primitive(leaf) => Some(leaf),
             Self::Variant { .. } => None,
@@ -167,7 +167,7 @@ impl Group {
     }
 
     /// Some rows, of which the statistics of one column are known.
-    pub fn of(rows: i64, leaf: &Leaf, statistics: &Statistics) -> Self {
+    pub(super) fn of(rows: i64, leaf: &Leaf, statistics: &Statistics) -> Self {
         Self { rows, columns: HashMap::from([(leaf.id, ChunkStatistics::new(leaf, statistics))]) }
     }
 }

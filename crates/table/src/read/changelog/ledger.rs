@@ -19,17 +19,17 @@ const BATCH_ROWS: usize = 8 << 10;
 
 /// Rows as bytes.
 #[derive(Debug)]
-pub struct Rows(RowConverter);
+pub(super) struct Rows(RowConverter);
 
 impl Rows {
     /// For columns of some types.
-    pub fn new(types: impl Iterator<Item = DataType>) -> Result<Self> {
+    pub(super) fn new(types: impl Iterator<Item = DataType>) -> Result<Self> {
         let fields: Vec<SortField> = types.map(SortField::new).collect();
         Ok(Self(RowConverter::new(fields).map_err(internal)?))
     }
 
     /// The rows of some columns, equal where these are.
-    pub fn of(&self, columns: &[ArrayRef]) -> Result<arrow_row::Rows> {
+    pub(super) fn of(&self, columns: &[ArrayRef]) -> Result<arrow_row::Rows> {
         let columns = columns.iter().map(comparable).collect::<Result<Vec<_>, _>>().map_err(internal)?;
         self.0.convert_columns(&columns).map_err(internal)
     }
@@ -37,7 +37,7 @@ impl Rows {
 
 /// What is left of changes to rows.
 #[derive(Debug)]
-pub struct Ledger {
+pub(super) struct Ledger {
     rows: Arc<Rows>,
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
@@ -60,13 +60,13 @@ struct Entry {
 
 impl Ledger {
     /// Without changes; an error says so where they take more than `most` bytes.
-    pub fn new(rows: Arc<Rows>, most: usize) -> Self {
+    pub(super) fn new(rows: Arc<Rows>, most: usize) -> Self {
         let (table, hasher) = (HashTable::new(), DefaultHashBuilder::default());
         Self { rows, hasher, table, bytes: Vec::new(), entries: Vec::new(), most }
     }
 
     /// Adds a change of each row of some columns.
-    pub fn add(&mut self, columns: &[ArrayRef], change: Change) -> Result<()> {
+    pub(super) fn add(&mut self, columns: &[ArrayRef], change: Change) -> Result<()> {
         let step = if change.change_type == ChangeType::Insert { 1 } else { -1 };
         for row in self.rows.of(columns)?.iter() {
             let row = row.data();
@@ -110,7 +110,7 @@ impl Ledger {
     }
 
     /// What is left, deleted rows first; nothing is left in here then.
-    pub fn drain(&mut self) -> Left {
+    pub(super) fn drain(&mut self) -> Left {
         let entries = std::mem::take(&mut self.entries);
         self.table.clear();
         Left {
@@ -131,7 +131,7 @@ fn stored<'b>(bytes: &'b [u8], entries: &[Entry], place: u32) -> Option<&'b [u8]
 
 /// The rows that are left of changes.
 #[derive(Debug)]
-pub struct Left {
+pub(super) struct Left {
     rows: Arc<Rows>,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
@@ -142,7 +142,7 @@ pub struct Left {
 }
 
 /// Rows that are left, all of them inserted or all deleted.
-pub struct LeftRows {
+pub(super) struct LeftRows {
     /// Their columns.
     pub columns: Vec<ArrayRef>,
     /// Their changes.

@@ -20,7 +20,7 @@ use crate::plan::changes::ChangeType;
 use crate::read::reshape::Reshape;
 
 /// Finds updates.
-pub struct Pairing {
+pub(super) struct Pairing {
     by: By,
     keys: Rows,
     /// The identifier, for errors.
@@ -50,7 +50,7 @@ impl Keys {
 
 impl Pairing {
     /// By an identifier.
-    pub fn new(identifier: &Identifier, layout: &Layout) -> Result<Self> {
+    pub(super) fn new(identifier: &Identifier, layout: &Layout) -> Result<Self> {
         Ok(match identifier {
             Identifier::RowId => {
                 let lost = || Error::Internal("a changelog without row ids".to_owned());
@@ -68,7 +68,7 @@ impl Pairing {
     }
 
     /// The rows with their types of change; in a batch all are deleted or all inserted.
-    pub fn pair(&self, layout: &Layout, batches: Vec<(ChangeType, RecordBatch)>) -> Result<Option<RecordBatch>> {
+    pub(super) fn pair(&self, layout: &Layout, batches: Vec<(ChangeType, RecordBatch)>) -> Result<Option<RecordBatch>> {
         let of = |wanted: ChangeType| {
             let some = batches.iter().filter(move |(change_type, _)| *change_type == wanted).map(|(_, batch)| batch);
             concat_batches(&layout.schema, some).map_err(internal)
