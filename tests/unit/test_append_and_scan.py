@@ -104,7 +104,7 @@ def test_a_branch_that_an_append_makes_begins_at_the_current_snapshot(catalog):
     table.append(rows).append(rows, branch="audit").append(rows, branch="audit")
     assert (table.scan(ref="audit").count(), table.scan(ref="early").count(), table.scan().count()) == (30, 10, 10)
     assert table.snapshot_by_name("audit").summary["total-records"] == "30"
-    with pytest.raises(InvalidArgumentError, match="branch has a name"):
+    with pytest.raises(InvalidArgumentError, match="the name of the branch is empty"):
         table.append(rows, branch="")
 
 

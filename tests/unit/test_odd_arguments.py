@@ -169,11 +169,15 @@ EMPTY: dict[str, Callable[[ice.Catalog], Any]] = {
         [], [{"action": "set-location", "location": ""}]
     ),
     "the old prefix is empty": lambda _: ice.Table.from_metadata("v1.json", relocate={"": "elsewhere"}),
-    "the location is empty": lambda catalog: catalog.register_table("a.u", ""),
-    "no location": lambda _: ice.Table.from_metadata("v1.json", relocate={"v1.json": ""}),
-    "empty path": lambda _: ice.Table.from_metadata(""),
-    "path is no": lambda _: ice.orc.read_table(""),
-    "is no location": lambda _: ice.orc.write_table(pa.table({"id": [1]}), ""),
+}
+
+#: Calls with an empty location, which all refuse with the same words.
+NOWHERE = {
+    "a table of a catalog": lambda catalog: catalog.register_table("a.u", ""),
+    "what stands for another location": lambda _: ice.Table.from_metadata("v1.json", relocate={"v1.json": ""}),
+    "a metadata file": lambda _: ice.Table.from_metadata(""),
+    "an ORC file that is read": lambda _: ice.orc.read_table(""),
+    "an ORC file that is written": lambda _: ice.orc.write_table(pa.table({"id": [1]}), ""),
 }
 
 
@@ -184,6 +188,16 @@ def test_no_place_is_never_the_working_directory(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidArgumentError, match=message):
         EMPTY[message](catalog)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", NOWHERE)
+def test_an_empty_location_is_refused(
+    catalog: ice.Catalog, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="the location is empty"):
+        NOWHERE[place](catalog)
     assert list(tmp_path.iterdir()) == []
     assert not catalog.table_exists("a.u")
 
