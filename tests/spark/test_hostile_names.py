@@ -42,16 +42,6 @@ def test_names_of_columns_and_values(spark: SparkSession, catalog: ice.Catalog, 
         assert spark.sql(f"SELECT n FROM hostile WHERE `{column}` = '{value}'").count() == 1
 
 
-def test_streams_are_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
-    catalog.create_table("db.t", ice.Schema(ice.NestedField(1, "id", "long", required=False)))
-    stream = spark.readStream.format("icefield").options(**options).load("db.t")
-    refused = "UnsupportedFeatureError: reading an Iceberg table as a stream is not supported"
-    with pytest.raises(Exception, match=refused) as raised:
-        stream.writeStream.format("noop").start().processAllAvailable()
-    # Spark's own fault, where a source makes no reader.
-    assert "UnboundLocalError" not in str(raised.value)
-
-
 def test_truncation_of_another_type_is_refused(spark: SparkSession) -> None:
     for call, meant in (
         ("icefield_truncate(10, 27)", "icefield_truncate_int"),
