@@ -12,38 +12,59 @@ __version__: str
 
 @final
 class ArrowSchema:
+    """A schema for any library that takes Arrow data by the PyCapsule interface."""
+
     def __new__(cls, schema: object, /) -> ArrowSchema: ...
     def __arrow_c_schema__(self) -> object: ...
-    def to_pyarrow(self) -> pa.Schema: ...
+    def to_pyarrow(self) -> pa.Schema:
+        """Return the schema as a ``pyarrow.Schema``."""
+
     def __len__(self) -> int: ...
 
 @final
 class ArrowArray:
+    """An array for any library that takes Arrow data by the PyCapsule interface."""
+
     def __new__(cls, array: object, /) -> ArrowArray: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
-    def to_pyarrow(self) -> pa.Array[Any]: ...
+    def to_pyarrow(self) -> pa.Array[Any]:
+        """Return the array as a ``pyarrow.Array``; no buffer is copied."""
+
     def __len__(self) -> int: ...
 
 @final
 class ArrowTable:
+    """Rows in memory, for any library that takes Arrow data by the PyCapsule interface."""
+
     def __new__(cls, rows: object, /) -> ArrowTable: ...
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """Names of the columns, in their order."""
+
     @property
-    def num_rows(self) -> int: ...
+    def num_rows(self) -> int:
+        """Number of rows."""
+
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-    def to_pyarrow(self) -> pa.Table: ...
+    def to_pyarrow(self) -> pa.Table:
+        """Return the rows as a ``pyarrow.Table``; no buffer is copied."""
+
     def __len__(self) -> int: ...
 
 @final
 class ArrowStream:
+    """Rows as they are read, for any library that takes Arrow data by the PyCapsule interface; it can be read once."""
+
     def __new__(cls, rows: object, /) -> ArrowStream: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-    def to_pyarrow(self) -> pa.RecordBatchReader: ...
-    def raise_failure(self) -> None: ...  # raises what the reader failed with, if it did
+    def to_pyarrow(self) -> pa.RecordBatchReader:
+        """Return the rows as a ``pyarrow.RecordBatchReader``."""
+
+    def raise_failure(self) -> None:
+        """Raise the exception that the reader failed with, if it has failed."""
 
 # types and schemas
 
@@ -51,23 +72,39 @@ _Json: TypeAlias = str | bytes | dict[str, Any] | list[Any]
 
 @final
 class Type:
+    """A type of the table specification ("Schemas and Data Types"), from its text, its JSON form, or another type."""
+
     def __new__(cls, text: Type | _Json, /) -> Type: ...
     @staticmethod
-    def struct_of(*fields: NestedField) -> Type: ...
+    def struct_of(*fields: NestedField) -> Type:
+        """Return a struct of these fields."""
+
     @staticmethod
-    def list_of(element_id: int, element: Type | str, element_required: bool = True) -> Type: ...
+    def list_of(element_id: int, element: Type | str, element_required: bool = True) -> Type:
+        """Return a list; the element has this field id and this type."""
+
     @staticmethod
     def map_of(
         key_id: int, key_type: Type | str, value_id: int, value_type: Type | str, value_required: bool = True
-    ) -> Type: ...
+    ) -> Type:
+        """Return a map; key and value have these field ids and types. Keys are never null."""
+
     @property
-    def is_primitive(self) -> bool: ...
+    def is_primitive(self) -> bool:
+        """Whether the type has no fields inside and is not a variant."""
+
     @property
-    def is_struct(self) -> bool: ...
+    def is_struct(self) -> bool:
+        """Whether the type is a struct."""
+
     @property
-    def is_list(self) -> bool: ...
+    def is_list(self) -> bool:
+        """Whether the type is a list."""
+
     @property
-    def is_map(self) -> bool: ...
+    def is_map(self) -> bool:
+        """Whether the type is a map."""
+
     @property
     def fields(self) -> list[NestedField]:
         """The fields inside: of a struct all, of a list the element, of a map the key and the value, else none."""
@@ -77,37 +114,67 @@ class Type:
         """The element of a list, as a field; ``None`` for other types, as of all that follow."""
 
     @property
-    def element_id(self) -> int | None: ...
+    def element_id(self) -> int | None:
+        """Field id of the element of a list."""
+
     @property
-    def element_type(self) -> Type | None: ...
+    def element_type(self) -> Type | None:
+        """Type of the element of a list."""
+
     @property
-    def element_required(self) -> bool | None: ...
+    def element_required(self) -> bool | None:
+        """Whether the element of a list is never null."""
+
     @property
-    def key_field(self) -> NestedField | None: ...
+    def key_field(self) -> NestedField | None:
+        """The key of a map, as a field."""
+
     @property
-    def key_id(self) -> int | None: ...
+    def key_id(self) -> int | None:
+        """Field id of the key of a map."""
+
     @property
-    def key_type(self) -> Type | None: ...
+    def key_type(self) -> Type | None:
+        """Type of the key of a map."""
+
     @property
-    def value_field(self) -> NestedField | None: ...
+    def value_field(self) -> NestedField | None:
+        """The value of a map, as a field."""
+
     @property
-    def value_id(self) -> int | None: ...
+    def value_id(self) -> int | None:
+        """Field id of the value of a map."""
+
     @property
-    def value_type(self) -> Type | None: ...
+    def value_type(self) -> Type | None:
+        """Type of the value of a map."""
+
     @property
-    def value_required(self) -> bool | None: ...
+    def value_required(self) -> bool | None:
+        """Whether the value of a map is never null."""
+
     @property
-    def precision(self) -> int | None: ...
+    def precision(self) -> int | None:
+        """Number of digits of a decimal."""
+
     @property
-    def scale(self) -> int | None: ...
+    def scale(self) -> int | None:
+        """Number of digits of a decimal after the point."""
+
     @property
-    def length(self) -> int | None: ...
-    def to_json(self) -> str: ...
+    def length(self) -> int | None:
+        """Length of a fixed, in bytes."""
+
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class NestedField:
+    """A column of a schema, a field of a struct, the element of a list, or the key or value of a map."""
+
     def __new__(
         cls,
         field_id: int,
@@ -119,57 +186,117 @@ class NestedField:
         write_default: object = None,
     ) -> NestedField: ...
     @staticmethod
-    def from_json(json: _Json) -> NestedField: ...
+    def from_json(json: _Json) -> NestedField:
+        """Return the field of a JSON form (Appendix C)."""
+
     @property
-    def field_id(self) -> int: ...
+    def field_id(self) -> int:
+        """Field id, unique within the schema."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the field."""
+
     @property
-    def field_type(self) -> Type: ...
+    def field_type(self) -> Type:
+        """Type of the field."""
+
     @property
-    def required(self) -> bool: ...
+    def required(self) -> bool:
+        """Whether the field is never null."""
+
     @property
-    def optional(self) -> bool: ...
+    def optional(self) -> bool:
+        """Whether the field may be null."""
+
     @property
-    def doc(self) -> str | None: ...
+    def doc(self) -> str | None:
+        """Comment of the field."""
+
     @property
-    def initial_default(self) -> Any: ...
+    def initial_default(self) -> Any:
+        """The value in rows of files written before the field was added, as `icefield.values` converts it."""
+
     @property
-    def write_default(self) -> Any: ...
-    def to_json(self) -> str: ...
+    def write_default(self) -> Any:
+        """The value in rows written without one, as `icefield.values` converts it."""
+
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Schema:
+    """The columns of a table: their names, types and field ids."""
+
     def __new__(cls, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Sequence[int] = ...) -> Schema: ...
     @staticmethod
-    def from_json(json: _Json) -> Schema: ...
+    def from_json(json: _Json) -> Schema:
+        """Return the schema of a JSON form (Appendix C)."""
+
     @staticmethod
-    def from_arrow(schema: object, *, format_version: int = 3) -> Schema: ...
-    def to_arrow(self) -> pa.Schema: ...
-    def as_arrow(self) -> pa.Schema: ...
+    def from_arrow(schema: object, *, format_version: int = 3) -> Schema:
+        """Return the schema of Arrow columns: an object with ``__arrow_c_schema__`` or ``__arrow_c_stream__``.
+
+        Field ids are those that the columns carry (``PARQUET:field_id``); columns without one get new ids above them. A
+        type that the format version does not have raises ``InvalidArgumentError``.
+        """
+
+    def to_arrow(self) -> pa.Schema:
+        """Return the schema as a ``pyarrow.Schema``."""
+
+    def as_arrow(self) -> pa.Schema:
+        """Return the schema as a ``pyarrow.Schema``; the name that PyIceberg has for it."""
+
     def __arrow_c_schema__(self) -> object: ...
-    def to_json(self) -> str: ...
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     @property
-    def schema_id(self) -> int: ...
+    def schema_id(self) -> int:
+        """Id of the schema within the table."""
+
     @property
-    def identifier_field_ids(self) -> list[int]: ...
+    def identifier_field_ids(self) -> list[int]:
+        """Ids of the fields that identify a row."""
+
     @property
-    def fields(self) -> list[NestedField]: ...
+    def fields(self) -> list[NestedField]:
+        """The columns, in their order."""
+
     @property
-    def columns(self) -> list[NestedField]: ...
+    def columns(self) -> list[NestedField]:
+        """The columns; the other name that PyIceberg has for them."""
+
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """Full names of all fields, nested ones included, in the order of the schema."""
+
     @property
-    def field_ids(self) -> list[int]: ...
+    def field_ids(self) -> list[int]:
+        """Ids of all fields, nested ones included."""
+
     @property
-    def highest_field_id(self) -> int: ...
-    def as_struct(self) -> Type: ...
-    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField: ...
-    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> Type: ...
-    def find_column_name(self, column_id: int) -> str | None: ...
-    def select(self, *names: str, case_sensitive: bool = True) -> Schema: ...
+    def highest_field_id(self) -> int:
+        """The highest field id; 0 if there are no fields."""
+
+    def as_struct(self) -> Type:
+        """Return the columns as a struct type."""
+
+    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
+        """Return the field with this id or full name (``"a.b"``); an unknown one raises ``InvalidArgumentError``."""
+
+    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> Type:
+        """Return the type of the field with this id or full name; an unknown one raises ``InvalidArgumentError``."""
+
+    def find_column_name(self, column_id: int) -> str | None:
+        """Return the full name of the field with this id, or ``None``."""
+
+    def select(self, *names: str, case_sensitive: bool = True) -> Schema:
+        """Return the schema of some of the fields, with their ids; an unknown one raises ``InvalidArgumentError``."""
+
     def _repr_html_(self) -> str: ...
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -177,23 +304,50 @@ class Schema:
 
 # values
 
-def value_to_bytes(value: object, type: Type | str) -> bytes: ...
-def value_from_bytes(data: bytes, type: Type | str) -> Any: ...
-def value_to_json(value: object, type: Type | str) -> str: ...
-def value_from_json(text: _Json, type: Type | str) -> Any: ...
-def truncate_bound(value: object, type: Type | str, length: int, *, upper: bool = False) -> Any: ...
+def value_to_bytes(value: object, type: Type | str) -> bytes:
+    """Return the binary form of a value (Appendix D, "Binary single-value serialization")."""
+
+def value_from_bytes(data: bytes, type: Type | str) -> Any:
+    """Return the value of a binary form."""
+
+def value_to_json(value: object, type: Type | str) -> str:
+    """Return the JSON form of a value (Appendix D, "JSON single-value serialization") as text."""
+
+def value_from_json(text: _Json, type: Type | str) -> Any:
+    """Return the value of a JSON form."""
+
+def truncate_bound(value: object, type: Type | str, length: int, *, upper: bool = False) -> Any:
+    """Return a bound of at most ``length`` code points or bytes, not above the value, or with ``upper`` not below it.
+
+    ``None`` if there is no such upper bound.
+    """
 
 # transforms
 
 @final
 class Transform:
+    """How partition values, and the keys that files are sorted by, are computed from the values of a column.
+
+    Constructed from its text, such as ``"bucket[16]"``.
+    """
+
     def __new__(cls, text: Transform | str, /) -> Transform: ...
     def __call__(self, array: object, /) -> pa.Array[Any]: ...
-    def array(self, array: object, /) -> ArrowArray: ...
-    def scalar(self, value: object, /, type: Type | str) -> Any: ...
-    def result_type(self, type: Type | str, /) -> Type | None: ...
-    def to_human_string(self, value: object, /, type: Type | str) -> str: ...
-    def satisfies_order_of(self, other: Transform | str, /) -> bool: ...
+    def array(self, array: object, /) -> ArrowArray:
+        """Return the results for an array, for any library that takes Arrow data."""
+
+    def scalar(self, value: object, /, type: Type | str) -> Any:
+        """Return the result for one value of a column of type ``type``."""
+
+    def result_type(self, type: Type | str, /) -> Type | None:
+        """Return the type of the results for a column of a type; ``None`` if the transform does not accept it."""
+
+    def to_human_string(self, value: object, /, type: Type | str) -> str:
+        """Return a result as partition paths have it, before escaping."""
+
+    def satisfies_order_of(self, other: Transform | str, /) -> bool:
+        """Return whether data sorted by this transform is also sorted by ``other``."""
+
     @property
     def name(self) -> str:
         """The name without a number: ``"bucket"`` of ``bucket[16]``."""
@@ -207,46 +361,77 @@ class Transform:
         """Width of ``truncate``; ``None`` for other transforms."""
 
     @property
-    def preserves_order(self) -> bool: ...
+    def preserves_order(self) -> bool:
+        """Whether smaller values never have greater results."""
+
     @property
-    def dedup_name(self) -> str: ...
+    def dedup_name(self) -> str:
+        """The name by which duplicates are found: no two fields of one column in a spec may have the same."""
+
     @property
-    def is_identity(self) -> bool: ...
+    def is_identity(self) -> bool:
+        """Whether the results are the values themselves."""
+
     @property
-    def is_void(self) -> bool: ...
+    def is_void(self) -> bool:
+        """Whether all results are null."""
+
     @property
-    def is_known(self) -> bool: ...
+    def is_known(self) -> bool:
+        """Whether this version knows the transform; others are kept, but have no results."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
-def murmur3_32(data: bytes, /) -> int: ...
+def murmur3_32(data: bytes, /) -> int:
+    """Return the 32-bit murmur3 hash of bytes, with seed 0, as a signed number (Appendix B)."""
 
 # expressions
 
 @final
 class Term:
+    """What a predicate tests: a column by its name, or a transform of one."""
+
     def __new__(
         cls, name: str, transform: Transform | str | None = None, extract: tuple[str, Type | str] | None = None
     ) -> Term: ...
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the column."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Expression:
-    def to_json(self) -> str: ...
-    def bind(self, schema: Schema, case_sensitive: bool = True) -> BoundExpression: ...
-    def rewrite_not(self) -> Expression: ...
+    """A filter on the columns of a table, by their names."""
+
+    def to_json(self) -> str:
+        """Return the JSON form of the REST protocol as text."""
+
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> BoundExpression:
+        """Return the expression over the field ids of a schema; an unknown column raises ``InvalidArgumentError``."""
+
+    def rewrite_not(self) -> Expression:
+        """Return an equal expression without ``NOT``."""
+
     def project(
         self, spec: object, schema: Schema, inclusive: bool = True, *, case_sensitive: bool = True
-    ) -> BoundExpression: ...
+    ) -> BoundExpression:
+        """Return an expression over partition values.
+
+        With ``inclusive``, it is true for all partitions that may have matching rows; without, only for those whose
+        rows all match.
+        """
+
     def residual(
         self, spec: object, schema: Schema, partition: object, *, case_sensitive: bool = True
-    ) -> BoundExpression: ...
-    def evaluate(
-        self, rows: object, schema: Schema | None = None, *, case_sensitive: bool = True
-    ) -> pa.BooleanArray: ...
+    ) -> BoundExpression:
+        """Return what is left to test of the rows of a partition."""
+
+    def evaluate(self, rows: object, schema: Schema | None = None, *, case_sensitive: bool = True) -> pa.BooleanArray:
+        """Return which rows match, without nulls."""
+
     def __and__(self, other: Expression | str, /) -> Expression: ...
     def __rand__(self, other: Expression | str, /) -> Expression: ...
     def __or__(self, other: Expression | str, /) -> Expression: ...
@@ -258,25 +443,60 @@ class Expression:
 
 @final
 class BoundExpression:
-    def to_json(self) -> str: ...
-    def rewrite_not(self) -> BoundExpression: ...
+    """A filter on the columns of a schema, by their field ids."""
+
+    def to_json(self) -> str:
+        """Return the JSON form of the REST protocol as text; literals are single values of their columns' types."""
+
+    def rewrite_not(self) -> BoundExpression:
+        """Return an equal expression without ``NOT``."""
+
     @property
-    def field_ids(self) -> list[int]: ...
-    def project(self, spec: object, inclusive: bool = True) -> BoundExpression: ...
-    def residual(self, spec: object, schema: Schema, partition: object) -> BoundExpression: ...
-    def evaluate(self, rows: object) -> pa.BooleanArray: ...
+    def field_ids(self) -> list[int]:
+        """Ids of the fields that the expression tests, ascending."""
+
+    def project(self, spec: object, inclusive: bool = True) -> BoundExpression:
+        """Return an expression over partition values.
+
+        With ``inclusive``, it is true for all partitions that may have matching rows; without, only for those whose
+        rows all match.
+        """
+
+    def residual(self, spec: object, schema: Schema, partition: object) -> BoundExpression:
+        """Return what is left to test of the rows of a partition.
+
+        The partition is given as values in the order of the spec, or as a dict by field name.
+        """
+
+    def evaluate(self, rows: object) -> pa.BooleanArray:
+        """Return which rows match, without nulls."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
-def parse_expression(text: str) -> Expression: ...
-def expression_from_json(json: _Json | bool, schema: Schema | None = None) -> Expression: ...
-def joined_expression(expressions: list[Expression | str], *, conjunction: bool) -> Expression: ...
-def constant_expression(value: bool) -> Expression: ...
-def predicate_expression(operation: str, term: Term | str, literals: Sequence[object] = ...) -> Expression: ...
+def parse_expression(text: str) -> Expression:
+    """Return the expression of a text like SQL; an invalid one raises ``InvalidArgumentError``."""
+
+def expression_from_json(json: _Json | bool, schema: Schema | None = None) -> Expression:
+    """Return the expression of the REST protocol's JSON.
+
+    With a schema, literals are single values of their columns' types.
+    """
+
+def joined_expression(expressions: list[Expression | str], *, conjunction: bool) -> Expression:
+    """Return all of the expressions joined by ``AND``, or by ``OR``."""
+
+def constant_expression(value: bool) -> Expression:
+    """Return an expression that is true for every row, or for none."""
+
+def predicate_expression(operation: str, term: Term | str, literals: Sequence[object] = ...) -> Expression:
+    """Return a predicate, by the name that its operation has in JSON."""
 
 # manifests
 
-def read_manifest_list(data: bytes, /) -> ArrowTable: ...
+def read_manifest_list(data: bytes, /) -> ArrowTable:
+    """Return the manifests of a manifest list, one row each."""
+
 def read_manifest(
     data: bytes,
     /,
@@ -286,10 +506,22 @@ def read_manifest(
     metrics: bool = True,
     metrics_of: list[int] | None = None,
     live_only: bool = False,
-) -> ArrowTable: ...
-def manifest_cache_info() -> tuple[int, int, int, int, int]: ...
-def clear_manifest_cache() -> None: ...
-def resize_manifest_cache(max_bytes: int, /) -> None: ...
+) -> ArrowTable:
+    """Return the entries of a manifest, one row each.
+
+    ``manifest`` is its row in the manifest list, from which entries inherit; ``partition_type`` the type of its tuples.
+    Metrics are those of all columns, or of the fields ``metrics_of``, or none. With ``live_only``, deleted files are
+    left out.
+    """
+
+def manifest_cache_info() -> tuple[int, int, int, int, int]:
+    """Return the state of the manifest cache: manifests, bytes, the limit in bytes, hits and misses."""
+
+def clear_manifest_cache() -> None:
+    """Remove all manifests from the cache."""
+
+def resize_manifest_cache(max_bytes: int, /) -> None:
+    """Set the limit of the manifest cache, in bytes; 0 turns it off."""
 
 # Puffin files and deletion vectors
 
@@ -362,34 +594,64 @@ class Variant:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
-def variants_to_json(array: object, /) -> pa.StringArray: ...
-def variants_to_python(array: object, /) -> list[Any]: ...
-def read_puffin(data: bytes, /) -> tuple[dict[str, str], list[dict[str, Any]]]: ...
+def variants_to_json(array: object, /) -> pa.StringArray:
+    """Return the JSON texts of an array of variants."""
+
+def variants_to_python(array: object, /) -> list[Any]:
+    """Return the Python objects of an array of variants."""
+
+def read_puffin(data: bytes, /) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Return the properties of a Puffin file, and its blobs with their decompressed bytes."""
 
 # storage
 
 HIDDEN: str
 
-def shown_property(name: str, value: str) -> str: ...
-def redacted(text: str) -> str: ...
+def shown_property(name: str, value: str) -> str:
+    """Return the value of a property as messages show it: without secrets."""
+
+def redacted(text: str) -> str:
+    """Return a text without the users, passwords and queries of the URLs in it."""
 
 @final
 class Storage:
+    """Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
+
+    ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied.
+    """
+
     def __new__(cls, properties: Mapping[str, str] = ..., relocate: Mapping[str, str] = ...) -> Storage: ...
-    def read(self, path: str) -> bytes: ...
-    def exists(self, path: str) -> bool: ...
-    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None: ...
-    def delete(self, path: str) -> None: ...
-    def list(self, folder: str) -> Sequence[tuple[str, int]]: ...
-    def resolve(self, path: str) -> str: ...
+    def read(self, path: str) -> bytes:
+        """Return all bytes of a file; a missing one raises ``MissingFileError``."""
+
+    def exists(self, path: str) -> bool:
+        """Return whether the file exists."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        """Write a whole file; an existing one raises ``StorageError`` unless it is to be replaced."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; a missing one is not an error."""
+
+    def list(self, folder: str) -> Sequence[tuple[str, int]]:
+        """Return the files below a folder, with their lengths in bytes."""
+
+    def resolve(self, path: str) -> str:
+        """Return the location that a path is read from, after ``relocate``, as a URL."""
 
 # tables
 
 @final
 class TableState:
+    """A table in one state: its metadata, and the storage of its files."""
+
     @staticmethod
-    def load(storage: Storage, metadata_location: str) -> TableState: ...
-    def refresh(self, catalog: object, identifier: object) -> TableState: ...
+    def load(storage: Storage, metadata_location: str) -> TableState:
+        """Read a metadata file."""
+
+    def refresh(self, catalog: object, identifier: object) -> TableState:
+        """Return the state that the catalog has now."""
+
     @staticmethod
     def create(
         storage: Storage,
@@ -398,8 +660,12 @@ class TableState:
         partition: Sequence[str] | _Json,
         sort: Sequence[str] | _Json,
         properties: Mapping[str, str],
-    ) -> TableState: ...
-    def commit(self, catalog: object, identifier: object, requirements: _Json, updates: _Json) -> TableState: ...
+    ) -> TableState:
+        """Write the metadata file of a new table."""
+
+    def commit(self, catalog: object, identifier: object, requirements: _Json, updates: _Json) -> TableState:
+        """Commit updates of the REST protocol, and return the new state."""
+
     def append(
         self,
         catalog: object,
@@ -411,24 +677,49 @@ class TableState:
         allow_missing: bool = True,
         ignore_extra: bool = False,
         evolve: bool = False,
-    ) -> tuple[TableState, int | None, int]: ...
-    def purge(self, warehouse: str | None = None) -> tuple[int, list[str]]: ...
+    ) -> tuple[TableState, int | None, int]:
+        """Append rows, and return the new state, the id of the snapshot and the number of rows."""
+
+    def purge(self, warehouse: str | None = None) -> tuple[int, list[str]]:
+        """Delete the files that the metadata names.
+
+        Return how many could not be read or deleted, and the first reasons. Nothing is deleted outside of the folders
+        of the table, nor in the folder ``warehouse`` itself or above it.
+        """
+
     @property
-    def storage(self) -> Storage: ...
+    def storage(self) -> Storage:
+        """Where the files of the table are."""
+
     @property
-    def metadata_location(self) -> str: ...
+    def metadata_location(self) -> str:
+        """Location of the metadata file."""
+
     @property
-    def metadata(self) -> TableMetadata: ...
-    def metadata_json(self) -> str: ...
+    def metadata(self) -> TableMetadata:
+        """The metadata."""
+
+    def metadata_json(self) -> str:
+        """Return the metadata as JSON text."""
+
     @property
-    def location(self) -> str: ...
+    def location(self) -> str:
+        """The base location of the table."""
+
     @property
-    def format_version(self) -> int: ...
+    def format_version(self) -> int:
+        """Version of the table format."""
+
     @property
-    def table_uuid(self) -> str | None: ...
+    def table_uuid(self) -> str | None:
+        """UUID of the table; old tables of version 1 may have none."""
+
     @property
-    def current_snapshot_id(self) -> int | None: ...
-    def schema(self, schema_id: int | None = None) -> Schema: ...
+    def current_snapshot_id(self) -> int | None:
+        """Id of the current snapshot; ``None`` if the table is empty."""
+
+    def schema(self, schema_id: int | None = None) -> Schema:
+        """Return the schema with this id, or the current one."""
 
 # transactions
 
@@ -470,39 +761,73 @@ class Transaction:
 
 @final
 class PartitionField:
+    """A field of a partition spec: a transform of a column, and the name and id of its values."""
+
     def __new__(
         cls, source_id: int | Sequence[int], field_id: int, transform: Transform | str, name: str
     ) -> PartitionField: ...
     @property
-    def source_id(self) -> int | None: ...
+    def source_id(self) -> int | None:
+        """Id of the column; for a transform of several columns, that of the first one."""
+
     @property
-    def source_ids(self) -> list[int]: ...
+    def source_ids(self) -> list[int]:
+        """Ids of all columns that the transform is computed from."""
+
     @property
-    def field_id(self) -> int: ...
+    def field_id(self) -> int:
+        """Id of the partition values, from 1000 on."""
+
     @property
-    def transform(self) -> Transform: ...
+    def transform(self) -> Transform:
+        """The transform."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the partition values."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class PartitionSpec:
+    """How the files of a table are partitioned ("Partitioning")."""
+
     def __new__(cls, *fields: PartitionField, spec_id: int = 0) -> PartitionSpec: ...
     @staticmethod
-    def from_json(json: _Json) -> PartitionSpec: ...
-    def to_json(self) -> str: ...
+    def from_json(json: _Json) -> PartitionSpec:
+        """Return the spec of a JSON form; fields without ids, of old tables, get ids from 1000 on."""
+
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     @property
-    def spec_id(self) -> int: ...
+    def spec_id(self) -> int:
+        """Id of the spec within the table."""
+
     @property
-    def fields(self) -> list[PartitionField]: ...
+    def fields(self) -> list[PartitionField]:
+        """The fields, in the order of the partition values."""
+
     @property
-    def last_assigned_field_id(self) -> int: ...
-    def is_unpartitioned(self) -> bool: ...
-    def fields_by_source_id(self, source_id: int) -> list[PartitionField]: ...
-    def compatible_with(self, other: PartitionSpec) -> bool: ...
-    def partition_type(self, schema: Schema) -> Type: ...
-    def check(self, schema: Schema) -> None: ...
+    def last_assigned_field_id(self) -> int:
+        """The highest id of a field; 999 if there are no fields."""
+
+    def is_unpartitioned(self) -> bool:
+        """Return whether no field has values."""
+
+    def fields_by_source_id(self, source_id: int) -> list[PartitionField]:
+        """Return the fields that are computed from this column."""
+
+    def compatible_with(self, other: PartitionSpec) -> bool:
+        """Return whether both specs partition in the same way, whatever their ids."""
+
+    def partition_type(self, schema: Schema) -> Type:
+        """Return the type of the partition values of a table with this schema."""
+
+    def check(self, schema: Schema) -> None:
+        """Raise ``InvalidArgumentError`` if new files of a table with this schema cannot be partitioned by the spec."""
+
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -511,6 +836,8 @@ class PartitionSpec:
 
 @final
 class SortField:
+    """A field of a sort order."""
+
     def __new__(
         cls,
         source_id: int | Sequence[int],
@@ -519,32 +846,58 @@ class SortField:
         null_order: str | None = None,
     ) -> SortField: ...
     @property
-    def source_id(self) -> int | None: ...
+    def source_id(self) -> int | None:
+        """Id of the column; for a transform of several columns, that of the first one."""
+
     @property
-    def source_ids(self) -> list[int]: ...
+    def source_ids(self) -> list[int]:
+        """Ids of all columns that the transform is computed from."""
+
     @property
-    def transform(self) -> Transform: ...
+    def transform(self) -> Transform:
+        """The transform."""
+
     @property
-    def direction(self) -> str: ...
+    def direction(self) -> str:
+        """``asc`` or ``desc``."""
+
     @property
-    def null_order(self) -> str: ...
+    def null_order(self) -> str:
+        """``nulls-first`` or ``nulls-last``."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class SortOrder:
+    """How the rows of a file are sorted ("Sorting")."""
+
     def __new__(cls, *fields: SortField, order_id: int | None = None) -> SortOrder: ...
     @staticmethod
-    def from_json(json: _Json) -> SortOrder: ...
-    def to_json(self) -> str: ...
+    def from_json(json: _Json) -> SortOrder:
+        """Return the order of a JSON form."""
+
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     @property
-    def order_id(self) -> int: ...
+    def order_id(self) -> int:
+        """Id of the order within the table; 0 is the unsorted order."""
+
     @property
-    def fields(self) -> list[SortField]: ...
+    def fields(self) -> list[SortField]:
+        """The fields, most significant first."""
+
     @property
-    def is_unsorted(self) -> bool: ...
-    def satisfies(self, other: SortOrder) -> bool: ...
-    def check(self, schema: Schema) -> None: ...
+    def is_unsorted(self) -> bool:
+        """Whether there are no fields."""
+
+    def satisfies(self, other: SortOrder) -> bool:
+        """Return whether rows in this order are in the other order as well."""
+
+    def check(self, schema: Schema) -> None:
+        """Raise ``InvalidArgumentError`` if new files of a table with this schema cannot have the order."""
+
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -553,143 +906,280 @@ class SortOrder:
 
 @final
 class MappedField:
+    """The names of one field, and of the fields inside it."""
+
     def __new__(
         cls, field_id: int | None = None, names: Sequence[str] = ..., fields: Sequence[MappedField] | None = None
     ) -> MappedField: ...
     @property
-    def field_id(self) -> int | None: ...
+    def field_id(self) -> int | None:
+        """Id of the field; without one, the field and the fields inside it are not read."""
+
     @property
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """The names that the field may have."""
+
     @property
-    def fields(self) -> list[MappedField]: ...
+    def fields(self) -> list[MappedField]:
+        """The fields inside: those of a struct, ``element`` of a list, ``key`` and ``value`` of a map."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class NameMapping:
+    """Field ids by name, for data files without ids ("Name Mapping Serialization")."""
+
     def __new__(cls, *fields: MappedField) -> NameMapping: ...
     @staticmethod
-    def from_json(json: _Json) -> NameMapping: ...
+    def from_json(json: _Json) -> NameMapping:
+        """Return the mapping of a JSON form: the text of the property ``schema.name-mapping.default``."""
+
     @staticmethod
-    def from_schema(schema: Schema) -> NameMapping: ...
-    def to_json(self) -> str: ...
+    def from_schema(schema: Schema) -> NameMapping:
+        """Return the mapping of a schema: each field by its name."""
+
+    def to_json(self) -> str:
+        """Return the JSON form as text."""
+
     @property
-    def fields(self) -> list[MappedField]: ...
-    def find(self, *names: str) -> MappedField | None: ...
+    def fields(self) -> list[MappedField]:
+        """The fields of the top level."""
+
+    def find(self, *names: str) -> MappedField | None:
+        """Return the mapping of a field, by its name and those of its ancestors; ``None`` if there is none."""
+
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 # metadata
 
-def table_properties() -> list[tuple[str, str | None, str, str, str, str]]: ...
-def nearest_name(name: str, known: Sequence[str]) -> str | None: ...
+def table_properties() -> list[tuple[str, str | None, str, str, str, str]]:
+    """Return every known table property: name, default, accepted values, support, its reason, and description."""
+
+def nearest_name(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that was probably meant, or ``None``."""
 
 @final
 class Snapshot:
+    """A state of the rows of a table ("Snapshots")."""
+
     @staticmethod
-    def from_json(json: _Json) -> Snapshot: ...
+    def from_json(json: _Json) -> Snapshot:
+        """Return the snapshot of a JSON form (Appendix C)."""
+
     @property
-    def snapshot_id(self) -> int: ...
+    def snapshot_id(self) -> int:
+        """Id of the snapshot."""
+
     @property
-    def parent_snapshot_id(self) -> int | None: ...
+    def parent_snapshot_id(self) -> int | None:
+        """Id of the snapshot before it, if there is one."""
+
     @property
-    def sequence_number(self) -> int: ...
+    def sequence_number(self) -> int:
+        """The place of the snapshot among all commits; 0 in version 1."""
+
     @property
-    def timestamp_ms(self) -> int: ...
+    def timestamp_ms(self) -> int:
+        """The time of the commit, in milliseconds from the epoch."""
+
     @property
-    def operation(self) -> str | None: ...
+    def operation(self) -> str | None:
+        """``append``, ``replace``, ``overwrite`` or ``delete``."""
+
     @property
-    def summary(self) -> dict[str, str] | None: ...
+    def summary(self) -> dict[str, str] | None:
+        """The summary of the changes as texts, ``operation`` included."""
+
     @property
-    def manifest_list(self) -> str | None: ...
+    def manifest_list(self) -> str | None:
+        """Location of the manifest list."""
+
     @property
-    def manifests(self) -> list[str] | None: ...
+    def manifests(self) -> list[str] | None:
+        """Locations of the manifests, if metadata of version 1 has no manifest list."""
+
     @property
-    def schema_id(self) -> int | None: ...
+    def schema_id(self) -> int | None:
+        """Id of the schema that was current."""
+
     @property
-    def first_row_id(self) -> int | None: ...
+    def first_row_id(self) -> int | None:
+        """The first row id of the rows that the snapshot added (version 3)."""
+
     @property
-    def added_rows(self) -> int | None: ...
+    def added_rows(self) -> int | None:
+        """An upper bound of the number of rows that were assigned ids (version 3)."""
+
     @property
-    def key_id(self) -> str | None: ...
-    def to_json(self) -> str: ...
+    def key_id(self) -> str | None:
+        """Id of the key that the manifest list is encrypted with, if it is."""
+
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class SnapshotRef:
+    """A branch or tag ("Snapshot References")."""
+
     @staticmethod
-    def from_json(json: _Json) -> SnapshotRef: ...
+    def from_json(json: _Json) -> SnapshotRef:
+        """Return the reference of a JSON form (Appendix C)."""
+
     @property
-    def snapshot_id(self) -> int: ...
+    def snapshot_id(self) -> int:
+        """Id of the snapshot that is referenced."""
+
     @property
-    def snapshot_ref_type(self) -> str: ...
+    def snapshot_ref_type(self) -> str:
+        """``branch`` or ``tag``."""
+
     @property
-    def min_snapshots_to_keep(self) -> int | None: ...
+    def min_snapshots_to_keep(self) -> int | None:
+        """Minimum number of snapshots of the branch that expiry keeps."""
+
     @property
-    def max_snapshot_age_ms(self) -> int | None: ...
+    def max_snapshot_age_ms(self) -> int | None:
+        """Maximum age of the snapshots of the branch that expiry keeps, in milliseconds."""
+
     @property
-    def max_ref_age_ms(self) -> int | None: ...
-    def to_json(self) -> str: ...
+    def max_ref_age_ms(self) -> int | None:
+        """Maximum age of the reference before expiry removes it, in milliseconds."""
+
+    def to_json(self) -> str:
+        """Return the JSON form (Appendix C) as text."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class TableMetadata:
+    """The metadata of a table in one state ("Table Metadata"); it never changes, changes return a new one."""
+
     @staticmethod
-    def from_json(json: _Json) -> TableMetadata: ...
+    def from_json(json: _Json) -> TableMetadata:
+        """Return the metadata of a metadata file: its text or bytes, of any format version, or a dict of its JSON."""
+
     @staticmethod
-    def create(updates: Sequence[_Json] | str, *, now_ms: int | None = None) -> TableMetadata: ...
-    def to_json(self) -> str: ...
+    def create(updates: Sequence[_Json] | str, *, now_ms: int | None = None) -> TableMetadata:
+        """Return the metadata of a new table that updates of the REST protocol create."""
+
+    def to_json(self) -> str:
+        """Return the JSON text, as the format version requires it."""
+
     def apply(
         self, updates: Sequence[_Json] | str, *, now_ms: int | None = None, previous_file: str | None = None
-    ) -> TableMetadata: ...
-    def check(self, requirements: Sequence[_Json] | str) -> None: ...
-    def requirements_for(self, updates: Sequence[_Json] | str) -> list[str]: ...
-    def upgrade(self, version: int, *, now_ms: int | None = None) -> TableMetadata: ...
+    ) -> TableMetadata:
+        """Return the metadata after these updates of the REST protocol."""
+
+    def check(self, requirements: Sequence[_Json] | str) -> None:
+        """Raise ``CommitFailedException`` unless the metadata meets all these requirements of the REST protocol."""
+
+    def requirements_for(self, updates: Sequence[_Json] | str) -> list[str]:
+        """Return the requirements of a commit of these updates, as JSON texts."""
+
+    def upgrade(self, version: int, *, now_ms: int | None = None) -> TableMetadata:
+        """Return the metadata in a later format version."""
+
     @property
-    def format_version(self) -> int: ...
+    def format_version(self) -> int:
+        """Version of the table format."""
+
     @property
-    def table_uuid(self) -> str | None: ...
+    def table_uuid(self) -> str | None:
+        """UUID of the table; old tables of version 1 may have none."""
+
     @property
-    def location(self) -> str: ...
+    def location(self) -> str:
+        """The base location, below which new files are written."""
+
     @property
-    def last_sequence_number(self) -> int: ...
+    def last_sequence_number(self) -> int:
+        """The highest sequence number of all snapshots; 0 in version 1."""
+
     @property
-    def last_updated_ms(self) -> int: ...
+    def last_updated_ms(self) -> int:
+        """The time of the last change, in milliseconds from the epoch."""
+
     @property
-    def last_column_id(self) -> int: ...
+    def last_column_id(self) -> int:
+        """The highest id that a column has had."""
+
     @property
-    def schemas(self) -> list[Schema]: ...
+    def schemas(self) -> list[Schema]:
+        """All schemas."""
+
     @property
-    def current_schema_id(self) -> int: ...
-    def schema(self) -> Schema: ...
-    def schema_by_id(self, schema_id: int) -> Schema | None: ...
+    def current_schema_id(self) -> int:
+        """Id of the current schema."""
+
+    def schema(self) -> Schema:
+        """Return the current schema."""
+
+    def schema_by_id(self, schema_id: int) -> Schema | None:
+        """Return the schema with this id, or ``None``."""
+
     @property
-    def partition_specs(self) -> list[PartitionSpec]: ...
+    def partition_specs(self) -> list[PartitionSpec]:
+        """All partition specs."""
+
     @property
-    def default_spec_id(self) -> int: ...
-    def spec(self) -> PartitionSpec: ...
-    def specs(self) -> dict[int, PartitionSpec]: ...
+    def default_spec_id(self) -> int:
+        """Id of the spec that new files are written with."""
+
+    def spec(self) -> PartitionSpec:
+        """Return the spec that new files are written with."""
+
+    def specs(self) -> dict[int, PartitionSpec]:
+        """Return all partition specs by their ids."""
+
     @property
-    def last_partition_id(self) -> int: ...
+    def last_partition_id(self) -> int:
+        """The highest id that a partition field has had."""
+
     @property
-    def sort_orders(self) -> list[SortOrder]: ...
+    def sort_orders(self) -> list[SortOrder]:
+        """All sort orders."""
+
     @property
-    def default_sort_order_id(self) -> int: ...
-    def sort_order(self) -> SortOrder: ...
+    def default_sort_order_id(self) -> int:
+        """Id of the order that new files are sorted in."""
+
+    def sort_order(self) -> SortOrder:
+        """Return the order that new files are sorted in."""
+
     @property
-    def properties(self) -> dict[str, str]: ...
+    def properties(self) -> dict[str, str]:
+        """The table properties."""
+
     @property
-    def current_snapshot_id(self) -> int | None: ...
-    def current_snapshot(self) -> Snapshot | None: ...
+    def current_snapshot_id(self) -> int | None:
+        """Id of the current snapshot; ``None`` if the table is empty."""
+
+    def current_snapshot(self) -> Snapshot | None:
+        """Return the current snapshot; ``None`` if the table is empty."""
+
     @property
-    def snapshots(self) -> list[Snapshot]: ...
-    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None: ...
-    def snapshot_by_name(self, name: str) -> Snapshot | None: ...
-    def snapshot_as_of(self, timestamp_ms: int) -> Snapshot | None: ...
-    def ancestors(self, snapshot_id: int) -> list[Snapshot]: ...
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, oldest first."""
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """Return the snapshot with this id, or ``None``."""
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """Return the snapshot of this branch or tag, or ``None``."""
+
+    def snapshot_as_of(self, timestamp_ms: int) -> Snapshot | None:
+        """Return the snapshot that was current at this time, in milliseconds from the epoch, or ``None``."""
+
+    def ancestors(self, snapshot_id: int) -> list[Snapshot]:
+        """Return the snapshot and those of its ancestors that have not been expired, newest first."""
+
     def snapshots_between(
         self,
         *,
@@ -707,19 +1197,29 @@ class TableMetadata:
         """
 
     @property
-    def refs(self) -> dict[str, SnapshotRef]: ...
+    def refs(self) -> dict[str, SnapshotRef]:
+        """All branches and tags by their names."""
+
     @property
-    def snapshot_log(self) -> list[tuple[int, int]]: ...
+    def snapshot_log(self) -> list[tuple[int, int]]:
+        """Changes of the current snapshot: pairs of milliseconds from the epoch and an id, oldest first."""
+
     @property
-    def metadata_log(self) -> list[tuple[int, str]]: ...
+    def metadata_log(self) -> list[tuple[int, str]]:
+        """Earlier metadata files: pairs of milliseconds from the epoch and a location, oldest first."""
+
     @property
-    def next_row_id(self) -> int: ...
+    def next_row_id(self) -> int:
+        """The first row id that no row has yet (version 3)."""
+
     def __eq__(self, other: object, /) -> bool: ...
 
 # ORC files
 
 @final
 class OrcFile:
+    """An ORC file of a storage, or of bytes in memory, open for reading."""
+
     def __new__(
         cls,
         source: str | bytes,
@@ -732,42 +1232,76 @@ class OrcFile:
         strings: str = "utf8",
         trim_char: bool = True,
     ) -> OrcFile: ...
-    def schema(self, columns: Sequence[str | int] | None = None) -> ArrowSchema: ...
+    def schema(self, columns: Sequence[str | int] | None = None) -> ArrowSchema:
+        """Return the schema that the columns are read with."""
+
     @property
-    def type_description(self) -> str: ...
+    def type_description(self) -> str:
+        """The type of the rows in ORC's notation, such as ``struct<id:bigint>``."""
+
     @property
-    def nrows(self) -> int: ...
+    def nrows(self) -> int:
+        """Number of rows."""
+
     @property
-    def nstripes(self) -> int: ...
+    def nstripes(self) -> int:
+        """Number of stripes."""
+
     @property
-    def nstripe_statistics(self) -> int: ...
+    def nstripe_statistics(self) -> int:
+        """Number of stripes with statistics."""
+
     @property
-    def file_version(self) -> str: ...
+    def file_version(self) -> str:
+        """Version of the file format: ``0.11``, ``0.12`` or ``UNSTABLE-PRE-2.0``."""
+
     @property
-    def writer(self) -> str: ...
+    def writer(self) -> str:
+        """Name of the implementation that wrote the file."""
+
     @property
-    def writer_version(self) -> str: ...
+    def writer_version(self) -> str:
+        """Version of the writer by the fixes that it has."""
+
     @property
-    def software_version(self) -> str: ...
+    def software_version(self) -> str:
+        """Version of the software that wrote the file."""
+
     @property
-    def compression(self) -> str: ...
+    def compression(self) -> str:
+        """Name of the compression codec."""
+
     @property
-    def compression_size(self) -> int: ...
+    def compression_size(self) -> int:
+        """Size of a compression chunk in bytes; 0 without compression."""
+
     @property
-    def row_index_stride(self) -> int: ...
+    def row_index_stride(self) -> int:
+        """Rows of a row group; 0 without row indexes."""
+
     @property
-    def lengths(self) -> tuple[int, int, int, int, int]: ...
+    def lengths(self) -> tuple[int, int, int, int, int]:
+        """Lengths in bytes of the file, its content, the stripe statistics, the footer and the postscript."""
+
     @property
-    def metadata(self) -> dict[str, bytes]: ...
+    def metadata(self) -> dict[str, bytes]:
+        """The user's metadata."""
+
     def read(
         self, columns: Sequence[str | int] | None = None, *, predicate: object = None, threads: int = 1
-    ) -> ArrowTable: ...
+    ) -> ArrowTable:
+        """Return all rows, of some columns if they are named, in the order of the file."""
+
     def read_stripe(
         self, stripe: int, columns: Sequence[str | int] | None = None, *, predicate: object = None
-    ) -> ArrowArray: ...
+    ) -> ArrowArray:
+        """Return the rows of one stripe, which counts from 0, as a struct array."""
+
     def batches(
         self, columns: Sequence[str | int] | None = None, *, predicate: object = None, batch_size: int = 8192
-    ) -> OrcBatches: ...
+    ) -> OrcBatches:
+        """Return the rows batch by batch."""
+
     def stream(
         self,
         columns: Sequence[str | int] | None = None,
@@ -775,17 +1309,29 @@ class OrcFile:
         predicate: object = None,
         batch_size: int = 8192,
         threads: int = 1,
-    ) -> ArrowStream: ...
-    def inspect(self, *, runs: bool = False) -> str: ...
-    def file_statistics(self) -> str: ...
-    def stripe_statistics(self) -> str: ...
+    ) -> ArrowStream:
+        """Return the rows as they are read; with several ``threads``, stripes are read ahead."""
+
+    def inspect(self, *, runs: bool = False) -> str:
+        """Return a description of all parts of the file as JSON; with ``runs``, also of the runs of each stream."""
+
+    def file_statistics(self) -> str:
+        """Return the statistics of the file by column, as JSON."""
+
+    def stripe_statistics(self) -> str:
+        """Return the statistics of each stripe by column, as JSON."""
 
 @final
 class OrcBatches:
-    def next_batch(self) -> ArrowArray | None: ...
+    """The batches of an ORC file, one after the other."""
+
+    def next_batch(self) -> ArrowArray | None:
+        """Return the next batch as a struct array; ``None`` at the end."""
 
 @final
 class OrcWriter:
+    """A writer of one ORC file; after an error, or without `close`, nothing of it stays in a storage."""
+
     def __new__(
         cls,
         place: str | IO[bytes],
@@ -795,21 +1341,33 @@ class OrcWriter:
         schema: object | None = None,
         storage: Storage | None = None,
     ) -> OrcWriter: ...
-    def write(self, rows: object) -> None: ...
-    def flush(self) -> None: ...
+    def write(self, rows: object) -> None:
+        """Append rows; after an error the file is discarded."""
+
+    def flush(self) -> None:
+        """End the stripe, so that the next rows begin another one."""
+
     @property
-    def memory(self) -> int: ...
-    def close(self) -> tuple[int, int]: ...
-    def abort(self) -> None: ...
+    def memory(self) -> int:
+        """Bytes that are buffered for the stripe."""
+
+    def close(self) -> tuple[int, int]:
+        """Write the rest of the file, and return its length in bytes and its number of rows."""
+
+    def abort(self) -> None:
+        """Discard the file."""
 
 def orc_merge(
     inputs: Sequence[str | bytes], place: str | IO[bytes], /, *, storage: Storage | None = None
-) -> tuple[int, int]: ...
+) -> tuple[int, int]:
+    """Concatenate files without decoding them, and return the length in bytes and the number of rows of the result."""
 
 # scans
 
 @final
 class Scan:
+    """What is read of a table: a snapshot or the changes of some, some of the columns, some of the rows."""
+
     def __new__(
         cls,
         table: TableState,
@@ -839,15 +1397,31 @@ class Scan:
         net_changes: bool = False,
         compute_updates: bool = False,
         identifier_columns: Sequence[str] | None = None,
-    ) -> Scan: ...
+    ) -> Scan:
+        """Return a scan of what snapshots changed: the rows that ``append`` snapshots added, or a changelog.
+
+        A snapshot is an id or the name of a tag. The rows of a changelog are compared if carryovers are to be removed,
+        or net changes or updates computed.
+        """
+
     @property
-    def schema(self) -> Schema: ...
-    def engine_read(self) -> EngineRead: ...
+    def schema(self) -> Schema:
+        """The columns that are read."""
+
+    def engine_read(self) -> EngineRead:
+        """Return how the Parquet reader of an engine would read the columns of this scan."""
+
     @property
-    def snapshot_id(self) -> int | None: ...
+    def snapshot_id(self) -> int | None:
+        """Id of the snapshot that is read; ``None`` if the table is empty."""
+
     @property
-    def changed_snapshot_ids(self) -> list[int] | None: ...
-    def empty(self) -> ArrowTable: ...
+    def changed_snapshot_ids(self) -> list[int] | None:
+        """Ids of the snapshots whose changes are read, oldest first; ``None`` for a scan of a snapshot."""
+
+    def empty(self) -> ArrowTable:
+        """Return a table without rows, with the columns that are read."""
+
     def stream(
         self,
         *,
@@ -855,18 +1429,33 @@ class Scan:
         memory_limit: int | None = None,
         dictionary_columns: Sequence[str] | None = None,
         progress: Progress | None = None,
-    ) -> ArrowStream: ...
+    ) -> ArrowStream:
+        """Return the rows as they are read."""
+
     def collect(
         self,
         *,
         batch_size: int | None = None,
         memory_limit: int | None = None,
         dictionary_columns: Sequence[str] | None = None,
-    ) -> ArrowTable: ...
-    def count(self) -> int: ...
-    def plan(self, *, metrics: bool = False, metrics_of: Sequence[str] | None = None) -> Plan: ...
-    def plan_stream(self) -> ArrowStream: ...
-    def bounds(self, column: str) -> tuple[ArrowArray, str | None]: ...
+    ) -> ArrowTable:
+        """Return all rows."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def plan(self, *, metrics: bool = False, metrics_of: Sequence[str] | None = None) -> Plan:
+        """Return the files that are read, with all metrics, or those of some columns, or none."""
+
+    def plan_stream(self) -> ArrowStream:
+        """Return the files that are read, as they are found, with the columns of `Plan.files`."""
+
+    def bounds(self, column: str) -> tuple[ArrowArray, str | None]:
+        """Return the smallest and the largest value of a column as an array of both, and why they are unknown.
+
+        Both are null if there is no value, or if they are unknown; the reason is ``None`` if they are known.
+        """
+
     def tasks(
         self,
         plan: Plan,
@@ -875,47 +1464,86 @@ class Scan:
         split_size: int | None = None,
         lookback: int | None = None,
         open_file_cost: int | None = None,
-    ) -> list[ReadTask]: ...
+    ) -> list[ReadTask]:
+        """Return the tasks of a plan of this scan; if ``places`` are given, of the files at these in `Plan.files`."""
 
 @final
 class Progress:
+    """The progress of a scan."""
+
     def __new__(cls) -> Progress: ...
     @property
-    def files(self) -> int: ...
+    def files(self) -> int:
+        """Number of files to read."""
+
     @property
-    def opened(self) -> int: ...
+    def opened(self) -> int:
+        """Number of files that have been opened."""
 
 @final
 class Plan:
-    def files(self) -> ArrowTable: ...
+    """The files that a scan reads."""
+
+    def files(self) -> ArrowTable:
+        """Return the data files, one row each; of a changelog, the changes."""
+
     def tasks(
         self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
-    ) -> ArrowTable: ...
-    def tells_apart(self, field_ids: Sequence[int]) -> list[int]: ...
-    def obstacles(self, read: EngineRead) -> ArrowTable: ...
+    ) -> ArrowTable:
+        """Return the pieces of data files, one row each.
+
+        The columns are the number of the task, the place of the file in `files`, its location, and the first byte and
+        the number of bytes of the piece.
+        """
+
+    def tells_apart(self, field_ids: Sequence[int]) -> list[int]:
+        """Return those of some string columns, whose bounds the plan has, that a filter could skip files by."""
+
+    def obstacles(self, read: EngineRead) -> ArrowTable:
+        """Return for each file why an engine does not read it itself: a kind and a text, both null if it may."""
+
     @property
-    def report(self) -> dict[str, int]: ...
+    def report(self) -> dict[str, int]:
+        """Counts of what was scanned and skipped, by their names."""
+
     @property
-    def report_text(self) -> str: ...
+    def report_text(self) -> str:
+        """The report as text for people."""
+
     def __len__(self) -> int: ...
 
 @final
 class EngineRead:
+    """How the Parquet reader of an engine reads the columns of a scan."""
+
     @property
-    def columns(self) -> list[tuple[str, int, str]]: ...
+    def columns(self) -> list[tuple[str, int, str]]:
+        """The columns that it reads, those of the filter included: name, field id, and the name to read it by."""
+
     @property
-    def obstacle(self) -> str | None: ...
+    def obstacle(self) -> str | None:
+        """Why the engine cannot read any of the files; ``None`` if it can."""
+
     @property
-    def partition_columns(self) -> list[str]: ...
+    def partition_columns(self) -> list[str]:
+        """Columns whose metrics `Plan.obstacles` needs."""
 
 @final
 class ReadTask:
+    """Parts of data files that one worker reads, on this machine or another."""
+
     def __new__(cls, data: bytes) -> ReadTask: ...
     @staticmethod
-    def from_bytes(data: bytes) -> ReadTask: ...
-    def to_bytes(self) -> bytes: ...
+    def from_bytes(data: bytes) -> ReadTask:
+        """Return the task of what `to_bytes` returned."""
+
+    def to_bytes(self) -> bytes:
+        """Return all that another machine needs to read the task, except for the properties of the storage."""
+
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """Names of the columns of the rows, in their order."""
+
     def rows(
         self,
         storage: Storage,
@@ -924,11 +1552,18 @@ class ReadTask:
         batch_size: int | None = None,
         memory_limit: int | None = None,
         dictionary_columns: Sequence[str] | None = None,
-    ) -> ArrowStream: ...
+    ) -> ArrowStream:
+        """Return the rows as they are read, in the types of ``schema`` if it is given."""
+
     def __len__(self) -> int: ...
 
 @final
 class MicroBatches:
+    """A table as a stream of micro-batches.
+
+    An offset is a pair: the id of a snapshot, and the number of the files it added that were read.
+    """
+
     def __new__(
         cls,
         table: TableState,
@@ -938,7 +1573,9 @@ class MicroBatches:
         skip_overwrites: bool = False,
         branch: str | None = None,
     ) -> MicroBatches: ...
-    def initial(self) -> tuple[int, int]: ...
+    def initial(self) -> tuple[int, int]:
+        """Return the offset of a stream that has read nothing."""
+
     def latest(
         self,
         start: tuple[int, int],
@@ -946,7 +1583,9 @@ class MicroBatches:
         max_files: int | None = None,
         max_rows: int | None = None,
         last_snapshot_id: int | None = None,
-    ) -> tuple[int, int]: ...
+    ) -> tuple[int, int]:
+        """Return the end of the batch that begins at an offset: ``start`` if there is nothing new."""
+
     def scan(
         self,
         start: tuple[int, int],
@@ -954,20 +1593,29 @@ class MicroBatches:
         *,
         selected_fields: Sequence[str] | None = None,
         case_sensitive: bool = True,
-    ) -> Scan: ...
+    ) -> Scan:
+        """Return a scan of the files between two offsets."""
 
 # metadata tables
 
 @final
 class Inspect:
+    """The metadata tables of a table."""
+
     def __new__(cls, table: TableState, /) -> Inspect: ...
     @staticmethod
-    def names() -> list[str]: ...
+    def names() -> list[str]:
+        """Return the names of all metadata tables."""
+
     @staticmethod
-    def has_snapshots(name: str, /) -> bool: ...
+    def has_snapshots(name: str, /) -> bool:
+        """Return whether a metadata table is read as of a snapshot."""
+
     def schema(
         self, name: str, /, *, selected_fields: Sequence[str] | None = None, case_sensitive: bool = True
-    ) -> Schema: ...
+    ) -> Schema:
+        """Return the schema of a metadata table."""
+
     def stream(
         self,
         name: str,
@@ -981,7 +1629,12 @@ class Inspect:
         reference: str | None = None,
         part: tuple[int, int] | None = None,
         schema: object | None = None,
-    ) -> ArrowStream: ...
+    ) -> ArrowStream:
+        """Return the rows of a metadata table as they are read, in the types of ``schema`` if it is given.
+
+        With ``part``, a number from 0 and a count, only those of one part of so many.
+        """
+
     def most_parts(
         self,
         name: str,
@@ -990,20 +1643,36 @@ class Inspect:
         snapshot_id: int | None = None,
         as_of_ms: int | None = None,
         reference: str | None = None,
-    ) -> int: ...
+    ) -> int:
+        """Return the maximum number of parts that a metadata table can be read in."""
 
 # distributed writes
 
 @final
 class WritePlan:
+    """What all writers of a distributed write have in common: the table, its properties, and the id of the write."""
+
     def __new__(cls, table: TableState, /, *, properties: Mapping[str, str] = ...) -> WritePlan: ...
     @staticmethod
-    def from_bytes(data: bytes) -> WritePlan: ...
-    def to_bytes(self) -> bytes: ...
+    def from_bytes(data: bytes) -> WritePlan:
+        """Return the plan of what `to_bytes` returned."""
+
+    def to_bytes(self) -> bytes:
+        """Return all that another machine needs to write, except for the properties of the storage."""
+
     @property
-    def write_id(self) -> str: ...
-    def check(self, storage: Storage, schema: object, *, allow_missing: bool = True) -> None: ...
-    def discard(self, storage: Storage, written: Sequence[bytes], *, search: bool) -> tuple[int, list[str]]: ...
+    def write_id(self) -> str:
+        """Id of the write, which is part of the names of its files."""
+
+    def check(self, storage: Storage, schema: object, *, allow_missing: bool = True) -> None:
+        """Raise ``ValidationError`` if rows of this schema cannot be written."""
+
+    def discard(self, storage: Storage, written: Sequence[bytes], *, search: bool) -> tuple[int, list[str]]:
+        """Delete the files of a write that failed; return how many could not be deleted, and the first reasons.
+
+        With ``search``, files of the write that no task has reported are looked for as well.
+        """
+
     def append(
         self,
         table: TableState,
@@ -1013,10 +1682,16 @@ class WritePlan:
         *,
         branch: str = ...,
         snapshot_properties: Mapping[str, str] = ...,
-    ) -> tuple[TableState, int, int]: ...
+    ) -> tuple[TableState, int, int]:
+        """Commit the files that tasks have written.
+
+        Return the new state, the id of the snapshot and the number of rows.
+        """
 
 @final
 class TaskWriter:
+    """A writer of the data files of one task of a distributed write."""
+
     def __new__(
         cls,
         plan: WritePlan,
@@ -1028,14 +1703,24 @@ class TaskWriter:
         allow_missing: bool = True,
         clustered: bool = False,
     ) -> TaskWriter: ...
-    def write(self, rows: object) -> None: ...
-    def close(self) -> tuple[bytes, int, int, int]: ...
-    def abort(self) -> None: ...
+    def write(self, rows: object) -> None:
+        """Write rows."""
+
+    def close(self) -> tuple[bytes, int, int, int]:
+        """Close the files.
+
+        Return their description for `WritePlan.append`, and the numbers of files, rows and bytes.
+        """
+
+    def abort(self) -> None:
+        """Delete the files."""
 
 # evolution
 
 @final
 class SchemaChange:
+    """Changes of a schema, each checked when it is made ("Schema Evolution")."""
+
     def __new__(
         cls, metadata: TableMetadata, *, case_sensitive: bool = True, allow_incompatible: bool = False
     ) -> SchemaChange: ...
@@ -1048,34 +1733,80 @@ class SchemaChange:
         doc: str | None = None,
         required: bool = False,
         default_value: object = None,
-    ) -> None: ...
-    def delete_column(self, path: str) -> None: ...
-    def rename_column(self, path: str, new_name: str) -> None: ...
-    def require_column(self, path: str) -> None: ...
-    def make_column_optional(self, path: str) -> None: ...
-    def update_type(self, path: str, field_type: Type | str) -> None: ...
-    def update_doc(self, path: str, doc: str | None) -> None: ...
-    def update_default(self, path: str, value: object) -> None: ...
-    def move_first(self, path: str) -> None: ...
-    def move_before(self, path: str, before: str) -> None: ...
-    def move_after(self, path: str, after: str) -> None: ...
-    def union_by_name(self, schema: object) -> None: ...
-    def set_identifier_fields(self, names: Sequence[str]) -> None: ...
-    def apply(self) -> Schema: ...
-    def updates(self) -> list[str]: ...
+    ) -> None:
+        """Add a column at the end of a struct, or of the schema without a ``parent``."""
+
+    def delete_column(self, path: str) -> None:
+        """Delete a column."""
+
+    def rename_column(self, path: str, new_name: str) -> None:
+        """Rename a column."""
+
+    def require_column(self, path: str) -> None:
+        """Make a column required, which is an incompatible change."""
+
+    def make_column_optional(self, path: str) -> None:
+        """Make a column optional."""
+
+    def update_type(self, path: str, field_type: Type | str) -> None:
+        """Promote the type of a column; other changes of a type raise ``InvalidArgumentError``."""
+
+    def update_doc(self, path: str, doc: str | None) -> None:
+        """Set or remove the comment of a column."""
+
+    def update_default(self, path: str, value: object) -> None:
+        """Set the value of rows written without one."""
+
+    def move_first(self, path: str) -> None:
+        """Move a column to the front of its struct."""
+
+    def move_before(self, path: str, before: str) -> None:
+        """Move a column before another one of its struct."""
+
+    def move_after(self, path: str, after: str) -> None:
+        """Move a column after another one of its struct."""
+
+    def union_by_name(self, schema: object) -> None:
+        """Add the columns of a schema that are missing, by name, and promote types as needed."""
+
+    def set_identifier_fields(self, names: Sequence[str]) -> None:
+        """Set the columns that identify a row."""
+
+    def apply(self) -> Schema:
+        """Return the changed schema."""
+
+    def updates(self) -> list[str]:
+        """Return the updates of the REST protocol that make the changes, as JSON texts."""
 
 @final
 class SpecChange:
-    def __new__(cls, metadata: TableMetadata, *, case_sensitive: bool = True) -> SpecChange: ...
-    def add_field(self, column: str, transform: Transform | str, name: str | None = None) -> None: ...
-    def add_text(self, text: str, name: str | None = None) -> None: ...
-    def remove_field(self, name: str) -> None: ...
-    def remove_text(self, text: str) -> None: ...
-    def rename_field(self, name: str, new_name: str) -> None: ...
-    def apply(self) -> PartitionSpec: ...
-    def updates(self) -> list[str]: ...
+    """Changes of a partition spec ("Partition Evolution")."""
 
-def sort_order_updates(metadata: TableMetadata, fields: Sequence[str | tuple[str, str, str]]) -> list[str]: ...
+    def __new__(cls, metadata: TableMetadata, *, case_sensitive: bool = True) -> SpecChange: ...
+    def add_field(self, column: str, transform: Transform | str, name: str | None = None) -> None:
+        """Add a transform of a column; without a ``name``, it is named after both."""
+
+    def add_text(self, text: str, name: str | None = None) -> None:
+        """Add a field by its text, such as ``bucket(16, id)``."""
+
+    def remove_field(self, name: str) -> None:
+        """Remove a field by its name."""
+
+    def remove_text(self, text: str) -> None:
+        """Remove a field by its text."""
+
+    def rename_field(self, name: str, new_name: str) -> None:
+        """Rename a field."""
+
+    def apply(self) -> PartitionSpec:
+        """Return the changed spec."""
+
+    def updates(self) -> list[str]:
+        """Return the updates of the REST protocol that make the changes, as JSON texts."""
+
+def sort_order_updates(metadata: TableMetadata, fields: Sequence[str | tuple[str, str, str]]) -> list[str]:
+    """Return the updates of the REST protocol that set the sort order, as JSON texts."""
+
 def create_ref(
     metadata: TableMetadata,
     name: str,
@@ -1085,8 +1816,17 @@ def create_ref(
     max_ref_age_ms: int | None = None,
     max_snapshot_age_ms: int | None = None,
     min_snapshots_to_keep: int | None = None,
-) -> str: ...
-def remove_ref(metadata: TableMetadata, name: str, *, is_branch: bool) -> str: ...
-def set_current_snapshot(metadata: TableMetadata, snapshot_id: int) -> str: ...
-def rollback_to_snapshot(metadata: TableMetadata, snapshot_id: int) -> str: ...
-def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> str: ...
+) -> str:
+    """Return the update that creates or replaces a branch or tag, as JSON text. Ages are in milliseconds."""
+
+def remove_ref(metadata: TableMetadata, name: str, *, is_branch: bool) -> str:
+    """Return the update that removes a branch or tag, as JSON text."""
+
+def set_current_snapshot(metadata: TableMetadata, snapshot_id: int) -> str:
+    """Return the update that makes a snapshot the current one, as JSON text."""
+
+def rollback_to_snapshot(metadata: TableMetadata, snapshot_id: int) -> str:
+    """Return the update that makes an ancestor of the current snapshot the current one, as JSON text."""
+
+def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> str:
+    """Return the update that makes the snapshot of a time, in milliseconds, the current one, as JSON text."""

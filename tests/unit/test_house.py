@@ -296,6 +296,17 @@ def test_english_is_plain() -> None:
     assert [(name, line) for name, line in lines if NOT_PLAIN.search(line)] == []
 
 
+def test_everything_compiled_has_a_docstring() -> None:
+    """Editors and the reference show those of the stub; magic methods say what they do by their name."""
+    body = ast.parse((ROOT / "python" / "icefield" / "_core.pyi").read_text()).body
+    classes = [node for node in body if isinstance(node, ast.ClassDef)]
+    named = [(node.name, node) for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    methods = [(owner, node) for owner in classes for node in owner.body if isinstance(node, ast.FunctionDef)]
+    named += [(f"{owner.name}.{node.name}", node) for owner, node in methods if not node.name.startswith("_")]
+    assert len(named) > 300
+    assert [name for name, node in named if not ast.get_docstring(node)] == []
+
+
 def test_whatever_leaves_the_lock_of_python_catches_panics() -> None:
     border = ROOT / "crates" / "python" / "src"
     assert [path.name for path in border.rglob("*.rs") if ".detach(" in path.read_text()] == ["entry.rs"]
