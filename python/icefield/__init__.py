@@ -32,6 +32,7 @@ from icefield.errors import (
     ValidationError,
     ValidationException,
 )
+from icefield.manifests import DataFile, DeleteFile
 from icefield.metadata import Snapshot, SnapshotRef, TableMetadata
 from icefield.name_mapping import MappedField, NameMapping
 from icefield.partitioning import PartitionField, PartitionSpec
@@ -48,6 +49,8 @@ __all__ = [
     "CommitFailedException",
     "CommitStateUnknownException",
     "CorruptDataError",
+    "DataFile",
+    "DeleteFile",
     "DeletionVector",
     "IcefieldError",
     "InvalidArgumentError",

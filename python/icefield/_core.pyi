@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import IO, Any, TypeAlias, final
+from typing import IO, Any, Literal, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
 
@@ -65,6 +65,11 @@ class ArrowStream:
 
     def raise_failure(self) -> None:
         """Raise the exception that the reader failed with, if it has failed."""
+
+# clock
+
+def set_clock(time_ms: int | None) -> None:
+    """Stop the clock at a time, in milliseconds from the epoch; ``None``: use that of the system again."""
 
 # types and schemas
 
@@ -560,6 +565,169 @@ class DeletionVector:
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+# data and delete files
+
+class ContentFile:
+    """A file of a table, as a manifest describes it ("Data File Fields"): a `DataFile` or a `DeleteFile`."""
+
+    @property
+    def content(self) -> Literal["data", "position_deletes", "equality_deletes"]:
+        """What the file holds."""
+
+    @property
+    def file_path(self) -> str:
+        """Its location."""
+
+    @property
+    def file_format(self) -> Literal["parquet", "orc", "avro", "puffin"] | None:
+        """Its format."""
+
+    @property
+    def spec_id(self) -> int:
+        """The partition spec that it was written with."""
+
+    @property
+    def partition(self) -> tuple[object, ...] | dict[str, object]:
+        """Partition values as they were passed: in the order of the spec, or by the names of its fields."""
+
+    @property
+    def record_count(self) -> int:
+        """Number of rows, or of deleted positions."""
+
+    @property
+    def file_size_in_bytes(self) -> int:
+        """Length in bytes."""
+
+    @property
+    def column_sizes(self) -> dict[int, int] | None:
+        """Bytes of each column, by field id."""
+
+    @property
+    def value_counts(self) -> dict[int, int] | None:
+        """Number of values of each column, including nulls and NaNs."""
+
+    @property
+    def null_value_counts(self) -> dict[int, int] | None:
+        """Number of nulls of each column."""
+
+    @property
+    def nan_value_counts(self) -> dict[int, int] | None:
+        """Number of NaNs of each column."""
+
+    @property
+    def lower_bounds(self) -> dict[int, bytes] | None:
+        """Lower bound of each column, as the bytes of a single value (`icefield.values.to_bytes`)."""
+
+    @property
+    def upper_bounds(self) -> dict[int, bytes] | None:
+        """Upper bound of each column, as the bytes of a single value."""
+
+    @property
+    def key_metadata(self) -> bytes | None:
+        """How the file is encrypted."""
+
+    @property
+    def split_offsets(self) -> list[int] | None:
+        """Offsets at which the file may be split, ascending."""
+
+    @property
+    def equality_ids(self) -> list[int] | None:
+        """Field ids that an equality delete file compares."""
+
+    @property
+    def sort_order_id(self) -> int | None:
+        """The sort order that its rows are in."""
+
+    @property
+    def first_row_id(self) -> int | None:
+        """Row id of its first row (version 3)."""
+
+    @property
+    def referenced_data_file(self) -> str | None:
+        """The only data file that its deletes apply to."""
+
+    @property
+    def content_offset(self) -> int | None:
+        """Where in its file a deletion vector begins."""
+
+    @property
+    def content_size_in_bytes(self) -> int | None:
+        """Length of a deletion vector."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class DataFile(ContentFile):
+    """A data file.
+
+    Parameters are the fields of the specification. ``partition`` is a sequence of values in the order of the partition
+    spec, or a dict by the names of its fields; values are converted to the types of the table when the file is added
+    to one. Bounds are the bytes of single values.
+    """
+
+    def __new__(
+        cls,
+        *,
+        content: Literal["data"] | int | None = None,
+        file_path: str,
+        file_format: str,
+        spec_id: int = 0,
+        partition: Sequence[object] | Mapping[str, object] = (),
+        record_count: int,
+        file_size_in_bytes: int,
+        column_sizes: Mapping[int, int] | None = None,
+        value_counts: Mapping[int, int] | None = None,
+        null_value_counts: Mapping[int, int] | None = None,
+        nan_value_counts: Mapping[int, int] | None = None,
+        lower_bounds: Mapping[int, bytes] | None = None,
+        upper_bounds: Mapping[int, bytes] | None = None,
+        key_metadata: bytes | None = None,
+        split_offsets: Sequence[int] | None = None,
+        equality_ids: Sequence[int] | None = None,
+        sort_order_id: int | None = None,
+        first_row_id: int | None = None,
+        referenced_data_file: str | None = None,
+        content_offset: int | None = None,
+        content_size_in_bytes: int | None = None,
+    ) -> DataFile: ...
+
+@final
+class DeleteFile(ContentFile):
+    """A file of position or equality deletes, or a deletion vector (its format is ``puffin``).
+
+    Parameters are those of `DataFile`. A deletion vector needs ``referenced_data_file``, ``content_offset`` and
+    ``content_size_in_bytes``, equality deletes need ``equality_ids``.
+    """
+
+    def __new__(
+        cls,
+        *,
+        content: Literal["position_deletes", "equality_deletes"] | int | None = None,
+        file_path: str,
+        file_format: str,
+        spec_id: int = 0,
+        partition: Sequence[object] | Mapping[str, object] = (),
+        record_count: int,
+        file_size_in_bytes: int,
+        column_sizes: Mapping[int, int] | None = None,
+        value_counts: Mapping[int, int] | None = None,
+        null_value_counts: Mapping[int, int] | None = None,
+        nan_value_counts: Mapping[int, int] | None = None,
+        lower_bounds: Mapping[int, bytes] | None = None,
+        upper_bounds: Mapping[int, bytes] | None = None,
+        key_metadata: bytes | None = None,
+        split_offsets: Sequence[int] | None = None,
+        equality_ids: Sequence[int] | None = None,
+        sort_order_id: int | None = None,
+        first_row_id: int | None = None,
+        referenced_data_file: str | None = None,
+        content_offset: int | None = None,
+        content_size_in_bytes: int | None = None,
+    ) -> DeleteFile: ...
+
+# variants
+
 @final
 class Variant:
     """A value of any type: numbers, texts, dates, objects, arrays (Parquet's ``VariantEncoding.md``).
@@ -723,6 +891,16 @@ class TableState:
 
 # transactions
 
+@type_check_only
+class SnapshotKind(TypedDict):
+    """How a snapshot is made; with ``make`` at once, otherwise when it is committed."""
+
+    branch: str
+    snapshot_properties: dict[str, str]
+    stage_only: bool
+    merge: bool
+    make: bool
+
 @final
 class Transaction:
     """Changes of a table, applied to its current state at each attempt to commit them."""
@@ -750,6 +928,15 @@ class Transaction:
         evolve: bool = False,
     ) -> int:
         """Write rows to data files, to be appended with the other changes: the number of rows."""
+
+    def append_files(self, files: Sequence[DataFile], kind: SnapshotKind) -> None:
+        """Append data files that are written already."""
+
+    def set_current_snapshot(self, snapshot_id: int, ancestor: bool, make: bool) -> None:
+        """Make a snapshot the current one, which may have to be an ancestor of that."""
+
+    def cherry_pick(self, snapshot_id: int, make: bool) -> None:
+        """Make the changes of a snapshot again at the end of the main branch."""
 
     def commit(self, catalog: object, identifier: object) -> TableState:
         """Commit the changes."""
@@ -1646,6 +1833,28 @@ class Inspect:
     ) -> int:
         """Return the maximum number of parts that a metadata table can be read in."""
 
+# maintenance
+
+@type_check_only
+class ExpiryRequest(TypedDict):
+    """What is to expire, and which files are then deleted."""
+
+    snapshot_ids: list[int]
+    older_than_ms: int | None
+    retain_last: int | None
+    clean_expired_metadata: bool
+    cleanup: Literal["all", "metadata", "nothing"]
+    dry_run: bool
+
+Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]
+
+def expire_snapshots(state: TableState, catalog: object, identifier: object, request: ExpiryRequest) -> Expired:
+    """Expire snapshots, and delete the files that only they name.
+
+    Returns the new state, snapshot ids, branches and tags, the number of files that could not be read or deleted, what
+    the first of them said, and the deleted files by their kind.
+    """
+
 # distributed writes
 
 @final
@@ -1821,6 +2030,28 @@ def create_ref(
 
 def remove_ref(metadata: TableMetadata, name: str, *, is_branch: bool) -> str:
     """Return the update that removes a branch or tag, as JSON text."""
+
+def replace_ref(metadata: TableMetadata, name: str, snapshot_id: int, *, is_branch: bool) -> str:
+    """Return the update that moves a branch or tag to a snapshot, as JSON text."""
+
+def replace_branch(metadata: TableMetadata, name: str, by: str, *, fast_forward: bool) -> str:
+    """Return the update that moves a branch to the snapshot of another branch or tag, as JSON text."""
+
+def rename_branch(metadata: TableMetadata, name: str, new_name: str) -> list[str]:
+    """Return the updates that rename a branch, as JSON text."""
+
+def set_retention(
+    metadata: TableMetadata,
+    name: str,
+    *,
+    max_ref_age_ms: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+) -> str:
+    """Return the update that sets how long a branch or tag is kept, and what of a branch, as JSON text."""
+
+def check_cherry_pick(metadata: TableMetadata, snapshot_id: int) -> None:
+    """Raise ``ValidationException`` for a snapshot that cannot be picked into the main branch."""
 
 def set_current_snapshot(metadata: TableMetadata, snapshot_id: int) -> str:
     """Return the update that makes a snapshot the current one, as JSON text."""

@@ -16,8 +16,6 @@ MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
         "add_files": "read the files with pyarrow.parquet.ParquetFile(...).iter_batches() and append the rows",
         "delete": "delete rows with Spark or PyIceberg",
         "dynamic_partition_overwrite": "overwrite with Spark or PyIceberg",
-        "expire_snapshots": "expire them with Spark or PyIceberg",
-        "maintenance": "maintain the table with Spark or PyIceberg",
         "merge": "merge with Spark or PyIceberg",
         "overwrite": "overwrite with Spark or PyIceberg; append() adds rows",
         "rewrite_data_files": "compact with Spark",

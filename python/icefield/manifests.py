@@ -14,6 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from icefield._core import (
+    ContentFile,
+    DataFile,
+    DeleteFile,
     clear_manifest_cache,
     manifest_cache_info,
     read_manifest,
@@ -26,7 +29,17 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["CacheInfo", "cache_info", "clear_cache", "read", "read_list", "set_cache_bytes"]
+__all__ = [
+    "CacheInfo",
+    "ContentFile",
+    "DataFile",
+    "DeleteFile",
+    "cache_info",
+    "clear_cache",
+    "read",
+    "read_list",
+    "set_cache_bytes",
+]
 
 
 class CacheInfo(NamedTuple):

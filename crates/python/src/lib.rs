@@ -11,6 +11,7 @@
 mod arguments;
 mod callback;
 mod capsule;
+mod clock;
 mod entry;
 mod errors;
 mod format;
@@ -33,6 +34,7 @@ type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 const ROOMS: &[Room] = &[
     entry::register, // one a line
     logging::register,
+    clock::register,
     capsule::register,
     format::types::register,
     format::schema::register,
@@ -43,6 +45,7 @@ const ROOMS: &[Room] = &[
     format::expressions::register,
     format::manifests::register,
     format::puffin::register,
+    format::data_file::register,
     storage::register,
     table::state::register,
     table::transaction::register,
@@ -53,6 +56,7 @@ const ROOMS: &[Room] = &[
     table::scan::register,
     table::micro_batches::register,
     table::inspect::register,
+    table::maintenance::register,
     table::write::register,
     orc::read::register,
     orc::write::register,

@@ -68,6 +68,7 @@
 #![deny(missing_docs, unreachable_pub)]
 
 pub mod arrow;
+pub mod clock;
 pub mod commit;
 pub mod error;
 pub mod file;

@@ -94,6 +94,14 @@ impl Table {
         Ok(Appended { table: self.with(committed), snapshot_id: change.snapshot_id(), rows })
     }
 
+    /// Makes a change of the table as the catalog has it, anew where another commit was first.
+    ///
+    /// # Errors
+    /// As [`commit`].
+    pub fn make(&self, change: &mut dyn Change) -> Result<Self> {
+        Ok(self.with(commit(&*self.catalog, &self.committed, change)?))
+    }
+
     /// Applies updates of metadata to the table as the catalog has it, if that meets the requirements.
     pub fn update(&self, requirements: Vec<UpdateRequirement>, updates: Vec<MetadataUpdate>) -> Result<Self> {
         let mut change = Updates::new(requirements, updates)?;

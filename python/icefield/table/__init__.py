@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 from icefield._arguments import append_options, property_names, property_texts, property_updates
 from icefield._arrow_names import without_nul
-from icefield._core import Storage, TableState
+from icefield._core import Storage, TableState, expire_snapshots
 from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
 from icefield._metadata_files import newest_metadata
@@ -26,16 +26,19 @@ from icefield.moments import milliseconds_of
 from icefield.scan import DataScan, fields_of, split_of
 from icefield.table.description import TableDescription
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
+from icefield.table.maintenance import ExpiredSnapshots, Maintenance
 from icefield.table.transaction import Transaction
-from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
+from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from icefield._core import Expired, ExpiryRequest
     from icefield.arrow import Rows
     from icefield.catalog.base import Catalog
     from icefield.catalog.identifier import Identifier
     from icefield.expressions import RowFilter
+    from icefield.manifests import DataFile
 
 __all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 
@@ -315,6 +318,68 @@ class Table(TableDescription):
         self._advance(state, base)
         return self
 
+    def append_files(
+        self,
+        files: Iterable[DataFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        stage_only: bool = False,
+    ) -> Table:
+        """Append data files that are written already, in one snapshot.
+
+        The files are not opened: what is said of them must be true. If the append fails, they stay where they are.
+
+        Parameters
+        ----------
+        files
+            The files; their partition values are those of the partition spec that each names.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        branch
+            The branch to which the snapshot is added.
+        stage_only
+            Only add the snapshot to the table, without moving the branch.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a file does not fit the table's partition specs.
+        CommitFailedException
+            If every attempt lost to another commit.
+        CommitStateUnknownException
+            If the outcome is unknown: the files may be part of the table, so keep them.
+
+        """
+        update = self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).merge_append()
+        for file in files:
+            update.append_data_file(file)
+        update.commit()
+        return self
+
+    def update_snapshot(
+        self,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Change the files of the table by their descriptions, in a ``with`` block or with `Change.commit`.
+
+        Examples
+        --------
+        >>> with table.update_snapshot().fast_append() as append:  # doctest: +SKIP
+        ...     append.append_data_file(ice.DataFile(file_path=path, file_format="parquet", record_count=3, ...))
+
+        """
+        return UpdateSnapshot(
+            self.transaction(),
+            snapshot_properties=snapshot_properties,
+            branch=branch,
+            stage_only=stage_only,
+            standalone=True,
+        )
+
     def commit_changes(self, changes: CoreTransaction) -> None:
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
         base = self._state
@@ -409,8 +474,10 @@ class Table(TableDescription):
 
         A single str in ``removals`` is one name.
         """
-        changes = property_updates(updates)
-        if names := property_names(removals):
+        changes, names = property_updates(updates), property_names(removals)
+        if both := sorted(set(names) & set(updates or {})):
+            raise InvalidArgumentError(f"table property {both[0]!r} cannot be set and removed at once")
+        if names:
             changes.append({"action": "remove-properties", "removals": names})
         return self.commit([], changes)
 
@@ -484,6 +551,54 @@ class Table(TableDescription):
 
         """
         return ManageSnapshots(self.transaction(), standalone=True)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """What keeps the table in order: ``table.maintenance.expire_snapshots()``."""
+        return Maintenance(self._expire)
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: datetime | str | int | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+        clean_expired_metadata: bool = False,
+        cleanup: Literal["all", "metadata", "nothing"] = "all",
+        dry_run: bool = False,
+    ) -> ExpiredSnapshots:
+        """Expire snapshots, and delete the files that only they name; see `ExpireSnapshots`.
+
+        Parameters
+        ----------
+        older_than
+            Expire the snapshots before a time; by default those older than ``history.expire.max-snapshot-age-ms``.
+        retain_last
+            Number of snapshots of each branch to keep, by default ``history.expire.min-snapshots-to-keep``.
+        snapshot_ids
+            Snapshots to expire whatever their age.
+        clean_expired_metadata
+            Remove schemas and partition specs as well that no snapshot uses any more.
+        cleanup
+            Which files are deleted: all, all but data and delete files, or none.
+        dry_run
+            Change nothing, and return what would be done.
+
+        """
+        change = self.maintenance.expire_snapshots().by_ids(snapshot_ids).cleanup(cleanup)
+        change.clean_expired_metadata(clean_expired_metadata)
+        if older_than is not None:
+            change.older_than(older_than)
+        if retain_last is not None:
+            change.retain_last(retain_last)
+        return change.dry_run() if dry_run else change.commit()
+
+    def _expire(self, request: ExpiryRequest) -> Expired:
+        base = self._state
+        done = expire_snapshots(base, self._require_catalog(), self._identifier, request)
+        if done[0] is not None:
+            self._advance(done[0], base)
+        return done
 
     def _advance(self, state: TableState, base: TableState) -> None:
         """Take over the result of an operation on ``base``, or the newest state if another thread changed it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +11,7 @@ from icefield._arguments import append_options, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import InvalidArgumentError
-from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSortOrder, UpdateSpec
+from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 from icefield.table.update.change import warn_of_lost
 
 if TYPE_CHECKING:
@@ -64,6 +64,16 @@ class Transaction:
         self._changes.append(without_nul(data), **append_options(snapshot_properties, branch, schema_mode))
         self._staged = self._changes.metadata
         return self
+
+    def update_snapshot(
+        self,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Change the files of the table with the other changes; see `Table.update_snapshot`."""
+        return UpdateSnapshot(self, snapshot_properties=snapshot_properties, branch=branch, stage_only=stage_only)
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Change the schema; see `Table.update_schema`."""
@@ -133,6 +143,13 @@ class Transaction:
             raise InvalidArgumentError("the transaction changed after this update was created; create the update again")
         self._changes.stage(f"[{','.join(updates)}]")
         self._staged = self._changes.metadata
+
+    def produce(self, add: Callable[[CoreTransaction], None], *, make: bool) -> None:
+        """Add a change of data to the transaction of the core; with ``make``, the metadata are then those after it."""
+        self._check_open()
+        add(self._changes)
+        if make:
+            self._staged = self._changes.metadata
 
     def _stage_objects(self, *updates: Mapping[str, object]) -> Self:
         self.stage([json.dumps(update) for update in updates], self._staged)

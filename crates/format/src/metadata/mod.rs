@@ -13,6 +13,7 @@ mod file_name;
 pub mod properties;
 mod range;
 mod read;
+mod ref_changes;
 mod refs;
 mod requirement;
 pub mod retention;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::errors::InvalidArgumentError;
 
 /// An integer that fits `T`. One that does not is an invalid argument, not an `OverflowError` without a place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Int<T>(pub T);
 
 /// What the message says of a type of integers.

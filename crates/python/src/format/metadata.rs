@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use icefield_format::metadata::properties::{Effect, KNOWN, KnownProperty, nearest};
 use icefield_format::metadata::{
@@ -12,6 +11,7 @@ use icefield_format::metadata::{
 use icefield_format::types::PrimitiveType;
 use icefield_format::value::Value;
 use icefield_format::value::human::to_human_string;
+use icefield_table::clock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use serde_json::Value as Json;
@@ -103,10 +103,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonObjects {
 
 /// The given time, or the machine's: milliseconds from the epoch.
 fn time(now_ms: Option<Int<i64>>) -> i64 {
-    now_ms.map(|Int(given)| given).unwrap_or_else(|| {
-        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
-    })
+    now_ms.map_or_else(clock::now_ms, |Int(given)| given)
 }
 
 impl PyTableMetadata {

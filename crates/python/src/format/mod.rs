@@ -1,5 +1,6 @@
 //! The classes of `icefield_format`: the nouns of the specification, each beside the Python module of its name.
 
+pub(crate) mod data_file;
 pub(crate) mod expressions;
 pub(crate) mod manifests;
 pub(crate) mod metadata;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use icefield_format::evolution::{NewColumn, UpdateSchema};
 use icefield_format::metadata::{MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use icefield_format::spec::{PartitionTerm, SortField, SortOrder, UpdatePartitionSpec};
+use icefield_table::operation::cherry_pick::CherryPick;
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
@@ -24,6 +25,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sort_order_updates, module)?)?;
     module.add_function(wrap_pyfunction!(create_ref, module)?)?;
     module.add_function(wrap_pyfunction!(remove_ref, module)?)?;
+    module.add_function(wrap_pyfunction!(check_cherry_pick, module)?)?;
+    module.add_function(wrap_pyfunction!(replace_ref, module)?)?;
+    module.add_function(wrap_pyfunction!(replace_branch, module)?)?;
+    module.add_function(wrap_pyfunction!(rename_branch, module)?)?;
+    module.add_function(wrap_pyfunction!(set_retention, module)?)?;
     module.add_function(wrap_pyfunction!(set_current_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(rollback_to_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(rollback_to_timestamp, module)?)
@@ -287,6 +293,54 @@ fn create_ref(
 #[pyo3(signature = (metadata, name, *, is_branch))]
 fn remove_ref(metadata: &Bound<'_, PyTableMetadata>, name: &str, is_branch: bool) -> Result<String> {
     Ok(metadata.get().0.remove_ref(name, is_branch)?.to_json().to_string())
+}
+
+/// Refuse a snapshot that cannot be picked into the main branch.
+#[pyfunction]
+fn check_cherry_pick(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: Int<i64>) -> Result<()> {
+    CherryPick::check(&metadata.get().0, snapshot_id.0)?;
+    Ok(())
+}
+
+/// The update that moves a branch, or a tag, to a snapshot.
+#[pyfunction]
+#[pyo3(signature = (metadata, name, snapshot_id, *, is_branch))]
+fn replace_ref(
+    metadata: &Bound<'_, PyTableMetadata>,
+    name: &str,
+    snapshot_id: Int<i64>,
+    is_branch: bool,
+) -> Result<String> {
+    Ok(metadata.get().0.replace_ref(name, snapshot_id.0, is_branch)?.to_json().to_string())
+}
+
+/// The update that moves a branch to another branch or tag.
+#[pyfunction]
+#[pyo3(signature = (metadata, name, by, *, fast_forward))]
+fn replace_branch(metadata: &Bound<'_, PyTableMetadata>, name: &str, by: &str, fast_forward: bool) -> Result<String> {
+    Ok(metadata.get().0.replace_branch(name, by, fast_forward)?.to_json().to_string())
+}
+
+/// The updates that rename a branch.
+#[pyfunction]
+fn rename_branch(metadata: &Bound<'_, PyTableMetadata>, name: &str, new_name: &str) -> Result<Vec<String>> {
+    Ok(texts(&metadata.get().0.rename_branch(name, new_name)?))
+}
+
+/// The update that sets how long a branch or tag is kept, and what of a branch.
+#[pyfunction]
+#[pyo3(signature = (metadata, name, *, max_ref_age_ms=None, max_snapshot_age_ms=None, min_snapshots_to_keep=None))]
+fn set_retention(
+    metadata: &Bound<'_, PyTableMetadata>,
+    name: &str,
+    max_ref_age_ms: Option<Int<i64>>,
+    max_snapshot_age_ms: Option<Int<i64>>,
+    min_snapshots_to_keep: Option<Int<i32>>,
+) -> Result<String> {
+    let [max_ref_age_ms, max_snapshot_age_ms] = [max_ref_age_ms, max_snapshot_age_ms].map(|age| age.map(|Int(ms)| ms));
+    let min_snapshots_to_keep = min_snapshots_to_keep.map(|Int(count)| count);
+    let metadata = &metadata.get().0;
+    Ok(metadata.set_retention(name, max_ref_age_ms, max_snapshot_age_ms, min_snapshots_to_keep)?.to_json().to_string())
 }
 
 /// The update that makes a snapshot the current one.

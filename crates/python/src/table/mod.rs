@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 pub(crate) mod evolution;
 pub(crate) mod inspect;
+pub(crate) mod maintenance;
 pub(crate) mod micro_batches;
 pub(crate) mod scan;
 pub(crate) mod state;

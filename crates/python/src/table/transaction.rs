@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use icefield_format::metadata::{MetadataUpdate, requirements_for_update};
-use icefield_table::commit::{Transaction, Updates};
-use icefield_table::operation::append::append;
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::{MetadataUpdate, TableMetadata, requirements_for_update};
+use icefield_table::commit::{Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates};
+use icefield_table::operation::append::{Append, append};
+use icefield_table::operation::cherry_pick::CherryPick;
 use pyo3::prelude::*;
 
+use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
 use crate::capsule::StreamInput;
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
+use crate::format::data_file::PyContentFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::table::state::{PyTableState, append_options, elements};
 
@@ -31,6 +35,56 @@ pub struct PyTransaction {
 impl PyTransaction {
     fn changes(&self) -> MutexGuard<'_, Transaction> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Files with their partition values in the types of the table as the changes so far leave it.
+    fn files(&self, py: Python<'_>, files: &[Bound<'_, PyContentFile>]) -> Result<Vec<DataFile>> {
+        let metadata = detached(py, || self.changes().metadata().cloned())??;
+        files.iter().map(|file| file.get().of_table(py, &metadata)).collect()
+    }
+
+    /// Add a snapshot. With `make` it is made at once, of the table as the changes so far leave it; otherwise only when it
+    /// is committed, of the table as it is then.
+    fn produce(&self, py: Python<'_>, content: impl Content + Send + 'static, kind: SnapshotKind) -> Result<()> {
+        let storage = self.state.storage.0.clone();
+        let (make, options) = (kind.make, kind.options());
+        self.put(py, SnapshotProducer::new(storage, content, options), make)
+    }
+
+    fn put(&self, py: Python<'_>, change: impl Change + Send + 'static, make: bool) -> Result<()> {
+        Ok(detached(py, || {
+            let mut changes = self.changes();
+            changes.check_open()?;
+            match make {
+                true => changes.stage(change),
+                false => {
+                    changes.add(change);
+                    Ok(())
+                }
+            }
+        })??)
+    }
+}
+
+/// How a snapshot is made: the keywords that all operations take.
+#[derive(Debug, FromPyObject)]
+pub(crate) struct SnapshotKind {
+    #[pyo3(item)]
+    branch: String,
+    #[pyo3(item)]
+    snapshot_properties: BTreeMap<String, String>,
+    #[pyo3(item)]
+    stage_only: bool,
+    #[pyo3(item)]
+    merge: bool,
+    #[pyo3(item)]
+    make: bool,
+}
+
+impl SnapshotKind {
+    fn options(self) -> SnapshotOptions {
+        let properties = self.snapshot_properties.into_iter().collect();
+        SnapshotOptions { branch: self.branch, properties, merge: self.merge, stage_only: self.stage_only }
     }
 }
 
@@ -94,6 +148,28 @@ impl PyTransaction {
             changes.metadata()?;
             Ok::<_, icefield_table::Error>(rows)
         })??)
+    }
+
+    /// Append data files that are written already; they stay the caller's if that fails.
+    fn append_files(&self, py: Python<'_>, files: Vec<Bound<'_, PyContentFile>>, kind: SnapshotKind) -> Result<()> {
+        let content = Append::new(self.files(py, &files)?)?;
+        self.produce(py, content, kind)
+    }
+
+    /// Make the changes of a snapshot again at the end of the main branch; with `make` at once, otherwise when it is
+    /// committed.
+    fn cherry_pick(&self, py: Python<'_>, snapshot_id: Int<i64>, make: bool) -> Result<()> {
+        let pick = CherryPick::new(self.state.storage.0.clone(), snapshot_id.0);
+        self.put(py, pick, make)
+    }
+
+    /// Make a snapshot the current one, which may have to be an ancestor of that: checked again at each attempt.
+    fn set_current_snapshot(&self, py: Python<'_>, snapshot_id: Int<i64>, ancestor: bool, make: bool) -> Result<()> {
+        let change = move |base: &TableMetadata| -> icefield_table::Result<Vec<MetadataUpdate>> {
+            let update = if ancestor { base.rollback_to(snapshot_id.0) } else { base.set_current(snapshot_id.0) };
+            Ok(vec![update?])
+        };
+        self.put(py, change, make)
     }
 
     /// Commit the changes: the new state.

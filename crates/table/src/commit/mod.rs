@@ -15,7 +15,6 @@ mod summary;
 mod transaction;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use icefield_format::metadata::TableMetadata;
 
@@ -27,6 +26,7 @@ pub use manifests::Manifests;
 pub use metadata_file::{read_metadata, write_metadata};
 pub use pointer::{Pointer, PointerCatalog};
 pub use retry::commit;
+pub(crate) use snapshot::WAP_ID;
 pub use snapshot::{Arranged, Content, SnapshotOptions, SnapshotProducer};
 pub use summary::SummaryBuilder;
 pub use transaction::Transaction;
@@ -52,10 +52,4 @@ pub fn require_same_table(expected: Option<&str>, found: &TableMetadata, locatio
             location: location.to_owned(),
         }),
     }
-}
-
-/// The time, in milliseconds from the epoch.
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -12,7 +12,8 @@ use icefield_format::metadata::properties::{
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use super::metadata_file::next_version;
-use super::{Catalog, Committed, Outcome, now_ms, read_metadata, write_metadata};
+use super::{Catalog, Committed, Outcome, read_metadata, write_metadata};
+use crate::clock::now_ms;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::storage::Storage;

@@ -12,9 +12,10 @@ use icefield_format::metadata::{
 };
 use uuid::Uuid;
 
+use super::Change;
 use super::manifests::{Manifests, compression};
 use super::summary::SummaryBuilder;
-use super::{Change, now_ms};
+use crate::clock::now_ms;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
@@ -22,7 +23,7 @@ use crate::storage::Storage;
 use crate::write::check_writable;
 
 /// Entry of the summary of a snapshot that is staged for an audit.
-const WAP_ID: &str = "wap.id";
+pub(crate) const WAP_ID: &str = "wap.id";
 
 /// What an operation makes of the manifests of a branch.
 pub trait Content {

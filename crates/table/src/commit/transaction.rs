@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
-use super::{Catalog, Change, Committed, commit, now_ms};
+use super::{Catalog, Change, Committed, commit};
+use crate::clock::now_ms;
 use crate::error::{Error, Result};
 
 /// Changes that become visible together.

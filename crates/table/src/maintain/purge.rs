@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
 use icefield_format::Limits;
 use icefield_format::manifest::ManifestFile;
@@ -13,14 +11,12 @@ use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::metadata::properties::{GC_ENABLED, WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION};
 use icefield_format::metadata::{Snapshot, SnapshotManifests, TableMetadata};
 
+use super::parallel::{locked, side_by_side};
 use crate::commit::Committed;
 use crate::error::Error;
-use crate::runtime;
 use crate::snapshot::manifests;
 use crate::storage::{Leftover, Location, Scheme, Storage};
 
-/// Manifests that are fetched at once from a store across the network.
-const REMOTE_READERS: usize = 16;
 /// Files that are remembered; one that is met again later is deleted again, which is no error.
 const MET: usize = 1 << 24;
 
@@ -152,28 +148,9 @@ impl Purge<'_> {
         locked(&self.leftover).add(error);
     }
 
-    /// Does something with each of some files, several at once: more where that waits for the network.
     fn side_by_side<T: Sync>(&self, all: &[T], work: impl Fn(&T) + Sync) {
-        let remote = self.storage.is_remote(self.metadata.location());
-        let readers = if remote { REMOTE_READERS } else { runtime::threads() };
-        let next = AtomicUsize::new(0);
-        let read = || {
-            while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                work(one);
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 1..readers.min(all.len()) {
-                // Without another thread, this one does it all.
-                let _ = thread::Builder::new().name("icefield-purge".into()).spawn_scoped(scope, read);
-            }
-            read();
-        });
+        side_by_side(self.storage, self.metadata.location(), all, work);
     }
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The folders that the metadata says are the table's.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use icefield_format::metadata::properties::check_set;
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableDefinition};
 
-use crate::commit::{Committed, now_ms, write_metadata};
+use crate::clock::now_ms;
+use crate::commit::{Committed, write_metadata};
 use crate::error::Result;
 use crate::storage::Storage;
 

@@ -2,4 +2,5 @@
 //! reading, writing and committing.
 
 pub mod append;
+pub mod cherry_pick;
 pub mod create;

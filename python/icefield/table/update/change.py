@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
@@ -15,9 +15,10 @@ from icefield.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield._core import Transaction as CoreTransaction
     from icefield.metadata import TableMetadata
 
-__all__ = ["Change", "Staging", "warn_of_lost"]
+__all__ = ["Change", "MetadataChange", "Staging", "warn_of_lost"]
 
 
 class Staging(Protocol):
@@ -32,6 +33,9 @@ class Staging(Protocol):
 
     def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
         """Add updates of the REST protocol, as JSON, that were created from the metadata ``on``."""
+
+    def produce(self, add: Callable[[CoreTransaction], None], *, make: bool) -> None:
+        """Add a change of data; with ``make``, the metadata are then those after it."""
 
     def commit_transaction(self) -> object:
         """Commit the changes."""
@@ -53,8 +57,12 @@ class Change(ABC):
         self._tried = False
 
     @abstractmethod
-    def updates(self) -> list[str]:
-        """Return the updates of the REST protocol, as JSON."""
+    def _prepared(self) -> Callable[[], None]:
+        """Return what adds the change to the transaction."""
+
+    @abstractmethod
+    def _holds_changes(self) -> bool:
+        """Return whether there is something to commit."""
 
     def commit(self) -> None:
         """Commit the change, or add it to its transaction.
@@ -68,9 +76,9 @@ class Change(ABC):
         if self._finished:
             raise InvalidArgumentError("this change was already made; start a new one")
         self._tried = True
-        updates = self.updates()
+        add = self._prepared()
         self._finished = True
-        self._transaction.stage(updates, self._base)
+        add()
         if self._standalone:
             self._transaction.commit_transaction()
 
@@ -87,9 +95,6 @@ class Change(ABC):
         elif not self._finished:
             self.commit()
 
-    def _holds_changes(self) -> bool:
-        return bool(self.updates())
-
     def __del__(self) -> None:
         if getattr(self, "_tried", True) or self._finished or self._transaction.aborted or sys.is_finalizing():
             return
@@ -97,6 +102,21 @@ class Change(ABC):
             if not self._holds_changes():
                 return
         warn_of_lost(self, "commit()")
+
+
+class MetadataChange(Change):
+    """A change of metadata alone."""
+
+    @abstractmethod
+    def updates(self) -> list[str]:
+        """Return the updates of the REST protocol, as JSON."""
+
+    def _prepared(self) -> Callable[[], None]:
+        updates = self.updates()
+        return lambda: self._transaction.stage(updates, self._base)
+
+    def _holds_changes(self) -> bool:
+        return bool(self.updates())
 
 
 def warn_of_lost(change: Staging | Change, verb: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from icefield._arrow_names import without_nul
 from icefield._core import SchemaChange
 from icefield.errors import InvalidArgumentError
-from icefield.table.update.change import Change, Staging
+from icefield.table.update.change import MetadataChange, Staging
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["UpdateSchema"]
 
 
-class UpdateSchema(Change):
+class UpdateSchema(MetadataChange):
     """A change of the schema ("Schema Evolution").
 
     Columns are named as they were before the change, nested ones with dots (``"a.b"``; the element of a list is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from icefield._core import sort_order_updates
-from icefield.table.update.change import Change, Staging
+from icefield.table.update.change import MetadataChange, Staging
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["UpdateSortOrder"]
 
 
-class UpdateSortOrder(Change):
+class UpdateSortOrder(MetadataChange):
     """A new sort order, for new files; without fields they are not sorted."""
 
     def __init__(self, transaction: Staging, *, standalone: bool = False) -> None:

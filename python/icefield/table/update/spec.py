@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icefield._core import SpecChange
-from icefield.table.update.change import Change, Staging
+from icefield.table.update.change import MetadataChange, Staging
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +19,7 @@ __all__ = ["UpdateSpec"]
 _PLURALS = frozenset({"years", "months", "days", "hours"})
 
 
-class UpdateSpec(Change):
+class UpdateSpec(MetadataChange):
     """A change of the partition spec ("Partition Evolution"), for new files; existing files do not change."""
 
     def __init__(self, transaction: Staging, *, standalone: bool = False, case_sensitive: bool = True) -> None:

@@ -1,0 +1,33 @@
+//! Work on many files of a table at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::runtime;
+use crate::storage::Storage;
+
+/// Manifests that are fetched at once from a store across the network.
+const REMOTE_READERS: usize = 16;
+
+/// Does something with each of some files below a location, several at once: more where that waits for the network.
+pub(super) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T], work: impl Fn(&T) + Sync) {
+    let readers = if storage.is_remote(location) { REMOTE_READERS } else { runtime::threads() };
+    let next = AtomicUsize::new(0);
+    let read = || {
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(one);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..readers.min(all.len()) {
+            // Without another thread, this one does it all.
+            let _ = thread::Builder::new().name("icefield-maintain".into()).spawn_scoped(scope, read);
+        }
+        read();
+    });
+}
+
+pub(super) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

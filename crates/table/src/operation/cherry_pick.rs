@@ -1,0 +1,169 @@
+//! Cherry-picks: the changes of a snapshot that is not in the history of the main branch, made again at its end. Staged
+//! snapshots are published by it (write-audit-publish).
+
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::{DataFile, ManifestContent, Metrics, Status};
+use icefield_format::metadata::{MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, StringMap, TableMetadata};
+
+use crate::commit::{Change, SnapshotOptions, SnapshotProducer, WAP_ID};
+use crate::error::{Error, Result};
+use crate::limits::limits;
+use crate::operation::append::Append;
+use crate::snapshot::manifests::{of_snapshot, spec_of};
+use crate::storage::Storage;
+
+/// Entry of the summary of a published snapshot: its `wap.id`.
+const PUBLISHED_WAP_ID: &str = "published-wap-id";
+/// Entry of the summary of a picked snapshot: the one that it was picked from.
+const SOURCE_SNAPSHOT_ID: &str = "source-snapshot-id";
+
+/// A cherry-pick of one snapshot into the main branch.
+///
+/// Where that ends with the parent of the snapshot, it is moved to the snapshot. Otherwise a new snapshot adds what the
+/// picked one added, which must be an append.
+#[derive(Debug)]
+pub struct CherryPick {
+    storage: Storage,
+    snapshot_id: i64,
+    producer: Option<SnapshotProducer<Append>>,
+    /// Whether the last attempt only moved the branch.
+    moved: bool,
+}
+
+impl CherryPick {
+    /// A cherry-pick of this snapshot.
+    pub fn new(storage: Storage, snapshot_id: i64) -> Self {
+        Self { storage, snapshot_id, producer: None, moved: false }
+    }
+
+    /// Checks what can be known without reading files.
+    ///
+    /// # Errors
+    /// [`Error::Validation`] if the snapshot cannot be picked into the main branch of this table.
+    pub fn check(base: &TableMetadata, snapshot_id: i64) -> Result<&Snapshot> {
+        let refused = |why: String| Err(Error::Validation(format!("cannot cherry-pick snapshot {snapshot_id}: {why}")));
+        let Some(picked) = base.snapshot(snapshot_id) else {
+            return refused("the table has no such snapshot".to_owned());
+        };
+        if let Some(id) = entry(picked, WAP_ID)
+            && let Some(published) = published(base, id)
+        {
+            return refused(format!("its {WAP_ID} {id} was published already by snapshot {published}"));
+        }
+        if is_next(base, picked) {
+            return Ok(picked);
+        }
+        if picked.operation() != Some(&Operation::Append) {
+            let operation = picked.operation().map_or("unknown", Operation::as_str);
+            return refused(format!(
+                "it is neither an append nor the next snapshot of {MAIN_BRANCH}, but its operation is {operation}"
+            ));
+        }
+        for ancestor in current_ancestors(base) {
+            let source = entry(ancestor, SOURCE_SNAPSHOT_ID).and_then(|id| id.parse().ok());
+            if ancestor.snapshot_id == snapshot_id {
+                return refused(format!("it is an ancestor of {MAIN_BRANCH} already"));
+            }
+            if source == Some(snapshot_id) {
+                return refused(format!("it was picked already, as snapshot {}", ancestor.snapshot_id));
+            }
+        }
+        Ok(picked)
+    }
+
+    /// The producer of the new snapshot, the same for all attempts: a snapshot never changes.
+    fn producer(&mut self, base: &TableMetadata, picked: &Snapshot) -> Result<&mut SnapshotProducer<Append>> {
+        let producer = match self.producer.take() {
+            Some(producer) => producer,
+            None => {
+                let mut properties = StringMap::new();
+                if let Some(id) = entry(picked, WAP_ID) {
+                    properties.insert(PUBLISHED_WAP_ID.to_owned(), id.to_owned());
+                }
+                properties.insert(SOURCE_SNAPSHOT_ID.to_owned(), picked.snapshot_id.to_string());
+                let content = Append::new(added_files(&self.storage, base, picked)?)?;
+                let options = SnapshotOptions { properties, ..SnapshotOptions::default() };
+                SnapshotProducer::new(self.storage.clone(), content, options)
+            }
+        };
+        Ok(self.producer.insert(producer))
+    }
+}
+
+impl Change for CherryPick {
+    fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        let picked = Self::check(base, self.snapshot_id)?;
+        self.moved = is_next(base, picked);
+        match self.moved {
+            true => Ok(vec![base.set_current(self.snapshot_id)?]),
+            false => self.producer(base, picked)?.updates(base),
+        }
+    }
+
+    fn snapshot_id(&self) -> Option<i64> {
+        self.producer.as_ref().filter(|_| !self.moved).and_then(Change::snapshot_id)
+    }
+
+    fn landed(&mut self, last_attempt: bool) {
+        if let Some(producer) = &mut self.producer {
+            // An earlier attempt has certainly failed where the last one is known to have landed.
+            if self.moved && last_attempt { producer.failed() } else { producer.landed(last_attempt) }
+        }
+    }
+
+    fn failed(&mut self) {
+        if let Some(producer) = &mut self.producer {
+            producer.failed();
+        }
+    }
+}
+
+/// Whether the main branch ends with the parent of a snapshot.
+fn is_next(base: &TableMetadata, picked: &Snapshot) -> bool {
+    base.current_snapshot_id() == picked.parent_snapshot_id
+}
+
+fn current_ancestors(base: &TableMetadata) -> impl Iterator<Item = &Snapshot> {
+    base.current_snapshot_id().into_iter().flat_map(|id| base.ancestors(id)).map(|snapshot| &**snapshot)
+}
+
+/// An entry of a summary that is not empty.
+fn entry<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a str> {
+    snapshot.summary.as_ref().and_then(|summary| summary.get(name)).filter(|value| !value.is_empty())
+}
+
+/// The snapshot of the main branch that has published this `wap.id`.
+fn published(base: &TableMetadata, wap_id: &str) -> Option<i64> {
+    let has =
+        |snapshot: &&Snapshot| [WAP_ID, PUBLISHED_WAP_ID].iter().any(|name| entry(snapshot, name) == Some(wap_id));
+    current_ancestors(base).find(has).map(|snapshot| snapshot.snapshot_id)
+}
+
+/// The data files that a snapshot added.
+fn added_files(storage: &Storage, base: &TableMetadata, picked: &Snapshot) -> Result<Vec<DataFile>> {
+    let limits = limits()?;
+    let mut files = Vec::new();
+    for manifest in of_snapshot(storage, base, picked, &limits)? {
+        if manifest.content != ManifestContent::Data || manifest.added_snapshot_id != picked.snapshot_id {
+            continue;
+        }
+        let path = &manifest.manifest_path;
+        let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
+        let partition_type = spec_of(base, &manifest)?.partition_type(base.current_schema());
+        let options = ReadOptions {
+            metrics: Metrics::all(),
+            partition_type: Some(&partition_type),
+            inherit: Some(&manifest),
+            ..ReadOptions::default()
+        };
+        let bytes = storage.read_listed(path, manifest.manifest_length)?;
+        let found = entries::read(&bytes, &options, &limits).map_err(in_file)?;
+        for row in 0..found.len() {
+            let entry = found.entry(row, manifest.partition_spec_id).map_err(in_file)?;
+            if entry.status == Status::Added && entry.snapshot_id == Some(picked.snapshot_id) {
+                files.push(entry.file);
+            }
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,175 @@
+"""What keeps a table in order: expiry of snapshots."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from icefield.errors import InvalidArgumentError
+from icefield.moments import milliseconds_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield._core import Expired, ExpiryRequest
+
+__all__ = ["ExpireSnapshots", "ExpiredSnapshots", "Maintenance"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredSnapshots:
+    """What an expiry has done to a table, or with ``dry_run`` would do."""
+
+    #: Ids of the snapshots that expired.
+    snapshot_ids: list[int]
+    #: Branches and tags that expired.
+    refs: list[str]
+    #: Locations of the deleted files, by their kind.
+    data_files: list[str]
+    delete_files: list[str]
+    manifests: list[str]
+    manifest_lists: list[str]
+    statistics_files: list[str]
+    #: Number of files that could not be read or deleted.
+    failures: int
+    #: What the first of them said.
+    first_failures: list[str]
+
+    @property
+    def deleted_files(self) -> list[str]:
+        """Locations of all deleted files."""
+        return [
+            *self.data_files, *self.delete_files, *self.manifests, *self.manifest_lists, *self.statistics_files
+        ]  # fmt: skip
+
+
+class ExpireSnapshots:
+    """An expiry of snapshots ("Snapshot Retention Policy"), made by `commit` or at the end of the ``with`` block.
+
+    What is not set is decided by the table's properties (``history.expire.*``) and the retention of its branches and
+    tags.
+    """
+
+    def __init__(self, run: Callable[[ExpiryRequest], Expired]) -> None:
+        self._run = run
+        self._request: ExpiryRequest = {
+            "snapshot_ids": [],
+            "older_than_ms": None,
+            "retain_last": None,
+            "clean_expired_metadata": False,
+            "cleanup": "all",
+            "dry_run": False,
+        }
+        self._finished = False
+
+    def by_id(self, snapshot_id: int) -> Self:
+        """Expire a snapshot, whatever its age."""
+        return self.by_ids([snapshot_id])
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
+        """Expire snapshots, whatever their age."""
+        self._request["snapshot_ids"] += snapshot_ids
+        return self
+
+    def older_than(self, timestamp: datetime | str | int) -> Self:
+        """Expire the snapshots before a time, of branches without a ``max-snapshot-age-ms`` of their own.
+
+        Parameters
+        ----------
+        timestamp
+            Milliseconds from the epoch, an aware datetime, or ISO text with an offset.
+
+        """
+        self._request["older_than_ms"] = milliseconds_of(timestamp, "timestamp")
+        return self
+
+    def retain_last(self, count: int) -> Self:
+        """Keep this number of snapshots of branches without a ``min-snapshots-to-keep`` of their own."""
+        self._request["retain_last"] = count
+        return self
+
+    def clean_expired_metadata(self, clean: bool = True) -> Self:
+        """Remove schemas and partition specs as well that no snapshot uses any more."""
+        self._request["clean_expired_metadata"] = clean
+        return self
+
+    def cleanup(self, level: Literal["all", "metadata", "nothing"]) -> Self:
+        """Delete all files that only expired snapshots name, all but data and delete files, or none."""
+        self._request["cleanup"] = level
+        return self
+
+    def dry_run(self) -> ExpiredSnapshots:
+        """Return what `commit` would do, and change nothing."""
+        return _result(self._run({**self._request, "dry_run": True}))
+
+    def commit(self) -> ExpiredSnapshots:
+        """Expire the snapshots, then delete files.
+
+        A file stays while a snapshot that is kept has it, or is the one that removed it. If files could not be
+        deleted there is a ``RuntimeWarning``; the snapshots have expired all the same.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a snapshot is that of a branch or tag, or the table has ``gc.enabled=false``.
+        CommitFailedException
+            If every attempt lost to another commit; no file was deleted.
+        CommitStateUnknownException
+            If the outcome is unknown; no file was deleted.
+
+        """
+        if self._finished:
+            raise InvalidArgumentError("this change was already made; start a new one")
+        self._finished = True
+        done = _result(self._run(self._request))
+        if done.failures:
+            more = [f"and {done.failures - len(done.first_failures)} more"]
+            shown = "; ".join(done.first_failures + (more if done.failures > len(done.first_failures) else []))
+            msg = f"snapshots expired, but some files could not be read or deleted: {shown}"
+            warnings.warn(msg, RuntimeWarning, stacklevel=2)
+        return done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._finished:
+            self.commit()
+
+
+class Maintenance:
+    """What keeps a table in order."""
+
+    def __init__(self, expire: Callable[[ExpiryRequest], Expired]) -> None:
+        self._expire = expire
+
+    def expire_snapshots(self) -> ExpireSnapshots:
+        """Expire snapshots, and delete the files that only they name.
+
+        Examples
+        --------
+        >>> table.maintenance.expire_snapshots().older_than("2024-01-01T00:00:00Z").commit()  # doctest: +SKIP
+
+        """
+        return ExpireSnapshots(self._expire)
+
+
+def _result(done: Expired) -> ExpiredSnapshots:
+    _, snapshot_ids, refs, failures, first, files = done
+    return ExpiredSnapshots(
+        snapshot_ids,
+        refs,
+        files["data_files"],
+        files["delete_files"],
+        files["manifests"],
+        files["manifest_lists"],
+        files["statistics"],
+        failures,
+        first,
+    )

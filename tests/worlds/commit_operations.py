@@ -1,0 +1,232 @@
+"""The operations of ``golden/commits`` by the public API: everything but `commit`, which the runner calls later.
+
+An operation is known by its name and the fields that it may have; a case runs when all of its operations are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import icefield as ice
+from worlds.commit_cases import Json, operations
+from worlds.commit_world import START_MS, World
+
+#: What finishes an operation.
+Commit = Callable[[], object]
+#: A table, or a transaction of it.
+Target = Any
+Prepare = Callable[[World, Target, Json], Commit]
+
+PREPARE: dict[str, Prepare] = {}
+FIELDS: dict[str, set[str]] = {}
+#: What a `manage_snapshots` may contain, as methods of its builder.
+ACTIONS: dict[str, Callable[[World, Any, Json], object]] = {}
+
+#: Fields of every operation that makes a snapshot.
+SNAPSHOT = {"op", "branch", "summary", "stage_only"}
+
+
+def operation(name: str, fields: set[str]) -> Callable[[Prepare], Prepare]:
+    """Make an operation known, with the fields that it may have."""
+
+    def known(prepare: Prepare) -> Prepare:
+        PREPARE[name], FIELDS[name] = prepare, fields
+        return prepare
+
+    return known
+
+
+def is_known(case: Json) -> bool:
+    """Whether all operations of a case are known, with all their fields."""
+    return all(
+        given["op"] in PREPARE
+        and set(given) <= FIELDS[given["op"]]
+        and all(action["action"] in ACTIONS for action in given.get("actions", []))
+        for given in operations(case)
+    )
+
+
+def prepare(world: World, target: Target, given: Json) -> Commit:
+    """Call everything but `commit`."""
+    return PREPARE[given["op"]](world, target, given)
+
+
+def update_snapshot(target: Target, given: Json) -> Any:
+    """Start a change of files, with what all of them take."""
+    return target.update_snapshot(
+        given.get("summary"), given.get("branch", "main"), stage_only=given.get("stage_only", False)
+    )
+
+
+@operation("append", SNAPSHOT | {"fast", "add"})
+def append(world: World, target: Target, given: Json) -> Commit:
+    """Append files."""
+    update = update_snapshot(target, given)
+    change = update.fast_append() if given.get("fast") else update.merge_append()
+    for name in given.get("add", []):
+        change.append_data_file(world.file(name, target))
+    return change.commit
+
+
+@operation("transaction", {"op", "ops"})
+def transaction(world: World, target: Target, given: Json) -> Commit:
+    """Do several operations in one commit."""
+    changes = target.transaction()
+    for step in given["ops"]:
+        prepare(world, changes, step)()
+    return changes.commit_transaction
+
+
+@operation("update_schema", {"op", "changes"})
+def update_schema(world: World, target: Target, given: Json) -> Commit:
+    """Change the schema."""
+    change = target.update_schema()
+    for kind, *rest in given["changes"]:
+        match kind, rest:
+            case "add", [name, type_]:
+                change.add_column(name, type_)
+            case "delete", [name]:
+                change.delete_column(name)
+            case "rename", [name, to]:
+                change.rename_column(name, to)
+            case "type", [name, type_]:
+                change.update_column(name, type_)
+            case _:
+                raise NotImplementedError(kind)
+    return change.commit
+
+
+@operation("update_spec", {"op", "changes"})
+def update_spec(world: World, target: Target, given: Json) -> Commit:
+    """Change the partition spec; fields have the names that Java makes."""
+    change = target.update_spec()
+    for kind, *rest in given["changes"]:
+        match kind, rest:
+            case "add", [transform, column]:
+                change.add_field(column, transform)
+            case "remove", [name]:
+                change.remove_field(name)
+            case _:
+                raise NotImplementedError(kind)
+    return change.commit
+
+
+@operation("replace_sort_order", {"op", "fields"})
+def replace_sort_order(world: World, target: Target, given: Json) -> Commit:
+    """Replace the sort order."""
+    change = target.update_sort_order()
+    for direction, column in given["fields"]:
+        getattr(change, direction)(column)
+    return change.commit
+
+
+@operation("update_properties", {"op", "set", "remove"})
+def update_properties(world: World, target: Target, given: Json) -> Commit:
+    """Set and remove properties."""
+    updates, removals = given.get("set", {}), given.get("remove", [])
+    if isinstance(target, ice.Table):
+        return lambda: target.update_properties(updates, removals)
+    return lambda: target.set_properties(updates).remove_properties(*removals)
+
+
+@operation("upgrade", {"op", "format_version"})
+def upgrade(world: World, target: Target, given: Json) -> Commit:
+    """Upgrade the table."""
+    if isinstance(target, ice.Table):
+        return lambda: target.update_properties({"format-version": str(given["format_version"])})
+    return lambda: target.upgrade_table_version(given["format_version"])
+
+
+@operation("set_statistics", {"op", "snapshot", "path", "partition"})
+def set_statistics(world: World, target: Target, given: Json) -> Commit:
+    """Set a statistics file."""
+    file: Json = {
+        "snapshot-id": world.snapshot_id(given["snapshot"]),
+        "statistics-path": world.location(given["path"]),
+        "file-size-in-bytes": 100,
+    }
+    if given.get("partition"):
+        update: Json = {"action": "set-partition-statistics", "partition-statistics": file}
+    else:
+        statistics = {**file, "file-footer-size-in-bytes": 10, "blob-metadata": []}
+        update = {"action": "set-statistics", "snapshot-id": file["snapshot-id"], "statistics": statistics}
+    return lambda: target.commit([], [update])
+
+
+@operation("manage_snapshots", {"op", "actions"})
+def manage_snapshots(world: World, target: Target, given: Json) -> Commit:
+    """Change branches, tags and the current snapshot."""
+    if target.metadata.current_snapshot_id is None and given["actions"][0]["action"] == "create_branch":
+        # Of a table without snapshots, a branch begins with an empty one.
+        return target.update_snapshot(branch=given["actions"][0]["name"]).fast_append().commit
+    change = target.manage_snapshots()
+    for action in given["actions"]:
+        ACTIONS[action["action"]](world, change, action)
+    return change.commit
+
+
+@operation(
+    "expire_snapshots",
+    {
+        "op",
+        "snapshots",
+        "older_than_ms",
+        "retain_last",
+        "clean_expired_files",
+        "cleanup_level",
+        "clean_expired_metadata",
+    },
+)
+def expire_snapshots(world: World, target: Target, given: Json) -> Commit:
+    """Expire snapshots."""
+    change = target.maintenance.expire_snapshots().by_ids([world.snapshot_id(k) for k in given.get("snapshots", [])])
+    if "older_than_ms" in given:
+        change.older_than(START_MS + given["older_than_ms"])
+    if "retain_last" in given:
+        change.retain_last(given["retain_last"])
+    change.clean_expired_metadata(given.get("clean_expired_metadata", False))
+    levels = {"NONE": "nothing", "METADATA_ONLY": "metadata", "ALL": "all"}
+    level = levels[given.get("cleanup_level", "ALL")]
+    change.cleanup(level if given.get("clean_expired_files", True) else "nothing")
+    return change.commit
+
+
+def _snapshot(world: World, action: Json) -> int:
+    return world.snapshot_id(action["snapshot"])
+
+
+ACTIONS |= {
+    "rollback_to": lambda world, change, action: change.rollback_to_snapshot(_snapshot(world, action)),
+    "set_current_snapshot": lambda world, change, action: change.set_current_snapshot(_snapshot(world, action)),
+    "rollback_to_time": lambda world, change, action: change.rollback_to_timestamp(START_MS + action["time_ms"]),
+    "create_tag": lambda world, change, action: change.create_tag(_snapshot(world, action), action["name"]),
+    "remove_branch": lambda world, change, action: change.remove_branch(action["name"]),
+    "remove_tag": lambda world, change, action: change.remove_tag(action["name"]),
+    "cherrypick": lambda world, change, action: change.cherry_pick(_snapshot(world, action)),
+    "rename_branch": lambda world, change, action: change.rename_branch(action["name"], action["to"]),
+    "replace_tag": lambda world, change, action: change.replace_tag(action["name"], _snapshot(world, action)),
+    "fast_forward": lambda world, change, action: change.fast_forward_branch(action["name"], action["to"]),
+    "set_min_snapshots_to_keep": lambda world, change, action: change.set_min_snapshots_to_keep(
+        action["name"], action["value"]
+    ),
+    "set_max_snapshot_age_ms": lambda world, change, action: change.set_max_snapshot_age_ms(
+        action["name"], action["value"]
+    ),
+    "set_max_ref_age_ms": lambda world, change, action: change.set_max_ref_age_ms(action["name"], action["value"]),
+}
+
+
+def _create_branch(world: World, change: Any, action: Json) -> object:
+    if "snapshot" in action:
+        return change.create_branch(_snapshot(world, action), action["name"])
+    return change.create_branch(world.table().metadata.current_snapshot_id, action["name"])
+
+
+def _replace_branch(world: World, change: Any, action: Json) -> object:
+    target = action["to"] if "to" in action else _snapshot(world, action)
+    return change.replace_branch(action["name"], target)
+
+
+ACTIONS["create_branch"] = _create_branch
+ACTIONS["replace_branch"] = _replace_branch

@@ -1,0 +1,162 @@
+"""How a case of ``golden/commits`` is compared, and the rules of docs/differences.md for what differs on purpose."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import icefield as ice
+from worlds.commit_cases import Json
+from worlds.commit_world import World
+
+#: Messages are cut here.
+CUT = 180
+#: What a refusal of the library is here: the classes of its causes.
+CAUSES: dict[str, tuple[type[Exception], ...]] = {
+    "validation": (ice.ValidationException,),
+    "illegal": (ice.InvalidArgumentError,),
+    "commit_failed": (ice.CommitFailedException,),
+}
+#: Exceptions of the library that stand for no rule: it fails on what it did not expect.
+ACCIDENTS = {"null_pointer", "illegal_state", "other"}
+#: Changes that the library never tries again, and we do where nothing that they build on has changed.
+NEVER_AGAIN = {"update_schema", "update_spec", "manage_snapshots", "transaction"}
+#: Arguments that are wrong whatever others do; the library has a `ValidationException` for some.
+WRONG_ARGUMENTS = re.compile(
+    r"Cannot roll back to|Cannot set \S+ to unknown snapshot|GC is disabled|Cannot find field|Cannot find source column"
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether an operation ended as the case says, and whether the table is then the one of the case."""
+
+    is_expected: bool
+    compares_state: bool
+    why: str
+
+
+def outcome_of(case: Json, refused: Exception | None, world: World) -> Outcome:
+    """Judge how the operation under test ended."""
+    expected = case["expected"]
+    outcome, name = expected["outcome"], case["operation"]["op"]
+    if outcome == "ok" and _is_for_an_audit(case):
+        return Outcome(isinstance(refused, ice.InvalidArgumentError), False, "would be seen before its audit")
+    if outcome == "ok":
+        return Outcome(refused is None, True, "taken by the library")
+    if outcome in ACCIDENTS:
+        return Outcome(refused is None or isinstance(refused, ice.IcefieldError), False, "an accident of the library")
+    if outcome == "commit_failed" and name in NEVER_AGAIN and refused is None:
+        return Outcome(True, False, "tried again")
+    message = expected.get("message") or ""
+    causes = CAUSES[outcome]
+    if outcome == "validation" and WRONG_ARGUMENTS.search(message):
+        causes = (*causes, ice.InvalidArgumentError)
+    if outcome == "commit_failed" and name in NEVER_AGAIN:
+        # Tried again, and then refused for what was found.
+        causes = (*causes, ice.InvalidArgumentError, ice.ValidationException)
+    if not isinstance(refused, causes):
+        return Outcome(False, False, f"{outcome}: {message}")
+    missing = [] if outcome == "commit_failed" else [name for name in named(world, message) if name not in str(refused)]
+    return Outcome(not missing, False, f"{outcome}: {message}; the message lacks {missing}")
+
+
+def _is_for_an_audit(case: Json) -> bool:
+    """Whether a snapshot has a ``wap.id`` and is not staged, in a table without audits ("Audits")."""
+    given = case["operation"]
+    return "wap.id" in given.get("summary", {}) and not given.get("stage_only")
+
+
+def named(world: World, message: str) -> list[str]:
+    """List what a message of the library names: snapshots and files, as they are here."""
+    if len(message) >= CUT:
+        return []
+    snapshots = [str(world.snapshots[int(number)]) for number in re.findall(r"<snapshot (\d+)>", message)]
+    files = re.findall(r"mem:///w/t/data/[\w.-]+[\w]", message)
+    return snapshots + [world.location(path) for path in files]
+
+
+def same(world: World, expected: Json, found: Json) -> None:
+    """Compare a table with that of the case."""
+    expected, found = copy.deepcopy(expected), copy.deepcopy(found)
+    _totals_of_new_branches(world, expected, found)
+    for state in (expected, found):
+        state["manifests"] = {head: _arranged(world.case, rows) for head, rows in state["manifests"].items()}
+    lines = differences(expected, found)
+    assert not lines, "\n".join(lines)
+
+
+def differences(expected: object, found: object, place: str = "") -> list[str]:
+    """List where two JSON values differ."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        keys = sorted(set(expected) | set(found))
+        return [line for key in keys for line in differences(expected.get(key), found.get(key), f"{place}/{key}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = enumerate(zip(expected, found, strict=True))
+        return [line for number, (one, other) in pairs for line in differences(one, other, f"{place}/{number}")]
+    return [] if expected == found else [f"{place}: expected {expected!r}, found {found!r}"]
+
+
+def _arranged(case: Json, manifests: list[Json]) -> list[Json]:
+    """Bring manifests into one order where the library orders them by hash codes; row ids then follow that."""
+    if not case.get("unordered_manifests"):
+        return manifests
+    for manifest in manifests:
+        manifest.pop("first_row_id", None)
+        manifest["entries"] = [entry[:5] for entry in manifest["entries"]]
+    return sorted(manifests, key=repr)
+
+
+def _totals_of_new_branches(world: World, expected: Json, found: Json) -> None:
+    """Count what a branch holds; the library begins to count at zero ("Totals of a new branch")."""
+    counted = set(world.branched)
+    for snapshot in found["snapshots"]:
+        if snapshot.get("parent") in counted:
+            counted.add(snapshot["snapshot"])
+    for number in counted & {int(head) for head in found["manifests"]}:
+        files = [m["files"] for m in found["manifests"][str(number)] if m["content"] == "data"]
+        summary = next(s["summary"] for s in found["snapshots"] if s["snapshot"] == number)
+        assert int(summary["total-data-files"]) == sum(added + existing for added, existing, _ in files)
+    for state in (expected, found):
+        for snapshot in state["snapshots"]:
+            if snapshot["snapshot"] in counted:
+                snapshot["summary"] = {
+                    key: value for key, value in snapshot["summary"].items() if not key.startswith("total-")
+                }
+
+
+def same_expiry(world: World, expected: Json, done: Any) -> None:
+    """Compare what an expiry reports with what the library deleted ("Files of expired snapshots")."""
+    assert [world.number(snapshot_id) for snapshot_id in done.snapshot_ids] == expected["expired"]
+    given = {key: set(value) for key, value in expected["deleted_files"].items()}
+    assert {world.lists[path] for path in done.manifest_lists} == given.pop("manifest_lists", set())
+    assert {world.manifests[path] for path in done.manifests} == given.pop("manifests", set())
+    statistics = {world.location(path) for path in given.pop("statistics", set())}
+    assert set(done.statistics_files) == statistics
+    live, removed = kept_files(world)
+    for kind, found in (("data_files", done.data_files), ("delete_files", done.delete_files)):
+        names = {path.rpartition("/")[2] for path in found}
+        theirs = given.pop(kind, set())
+        assert not names & live, "files of snapshots that are kept"
+        # The library may delete what a kept snapshot has removed, and leave what was removed by one that is gone.
+        assert theirs - names <= removed, kind
+        assert not (names - theirs) & removed, kind
+    assert given == {}
+
+
+def kept_files(world: World) -> tuple[set[str], set[str]]:
+    """List the files that snapshots of the table have, and those that they have removed."""
+    live, removed = set(), set()
+    snapshots = world.table().metadata.snapshots
+    ids = {snapshot.snapshot_id for snapshot in snapshots}
+    for snapshot in snapshots:
+        for row in world.manifest_list(snapshot):
+            for entry in ice.manifests.read(world.read(row["manifest_path"]), manifest=row, metrics=False).to_pylist():
+                name = entry["data_file"]["file_path"].rpartition("/")[2]
+                if entry["status"] != 2:
+                    live.add(name)
+                elif entry["snapshot_id"] in ids:
+                    removed.add(name)
+    return live, removed

@@ -1,0 +1,156 @@
+"""The table of a case of ``golden/commits``: its clients, its clock, and the names of its snapshots and files."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any
+
+import icefield as ice
+from icefield._core import set_clock
+from icefield.catalog.identifier import IdentifierLike
+from icefield.catalog.memory import InMemoryCatalog
+from worlds.commit_cases import Json
+
+HOUR_MS = 3_600_000
+#: Hour 0 of every case.
+START_MS = 1_700_000_000_000
+#: Reserved columns of position delete files, which have bounds too.
+DELETE_COLUMNS = {2147483546: "string", 2147483545: "long"}
+#: An id that no snapshot has, and the number that cases have for it.
+UNKNOWN, UNKNOWN_ID = 99, 4711
+
+
+class RacingCatalog(InMemoryCatalog):
+    """A catalog in which another client commits just before a commit of this one."""
+
+    race: Callable[[], None] | None = None
+
+    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        if race := self.race:
+            self.race = None
+            race()
+        super()._swap(identifier, base, new)
+
+
+class World:
+    """One table, as the clients of a case see it."""
+
+    def __init__(self, case: Json) -> None:
+        self.case = case
+        # As long as in the case: lengths of manifests decide which are merged.
+        self.root = f"memory://{uuid.uuid4().hex[:8]}"
+        self.catalog = RacingCatalog("commits", warehouse=self.root)
+        self.catalog.create_namespace("w")
+        self.hour(-1)
+        self.catalog.create_table(
+            "w.t",
+            ice.Schema.from_json(json.dumps(case["schema"])),
+            location=f"{self.root}/w/t",
+            partition_spec=case["specs"][0],
+            properties={
+                "format-version": str(case["format_version"]),
+                # Nobody else is waiting.
+                "commit.retry.min-wait-ms": "1",
+                "commit.retry.max-wait-ms": "2",
+                **case["properties"],
+            },
+        )
+        #: Ids of all snapshots that were ever committed: their places are the names that the case has for them.
+        self.snapshots: list[int] = []
+        #: The manifest lists of the snapshots, and the manifests in them.
+        self.lists: dict[str, int] = {}
+        self.manifests: dict[str, str] = {}
+        #: Snapshots that were the first of a branch that did not exist.
+        self.branched: set[int] = set()
+        self.last_noted: set[int] = set()
+
+    @staticmethod
+    def hour(hour: int) -> None:
+        """Set the clock."""
+        set_clock(START_MS + hour * HOUR_MS)
+
+    def table(self) -> ice.Table:
+        """Open the table as another client."""
+        return self.catalog.load_table("w.t")
+
+    def location(self, path: str) -> str:
+        """Return where a file of the case lies here."""
+        return path.replace("mem://", self.root, 1)
+
+    def snapshot_id(self, number: int) -> int:
+        """Return the id of a snapshot of the case."""
+        return UNKNOWN_ID if number == UNKNOWN else self.snapshots[number]
+
+    def number(self, snapshot_id: int | None) -> int | None:
+        """Return the number that the case has for a snapshot."""
+        return None if snapshot_id is None else self.snapshots.index(snapshot_id)
+
+    def note(self) -> None:
+        """Number the snapshots that were added since, and their manifests."""
+        metadata = self.table().metadata
+        self.last_noted = set()
+        for snapshot in metadata.snapshots:
+            if snapshot.snapshot_id in self.snapshots:
+                continue
+            self.last_noted.add(snapshot.snapshot_id)
+            number = len(self.snapshots)
+            self.snapshots.append(snapshot.snapshot_id)
+            assert snapshot.manifest_list is not None
+            self.lists[snapshot.manifest_list] = number
+            for place, manifest in enumerate(self.manifest_list(snapshot)):
+                self.manifests.setdefault(manifest["manifest_path"], f"{number}/{place}")
+
+    def note_branches(self, before: Iterable[str]) -> None:
+        """Remember the snapshots with which branches began that were not there before."""
+        metadata = self.table().metadata
+        for name, ref in metadata.refs.items():
+            if name not in before and self.last_noted & {ref.snapshot_id}:
+                line = [snapshot.snapshot_id for snapshot in metadata.ancestors(ref.snapshot_id)]
+                self.branched |= {self.snapshots.index(own) for own in line if own in self.last_noted}
+
+    def manifest_list(self, snapshot: ice.Snapshot) -> list[Json]:
+        """Read the manifest list of a snapshot."""
+        assert snapshot.manifest_list is not None
+        found: list[Json] = ice.manifests.read_list(self.read(snapshot.manifest_list)).to_pylist()
+        return found
+
+    def left(self) -> list[str]:
+        """List all files in the folder of metadata."""
+        return sorted(path for path, _ in self.catalog.storage.list(f"{self.root}/w/t/metadata"))
+
+    def read(self, location: str) -> bytes:
+        """Read a file."""
+        return bytes(self.catalog.storage.read(location))
+
+    @cached_property
+    def names(self) -> dict[tuple[str, int | None], str]:
+        """Names of the case's files by location, and offset of deletion vectors."""
+        files = self.case["files"].items()
+        return {(self.location(file["path"]), file.get("content_offset")): name for name, file in files}
+
+    def file(self, name: str, table: Any) -> ice.DataFile | ice.DeleteFile:
+        """Describe a file of the case."""
+        given = self.case["files"][name]
+        schemas = table.metadata.schemas
+
+        def bound(field_id: str, value: object) -> bytes:
+            found = (schema.find_field(int(field_id)) for schema in reversed(schemas))
+            kind = DELETE_COLUMNS.get(int(field_id)) or next(field.field_type for field in found if field is not None)
+            if kind == "string" and isinstance(value, str):
+                value = self.location(value)
+            return ice.values.to_bytes(ice.values.from_json(json.dumps(value), kind), kind)
+
+        fields = {key: value for key, value in given.items() if key not in {"path", "format", "unknown_spec"}}
+        for key in ("value_counts", "null_value_counts"):
+            if key in given:
+                fields[key] = {int(field_id): count for field_id, count in given[key].items()}
+        for key in ("lower_bounds", "upper_bounds"):
+            if key in given:
+                fields[key] = {int(field_id): bound(field_id, value) for field_id, value in given[key].items()}
+        if referenced := given.get("referenced_data_file"):
+            fields["referenced_data_file"] = self.location(referenced)
+        kind = ice.DataFile if given["content"] == "data" else ice.DeleteFile
+        return kind(file_path=self.location(given["path"]), file_format=given["format"], **fields)
