@@ -831,6 +831,17 @@ class TableState:
     ) -> TableState:
         """Write the metadata file of a new table."""
 
+    @staticmethod
+    def stage(
+        storage: Storage,
+        schema: object,
+        location: str,
+        partition: Sequence[str] | _Json,
+        sort: Sequence[str] | _Json,
+        properties: Mapping[str, str],
+    ) -> TableState:
+        """Define a new table that is written nowhere yet."""
+
     def commit(self, catalog: object, identifier: object, requirements: _Json, updates: _Json) -> TableState:
         """Commit updates of the REST protocol, and return the new state."""
 
@@ -931,6 +942,22 @@ class Transaction:
 
     def append_files(self, files: Sequence[DataFile], kind: SnapshotKind) -> None:
         """Append data files that are written already."""
+
+    def replace(
+        self,
+        schema: object,
+        location: str | None,
+        partition: Sequence[str] | _Json,
+        sort: Sequence[str] | _Json,
+        properties: Mapping[str, str],
+    ) -> None:
+        """Replace the table by a definition; its location stays where none is passed."""
+
+    def create(self) -> TableState:
+        """Write the metadata of a table of which no catalog knows yet."""
+
+    def created(self) -> None:
+        """Finish, since a catalog has the table that `create` has written."""
 
     def set_current_snapshot(self, snapshot_id: int, ancestor: bool, make: bool) -> None:
         """Make a snapshot the current one, which may have to be an ancestor of that."""

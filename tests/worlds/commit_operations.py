@@ -5,6 +5,7 @@ An operation is known by its name and the fields that it may have; a case runs w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,20 @@ def append(world: World, target: Target, given: Json) -> Commit:
 def transaction(world: World, target: Target, given: Json) -> Commit:
     """Do several operations in one commit."""
     changes = target.transaction()
+    for step in given["ops"]:
+        prepare(world, changes, step)()
+    return changes.commit_transaction
+
+
+@operation("replace_table", {"op", "schema", "spec", "properties", "ops"})
+def replace_table(world: World, target: Target, given: Json) -> Commit:
+    """Replace the table, and do several operations, in one commit."""
+    changes = world.catalog.create_or_replace_table_transaction(
+        "w.t",
+        ice.Schema.from_json(json.dumps(given["schema"])),
+        partition_spec=given["spec"],
+        properties=given.get("properties"),
+    )
     for step in given["ops"]:
         prepare(world, changes, step)()
     return changes.commit_transaction

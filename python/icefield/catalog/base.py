@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from icefield._arguments import field_texts, property_texts
+from icefield._arrow_names import without_nul
 from icefield._secrets import guarded
 from icefield.catalog.identifier import Identifier, IdentifierLike
 from icefield.errors import (
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from icefield.partitioning import PartitionSpec
     from icefield.sorting import SortOrder
     from icefield.table import Table
+    from icefield.transaction import Transaction
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
 
@@ -306,6 +309,46 @@ class Catalog(ABC):
             )
         except TableAlreadyExistsError:
             return self.load_table(identifier)
+
+    def replace_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> Transaction:
+        """Replace a table: other columns, partitioning, order and properties, and no rows in ``main``.
+
+        Its history, branches and tags stay, and so do properties that are not passed. Rows that are appended in the
+        transaction become visible with the rest. Whatever others commit before, it is replaced.
+
+        Parameters
+        ----------
+        identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
+            As in `create_table`; without a location, the table stays where it is.
+
+        Raises
+        ------
+        NoSuchTableError
+            If there is no such table.
+
+        """
+        return (
+            self.load_table(identifier)
+            .transaction()
+            .replace(
+                without_nul(schema),
+                location,
+                field_texts(partition_spec, partition_by, "partitioning"),
+                field_texts(sort_order, sort_by, "sort order"),
+                property_texts(properties),
+            )
+        )
 
     def close(self) -> None:  # noqa: B027
         """Close connections; the catalog opens new ones if it is used again."""

@@ -24,12 +24,13 @@ from icefield.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icefield.table import Table
+from icefield.table import CreateTableTransaction, Table
 
 if TYPE_CHECKING:
     from icefield.arrow import SchemaLike
     from icefield.partitioning import PartitionSpec
     from icefield.sorting import SortOrder
+    from icefield.transaction import Transaction
 
 __all__ = ["PointerCatalog", "absolute_location"]
 
@@ -105,21 +106,11 @@ class PointerCatalog(Catalog):
         sort_by: Iterable[str] | str | None = None,
     ) -> Table:
         """Create a table."""
-        namespace, name = table_tuple(identifier)
-        if not self.namespace_exists(namespace):
-            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
-        if self.table_exists(identifier):
-            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} already exists")
-        state = TableState.create(
-            self.storage,
-            without_nul(schema),
-            self.default_location(namespace, name)
-            if location is None
-            else absolute_location(location, "the location of the table"),
-            field_texts(partition_spec, partition_by, "partitioning"),
-            field_texts(sort_order, sort_by, "sort order"),
-            {**self._table_defaults(), **property_texts(properties)},
+        self._check_absent(identifier)
+        definition = self._definition(
+            identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
         )
+        state = TableState.create(self.storage, *definition)
         try:
             self._add(identifier, state.metadata_location)
         except (TableAlreadyExistsError, NoSuchNamespaceError):
@@ -127,6 +118,87 @@ class PointerCatalog(Catalog):
             state.storage.delete(state.metadata_location)
             raise
         return self._opened(identifier, state)
+
+    def create_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> CreateTableTransaction:
+        """Create a table at the end of a transaction, with all that was done in it; the arguments of `create_table`.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If there is a table of this name.
+
+        """
+        self._check_absent(identifier)
+        definition = self._definition(
+            identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
+        )
+        table = self._opened(identifier, TableState.stage(self.storage, *definition))
+        return CreateTableTransaction(table, lambda metadata_location: self._add(identifier, metadata_location))
+
+    def create_or_replace_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> Transaction:
+        """Create a table, or replace the table of this name, at the end of a transaction."""
+        begin = self.replace_table_transaction if self.table_exists(identifier) else self.create_table_transaction
+        return begin(
+            identifier,
+            schema,
+            location,
+            partition_spec,
+            sort_order,
+            properties,
+            partition_by=partition_by,
+            sort_by=sort_by,
+        )
+
+    def _check_absent(self, identifier: IdentifierLike) -> None:
+        namespace, name = table_tuple(identifier)
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
+        if self.table_exists(identifier):
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} already exists")
+
+    def _definition(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None,
+        properties: Mapping[str, str] | None,
+        partition_by: Iterable[str] | str | None,
+        sort_by: Iterable[str] | str | None,
+    ) -> tuple[object, str, list[str] | dict[str, object], list[str] | dict[str, object], dict[str, str]]:
+        """Return the definition of a new table as the core takes it."""
+        return (
+            without_nul(schema),
+            self.default_location(*table_tuple(identifier))
+            if location is None
+            else absolute_location(location, "the location of the table"),
+            field_texts(partition_spec, partition_by, "partitioning"),
+            field_texts(sort_order, sort_by, "sort order"),
+            {**self._table_defaults(), **property_texts(properties)},
+        )
 
     def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
         """Register a table that exists in storage, by the location of its metadata file."""

@@ -27,7 +27,7 @@ from icefield.scan import DataScan, fields_of, split_of
 from icefield.table.description import TableDescription
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.maintenance import ExpiredSnapshots, Maintenance
-from icefield.table.transaction import Transaction
+from icefield.table.transaction import CreateTableTransaction, Transaction
 from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from icefield.expressions import RowFilter
     from icefield.manifests import DataFile
 
-__all__ = ["MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
+__all__ = ["CreateTableTransaction", "MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 
 
 class Table(TableDescription):
@@ -384,6 +384,11 @@ class Table(TableDescription):
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
         base = self._state
         self._advance(changes.commit(self._require_catalog(), self._identifier), base)
+
+    def take_over(self, state: TableState) -> None:
+        """Become the table of a state; `CreateTableTransaction.commit_transaction` calls it."""
+        with self._lock:
+            self._state = state
 
     def new_write(self, properties: Mapping[str, str] | None = None) -> WritePlan:
         """Plan a write by workers (`icefield.distributed`); nothing is written yet.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from icefield._arguments import append_options, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
-from icefield.errors import InvalidArgumentError
+from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
 from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 from icefield.table.update.change import warn_of_lost
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from icefield.metadata import TableMetadata
     from icefield.table import Table
 
-__all__ = ["Transaction"]
+__all__ = ["CreateTableTransaction", "Transaction"]
 
 
 class Transaction:
@@ -129,6 +129,20 @@ class Transaction:
             self._table.commit_changes(self._changes)
         return self._table
 
+    def replace(
+        self,
+        schema: object,
+        location: str | None,
+        partition: list[str] | dict[str, object],
+        sort: list[str] | dict[str, object],
+        properties: dict[str, str],
+    ) -> Self:
+        """Replace the table by a definition; `Catalog.replace_table_transaction` calls it."""
+        self._check_open()
+        self._changes.replace(schema, location, partition, sort, properties)
+        self._staged = self._changes.metadata
+        return self
+
     def stage(self, updates: Iterable[str], on: TableMetadata) -> None:
         """Add updates of the REST protocol, as JSON, that were created from the metadata ``on``.
 
@@ -175,3 +189,36 @@ class Transaction:
     def __del__(self) -> None:
         if not getattr(self, "_finished", True) and not self._changes.is_empty:
             warn_of_lost(self, "commit_transaction()")
+
+
+class CreateTableTransaction(Transaction):
+    """A table that is not in its catalog before the transaction is committed; then with all changes.
+
+    The table can be written to within the transaction; it cannot be read before the commit.
+    """
+
+    def __init__(self, table: Table, add: Callable[[str], None]) -> None:
+        super().__init__(table)
+        self._add = add
+
+    def commit_transaction(self) -> Table:
+        """Add the table to its catalog.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If another table of this name was created since; what the transaction has written is deleted.
+
+        """
+        self._check_open()
+        self._finished = True
+        state = self._changes.create()
+        try:
+            self._add(state.metadata_location)
+        except (TableAlreadyExistsError, NoSuchNamespaceError):
+            state.storage.delete(state.metadata_location)
+            self._changes.abort()
+            raise
+        self._changes.created()
+        self._table.take_over(state)
+        return self._table

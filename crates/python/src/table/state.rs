@@ -9,7 +9,7 @@ use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::commit::{self, Committed, SnapshotOptions};
 use icefield_table::maintain::purge::purge;
 use icefield_table::operation::append::AppendOptions;
-use icefield_table::operation::create::create;
+use icefield_table::operation::create::{create, stage};
 use icefield_table::storage::redacted;
 use icefield_table::write::Matching;
 use icefield_table::{Table, limits};
@@ -41,7 +41,7 @@ pub struct PyTableState {
 
 /// Partition or sort fields: texts, or the JSON of a spec or order.
 #[derive(FromPyObject)]
-enum Fields {
+pub(crate) enum Fields {
     Texts(Vec<String>),
     Json(JsonInput),
 }
@@ -86,20 +86,25 @@ impl PyTableState {
         sort: Fields,
         properties: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let properties: StringMap = properties.into_iter().collect();
-        let schema = schema.for_version(FormatVersion::of_new_table(&properties)?.number())?;
-        let partition_spec = match partition {
-            Fields::Texts(texts) => PartitionSpec::from_text(0, &texts, &schema)?,
-            Fields::Json(json) => PartitionSpec::from_json(&json.0)?,
-        };
-        let sort_order = match sort {
-            Fields::Texts(texts) => SortOrder::from_text(1, &texts, &schema)?,
-            Fields::Json(json) => SortOrder::from_json(&json.0)?,
-        };
-        let definition = TableDefinition { schema, partition_spec, sort_order, location, properties };
+        let definition = definition(schema, location, partition, sort, properties)?;
         let storage = storage.get().clone();
         let committed = detached(py, || create(&storage.0, &definition))??;
         Ok(Self { storage, committed: Arc::new(committed) })
+    }
+
+    /// A new table that is written nowhere yet.
+    #[staticmethod]
+    fn stage(
+        storage: &Bound<'_, PyStorage>,
+        schema: IcebergSchemaInput,
+        location: String,
+        partition: Fields,
+        sort: Fields,
+        properties: BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let metadata = stage(&definition(schema, location, partition, sort, properties)?)?;
+        let committed = Committed { location: String::new(), metadata: Arc::new(metadata) };
+        Ok(Self { storage: storage.get().clone(), committed: Arc::new(committed) })
     }
 
     /// Apply updates (REST protocol) to the table as the catalog now has it, if it meets the requirements.
@@ -231,6 +236,27 @@ impl PyTableState {
     fn __repr__(&self) -> String {
         format!("TableState({})", redacted(&self.committed.location))
     }
+}
+
+/// A table, from its parts as Python hands them over.
+pub(crate) fn definition(
+    schema: IcebergSchemaInput,
+    location: String,
+    partition: Fields,
+    sort: Fields,
+    properties: BTreeMap<String, String>,
+) -> Result<TableDefinition> {
+    let properties: StringMap = properties.into_iter().collect();
+    let schema = schema.for_version(FormatVersion::of_new_table(&properties)?.number())?;
+    let partition_spec = match partition {
+        Fields::Texts(texts) => PartitionSpec::from_text(0, &texts, &schema)?,
+        Fields::Json(json) => PartitionSpec::from_json(&json.0)?,
+    };
+    let sort_order = match sort {
+        Fields::Texts(texts) => SortOrder::from_text(1, &texts, &schema)?,
+        Fields::Json(json) => SortOrder::from_json(&json.0)?,
+    };
+    Ok(TableDefinition { schema, partition_spec, sort_order, location, properties })
 }
 
 /// How rows are appended, from the keywords of an append.

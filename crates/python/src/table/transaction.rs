@@ -8,6 +8,7 @@ use icefield_format::metadata::{MetadataUpdate, TableMetadata, requirements_for_
 use icefield_table::commit::{Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates};
 use icefield_table::operation::append::{Append, append};
 use icefield_table::operation::cherry_pick::CherryPick;
+use icefield_table::operation::replace::Replace;
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
@@ -17,7 +18,8 @@ use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::format::data_file::PyContentFile;
 use crate::format::metadata::PyTableMetadata;
-use crate::table::state::{PyTableState, append_options, elements};
+use crate::format::schema::IcebergSchemaInput;
+use crate::table::state::{Fields, PyTableState, append_options, definition, elements};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -170,6 +172,41 @@ impl PyTransaction {
             Ok(vec![update?])
         };
         self.put(py, change, make)
+    }
+
+    /// Replace the table by a definition; its location stays where none is given.
+    #[pyo3(signature = (schema, location, partition, sort, properties))]
+    fn replace(
+        &self,
+        py: Python<'_>,
+        schema: IcebergSchemaInput,
+        location: Option<String>,
+        partition: Fields,
+        sort: Fields,
+        mut properties: BTreeMap<String, String>,
+    ) -> Result<()> {
+        let base = self.state.committed.metadata.clone();
+        // The version decides which types the columns may have.
+        let version = base.format_version().number().to_string();
+        let asked = properties.contains_key("format-version");
+        properties.entry("format-version".to_owned()).or_insert(version);
+        let location = location.unwrap_or_else(|| base.location().to_owned());
+        let mut definition = definition(schema, location, partition, sort, properties)?;
+        if !asked {
+            definition.properties.shift_remove("format-version");
+        }
+        self.put(py, Replace::new(definition)?, true)
+    }
+
+    /// Write the metadata of a table of which no catalog knows yet: its state.
+    fn create(&self, py: Python<'_>) -> Result<PyTableState> {
+        let committed = detached(py, || self.changes().create(&self.state.storage.0))??;
+        Ok(self.state.with(committed))
+    }
+
+    /// A catalog has the table that `create` has written.
+    fn created(&self, py: Python<'_>) -> Result<()> {
+        detached(py, || self.changes().created())
     }
 
     /// Commit the changes: the new state.

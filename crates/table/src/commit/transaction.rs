@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
-use super::{Catalog, Change, Committed, commit};
+use super::{Catalog, Change, Committed, commit, write_metadata};
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
+use crate::storage::Storage;
 
 /// Changes that become visible together.
 ///
@@ -103,6 +104,25 @@ impl Transaction {
 }
 
 impl Transaction {
+    /// Writes the metadata of a table of which no catalog knows yet, with all changes. The transaction ends with
+    /// [`Transaction::created`] or [`Transaction::abort`].
+    ///
+    /// # Errors
+    /// That of a change, or what keeps the file from being written.
+    pub fn create(&mut self, storage: &Storage) -> Result<Committed> {
+        self.check_open()?;
+        let metadata = self.metadata()?.clone();
+        let location = write_metadata(storage, &metadata, 0)?;
+        Ok(Committed { location, metadata })
+    }
+
+    /// A catalog has the table that [`Transaction::create`] has written.
+    pub fn created(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            self.landed(true);
+        }
+    }
+
     /// Discards the changes: what they have written is deleted.
     pub fn abort(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {

@@ -4,3 +4,4 @@
 pub mod append;
 pub mod cherry_pick;
 pub mod create;
+pub mod replace;
