@@ -959,8 +959,8 @@ class Transaction:
     def created(self) -> None:
         """Finish, since a catalog has the table that `create` has written."""
 
-    def set_current_snapshot(self, snapshot_id: int, ancestor: bool, make: bool) -> None:
-        """Make a snapshot the current one, which may have to be an ancestor of that."""
+    def set_current_snapshot(self, snapshot_id: int, make: bool) -> None:
+        """Make a snapshot the current one, whichever is by then."""
 
     def cherry_pick(self, snapshot_id: int, make: bool) -> None:
         """Make the changes of a snapshot again at the end of the main branch."""

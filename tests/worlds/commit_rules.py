@@ -106,7 +106,9 @@ def _replaced(expected: Json, found: Json) -> None:
     """Keep the history that others have made meanwhile; the library forgets it ("Replaced tables")."""
     kept = {snapshot["snapshot"] for snapshot in found["snapshots"]}
     assert kept >= {snapshot["snapshot"] for snapshot in expected["snapshots"]}
-    assert found["refs"]["main"] == expected["refs"]["main"]
+    assert found["refs"].get("main") == expected["refs"].get("main")
+    if "main" not in expected["refs"]:
+        return
     head = str(expected["refs"]["main"]["snapshot"])
     for manifest in [*expected["manifests"][head], *found["manifests"][head]]:
         # Sequence numbers and row ids count what others have added.

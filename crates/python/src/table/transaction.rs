@@ -165,11 +165,10 @@ impl PyTransaction {
         self.put(py, pick, make)
     }
 
-    /// Make a snapshot the current one, which may have to be an ancestor of that: checked again at each attempt.
-    fn set_current_snapshot(&self, py: Python<'_>, snapshot_id: Int<i64>, ancestor: bool, make: bool) -> Result<()> {
+    /// Make a snapshot the current one, whichever is by then.
+    fn set_current_snapshot(&self, py: Python<'_>, snapshot_id: Int<i64>, make: bool) -> Result<()> {
         let change = move |base: &TableMetadata| -> icefield_table::Result<Vec<MetadataUpdate>> {
-            let update = if ancestor { base.rollback_to(snapshot_id.0) } else { base.set_current(snapshot_id.0) };
-            Ok(vec![update?])
+            Ok(vec![base.set_current(snapshot_id.0)?])
         };
         self.put(py, change, make)
     }

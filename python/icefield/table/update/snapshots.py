@@ -39,8 +39,8 @@ class ManageSnapshots(MetadataChange):
         self._updates: list[str] = []
         #: Snapshots that are picked when all the rest is done.
         self._picked: list[int] = []
-        #: The snapshot that becomes the current one, if nothing else changes, and whether it must be an ancestor.
-        self._move: tuple[int, bool] | None = None
+        #: The snapshot that becomes the current one, if nothing else changes: whichever is by then.
+        self._move: int | None = None
 
     def create_tag(self, snapshot_id: int, tag_name: str, max_ref_age_ms: int | None = None) -> Self:
         """Create a tag of a snapshot.
@@ -115,7 +115,7 @@ class ManageSnapshots(MetadataChange):
 
     def rollback_to_snapshot(self, snapshot_id: int) -> Self:
         """Roll the table back to an ancestor of its current snapshot."""
-        return self._move_to(rollback_to_snapshot(self._staged, snapshot_id), ancestor=True)
+        return self._move_to(rollback_to_snapshot(self._staged, snapshot_id))
 
     def rollback_to_timestamp(self, timestamp_ms: datetime | str | int) -> Self:
         """Roll the table back to its newest ancestor older than a time.
@@ -129,7 +129,7 @@ class ManageSnapshots(MetadataChange):
         moment = milliseconds_of(timestamp_ms, "timestamp_ms")
         if moment is None:
             raise InvalidArgumentError("timestamp_ms must not be None")
-        return self._move_to(rollback_to_timestamp(self._staged, moment), ancestor=True)
+        return self._move_to(rollback_to_timestamp(self._staged, moment))
 
     def replace_branch(self, branch_name: str, target: int | str) -> Self:
         """Move a branch to another snapshot, which need not be in its history; its retention stays.
@@ -200,7 +200,7 @@ class ManageSnapshots(MetadataChange):
 
         def add_to(changes: CoreTransaction) -> None:
             if move is not None:
-                changes.set_current_snapshot(*move, make=make)
+                changes.set_current_snapshot(move, make)
             for snapshot_id in picked:
                 changes.cherry_pick(snapshot_id, make)
 
@@ -214,12 +214,13 @@ class ManageSnapshots(MetadataChange):
     def _holds_changes(self) -> bool:
         return bool(self._updates or self._picked)
 
-    def _move_to(self, update: str, *, ancestor: bool = False) -> Self:
-        """Make a snapshot the current one. Alone it is decided again at each attempt to commit it."""
-        alone = self._move is not None or not self._updates
+    def _move_to(self, update: str) -> Self:
+        """Make a snapshot the current one; nothing if it is that already."""
+        alone, before = self._move is not None or not self._updates, self._staged.current_snapshot_id
+        if self._staged.apply([update]).current_snapshot_id == before:
+            return self
         self._stage(update)
-        current = self._staged.current_snapshot_id
-        self._move = (current, ancestor) if alone and current is not None else None
+        self._move = self._staged.current_snapshot_id if alone else None
         return self
 
     def _stage(self, *updates: str) -> Self:

@@ -22,7 +22,7 @@ def catalog(tmp_path: Path) -> SqlCatalog:
 
 
 def files(folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and path.suffix != ".db"]
+    return [path.name for path in folder.rglob("*") if path.is_file() and not path.name.startswith("catalog.db")]
 
 
 def test_a_table_is_created_with_its_rows(catalog: SqlCatalog, tmp_path: Path) -> None:
