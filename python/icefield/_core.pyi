@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from typing import IO, Any, Literal, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
+from typing_extensions import disjoint_base
 
 __version__: str
 
@@ -567,6 +568,7 @@ class DeletionVector:
 
 # data and delete files
 
+@disjoint_base
 class ContentFile:
     """A file of a table, as a manifest describes it ("Data File Fields"): a `DataFile` or a `DeleteFile`."""
 
@@ -654,6 +656,7 @@ class ContentFile:
     def content_size_in_bytes(self) -> int | None:
         """Length of a deletion vector."""
 
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1873,9 +1876,9 @@ class ExpiryRequest(TypedDict):
     cleanup: Literal["all", "metadata", "nothing"]
     dry_run: bool
 
-Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]
-
-def expire_snapshots(state: TableState, catalog: object, identifier: object, request: ExpiryRequest) -> Expired:
+def expire_snapshots(
+    state: TableState, catalog: object, identifier: object, request: ExpiryRequest
+) -> tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]:
     """Expire snapshots, and delete the files that only they name.
 
     Returns the new state, snapshot ids, branches and tags, the number of files that could not be read or deleted, what

@@ -33,12 +33,13 @@ from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot,
 if TYPE_CHECKING:
     import polars as pl
 
-    from icefield._core import Expired, ExpiryRequest
+    from icefield._core import ExpiryRequest
     from icefield.arrow import Rows
     from icefield.catalog.base import Catalog
     from icefield.catalog.identifier import Identifier
     from icefield.expressions import RowFilter
     from icefield.manifests import DataFile
+    from icefield.table.maintenance import Expired
 
 __all__ = ["CreateTableTransaction", "MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 

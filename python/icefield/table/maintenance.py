@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield.errors import InvalidArgumentError
 from icefield.moments import milliseconds_of
@@ -15,7 +15,10 @@ from icefield.moments import milliseconds_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icefield._core import Expired, ExpiryRequest
+    from icefield._core import ExpiryRequest, TableState
+
+    #: What the core returns of an expiry.
+    Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]
 
 __all__ = ["ExpireSnapshots", "ExpiredSnapshots", "Maintenance"]
 
