@@ -8,38 +8,21 @@ from __future__ import annotations
 import json
 import random
 import sys
-import tarfile
 from collections import Counter
 from pathlib import Path
 
 from mutants import mutate, peak
 
 import icefield as ice
+from worlds.golden import GOLDEN, open_table, relocation
 
-BASE = "/tmp/icefield-golden"
 #: As of the fuzz targets.
 MOST_MEMORY = 1 << 30
-GOLDEN = Path(__file__).parents[1] / "data/golden/tables"
 
 
-def opened(name: str, folder: Path) -> tuple[ice.Table, dict[str, str]]:
-    """Copy a golden table and open it; its paths lie in the folder."""
-    if (GOLDEN / name).is_dir():
-        for path in (GOLDEN / name).rglob("*"):
-            if path.is_file():
-                target = folder / name / path.relative_to(GOLDEN / name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(path.read_bytes())
-    else:
-        with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
-            packed.extractall(folder, filter="data")
-    relocate = {f"{scheme}{BASE}": str(folder) for scheme in ("", "file:", "file://")}
-    newest = max((folder / name / "metadata").glob("*.metadata.json"))
-    return ice.Table.from_metadata(f"{BASE}/{name}/metadata/{newest.name}", relocate=relocate), relocate
-
-
-def moved(path: str, relocate: dict[str, str]) -> Path:
-    """Give the place of a path of the table."""
+def moved(path: str, folder: Path) -> Path:
+    """Return where a path of the table is now."""
+    relocate = relocation(folder)
     old = max((old for old in relocate if path.startswith(f"{old}/")), key=len)
     return Path(relocate[old] + path[len(old) :])
 
@@ -80,14 +63,14 @@ def main() -> None:
     folder, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     wrong: list[str] = []
     outcomes: dict[str, Counter[str]] = {}
-    for name in sorted(path.name.removesuffix(".tar.gz") for path in GOLDEN.glob("d[ev][l_]*")):
-        table, relocate = opened(name, folder)
+    for name in sorted(path.name.removesuffix(".tar.gz") for path in (GOLDEN / "tables").glob("d[ev][l_]*")):
+        table = open_table(name, folder)
         files = {file["file_path"]: file["file_format"].upper() for file in table.inspect.delete_files().to_pylist()}
         for number, (path, kind) in enumerate(sorted(files.items())):
             what = f"{name}, delete file {number} ({kind})"
             # A deletion vector has a checksum, and its manifest says where it is and how many rows it has.
             draws = range(seed, seed + count)
-            outcome, errors = damage(table, what, moved(path, relocate), kind == "PUFFIN", draws)
+            outcome, errors = damage(table, what, moved(path, folder), kind == "PUFFIN", draws)
             outcomes.setdefault(kind, Counter()).update(outcome)
             wrong += errors
     if peak() > MOST_MEMORY:

@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import icefield as ice
+from worlds.golden import GOLDEN, relocation, unpack
 
 pytestmark = pytest.mark.golden
-
-ROOT = Path(__file__).parents[2]
-NAMED = os.environ.get("ICEFIELD_GOLDEN")
-PLACES = [Path(NAMED)] if NAMED else [ROOT / "tests/data/golden", ROOT / "../shared/golden"]
-GOLDEN = next((place for place in PLACES if place.is_dir()), None)
-BASE = "/tmp/icefield-golden"
 
 
 def cases() -> list[dict[str, Any]]:
     """List the damaged files, none where the set has no such part."""
-    listing = GOLDEN / "corrupt/corrupt.json" if GOLDEN else None
-    if listing is None or not listing.exists():
+    listing = GOLDEN / "corrupt/corrupt.json"
+    if not listing.exists():
         return []
     found: list[dict[str, Any]] = json.loads(listing.read_text())
     return found
 
 
-def unpack(name: str, folder: Path) -> Path:
-    """Copy a golden table below a folder."""
-    assert GOLDEN is not None
-    source = GOLDEN / "tables" / name
-    if source.is_dir():
-        return Path(shutil.copytree(source, folder / name))
-    if not Path(f"{source}.tar.gz").exists():
-        pytest.skip(f"the set lacks table {name}")
-    with tarfile.open(f"{source}.tar.gz") as packed:
-        packed.extractall(folder, filter="data")
-    return folder / name
-
-
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_damage_is_a_typed_error(case: dict[str, Any], tmp_path: Path) -> None:
-    assert GOLDEN is not None
     table_folder = unpack(case["table"], tmp_path)
     damaged = table_folder / case["replaces"]
     damaged.unlink()
@@ -59,10 +38,7 @@ def test_damage_is_a_typed_error(case: dict[str, Any], tmp_path: Path) -> None:
 
     met, refused = None, False
     try:
-        table = ice.Table.from_metadata(
-            str(table_folder / case["metadata_file"]),
-            relocate={f"{prefix}{BASE}": str(tmp_path) for prefix in ("", "file:", "file://")},
-        )
+        table = ice.Table.from_metadata(str(table_folder / case["metadata_file"]), relocate=relocation(tmp_path))
         met = "load"
         table.scan().plan_files().to_arrow()
         met = "plan"

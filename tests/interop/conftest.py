@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import icefield as ice
+
 
 class Java:
     """Talks to ``java_peer.py``."""
@@ -104,3 +106,16 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
     peer = Java(python, tmp_path_factory.mktemp("java"))
     yield peer
     peer.close()
+
+
+@pytest.fixture(scope="module")
+def catalog(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, java: Java
+) -> ice.catalog.Catalog:
+    """Open one SQLite catalog with us and with Java, under the name that the test file has as ``CATALOG``."""
+    name: str = request.module.CATALOG
+    folder = tmp_path_factory.mktemp(name)
+    ours = ice.load_catalog(name, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    ours.create_namespace("db")
+    java.catalog(name, folder / "catalog.db", folder)
+    return ours

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +26,6 @@ CATALOG = "incremental"
 HISTORIES = int(os.environ.get("ICEFIELD_RANDOM_CASES", "200")) // 50
 SEED = int(os.environ.get("ICEFIELD_RANDOM_SEED", "20201121"))
 PARTITIONS = {1: "bucket(3, id)", 2: "days(at)", 3: "truncate(1, s)"}
-
-
-@pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
-    folder = tmp_path_factory.mktemp("incremental")
-    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    ours.create_namespace("db")
-    java.catalog(CATALOG, Path(folder) / "catalog.db", Path(folder))
-    return ours
 
 
 def history(java: Java, name: str, version: int, how: str) -> None:

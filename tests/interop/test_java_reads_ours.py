@@ -88,16 +88,6 @@ def same(left: pa.Table, right: pa.Table) -> None:
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
-    """Open one SQLite catalog with us and with Java."""
-    folder = tmp_path_factory.mktemp("shared")
-    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    ours.create_namespace("db")
-    java.catalog(CATALOG, folder / "catalog.db", folder)
-    return ours
-
-
-@pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """Start the Spark of our own environment, without a jar."""
     pytest.importorskip("pyspark")

@@ -7,7 +7,6 @@ import json
 import os
 import uuid
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +29,6 @@ CATALOG = "looked"
 NOT_IN_SPARK = {"time", "uuid", "fixed[4]", *NANOS}
 OF_A_SNAPSHOT = ("entries", "files", "data_files", "delete_files", "manifests", "partitions", "position_deletes")
 COMPARED: Counter[str] = Counter()
-
-
-@pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
-    folder = tmp_path_factory.mktemp("looked")
-    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    ours.create_namespace("db")
-    java.catalog(CATALOG, Path(folder) / "catalog.db", Path(folder))
-    return ours
 
 
 @pytest.mark.parametrize("number", range(TABLES))

@@ -34,16 +34,6 @@ METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bound
 CODECS = ("zlib", "zstd", "snappy", "lz4", "none")
 
 
-@pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
-    """Open one SQLite catalog with us and with Java."""
-    folder = tmp_path_factory.mktemp("orc")
-    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    ours.create_namespace("db")
-    java.catalog(CATALOG, folder / "catalog.db", folder)
-    return ours
-
-
 @pytest.mark.parametrize("number", range(TABLES))
 def test_random_tables(catalog: ice.catalog.Catalog, java: Java, number: int) -> None:
     rng = Random(SEED * 1000 + number)

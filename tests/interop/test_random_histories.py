@@ -49,15 +49,6 @@ REFUSED = (
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
-    folder = tmp_path_factory.mktemp("told")
-    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    ours.create_namespace("db")
-    java.catalog(CATALOG, folder / "catalog.db", folder)
-    return ours
-
-
-@pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from pyspark.sql import SparkSession

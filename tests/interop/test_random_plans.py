@@ -40,15 +40,6 @@ OVER_IDENTITY = "a transform term over an identity partition field"
 DIFFERENCES: Counter[str] = Counter()
 
 
-@pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory, java: Java) -> ice.catalog.Catalog:
-    folder = tmp_path_factory.mktemp("random")
-    ours = ice.load_catalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    ours.create_namespace("db")
-    java.catalog(CATALOG, folder / "catalog.db", folder)
-    return ours
-
-
 @pytest.mark.parametrize("number", range((CASES + PER_TABLE - 1) // PER_TABLE))
 def test_plans_are_those_of_java(catalog: ice.catalog.Catalog, java: Java, number: int) -> None:
     rng = Random(SEED * 1000 + number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,10 @@ import pytest
 import icefield as ice
 import icefield.spark as ice_spark
 from icefield.spark import functions, inspecting
+from worlds.golden import BASE, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-GOLDEN = Path(__file__).parents[1] / "data/golden/tables"
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -148,12 +146,8 @@ def test_incremental_scans_as_frames(spark: SparkSession, table: ice.Table, nati
 
 def test_changes_over_delete_files(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
     """Frames of changelogs have the rows that delete files of Java's deleted; its paths are those of this folder."""
-    folder = Path("/tmp/icefield-golden")
-    if not (folder / "del_mixed").exists():
-        folder.mkdir(exist_ok=True)
-        with tarfile.open(GOLDEN / "del_mixed.tar.gz") as packed:
-            packed.extractall(folder, filter="data")
-    newest = max((folder / "del_mixed/metadata").glob("*.metadata.json"))
+    folder = unpack("del_mixed", Path(BASE))
+    newest = max((folder / "metadata").glob("*.metadata.json"))
     made = catalog.register_table("db.m", str(newest))
     changelog = made.incremental_changelog_scan()
     expected = changelog.to_arrow()

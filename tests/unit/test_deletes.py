@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tarfile
 from pathlib import Path
 
 import polars as pl
@@ -11,10 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import icefield as ice
+from worlds.golden import open_table
 
-GOLDEN = Path(__file__).parents[1] / "data/golden/tables"
-BASE = "/tmp/icefield-golden"
 NAMES = ["del_mixed", "del_pos_partition", "del_eq_basic", "del_eq_partitioned", "dv_basic", "dv_equality", "big_v2"]
 
 
@@ -23,21 +20,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("deletes")
 
 
-def table(name: str, folder: Path) -> ice.Table:
-    if not (folder / name).exists():
-        if (GOLDEN / name).is_dir():
-            (folder / name).symlink_to(GOLDEN / name)
-        else:
-            with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
-                packed.extractall(folder, filter="data")
-    relocate = {f"{scheme}{BASE}": str(folder) for scheme in ("", "file:", "file://")}
-    newest = max((folder / name / "metadata").glob("*.metadata.json"))
-    return ice.Table.from_metadata(f"{BASE}/{name}/metadata/{newest.name}", relocate=relocate)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_all_ways_to_read_agree(name: str, folder: Path) -> None:
-    of = table(name, folder)
+    of = open_table(name, folder)
     scan = of.scan()
     everything = scan.to_arrow()
     files = scan.plan_files().files
@@ -56,7 +41,7 @@ def test_all_ways_to_read_agree(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_frames_of_other_libraries_have_the_rows_that_are_left(name: str, folder: Path) -> None:
-    of = table(name, folder)
+    of = open_table(name, folder)
     rows = of.scan().to_arrow()
     key = rows.schema.names[0]
     keys = rows.column(key).to_pylist()
@@ -76,7 +61,7 @@ def test_frames_of_other_libraries_have_the_rows_that_are_left(name: str, folder
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tasks_of_other_machines_have_the_same_rows(name: str, folder: Path) -> None:
-    scan = table(name, folder).scan()
+    scan = open_table(name, folder).scan()
     everything = scan.to_arrow()
     for split_size in (300, 1 << 30):
         tasks = pickle.loads(pickle.dumps(scan.tasks(split_size=split_size, open_file_cost=1)))
@@ -87,7 +72,7 @@ def test_tasks_of_other_machines_have_the_same_rows(name: str, folder: Path) -> 
 
 
 def test_a_filter_sees_the_rows_that_are_left(folder: Path) -> None:
-    of = table("del_mixed", folder)
+    of = open_table("del_mixed", folder)
     key = of.scan().to_arrow().schema.names[0]
     left = of.scan().to_arrow().column(key).to_pylist()
     found = of.scan(f"{key} >= 10 AND {key} < 40").to_arrow().column(key).to_pylist()

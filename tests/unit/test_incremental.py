@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 import icefield as ice
 from icefield.errors import InvalidArgumentError
+from worlds.golden import open_table
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -189,7 +189,7 @@ DELETED = [
 
 @pytest.mark.parametrize("name", DELETED)
 def test_rows_before_and_changes_are_the_rows_after(name: str, tmp_path: Path) -> None:
-    table = golden(name, tmp_path)
+    table = open_table(name, tmp_path)
     snapshots = table.snapshots()
     states = [Counter[str]()]
     for snapshot in snapshots:
@@ -227,24 +227,10 @@ def replayed(state: Counter[str], changes: list[dict[str, object]]) -> Counter[s
     return +after
 
 
-def golden(name: str, folder: Path) -> ice.Table:
-    """Open a table that Java wrote, wherever it lies."""
-    tables = Path(__file__).parents[1] / "data/golden/tables"
-    if (tables / name).is_dir():
-        (folder / name).symlink_to(tables / name)
-    else:
-        with tarfile.open(tables / f"{name}.tar.gz") as packed:
-            packed.extractall(folder, filter="data")
-    base = "/tmp/icefield-golden"
-    relocate = {f"{scheme}{base}": str(folder) for scheme in ("", "file:", "file://")}
-    newest = max((folder / name / "metadata").glob("*.metadata.json"))
-    return ice.Table.from_metadata(f"{base}/{name}/metadata/{newest.name}", relocate=relocate)
-
-
 @pytest.mark.parametrize("name", ["v3_lineage_cow", "v3_lineage_mor"])
 def test_updates_are_paired_by_row_ids(name: str, tmp_path: Path) -> None:
     """Java keeps the row ids of the rows that it updates, and ids of rows are unique in these tables."""
-    read = golden(name, tmp_path).incremental_changelog_scan
+    read = open_table(name, tmp_path).incremental_changelog_scan
     for options in ({}, {"net_changes": True}):
         by_row_id = read(compute_updates=True, **options).to_arrow().to_pylist()
         by_column = read(identifier_columns=["id"], **options).to_arrow().to_pylist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from worlds.golden import open_table
 
-GOLDEN = Path(__file__).parents[1] / "data/golden/tables"
-BASE = "/tmp/icefield-golden"
 PLACE = ("_file", "_pos")
 ALL = (*PLACE, "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
 FORMATS = ["parquet", "orc", "avro"]
@@ -29,18 +27,6 @@ def catalog(tmp_path: Path) -> Any:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("metadata-columns")
-
-
-def golden(name: str, folder: Path) -> ice.Table:
-    if not (folder / name).exists():
-        if (GOLDEN / name).is_dir():
-            (folder / name).symlink_to(GOLDEN / name)
-        else:
-            with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
-                packed.extractall(folder, filter="data")
-    relocate = {f"{scheme}{BASE}": str(folder) for scheme in ("", "file:", "file://")}
-    newest = max((folder / name / "metadata").glob("*.metadata.json"))
-    return ice.Table.from_metadata(f"{BASE}/{name}/metadata/{newest.name}", relocate=relocate)
 
 
 def numbers(count: int, start: int = 0) -> pa.Table:
@@ -183,7 +169,7 @@ def test_ids_of_columns_and_of_partition_fields_may_be_the_same(catalog: Any) ->
 
 @pytest.mark.parametrize("name", ["del_mixed", "del_eq_basic", "dv_basic", "dv_equality", "big_v2", "del_pos_formats"])
 def test_deleted_rows_are_marked_where_that_is_asked_for(name: str, folder: Path) -> None:
-    table = golden(name, folder)
+    table = open_table(name, folder)
     live, marked = read(table, *PLACE), read(table, *PLACE, "_deleted")
     assert len(marked) == sum(file["record_count"] for file in table.scan().plan_files().files) > len(live)
     assert len({tuple(row.values()) for row in live}) == len(live)
@@ -200,7 +186,7 @@ def test_deleted_rows_are_marked_where_that_is_asked_for(name: str, folder: Path
 
 @pytest.mark.parametrize("name", ["v3_lineage_mor", "v3_lineage_upgraded", "part_evo_v2", "v2_rowgroups", "big_v3"])
 def test_tasks_of_other_machines_have_the_same_columns(name: str, folder: Path) -> None:
-    table = golden(name, folder)
+    table = open_table(name, folder)
     for where in (None, "_pos > 3", "_row_id > 20 OR _row_id IS NULL"):
         scan = table.scan(where, selected_fields=("_pos", "_deleted", *ALL))
         wanted = sorted(map(repr, scan.to_arrow().to_pylist()))

@@ -355,7 +355,7 @@ mod tests {
                 pub(crate) struct Internal;
                 impl Shown { pub fn get(&self) -> u8 { self.hidden } fn private(&self) {} }
                 impl Private for Shown {}
-                impl Clone for Shown { fn clone(&self) -> Self { todo!() } }
+                impl Clone for Shown { fn clone(&self) -> Self { Self { a: self.a, hidden: 0 } } }
                 trait Private {}
             }
             macro_rules! fields { ($then:ident) => { $then! { /** Documented. */ first: u8 } }; }
