@@ -11,7 +11,6 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use icefield_format::expr::{BoundExpr, Comparison, Expression, Literal, Predicate, Term, Test};
-use icefield_format::metadata::StringMap;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{
@@ -19,8 +18,6 @@ use icefield_format::types::{
 };
 use icefield_format::value::Value;
 use icefield_table::arrow::constant;
-use icefield_table::file::modes::Modes;
-use icefield_table::file::{FileLayout, FormatOptions};
 use icefield_table::plan::part::{FilePart, FilePartition, PlannedSpec};
 use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::wanted::Wanted;
@@ -29,7 +26,10 @@ use icefield_table::storage::{Existing, Storage};
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
-const FORMATS: [&str; 3] = ["parquet", "orc", "avro"];
+#[path = "files/mod.rs"]
+mod files;
+
+use files::{FORMATS, write_file};
 
 /// A source of choices.
 struct Draw {
@@ -290,25 +290,6 @@ fn batch(schema: &Schema, rows: &[Vec<Option<Value>>]) -> RecordBatch {
     RecordBatch::try_new_with_options(arrow, columns, &options).unwrap()
 }
 
-/// Writes a file with ids; returns its size.
-fn write(storage: &Storage, path: &str, schema: &Schema, groups: &[RecordBatch], format: usize) -> u64 {
-    let none = StringMap::default();
-    let options = match format {
-        0 => FormatOptions::Parquet(icefield_table::file::parquet::ParquetOptions::new(&none).unwrap()),
-        1 => FormatOptions::Orc(icefield_table::file::orc::OrcOptions::new(&none).unwrap()),
-        _ => FormatOptions::Avro(icefield_table::file::avro::AvroOptions::new(&none).unwrap()),
-    };
-    let arrow = Arc::new(schema.to_arrow(&ToArrow::default()).unwrap());
-    let schema = Arc::new(schema.clone());
-    let layout = FileLayout::new(&schema, arrow, &options, Modes::new(&none, &schema, None).unwrap()).unwrap();
-    let mut writer = layout.create(storage, path.to_owned(), groups).unwrap();
-    for group in groups {
-        writer.write(std::slice::from_ref(group), false).unwrap();
-        writer.close_group().unwrap();
-    }
-    writer.finish().unwrap().bytes
-}
-
 /// Writes a Parquet file without ids; returns its size.
 fn write_bare(storage: &Storage, path: &str, groups: &[RecordBatch]) -> u64 {
     fn bare(field: &FieldRef) -> FieldRef {
@@ -408,7 +389,7 @@ fn story(seed: u64) {
         let path = format!("memory://projection-laws/{}.{name}", STORIES.fetch_add(1, Ordering::Relaxed));
         let size = match is_bare {
             true => write_bare(&storage, &path, &groups),
-            false => write(&storage, &path, &old_schema, &groups, format),
+            false => write_file(&storage, &path, &Arc::new(old_schema.clone()), &groups, format),
         };
         let residual = filter(&mut draw, &new_schema, &seen);
         let chosen: HashSet<i32> = new_schema

@@ -9,7 +9,7 @@ use icefield_format::avro::Compression;
 use icefield_format::manifest::write::{ListOptions, ListWriter, ManifestOptions, ManifestWriter};
 use icefield_format::manifest::{DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Status};
 use icefield_format::metadata::{
-    MetadataBuilder, MetadataUpdate, Operation, RefKind, Snapshot, SnapshotManifests, SnapshotRef, StringMap, Summary,
+    MetadataBuilder, MetadataUpdate, Operation, RefKind, Snapshot, SnapshotManifests, SnapshotRef, Summary,
     TableDefinition, TableMetadata,
 };
 use icefield_format::puffin::DeletionVector;
@@ -17,14 +17,11 @@ use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::{DELETE_FILE_PATH, DELETE_FILE_POS};
-use icefield_table::file::modes::Modes;
-use icefield_table::file::{FileLayout, FormatOptions};
 use icefield_table::operation::create::create;
 use icefield_table::storage::{Existing, Storage};
 
+use crate::files::{FORMATS, write_file};
 use crate::rows::{Row, batch, schema, some};
-
-const FORMATS: [&str; 3] = ["parquet", "orc", "avro"];
 
 /// What a commit does. Numbers choose among the files that there are.
 #[derive(Debug, Clone)]
@@ -375,7 +372,8 @@ impl History {
         let write = |mut file: DataFile, schema: Schema, rows: RecordBatch| {
             file.record_count = i64::try_from(rows.num_rows()).unwrap();
             file.file_size_in_bytes =
-                i64::try_from(write_rows(&self.storage, &file.file_path, &Arc::new(schema), &rows, format)).unwrap();
+                i64::try_from(write_file(&self.storage, &file.file_path, &Arc::new(schema), &groups(&rows), format))
+                    .unwrap();
             file
         };
         match content {
@@ -423,22 +421,8 @@ impl History {
     }
 }
 
-fn write_rows(storage: &Storage, path: &str, schema: &Arc<Schema>, rows: &RecordBatch, format: usize) -> u64 {
-    let none = StringMap::default();
-    let options = match format {
-        0 => FormatOptions::Parquet(icefield_table::file::parquet::ParquetOptions::new(&none).unwrap()),
-        1 => FormatOptions::Orc(icefield_table::file::orc::OrcOptions::new(&none).unwrap()),
-        _ => FormatOptions::Avro(icefield_table::file::avro::AvroOptions::new(&none).unwrap()),
-    };
-    let arrow = Arc::new(schema.to_arrow(&ToArrow::default()).unwrap());
-    let modes = Modes::new(&none, schema, None).unwrap();
-    let layout = FileLayout::new(schema, arrow, &options, modes).unwrap();
-    let mut writer = layout.create(storage, path.to_owned(), std::slice::from_ref(rows)).unwrap();
-    // A few rows a group, so that files are read in parts.
-    for start in (0..rows.num_rows()).step_by(3) {
-        let some = rows.slice(start, 3.min(rows.num_rows() - start));
-        writer.write(&[some], false).unwrap();
-        writer.close_group().unwrap();
-    }
-    writer.finish().unwrap().bytes
+/// A few rows a group, so that files are read in parts.
+fn groups(rows: &RecordBatch) -> Vec<RecordBatch> {
+    let starts = (0..rows.num_rows()).step_by(3);
+    starts.map(|start| rows.slice(start, 3.min(rows.num_rows() - start))).collect()
 }

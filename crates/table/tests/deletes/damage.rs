@@ -14,8 +14,9 @@ use icefield_table::storage::{Existing, Storage};
 use icefield_table::{Error, Result};
 use proptest::sample::Index;
 
+use crate::files::{FORMATS, write_file};
 use crate::rows::{Row, batch, current, key_fields, stored};
-use crate::world::{Data, Delete, FORMATS, World, write_file, write_positions};
+use crate::world::{Data, Delete, World, write_positions};
 
 const ROWS: i64 = 50;
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 mod damage;
+#[path = "../files/mod.rs"]
+mod files;
 mod laws;
 mod places;
 mod rows;

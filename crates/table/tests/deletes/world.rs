@@ -6,24 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::DataType;
 use icefield_format::expr::Expression;
-use icefield_format::metadata::StringMap;
 use icefield_format::puffin::DeletionVector;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::{DELETE_FILE_PATH, DELETE_FILE_POS, DELETE_FILE_ROW};
 use icefield_format::types::{Field, PrimitiveType, Schema, StructType};
 use icefield_format::value::Value;
-use icefield_table::file::modes::Modes;
-use icefield_table::file::{FileLayout, FormatOptions};
 use icefield_table::plan::deletes::DeleteKind;
 use icefield_table::plan::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
 use icefield_table::storage::{Existing, Storage};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::files::{FORMATS, write_file};
 use crate::rows::{KEYS, Row, batch, current, key_fields, row, stored};
-
-pub const FORMATS: [&str; 3] = ["parquet", "orc", "avro"];
 
 /// A data file before it is written.
 #[derive(Debug, Clone)]
@@ -309,23 +305,4 @@ pub fn write_positions(storage: &Storage, path: &str, groups: &[Vec<(String, i64
     let schema = positions_schema(false);
     let groups: Vec<_> = groups.iter().map(|entries| positions_batch(&schema, entries)).collect();
     write_file(storage, path, &schema, &groups, format)
-}
-
-/// Writes batches, each as a row group, stripe or block of its own; returns the size of the file.
-pub fn write_file(storage: &Storage, path: &str, schema: &Arc<Schema>, groups: &[RecordBatch], format: usize) -> u64 {
-    let none = StringMap::default();
-    let options = match format {
-        0 => FormatOptions::Parquet(icefield_table::file::parquet::ParquetOptions::new(&none).unwrap()),
-        1 => FormatOptions::Orc(icefield_table::file::orc::OrcOptions::new(&none).unwrap()),
-        _ => FormatOptions::Avro(icefield_table::file::avro::AvroOptions::new(&none).unwrap()),
-    };
-    let arrow = Arc::new(schema.to_arrow(&ToArrow::default()).unwrap());
-    let modes = Modes::new(&none, schema, None).unwrap();
-    let layout = FileLayout::new(schema, arrow, &options, modes).unwrap();
-    let mut writer = layout.create(storage, path.to_owned(), groups).unwrap();
-    for group in groups {
-        writer.write(std::slice::from_ref(group), false).unwrap();
-        writer.close_group().unwrap();
-    }
-    writer.finish().unwrap().bytes
 }
