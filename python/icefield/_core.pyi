@@ -968,6 +968,18 @@ class Transaction:
     def cherry_pick(self, snapshot_id: int, make: bool) -> None:
         """Make the changes of a snapshot again at the end of the main branch."""
 
+    def add_files(
+        self,
+        paths: Sequence[str],
+        *,
+        branch: str = ...,
+        snapshot_properties: Mapping[str, str] = ...,
+        check_duplicates: bool = True,
+        partitions: Mapping[str, Mapping[str, object]] = ...,
+        read_rows: bool = False,
+    ) -> int:
+        """Take files that others have written into the table with the other changes: the number of rows."""
+
     def commit(self, catalog: object, identifier: object) -> TableState:
         """Commit the changes."""
 

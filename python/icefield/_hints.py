@@ -13,7 +13,6 @@ __all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_sch
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "add_files": "read the files with pyarrow.parquet.ParquetFile(...).iter_batches() and append the rows",
         "delete": "delete rows with Spark or PyIceberg",
         "dynamic_partition_overwrite": "overwrite with Spark or PyIceberg",
         "merge": "merge with Spark or PyIceberg",

@@ -381,6 +381,63 @@ class Table(TableDescription):
             standalone=True,
         )
 
+    def add_files(
+        self,
+        file_paths: Iterable[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str = "main",
+        *,
+        partitions: Mapping[str, Mapping[str, object]] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+    ) -> Table:
+        """Take Parquet, ORC and Avro files that others have written into the table, in one snapshot.
+
+        The files stay where they are and belong to the table from then on. Their columns are found by the field ids
+        that they store, else by name; for that the table gets a name mapping if it has none. Partition values come
+        from ``partitions``, else from folders ``name=value`` with the name of the partition field, else from the
+        bounds in the footer, else from the rows.
+
+        Parameters
+        ----------
+        file_paths
+            Locations of the files.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        check_duplicate_files
+            Refuse files that the branch already has.
+        branch
+            The branch to which the snapshot is added.
+        partitions
+            Values of partition fields by name, for each path.
+        validate
+            ``"data"`` also compares partition values that are given, or stand in the path, with the rows where the
+            footer does not prove them.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a file is given twice or is in the table, if its rows do not belong to one partition, or if its field
+            ids, required columns or partition values contradict the table; nothing was changed.
+        CorruptDataError
+            If it is no data file, or a column cannot be read as the table's type.
+        CommitFailedException
+            If every attempt lost to another commit.
+        CommitStateUnknownException
+            If the outcome is unknown.
+
+        """
+        with self.transaction() as changes:
+            changes.add_files(
+                file_paths,
+                snapshot_properties,
+                check_duplicate_files,
+                branch,
+                partitions=partitions,
+                validate=validate,
+            )
+        return self
+
     def commit_changes(self, changes: CoreTransaction) -> None:
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
         base = self._state

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from icefield._arguments import append_options, property_updates
+from icefield._arguments import append_options, property_texts, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
-from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
 from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 from icefield.table.update.change import warn_of_lost
 
@@ -74,6 +74,33 @@ class Transaction:
     ) -> UpdateSnapshot:
         """Change the files of the table with the other changes; see `Table.update_snapshot`."""
         return UpdateSnapshot(self, snapshot_properties=snapshot_properties, branch=branch, stage_only=stage_only)
+
+    def add_files(
+        self,
+        file_paths: Iterable[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str = "main",
+        *,
+        partitions: Mapping[str, Mapping[str, object]] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+    ) -> Self:
+        """Take files into the table with the other changes; see `Table.add_files`."""
+        self._check_open()
+        if isinstance(file_paths, str):
+            raise ArgumentTypeError(f"expected a list of paths, got {file_paths!r}")
+        if validate not in {"footer", "data"}:
+            raise InvalidArgumentError(f"validate must be 'footer' or 'data', got {validate!r}")
+        self._changes.add_files(
+            list(file_paths),
+            branch=branch,
+            snapshot_properties=property_texts(snapshot_properties),
+            check_duplicates=check_duplicate_files,
+            partitions=partitions or {},
+            read_rows=validate == "data",
+        )
+        self._staged = self._changes.metadata
+        return self
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Change the schema; see `Table.update_schema`."""

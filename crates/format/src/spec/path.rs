@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::spec::PartitionSpec;
+use crate::transform::Transform;
 use crate::types::PrimitiveType;
 use crate::value::{Value, calendar, decimal};
 
@@ -85,6 +86,75 @@ pub fn from_partition_string(text: &str, ty: &PrimitiveType) -> Result<Option<Va
     };
     let value = value.ok_or_else(|| Error::invalid(format!("{text:?} in a partition path is not a valid {ty}")))?;
     Ok(Some(value))
+}
+
+/// Reads the value of a partition field from the folder name that stands behind `name=`, as Hive and Spark write it: `%XX` is a
+/// byte, and all else stands for itself. Results of transforms are in the form of [`partition_path`].
+///
+/// # Errors
+/// As [`from_partition_string`].
+pub fn from_folder_name(name: &str, transform: &Transform, source: &PrimitiveType) -> Result<Option<Value>> {
+    use {PrimitiveType as P, Transform as T};
+    let text = &unescape(name)?;
+    if text == HIVE_NULL || (text == "null" && (*source != PrimitiveType::String || *transform != T::Identity)) {
+        return Ok(None);
+    }
+    let ordinal = |text: &str| text.parse::<i32>().ok();
+    let value = match transform {
+        T::Identity | T::Truncate(_) => {
+            let moment = text.replacen(' ', "T", 1);
+            let value = match source {
+                P::Time => calendar::parse_time(text).map(|nanos| nanos / 1000),
+                P::Timestamp => calendar::parse_timestamp(&moment).and_then(calendar::to_micros),
+                P::Timestamptz => calendar::parse_timestamp_utc(&moment).and_then(calendar::to_micros),
+                P::TimestampNs => calendar::parse_timestamp(&moment).and_then(calendar::to_nanos),
+                P::TimestamptzNs => calendar::parse_timestamp_utc(&moment).and_then(calendar::to_nanos),
+                _ => return from_partition_string(text, source),
+            };
+            let value = value.map(|value| Some(Value::Long(value)));
+            return value
+                .ok_or_else(|| Error::invalid(format!("{text:?} in a partition path is not a valid {source}")));
+        }
+        T::Void => return Ok(None),
+        T::Bucket(buckets) => {
+            ordinal(text).filter(|bucket| u32::try_from(*bucket).is_ok_and(|bucket| bucket < *buckets))
+        }
+        T::Year => ordinal(text).and_then(|year| year.checked_sub(1970)),
+        T::Month => calendar::parse_date(&format!("{text}-01")).and_then(|days| {
+            let date = calendar::CivilDate::from_days(days);
+            i32::try_from((date.year - 1970) * 12 + i64::from(date.month) - 1).ok()
+        }),
+        T::Day => calendar::parse_date(text).and_then(|days| i32::try_from(days).ok()),
+        T::Hour => text.rsplit_once('-').and_then(|(day, hour)| {
+            let hour = hour.parse::<i64>().ok().filter(|hour| (0..24).contains(hour))?;
+            i32::try_from(calendar::parse_date(day)?.checked_mul(24)?.checked_add(hour)?).ok()
+        }),
+        T::Unknown(name) => return Err(Error::unsupported(format!("results of {name} are not read from paths"))),
+    };
+    let value =
+        value.ok_or_else(|| Error::invalid(format!("{text:?} in a partition path is no result of {transform}")))?;
+    Ok(Some(Value::Int(value)))
+}
+
+/// The text that a folder name stands for.
+fn unescape(name: &str) -> Result<String> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| others.get(..2)).flatten();
+        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = others.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = others;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name:?} in a partition path is no UTF-8")))
 }
 
 /// The words that Java takes for numbers are these, and no others that Rust would take (`nan`, `inf`).

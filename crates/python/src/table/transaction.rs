@@ -1,11 +1,13 @@
 //! Several changes of one table in one commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, requirements_for_update};
+use icefield_format::value::Value;
 use icefield_table::commit::{Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates};
+use icefield_table::operation::add_files::{AddFilesOptions, add_files};
 use icefield_table::operation::append::{Append, append};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
@@ -19,6 +21,7 @@ use crate::errors::{Result, from_rows};
 use crate::format::data_file::PyContentFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
+use crate::format::values::to_value;
 use crate::table::state::{Fields, PyTableState, append_options, definition, elements};
 
 /// Adds this room's names to `icefield._core`.
@@ -152,6 +155,35 @@ impl PyTransaction {
         })??)
     }
 
+    /// Take files that others have written into the table with the other changes: the number of rows. ``partitions``: values of
+    /// partition fields by name, for each path.
+    #[pyo3(signature = (
+        paths, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), check_duplicates=true,
+        partitions=HashMap::new(), read_rows=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the operation")]
+    fn add_files(
+        &self,
+        py: Python<'_>,
+        paths: Vec<String>,
+        branch: String,
+        snapshot_properties: BTreeMap<String, String>,
+        check_duplicates: bool,
+        partitions: HashMap<String, BTreeMap<String, Bound<'_, PyAny>>>,
+        read_rows: bool,
+    ) -> Result<i64> {
+        let properties = snapshot_properties.into_iter().collect();
+        let snapshot = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
+        let metadata = detached(py, || self.changes().metadata().cloned())??;
+        let partitions = partition_values(&metadata, partitions)?;
+        let options = AddFilesOptions { snapshot, allow_duplicates: !check_duplicates, partitions, read_rows };
+        Ok(detached(py, || {
+            let mut changes = self.changes();
+            changes.check_open()?;
+            add_files(&self.state.storage.0, &mut changes, &paths, options)
+        })??)
+    }
+
     /// Append data files that are written already; they stay the caller's if that fails.
     fn append_files(&self, py: Python<'_>, files: Vec<Bound<'_, PyContentFile>>, kind: SnapshotKind) -> Result<()> {
         let content = Append::new(self.files(py, &files)?)?;
@@ -219,4 +251,21 @@ impl PyTransaction {
     fn abort(&self, py: Python<'_>) -> Result<()> {
         detached(py, || self.changes().abort())
     }
+}
+
+/// Partition values of files, each as a value of its field's type. Names that the spec lacks are refused by the operation.
+fn partition_values(
+    metadata: &TableMetadata,
+    given: HashMap<String, BTreeMap<String, Bound<'_, PyAny>>>,
+) -> Result<HashMap<String, BTreeMap<String, Option<Value>>>> {
+    let fields = metadata.default_spec().partition_type(metadata.current_schema()).fields;
+    let value = |(name, object): (String, Bound<'_, PyAny>)| {
+        let field = fields.iter().find(|field| field.name == name).filter(|_| !object.is_none());
+        let value = field.map(|field| to_value(&object, &field.ty)).transpose()?;
+        Ok((name, value))
+    };
+    let of_file = |(path, values): (String, BTreeMap<_, _>)| {
+        Ok((path, values.into_iter().map(value).collect::<Result<BTreeMap<_, _>>>()?))
+    };
+    given.into_iter().map(of_file).collect()
 }

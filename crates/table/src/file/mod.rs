@@ -35,6 +35,7 @@ use crate::stream::{BatchChange, Opened};
 pub use layout::{FileLayout, FormatOptions};
 use leaves::pick;
 use metrics::FileMetrics;
+use modes::Modes;
 pub use open::open;
 
 /// Rows of a batch, at the most, unless a reader is asked for others.
@@ -46,6 +47,10 @@ pub trait DataFileReader: Send {
     /// `PARQUET:field_id`, or from none. `schema` has the types that values must fit. Returns the columns as batches will
     /// have them, and behind them that of row positions, [`position_field`].
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<Schema>) -> Fields;
+
+    /// What the file says of its rows without reading them: counts, and bounds where `modes` ask for them, by the ids that
+    /// [`DataFileReader::bind`] settled. Of an Avro file that is the number of rows.
+    fn metrics(&self, modes: &Modes) -> Result<FileMetrics>;
 
     /// The batches of a request, in the order of the file; what is large may come in parts, for several threads.
     fn batches(self: Box<Self>, request: Request) -> Result<Opened>;

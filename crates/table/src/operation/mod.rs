@@ -1,6 +1,7 @@
 //! What can be done to a table as a whole: each file has the steps of one operation, made of those for planning,
 //! reading, writing and committing.
 
+pub mod add_files;
 pub mod append;
 pub mod cherry_pick;
 pub mod create;

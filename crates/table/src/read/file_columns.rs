@@ -46,6 +46,6 @@ pub(super) fn plan_pairs(
 }
 
 /// Columns, each with its Arrow field.
-pub(super) fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
+pub(crate) fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
     columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect()
 }

@@ -7,11 +7,13 @@ use icefield_format::avro::{Container, Schema};
 use icefield_format::types::Schema as TableSchema;
 
 use super::batches::Batches;
-use super::blocks::Window;
+use super::blocks::{Blocks, Start, Window};
 use super::pieces::{Header, PIECE_BYTES, Piece, Shared, pieces_by_bytes};
 use super::schema::{fields, settled};
 use crate::error::{Error, Result};
 use crate::file::leaves::count;
+use crate::file::metrics::FileMetrics;
+use crate::file::modes::Modes;
 use crate::file::{DataFileReader, Request, position_field};
 use crate::limits::limits;
 use crate::storage::Storage;
@@ -71,6 +73,16 @@ impl DataFileReader for AvroFile {
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
         self.columns = settled(&self.file.record, &with_ids(&self.columns), schema);
         self.columns.iter().cloned().chain([position_field()]).collect()
+    }
+
+    fn metrics(&self, _: &Modes) -> Result<FileMetrics> {
+        let Header { window, sync, first_block, size, .. } = &self.file;
+        let mut blocks = Blocks::new(window.clone(), *sync, Start::Block(*first_block, 0), *size);
+        let mut rows = 0_i64;
+        while let Some((_, block)) = blocks.next()? {
+            rows = rows.saturating_add(i64::try_from(block.rows).unwrap_or(i64::MAX));
+        }
+        Ok(FileMetrics { record_count: rows, ..FileMetrics::default() })
     }
 
     fn batches(self: Box<Self>, request: Request) -> Result<Opened> {

@@ -3,17 +3,24 @@
 //! Statistics of floats do not serve: a NaN among the values spoils them, and none are counted. Those come from the
 //! batches ([`Floats`]), as in Java.
 
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Fields};
 use icefield_format::metadata::properties::MetricsMode;
+use icefield_format::types::arrow::field_id;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, decimal};
 use icefield_orc::proto::{ColumnStatistics, TimestampStatistics};
-use icefield_orc::{Kind, TypeDescription, WrittenFile};
+use icefield_orc::{FileMetadata, Kind, TypeDescription, WrittenFile};
 
 use super::floats::Floats;
+use super::predicate::FIRST_GREGORIAN_DAY;
 use super::schema::ID;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
+
+const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
 
 /// The metrics of a finished file.
 pub(super) fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
@@ -22,9 +29,54 @@ pub(super) fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, mode
         split_offsets: file.stripes.iter().map(|stripe| signed(stripe.offset)).collect(),
         ..FileMetrics::default()
     };
-    let source = Source { file, floats, schema, modes };
+    let mut ids = HashMap::new();
+    stored_ids(&file.schema, &mut ids);
+    let source =
+        Source { rows: file.rows, statistics: &file.statistics, ids, floats: Some(floats), own: true, schema, modes };
     source.fields(&file.schema, &mut metrics)?;
     Ok(metrics)
+}
+
+/// The metrics of a file that any writer may have made; `fields` are its columns with the ids that they are read by, `own`
+/// whether the file stores these ids itself, as files of Iceberg's writers do.
+pub(super) fn of_foreign(
+    file: &FileMetadata,
+    fields: &Fields,
+    own: bool,
+    schema: &Schema,
+    modes: &Modes,
+) -> Result<FileMetrics> {
+    let mut metrics = FileMetrics {
+        record_count: signed(file.rows()),
+        split_offsets: file.footer.stripes.iter().filter_map(|stripe| Some(signed(stripe.offset?))).collect(),
+        ..FileMetrics::default()
+    };
+    let statistics = file.file_statistics().map_err(|error| Error::of_orc("", error))?;
+    let mut ids = HashMap::new();
+    bound_ids(fields, &file.schema, &mut ids);
+    let source = Source { rows: file.rows(), statistics: &statistics, ids, floats: None, own, schema, modes };
+    source.fields(&file.schema, &mut metrics)?;
+    Ok(metrics)
+}
+
+/// Field ids by column, as the attributes of the types have them.
+fn stored_ids(node: &TypeDescription, out: &mut HashMap<u32, i32>) {
+    for child in &node.children {
+        out.extend(child.attribute(ID).and_then(|id| Some((child.column, id.parse().ok()?))));
+        stored_ids(child, out);
+    }
+}
+
+/// Field ids by column, outside of lists and maps.
+fn bound_ids(fields: &Fields, node: &TypeDescription, out: &mut HashMap<u32, i32>) {
+    for (field, child) in fields.iter().zip(&node.children) {
+        out.extend(field_id(field).map(|id| (child.column, id)));
+        if let DataType::Struct(inner) = field.data_type()
+            && child.kind == Kind::Struct
+        {
+            bound_ids(inner, child, out);
+        }
+    }
 }
 
 fn signed(number: u64) -> i64 {
@@ -32,8 +84,14 @@ fn signed(number: u64) -> i64 {
 }
 
 struct Source<'a> {
-    file: &'a WrittenFile,
-    floats: &'a Floats,
+    rows: u64,
+    /// By column.
+    statistics: &'a [ColumnStatistics],
+    ids: HashMap<u32, i32>,
+    /// None where the rows were not seen.
+    floats: Option<&'a Floats>,
+    /// Whether an Iceberg writer made the file.
+    own: bool,
     schema: &'a Schema,
     modes: &'a Modes,
 }
@@ -51,22 +109,22 @@ impl Source<'_> {
     }
 
     fn field(&self, node: &TypeDescription, metrics: &mut FileMetrics) -> Result<()> {
-        let Some(id) = node.attribute(ID).and_then(|id| id.parse::<i32>().ok()) else { return Ok(()) };
+        let Some(id) = self.ids.get(&node.column).copied() else { return Ok(()) };
         let mode = self.modes.of(id);
-        let Some(statistics) = self.file.statistics.get(node.column as usize) else { return Ok(()) };
+        let Some(statistics) = self.statistics.get(node.column as usize) else { return Ok(()) };
         if mode == MetricsMode::None {
             return Ok(());
         }
         metrics.column_sizes.insert(id, signed(statistics.bytes_on_disk.unwrap_or(0)));
         let values = statistics.number_of_values.unwrap_or(0);
         // Below a null struct there is neither a value nor a null: where the column has nulls of its own, all rows count.
-        let nulls = if statistics.has_null == Some(true) { self.file.rows.saturating_sub(values) } else { 0 };
+        let nulls = if statistics.has_null == Some(true) { self.rows.saturating_sub(values) } else { 0 };
         metrics.value_counts.insert(id, signed(values + nulls));
         metrics.null_value_counts.insert(id, signed(nulls));
         let Some(Type::Primitive(ty)) = self.schema.find_type(id) else { return Ok(()) };
         let bounds = match ty {
             PrimitiveType::Float | PrimitiveType::Double => {
-                let Some(found) = self.floats.of(id) else { return Ok(()) };
+                let Some(found) = self.floats.and_then(|floats| floats.of(id)) else { return Ok(()) };
                 metrics.nan_value_counts.insert(id, signed(found.nans));
                 let value = |bound: f64| match ty {
                     PrimitiveType::Float => Value::Float(bound as f32),
@@ -74,9 +132,25 @@ impl Source<'_> {
                 };
                 found.bounds().map(|(lower, upper)| (value(lower), value(upper)))
             }
-            _ => bounds(statistics, ty),
+            _ => bounds(statistics, ty).filter(|bounds| self.own || is_of_any_writer(bounds, ty)),
         };
         bounds.map_or(Ok(()), |bounds| metrics.set_bounds(id, ty, bounds, mode))
+    }
+}
+
+/// Whether other writers mean the same by these bounds: before 1582 some count days by another calendar.
+fn is_of_any_writer((lower, _): &(Value, Value), ty: &PrimitiveType) -> bool {
+    use PrimitiveType as P;
+    let first = match ty {
+        P::Date => FIRST_GREGORIAN_DAY,
+        P::Timestamp | P::Timestamptz => FIRST_GREGORIAN_DAY * MICROSECONDS_OF_DAY,
+        P::TimestampNs | P::TimestamptzNs => i64::MIN,
+        _ => return true,
+    };
+    match lower {
+        Value::Int(days) => i64::from(*days) >= first,
+        Value::Long(moment) => *moment >= first,
+        _ => false,
     }
 }
 

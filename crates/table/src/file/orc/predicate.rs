@@ -14,7 +14,7 @@ use icefield_orc::Test as OrcTest;
 use icefield_orc::{Kind, Literal, Predicate, TypeDescription};
 
 /// The first day that both calendars call the same.
-const FIRST_GREGORIAN_DAY: i64 = -141_427;
+pub(super) const FIRST_GREGORIAN_DAY: i64 = -141_427;
 const SECONDS_OF_DAY: i64 = 86_400;
 /// Nanoseconds below a microsecond, at the most.
 const BELOW_MICROSECOND: u32 = 999;

@@ -16,8 +16,10 @@ use icefield_orc::{
 };
 
 use super::ahead::ReadAhead;
-use super::predicate;
+use super::{metrics, predicate};
 use crate::error::{Error, Result};
+use crate::file::metrics::FileMetrics;
+use crate::file::modes::Modes;
 use crate::file::{DataFileReader, Filter, Request, RowTest, position_field};
 use crate::limits::orc_limits;
 use crate::storage::Storage;
@@ -38,6 +40,8 @@ pub struct OrcFile {
     bound: Fields,
     /// Whether these are the ids that the file stores.
     own_ids: bool,
+    /// The types that values must fit.
+    schema: Option<Arc<Schema>>,
 }
 
 /// The filter as the ORC crate calls it.
@@ -87,7 +91,7 @@ impl OrcFile {
         let reader = Reader::open_with(source, orc_limits()?, None).map_err(|error| Error::of_orc(&path, error))?;
         // A value that the table's type cannot hold is corrupt: it must not read as null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
-        Ok(Self { reader: Arc::new(reader), path, arrow, bound: Fields::empty(), own_ids: false })
+        Ok(Self { reader: Arc::new(reader), path, arrow, bound: Fields::empty(), own_ids: false, schema: None })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -162,7 +166,14 @@ impl DataFileReader for OrcFile {
         self.take_units(&with_ids(&self.fields()), schema);
         let stored = self.fields();
         (self.bound, self.own_ids) = (with_ids(&stored), has_ids(&stored));
+        self.schema = Some(Arc::clone(schema));
         self.bound.iter().cloned().chain([position_field()]).collect()
+    }
+
+    fn metrics(&self, modes: &Modes) -> Result<FileMetrics> {
+        let Some(schema) = &self.schema else { return Err(Error::Internal("columns without ids".into())) };
+        let metrics = metrics::of_foreign(self.reader.metadata(), &self.bound, self.own_ids, schema, modes);
+        metrics.map_err(|error| error.in_file(&self.path))
     }
 
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use arrow_schema::{DataType, Fields};
 use icefield_format::metadata::properties::MetricsMode;
+use icefield_format::types::arrow::field_id;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary, decimal, order};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::statistics::Statistics;
 
+use super::bounds::bounds;
+use super::row_groups::comparable;
 use crate::error::Result;
+use crate::file::leaves::skip;
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 
@@ -18,6 +23,8 @@ struct ColumnMetrics {
     values: i64,
     nulls: i64,
     nans: i64,
+    /// A row group of which the NaNs were not counted.
+    nans_unknown: bool,
     lower: Option<Value>,
     upper: Option<Value>,
     /// A row group without statistics: nothing can be said.
@@ -39,7 +46,7 @@ pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Mod
             }
             *metrics.column_sizes.entry(id).or_default() += chunk.compressed_size();
             if let Some(ty) = ty {
-                columns.entry(id).or_default().add(chunk, ty, modes.of(id));
+                columns.entry(id).or_default().add(chunk, ty, modes.of(id), chunk_bounds);
             }
         }
     }
@@ -47,6 +54,82 @@ pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Mod
         column.finish(id, schema, modes.of(id), &mut metrics)?;
     }
     Ok(metrics)
+}
+
+/// The metrics of a file that any writer may have made; `fields` are its columns with the ids that they are read by.
+///
+/// Statistics that others order in another way, or store in another type than the table has, give no bounds.
+pub(super) fn of_foreign(
+    footer: &ParquetMetaData,
+    fields: &Fields,
+    schema: &Schema,
+    modes: &Modes,
+) -> Result<FileMetrics> {
+    let mut metrics = FileMetrics { record_count: footer.file_metadata().num_rows(), ..FileMetrics::default() };
+    let mut found = Vec::new();
+    collect(fields, schema, true, &mut 0, &mut found);
+    found.retain(|column| modes.of(column.id) != MetricsMode::None);
+    let mut columns: BTreeMap<i32, ColumnMetrics> = BTreeMap::new();
+    for group in footer.row_groups() {
+        metrics.split_offsets.extend(group.columns().first().map(first_offset));
+        for column in &found {
+            let Some(chunk) = group.columns().get(column.place) else { continue };
+            *metrics.column_sizes.entry(column.id).or_default() += chunk.compressed_size();
+            let Some(ty) = column.counted else { continue };
+            let known = columns.entry(column.id).or_default();
+            known.nans_unknown |= chunk.statistics().and_then(Statistics::nan_count_opt).is_none();
+            known.add(chunk, ty, modes.of(column.id), |statistics, ty| {
+                let (lower, upper) = if column.comparable { bounds(statistics, ty)? } else { return None };
+                let value = |bytes: Option<Vec<u8>>| binary::from_bytes(&bytes?, ty).ok();
+                let (lower, upper) = (value(lower)?, value(upper)?);
+                (!is_nan(&lower) && !is_nan(&upper)).then_some((lower, upper))
+            });
+        }
+    }
+    for (id, column) in columns {
+        column.finish(id, schema, modes.of(id), &mut metrics)?;
+    }
+    Ok(metrics)
+}
+
+/// A leaf of a file and the column of the table that it is read as.
+struct Leaf<'a> {
+    /// Its number among the leaves of the file.
+    place: usize,
+    id: i32,
+    /// The type, where counts and bounds are kept: outside of lists and maps.
+    counted: Option<&'a Type>,
+    /// Whether its statistics are values of that type.
+    comparable: bool,
+}
+
+fn collect<'a>(fields: &Fields, schema: &'a Schema, counted: bool, next: &mut usize, out: &mut Vec<Leaf<'a>>) {
+    for field in fields {
+        let known = field_id(field).and_then(|id| schema.find_field(id));
+        match field.data_type() {
+            DataType::Struct(parts) if known.is_some_and(|field| field.ty == Type::Variant) => {
+                // As for files that are written here: the counts of a variant are those of its metadata part.
+                for part in parts {
+                    if let Some(column) = known.filter(|_| counted && part.name() == "metadata") {
+                        let (id, ty) = (column.id, Some(&column.ty));
+                        out.push(Leaf { place: *next, id, counted: ty, comparable: false });
+                    }
+                    skip(part.data_type(), next);
+                }
+            }
+            DataType::Struct(children) => collect(children, schema, counted, next, out),
+            DataType::List(element) => collect(&[element.clone()].into(), schema, false, next, out),
+            DataType::Map(entries, _) => collect(&[entries.clone()].into(), schema, false, next, out),
+            stored => {
+                if let Some(column) = known {
+                    let comparable = column.ty.as_primitive().is_some_and(|ty| comparable(stored, ty));
+                    let ty = counted.then_some(&column.ty);
+                    out.push(Leaf { place: *next, id: column.id, counted: ty, comparable });
+                }
+                *next += 1;
+            }
+        }
+    }
 }
 
 fn first_offset(chunk: &ColumnChunkMetaData) -> i64 {
@@ -71,7 +154,13 @@ fn counted<'a>(chunk: &ColumnChunkMetaData, schema: &'a Schema) -> Option<(i32, 
 }
 
 impl ColumnMetrics {
-    fn add(&mut self, chunk: &ColumnChunkMetaData, ty: &Type, mode: MetricsMode) {
+    fn add(
+        &mut self,
+        chunk: &ColumnChunkMetaData,
+        ty: &Type,
+        mode: MetricsMode,
+        bounds: impl Fn(&Statistics, &PrimitiveType) -> Option<(Value, Value)>,
+    ) {
         let Some(nulls) = chunk.statistics().and_then(Statistics::null_count_opt) else {
             self.unknown = true;
             return;
@@ -84,7 +173,7 @@ impl ColumnMetrics {
         if mode.bound_length().is_none() {
             return;
         }
-        let bounds = chunk_bounds(statistics, ty);
+        let bounds = bounds(statistics, ty);
         self.unbounded |= bounds.is_none() && self.values > self.nulls + self.nans;
         if let Some((lower, upper)) = bounds {
             let below = self.lower.as_ref().is_none_or(|known| order::compare(ty, &lower, known).is_lt());
@@ -101,7 +190,7 @@ impl ColumnMetrics {
         metrics.value_counts.insert(id, self.values);
         metrics.null_value_counts.insert(id, self.nulls);
         let Some(Type::Primitive(ty)) = schema.find_type(id) else { return Ok(()) };
-        if matches!(ty, PrimitiveType::Float | PrimitiveType::Double) {
+        if matches!(ty, PrimitiveType::Float | PrimitiveType::Double) && !self.nans_unknown {
             metrics.nan_value_counts.insert(id, self.nans);
         }
         let (Some(lower), Some(upper), false) = (self.lower, self.upper, self.unbounded) else { return Ok(()) };

@@ -24,8 +24,10 @@ use super::distinct::Distinct;
 use super::guard::guarded;
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
-use super::{footers, pages, row_groups};
+use super::{footers, metrics, pages, row_groups};
 use crate::error::{Error, Result};
+use crate::file::metrics::FileMetrics;
+use crate::file::modes::Modes;
 use crate::file::ranges::{both, overlapping};
 use crate::file::{DataFileReader, Filter, Request, position_field};
 use crate::storage::Storage;
@@ -237,6 +239,11 @@ impl DataFileReader for ParquetFile {
         let fields = with_ids(self.fields());
         self.bound = Some((fields.clone(), Arc::clone(schema)));
         fields.iter().cloned().chain([position_field()]).collect()
+    }
+
+    fn metrics(&self, modes: &Modes) -> Result<FileMetrics> {
+        let Some((fields, schema)) = &self.bound else { return Err(Error::Internal("columns without ids".into())) };
+        metrics::of_foreign(self.metadata(), fields, schema, modes).map_err(|error| error.in_file(&self.path))
     }
 
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {

@@ -115,7 +115,7 @@ fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested
 }
 
 /// Whether the statistics of a stored type are bounds of a table's type as they stand.
-fn comparable(stored: &DataType, ty: &PrimitiveType) -> bool {
+pub(super) fn comparable(stored: &DataType, ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
     match (stored, ty) {
         (DataType::Boolean, P::Boolean)

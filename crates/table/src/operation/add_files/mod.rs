@@ -1,0 +1,148 @@
+//! Files that others have written, taken into a table as they are (PyIceberg's `add_files`; Java's `SparkTableUtil`).
+//!
+//! Nothing is rewritten: a file is described by what its footer says of it. Its columns are found by the ids that it stores,
+//! else by name, and then the table gets a name mapping if it has none. Deleting the table's data deletes these files too.
+
+mod describe;
+mod partition;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use icefield_format::manifest::ManifestContent;
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::metadata::{MetadataUpdate, StringMap, TableMetadata, requirements_for_update};
+use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
+use icefield_format::value::Value;
+use rayon::prelude::*;
+
+use crate::commit::{SnapshotOptions, SnapshotProducer, Transaction, Updates};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::limits::limits;
+use crate::operation::append::Append;
+use crate::runtime;
+use crate::snapshot::manifests::of_snapshot;
+use crate::storage::Storage;
+use crate::write::check_writable;
+use describe::Importer;
+
+/// Paths that an error names.
+const NAMED: usize = 5;
+
+/// How files are taken into a table.
+#[derive(Debug, Clone, Default)]
+pub struct AddFilesOptions {
+    /// The snapshot: its branch and its summary.
+    pub snapshot: SnapshotOptions,
+    /// Whether files that the branch already has are accepted; their rows are then in the table twice.
+    pub allow_duplicates: bool,
+    /// Partition values of files, by path and name of the partition field. They go before those in paths.
+    pub partitions: HashMap<String, BTreeMap<String, Option<Value>>>,
+    /// Whether partition values that footers do not prove are held against the rows; otherwise values that the caller or the
+    /// path gives are believed.
+    pub read_rows: bool,
+}
+
+/// Describes files by their footers and adds their append to a transaction; returns the number of rows.
+///
+/// Partition values come from the caller, else from the path (`name=value`, with the name of the partition field), else from the
+/// footer's bounds, else from the rows.
+///
+/// # Errors
+/// A file that is named twice or that the table has already, that is in no format of data files, whose columns do not fit
+/// the table's, whose rows belong to several partitions or to another one than it is said to. The transaction is as it was
+/// then, and the files stay whatever becomes of it.
+pub fn add_files(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    paths: &[String],
+    options: AddFilesOptions,
+) -> Result<i64> {
+    let before = transaction.metadata()?.clone();
+    check_writable(&before)?;
+    refuse_twice(paths, &options)?;
+    if paths.is_empty() {
+        return Ok(0);
+    }
+    if !options.allow_duplicates {
+        refuse_known(storage, &before, &options.snapshot.branch, paths)?;
+    }
+    let property = before.property(NAME_MAPPING_PROPERTY);
+    let mapping = match property {
+        Some(text) => NameMapping::parse(text)?,
+        None => NameMapping::of_schema(before.current_schema())?,
+    };
+    let importer = Importer::new(storage, &before, &mapping, &options)?;
+    let describe = |path: &String| {
+        interrupt::check()?;
+        importer.describe(path)
+    };
+    let described = runtime::pool()?.install(|| paths.par_iter().map(describe).collect::<Result<Vec<_>>>())?;
+
+    let is_mapped = described.iter().any(|file| file.is_mapped);
+    let files: Vec<_> = described.into_iter().map(|described| described.file).collect();
+    let rows = files.iter().map(|file| file.record_count).sum();
+    if is_mapped && property.is_none() {
+        let updates = vec![MetadataUpdate::SetProperties {
+            updates: StringMap::from([(NAME_MAPPING_PROPERTY.to_owned(), mapping.to_json().to_string())]),
+        }];
+        transaction.stage(Updates::new(requirements_for_update(&before, &updates), updates)?)?;
+    }
+    transaction.stage(SnapshotProducer::new(storage.clone(), Append::new(files)?, options.snapshot))?;
+    Ok(rows)
+}
+
+/// Refuses paths that are named more than once, and partition values of files that are not added.
+fn refuse_twice(paths: &[String], options: &AddFilesOptions) -> Result<()> {
+    let mut seen = HashSet::new();
+    let twice: Vec<&str> = paths.iter().filter(|path| !seen.insert(path.as_str())).map(String::as_str).collect();
+    if !twice.is_empty() {
+        return Err(Error::invalid(format!("files are named more than once: {}", some(&twice))));
+    }
+    match options.partitions.keys().find(|path| !seen.contains(path.as_str())) {
+        Some(path) => Err(Error::invalid(format!("partition values are given for {path}, which is not added"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses files that the branch already has.
+fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, paths: &[String]) -> Result<()> {
+    let head = match metadata.reference(branch) {
+        Some(reference) => metadata.snapshot(reference.snapshot_id),
+        None => metadata.current_snapshot(),
+    };
+    let Some(head) = head else { return Ok(()) };
+    let limits = limits()?;
+    let wanted: HashSet<&str> = paths.iter().map(String::as_str).collect();
+    let mut manifests = of_snapshot(storage, metadata, head, &limits)?;
+    manifests.retain(|manifest| manifest.content == ManifestContent::Data && manifest.has_live_files());
+    let known = manifests.par_iter().map(|manifest| {
+        interrupt::check()?;
+        let path = &manifest.manifest_path;
+        let bytes = storage.read_listed(path, manifest.manifest_length)?;
+        let options = ReadOptions { inherit: Some(manifest), live_only: true, ..ReadOptions::default() };
+        let entries = entries::read(&bytes, &options, &limits).map_err(|error| Error::from(error.in_file(path)))?;
+        Ok(entries
+            .file_path
+            .iter()
+            .flatten()
+            .filter(|path| wanted.contains(path))
+            .map(str::to_owned)
+            .collect::<Vec<_>>())
+    });
+    let known = runtime::pool()?.install(|| known.collect::<Result<Vec<_>>>())?;
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    if known.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Err(Error::invalid(format!("files are in the table already: {}", some(&known))))
+}
+
+/// The first of some paths, and how many more there are.
+fn some(paths: &[&str]) -> String {
+    let (named, others) = paths.split_at(NAMED.min(paths.len()));
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    format!("{}{more}", named.join(", "))
+}
