@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::types::{PrimitiveType, Type};
 use crate::value::{Value, human};
 
-pub use kernel::{SHORT_HEAD, truncate_equally};
+pub use kernel::{SHORT_HEAD, Truncated, truncate_equally, truncate_unchecked};
 pub use murmur3::murmur3_32;
 
 /// A transform of a partition or sort field.

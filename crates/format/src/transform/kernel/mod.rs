@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::transform::Transform;
 
-pub use truncate::{SHORT_HEAD, truncate_equally};
+pub use truncate::{SHORT_HEAD, Truncated, truncate_equally, truncate_unchecked};
 
 impl Transform {
     /// The results for all values of `array`; null for null.

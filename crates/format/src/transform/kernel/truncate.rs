@@ -25,7 +25,7 @@ use crate::value::bounds::truncate_bytes;
 /// The values of `array` cut to `width`, or none where `truncate` does not take its type.
 pub(super) fn kernel(array: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
     let (Some(small), Some(large)) = (Remainder32::new(width), Remainder64::new(width)) else {
-        return Err(Error::invalid(format!("truncate[{width}]: the number must be between 1 and {}", i32::MAX)));
+        return Err(no_width(width));
     };
     let length = width as usize;
     Ok(Some(match array.data_type() {
@@ -34,14 +34,18 @@ pub(super) fn kernel(array: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
         DataType::Decimal32(_, _) => numbers::<Decimal32Type>(array, |values, out| ints(values, out, small)),
         DataType::Decimal64(_, _) => numbers::<Decimal64Type>(array, |values, out| longs(values, out, large)),
         DataType::Decimal128(_, _) => numbers::<Decimal128Type>(array, |values, out| wide(values, out, large)),
-        DataType::Utf8 => bytes(array, array.as_bytes::<Utf8Type>(), length, true, text_end),
-        DataType::LargeUtf8 => bytes(array, array.as_bytes::<LargeUtf8Type>(), length, true, text_end),
-        DataType::Binary => bytes(array, array.as_bytes::<BinaryType>(), length, false, bytes_end),
-        DataType::LargeBinary => bytes(array, array.as_bytes::<LargeBinaryType>(), length, false, bytes_end),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
+            let truncated = truncate_unchecked(array, width)?;
+            truncated.ok_or_else(|| Error::invalid("the values of the array do not lie in its data"))?.results
+        }
         DataType::Utf8View => views(array, array.as_byte_view::<StringViewType>(), length, true, text_end),
         DataType::BinaryView => views(array, array.as_byte_view::<BinaryViewType>(), length, false, bytes_end),
         _ => return Ok(None),
     }))
+}
+
+fn no_width(width: u32) -> Error {
+    Error::invalid(format!("truncate[{width}]: the number must be between 1 and {}", i32::MAX))
 }
 
 /// Numbers: the result keeps precision, scale and all else of the type.
@@ -92,14 +96,16 @@ vectorized! {
     }
 }
 
-/// Where a text that is longer than `length` bytes ends when it is cut to `length` code points.
+/// Where a text that is longer than `length` bytes ends when it is cut to `length` code points; `is_ascii` stays as it is
+/// where all that is left is ASCII.
 #[inline(always)]
-fn text_end(text: &[u8], length: usize) -> usize {
+fn text_end(text: &[u8], length: usize, is_ascii: &mut bool) -> usize {
     match text.get(..length) {
         // As many bytes as code points.
         Some(head) if head.is_ascii() => length,
         // The code point after the last one that stays begins with the first byte that continues none.
         _ => {
+            *is_ascii = false;
             let starts = text.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
             starts.map(|(start, _)| start).nth(length).unwrap_or(text.len())
         }
@@ -107,27 +113,61 @@ fn text_end(text: &[u8], length: usize) -> usize {
 }
 
 #[inline(always)]
-fn bytes_end(bytes: &[u8], length: usize) -> usize {
+fn bytes_end(bytes: &[u8], length: usize, _: &mut bool) -> usize {
     truncate_bytes(bytes, length).len()
 }
 
+/// What `truncate` made of texts or bytes, and what it has seen of them.
+#[derive(Debug, Clone)]
+pub struct Truncated {
+    /// The results, as [`Transform::kernel`](crate::transform::Transform::kernel) gives them.
+    pub results: ArrayRef,
+    /// Whether all results are known to be of ASCII, so that nobody needs to look whether texts are UTF-8.
+    pub is_ascii: bool,
+}
+
+/// Cuts texts or bytes that nobody has checked to `width`: none where they do not lie in the data of the array. The kernel
+/// follows all offsets anyway, and sees most of the bytes of texts: who needs both checked has them nearly for nothing. A
+/// text that is not UTF-8 may give one that is not.
+///
+/// # Errors
+/// `Invalid` for an array without offsets (views, other types), and for a width that `truncate` does not take.
+pub fn truncate_unchecked(array: &ArrayRef, width: u32) -> Result<Option<Truncated>> {
+    if Remainder32::new(width).is_none() {
+        return Err(no_width(width));
+    }
+    let length = width as usize;
+    Ok(match array.data_type() {
+        DataType::Utf8 => bytes(array, array.as_bytes::<Utf8Type>(), length, true, text_end),
+        DataType::LargeUtf8 => bytes(array, array.as_bytes::<LargeUtf8Type>(), length, true, text_end),
+        DataType::Binary => bytes(array, array.as_bytes::<BinaryType>(), length, false, bytes_end),
+        DataType::LargeBinary => bytes(array, array.as_bytes::<LargeBinaryType>(), length, false, bytes_end),
+        other => return Err(Error::invalid(format!("expected texts or bytes with offsets, got {other}"))),
+    })
+}
+
 /// Texts and bytes one after the other: their first parts are moved together. `ascii_only` says that only bytes of ASCII
-/// are code points of their own.
+/// are code points of their own. None where offsets do not ascend within the data.
 fn bytes<T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>>(
     shared: &ArrayRef,
     array: &GenericByteArray<T>,
     length: usize,
     ascii_only: bool,
-    end_of: impl Fn(&[u8], usize) -> usize,
-) -> ArrayRef {
+    end_of: impl Fn(&[u8], usize, &mut bool) -> usize,
+) -> Option<Truncated> {
     let (data, offsets) = (array.value_data(), array.value_offsets());
-    let starts_and_ends = || offsets.iter().zip(offsets.iter().skip(1));
-    if starts_and_ends().all(|(start, end)| end.as_usize() - start.as_usize() <= length) {
-        return shared.clone();
+    let last = *offsets.last()?;
+    if last < T::Offset::default() || last.as_usize() > data.len() {
+        return None;
+    }
+    let is_short = |(start, end): (&T::Offset, &T::Offset)| end.as_usize().wrapping_sub(start.as_usize()) <= length;
+    if offsets.iter().zip(offsets.iter().skip(1)).all(is_short) {
+        return ascend(offsets).then(|| Truncated { results: shared.clone(), is_ascii: false });
     }
     let mut out = Vec::with_capacity(data.len().min(array.len().saturating_mul(length)));
     let mut ends = Vec::with_capacity(offsets.len());
     ends.push(T::Offset::usize_as(0));
+    let mut is_ascii = ascii_only;
     let mut few = [0; BLOCK];
     let mut heads = [0; BLOCK * SHORT_HEAD];
     for block in Blocks(offsets) {
@@ -142,20 +182,38 @@ fn bytes<T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>
             ends.extend(few.iter().map(|end| T::Offset::usize_as(before + *end as usize)));
             continue;
         }
+        // The ways above have looked at every offset themselves.
+        if !ascend(block) {
+            return None;
+        }
+        let (before, mut has_whole) = (out.len(), false);
         for (start, end) in block.iter().zip(block.iter().skip(1)) {
             let value = data.get(start.as_usize()..end.as_usize()).unwrap_or_default();
-            let end = if value.len() <= length { value.len() } else { end_of(value, length) };
+            let is_whole = value.len() <= length;
+            let end = if is_whole { value.len() } else { end_of(value, length, &mut is_ascii) };
+            has_whole |= is_whole;
             out.extend_from_slice(value.get(..end).unwrap_or_default());
             // At most the end of the input's offset, so it fits the type.
             ends.push(T::Offset::usize_as(out.len()));
         }
+        // Values that stay whole were only moved.
+        is_ascii = is_ascii && (!has_whole || out.get(before..).is_some_and(<[u8]>::is_ascii));
     }
-    // SAFETY: the ends rise from 0 to the number of bytes; texts were cut from valid UTF-8 at code points.
+    // SAFETY: the ends rise from 0 to the number of bytes; texts were cut at code points, of valid UTF-8 unless the caller
+    // of `truncate_unchecked` finds that they are not.
     let array = unsafe {
         let ends = OffsetBuffer::new_unchecked(ScalarBuffer::from(ends));
         GenericByteArray::<T>::new_unchecked(ends, Buffer::from_vec(out), array.nulls().cloned())
     };
-    Arc::new(array)
+    Some(Truncated { results: Arc::new(array), is_ascii })
+}
+
+/// Whether no offset is negative or below the one before it.
+fn ascend<O: ArrowNativeTypeOp + BitOr<Output = O>>(offsets: &[O]) -> bool {
+    let Some((_, starts)) = offsets.split_last() else { return true };
+    // The sign of all.
+    let sign = starts.iter().zip(offsets.iter().skip(1));
+    sign.fold(O::default(), |sign, (start, end)| sign | *start | *end | end.sub_wrapping(*start)) >= O::default()
 }
 
 /// Puts the first `length` bytes of all values of `array` one after the other into `out`, which has room for just these:
@@ -284,7 +342,7 @@ fn views<T: ByteViewType>(
     array: &GenericByteViewArray<T>,
     length: usize,
     ascii_only: bool,
-    end_of: impl Fn(&[u8], usize) -> usize,
+    end_of: impl Fn(&[u8], usize, &mut bool) -> usize,
 ) -> ArrayRef {
     let buffers = array.data_buffers();
     if array.views().iter().all(|view| *view as u32 as usize <= length) {
@@ -301,7 +359,7 @@ fn views<T: ByteViewType>(
             let cut = head << 32 | length as u128;
             return std::hint::select_unpredictable(own <= length, *view, cut);
         }
-        shortened(*view, own, buffers, |value| end_of(value, length))
+        shortened(*view, own, buffers, |value| end_of(value, length, &mut true))
     };
     let views = array.views().iter().map(cut).collect::<Vec<_>>();
     // SAFETY: each view is one of the input or a first part of it that ends at a code point; the buffers are the same.
