@@ -77,7 +77,7 @@ ROOMS = {
         "plan": {"arrow", "snapshot", "storage"},
         "read": {"arrow", "file", "plan", "storage", "stream"},
         "write": {"arrow", "file", "storage"},
-        "commit": {"snapshot", "storage", "write"},
+        "commit": {"plan", "snapshot", "storage", "write"},
         "operation": {"arrow", "commit", "file", "plan", "read", "snapshot", "storage", "stream", "write"},
         "table": {"commit", "operation", "plan", "read", "snapshot", "storage", "stream", "write"},
         "maintain": {"commit", "operation", "plan", "snapshot", "storage", "table"},

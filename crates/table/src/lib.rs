@@ -91,4 +91,4 @@ pub mod write;
 
 pub use error::{Error, Result};
 pub use limits::{limits, orc_limits};
-pub use table::{Appended, Table};
+pub use table::{Appended, Changed, Table};

@@ -9,7 +9,8 @@ use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use crate::commit::{
-    Catalog, Change, Committed, SnapshotOptions, SnapshotProducer, Transaction, Updates, commit, require_same_table,
+    Catalog, Change, Committed, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, commit,
+    require_same_table,
 };
 use crate::error::Result;
 use crate::operation::append::{Append, AppendOptions, append};
@@ -89,9 +90,19 @@ impl Table {
     /// As [`Table::append`].
     pub fn append_files(&self, files: Vec<DataFile>, options: SnapshotOptions) -> Result<Appended> {
         let rows = files.iter().map(|file| file.record_count).sum();
-        let mut change = SnapshotProducer::new(self.storage.clone(), Append::new(files)?, options);
+        let Changed { table, snapshot_id } = self.change(Append::new(files)?, options)?;
+        Ok(Appended { table, snapshot_id, rows })
+    }
+
+    /// Makes one snapshot with this content, such as a [`RowDelta`](crate::operation::row_delta::RowDelta), and commits it.
+    ///
+    /// # Errors
+    /// As [`Table::append`], and [`crate::Error::Validation`] where the table, or what others have committed meanwhile, does
+    /// not allow the change.
+    pub fn change(&self, content: impl Content, options: SnapshotOptions) -> Result<Changed> {
+        let mut change = SnapshotProducer::new(self.storage.clone(), content, options);
         let committed = commit(&*self.catalog, &self.committed, &mut change)?;
-        Ok(Appended { table: self.with(committed), snapshot_id: change.snapshot_id(), rows })
+        Ok(Changed { table: self.with(committed), snapshot_id: change.snapshot_id() })
     }
 
     /// Makes a change of the table as the catalog has it, anew where another commit was first.
@@ -127,6 +138,15 @@ impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("location", &self.committed.location).finish_non_exhaustive()
     }
+}
+
+/// What a change of files has done.
+#[derive(Debug)]
+pub struct Changed {
+    /// The table after the change.
+    pub table: Table,
+    /// The new snapshot.
+    pub snapshot_id: Option<i64>,
 }
 
 /// What an append has done.

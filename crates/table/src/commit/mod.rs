@@ -6,13 +6,20 @@
 
 mod catalog;
 mod change;
+mod changes;
+mod filter;
+mod history;
 mod manifests;
 mod metadata_file;
+mod output;
 mod pointer;
 mod retry;
+mod selection;
 mod snapshot;
+mod specs;
 mod summary;
 mod transaction;
+pub mod validate;
 
 use std::sync::Arc;
 
@@ -22,12 +29,16 @@ use crate::error::{Error, Result};
 
 pub use catalog::{Catalog, Outcome};
 pub use change::{Change, Updates};
+pub use changes::FileChanges;
+pub use history::History;
 pub use manifests::Manifests;
 pub use metadata_file::{read_metadata, write_metadata};
 pub use pointer::{Pointer, PointerCatalog};
 pub use retry::commit;
+pub use selection::{RowMatch, Selection};
 pub(crate) use snapshot::WAP_ID;
 pub use snapshot::{Arranged, Content, SnapshotOptions, SnapshotProducer};
+pub use specs::{Partitions, Spec, Specs, Tuple};
 pub use summary::SummaryBuilder;
 pub use transaction::Transaction;
 

@@ -13,7 +13,8 @@ use icefield_format::metadata::{
 use uuid::Uuid;
 
 use super::Change;
-use super::manifests::{Manifests, compression};
+use super::manifests::Manifests;
+use super::output::compression;
 use super::summary::SummaryBuilder;
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
@@ -34,7 +35,7 @@ pub trait Content {
     ///
     /// # Errors
     /// [`Error::Validation`], which ends the commit: trying again does not help.
-    fn validate(&self, _base: &TableMetadata, _parent: Option<&Snapshot>) -> Result<()> {
+    fn validate(&self, _storage: &Storage, _base: &TableMetadata, _parent: Option<&Snapshot>) -> Result<()> {
         Ok(())
     }
 
@@ -108,7 +109,7 @@ impl<C: Content> SnapshotProducer<C> {
     /// Returns the snapshot of this attempt, after writing its manifests and manifest list.
     fn snapshot(&mut self, base: &TableMetadata) -> Result<Snapshot> {
         let parent = self.parent(base)?;
-        self.content.validate(base, parent)?;
+        self.content.validate(&self.storage, base, parent)?;
         let older = match parent {
             Some(parent) => of_snapshot(&self.storage, base, parent, &limits()?)?,
             None => Vec::new(),
@@ -124,7 +125,7 @@ impl<C: Content> SnapshotProducer<C> {
         let limit = usize::try_from(WRITE_PARTITION_SUMMARY_LIMIT.read(base.properties())?).unwrap_or(0);
         let empty = StringMap::new();
         let previous = parent.map(|parent| parent.summary.as_ref().map_or(&empty, |summary| &summary.properties));
-        let summary = self.content.summary(base)?.build(self.content.operation(), &properties, previous, limit);
+        let summary = self.content.summary(base)?.build(self.content.operation(), &properties, previous, limit)?;
         let parent_snapshot_id = parent.map(|parent| parent.snapshot_id);
         let (list, first_row_id, added_rows) = self.write_list(base, parent_snapshot_id, &manifests)?;
         self.used = manifests.into_iter().map(|manifest| manifest.manifest_path).chain([list.clone()]).collect();
@@ -196,7 +197,8 @@ impl<C: Content> SnapshotProducer<C> {
         manifests.iter().try_for_each(|manifest| writer.add(manifest))?;
         let written = writer.finish()?;
         self.attempts += 1;
-        let name = format!("snap-{}-{}-{}.avro", self.manifests.snapshot_id(), self.attempts, self.manifests.uuid());
+        let uuid = self.manifests.output().uuid();
+        let name = format!("snap-{}-{}-{uuid}.avro", self.manifests.snapshot_id(), self.attempts);
         let added_rows = first_row_id.zip(written.next_row_id).map(|(first, next)| next.saturating_sub(first));
         Ok((self.manifests.put(base, &name, written.bytes)?, first_row_id, added_rows))
     }
@@ -238,12 +240,12 @@ impl<C: Content> Change for SnapshotProducer<C> {
     fn landed(&mut self, last_attempt: bool) {
         // Which attempt landed is known only where it was the last one.
         if last_attempt {
-            self.manifests.clean(&self.used);
+            self.manifests.output().landed(&self.used);
         }
     }
 
     fn failed(&mut self) {
-        self.manifests.clean(&[]);
+        self.manifests.output().clean(&[]);
         self.content.failed();
     }
 }

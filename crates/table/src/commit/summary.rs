@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{DataFile, FileContent, FileFormat};
 use icefield_format::metadata::{Operation, StringMap, Summary};
+
+use crate::error::{Error, Result};
 
 /// Total, and what adds to it and takes from it.
 const TOTALS: [(&str, &str, &str); 6] = [
@@ -20,7 +23,7 @@ const TOTALS: [(&str, &str, &str); 6] = [
 struct Counts(BTreeMap<&'static str, i64>);
 
 /// The order in which counts stand in the text of a partition.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 18] = [
     "added-data-files",
     "deleted-data-files",
     "added-equality-delete-files",
@@ -36,8 +39,47 @@ const ORDER: [&str; 16] = [
     "added-files-size",
     "removed-files-size",
     "added-position-deletes",
+    "removed-position-deletes",
     "added-equality-deletes",
+    "removed-equality-deletes",
 ];
+
+/// How counts of added files are named, or those of removed ones.
+struct Names {
+    size: &'static str,
+    data_files: &'static str,
+    records: &'static str,
+    delete_files: &'static str,
+    vectors: &'static str,
+    position_files: &'static str,
+    positions: &'static str,
+    equality_files: &'static str,
+    equalities: &'static str,
+}
+
+const ADDED: Names = Names {
+    size: "added-files-size",
+    data_files: "added-data-files",
+    records: "added-records",
+    delete_files: "added-delete-files",
+    vectors: "added-dvs",
+    position_files: "added-position-delete-files",
+    positions: "added-position-deletes",
+    equality_files: "added-equality-delete-files",
+    equalities: "added-equality-deletes",
+};
+
+const REMOVED: Names = Names {
+    size: "removed-files-size",
+    data_files: "deleted-data-files",
+    records: "deleted-records",
+    delete_files: "removed-delete-files",
+    vectors: "removed-dvs",
+    position_files: "removed-position-delete-files",
+    positions: "removed-position-deletes",
+    equality_files: "removed-equality-delete-files",
+    equalities: "removed-equality-deletes",
+};
 
 impl Counts {
     fn add(&mut self, name: &'static str, count: i64) {
@@ -45,27 +87,30 @@ impl Counts {
         *known = known.saturating_add(count);
     }
 
-    fn added(&mut self, file: &DataFile) {
+    fn count(&mut self, file: &DataFile, names: &Names) {
         // A deletion vector is a part of its file.
-        let size = file.content_size_in_bytes.unwrap_or(file.file_size_in_bytes);
-        self.add("added-files-size", size);
+        self.add(names.size, file.content_size_in_bytes.unwrap_or(file.file_size_in_bytes));
         match file.content {
             FileContent::Data => {
-                self.add("added-data-files", 1);
-                self.add("added-records", file.record_count);
+                self.add(names.data_files, 1);
+                self.add(names.records, file.record_count);
             }
             FileContent::PositionDeletes => {
                 let vector = file.format() == Some(FileFormat::Puffin);
-                self.add(if vector { "added-dvs" } else { "added-position-delete-files" }, 1);
-                self.add("added-delete-files", 1);
-                self.add("added-position-deletes", file.record_count);
+                self.add(if vector { names.vectors } else { names.position_files }, 1);
+                self.add(names.delete_files, 1);
+                self.add(names.positions, file.record_count);
             }
             FileContent::EqualityDeletes => {
-                self.add("added-equality-delete-files", 1);
-                self.add("added-delete-files", 1);
-                self.add("added-equality-deletes", file.record_count);
+                self.add(names.equality_files, 1);
+                self.add(names.delete_files, 1);
+                self.add(names.equalities, file.record_count);
             }
         }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(name, count)| self.add(name, *count));
     }
 
     /// The counts that are not zero.
@@ -79,13 +124,60 @@ impl Counts {
 pub struct SummaryBuilder {
     counts: Counts,
     partitions: BTreeMap<String, Counts>,
+    /// Entries of the operation.
+    entries: StringMap,
+    /// Files that were removed and stood in a manifest more than once.
+    duplicates: i64,
+    /// Whether files were added of which only the number is known.
+    unknown_partitions: bool,
 }
 
 impl SummaryBuilder {
     /// A file was added to the partition of this path, which is empty in an unpartitioned table.
     pub fn added(&mut self, file: &DataFile, partition: String) {
-        self.counts.added(file);
-        self.partitions.entry(partition).or_default().added(file);
+        self.counts.count(file, &ADDED);
+        self.partitions.entry(partition).or_default().count(file, &ADDED);
+    }
+
+    /// A file was removed from the partition of this path.
+    pub fn removed(&mut self, file: &DataFile, partition: String) {
+        self.counts.count(file, &REMOVED);
+        self.partitions.entry(partition).or_default().count(file, &REMOVED);
+    }
+
+    /// An entry of the operation itself; one of the caller by this name goes before it.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.entries.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// A file was removed that the same manifest had already, which is counted once.
+    pub fn removed_again(&mut self) {
+        self.duplicates += 1;
+    }
+
+    /// A manifest of added data files was taken as it is: neither their sizes nor their partitions are known.
+    pub fn appended(&mut self, manifest: &ManifestFile) {
+        self.counts.add(ADDED.data_files, manifest.added_files_count.map_or(0, i64::from));
+        self.counts.add(ADDED.records, manifest.added_rows_count.unwrap_or(0));
+        self.unknown_partitions = true;
+    }
+
+    /// Adds what another one has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        for (path, counts) in &other.partitions {
+            match self.partitions.get_mut(path) {
+                Some(known) => known.merge(counts),
+                None => drop(self.partitions.insert(path.clone(), counts.clone())),
+            }
+        }
+        self.duplicates += other.duplicates;
+        self.unknown_partitions |= other.unknown_partitions;
+    }
+
+    /// A count by its name in the summary; zero if there is none.
+    pub fn count(&self, name: &str) -> i64 {
+        self.counts.0.get(name).copied().unwrap_or(0)
     }
 
     /// The summary. `previous` is that of the branch's snapshot before, where the branch has one; `partition_limit` is
@@ -96,28 +188,47 @@ impl SummaryBuilder {
         properties: &StringMap,
         previous: Option<&StringMap>,
         partition_limit: usize,
-    ) -> Summary {
+    ) -> Result<Summary> {
         let mut summary = Summary::new(operation);
         let entries = &mut summary.properties;
+        entries.extend(self.entries.iter().map(|(name, value)| (name.clone(), value.clone())));
         entries.extend(properties.iter().map(|(name, value)| (name.clone(), value.clone())));
         entries.shift_remove("operation");
-        entries.extend(self.counts.shown().map(|(name, count)| (name.to_owned(), count.to_string())));
-        entries.insert("changed-partition-count".to_owned(), self.partitions.len().to_string());
-        if self.partitions.len() <= partition_limit {
-            if !self.partitions.is_empty() {
-                entries.insert("partition-summaries-included".to_owned(), "true".to_owned());
-            }
-            for (path, counts) in self.partitions.iter().filter(|(path, _)| !path.is_empty()) {
-                let text: Vec<String> = counts.shown().map(|(name, count)| format!("{name}={count}")).collect();
-                entries.insert(format!("partitions.{path}"), text.join(","));
-            }
+        let mut computed = StringMap::new();
+        computed.extend(self.counts.shown().map(|(name, count)| (name.to_owned(), count.to_string())));
+        if self.duplicates > 0 {
+            computed.insert("deleted-duplicate-files".to_owned(), self.duplicates.to_string());
+        }
+        if !self.unknown_partitions {
+            self.partitions(partition_limit, &mut computed);
         }
         for (total, added, removed) in TOTALS {
             if let Some(count) = self.total(previous, total, added, removed) {
-                entries.insert(total.to_owned(), count.to_string());
+                computed.insert(total.to_owned(), count.to_string());
             }
         }
-        summary
+        if let Some(name) = computed.keys().find(|name| entries.contains_key(*name)) {
+            return Err(Error::invalid(format!(
+                "the summary entry {name} is computed from the files of the snapshot: leave it out of the properties"
+            )));
+        }
+        entries.extend(computed);
+        Ok(summary)
+    }
+
+    /// What the summary has of partitions.
+    fn partitions(&self, limit: usize, entries: &mut StringMap) {
+        entries.insert("changed-partition-count".to_owned(), self.partitions.len().to_string());
+        if self.partitions.len() > limit {
+            return;
+        }
+        if !self.partitions.is_empty() {
+            entries.insert("partition-summaries-included".to_owned(), "true".to_owned());
+        }
+        for (path, counts) in self.partitions.iter().filter(|(path, _)| !path.is_empty()) {
+            let text: Vec<String> = counts.shown().map(|(name, count)| format!("{name}={count}")).collect();
+            entries.insert(format!("partitions.{path}"), text.join(","));
+        }
     }
 
     /// A total; none where the one before is not known.
@@ -126,8 +237,7 @@ impl SummaryBuilder {
             Some(previous) => previous.get(total)?.parse::<i64>().ok()?,
             None => 0,
         };
-        let count = |name: &str| self.counts.0.get(name).copied().unwrap_or(0);
-        let after = before.checked_add(count(added))?.checked_sub(count(removed))?;
+        let after = before.checked_add(self.count(added))?.checked_sub(self.count(removed))?;
         (after >= 0).then_some(after)
     }
 }
@@ -141,7 +251,7 @@ mod tests {
         let mut builder = SummaryBuilder::default();
         let file = DataFile { record_count: 4, file_size_in_bytes: 1226, ..DataFile::default() };
         builder.added(&file, "cat=blue".to_owned());
-        let first = builder.build(Operation::Append, &StringMap::new(), None, 1);
+        let first = builder.build(Operation::Append, &StringMap::new(), None, 1).unwrap();
         for (name, value) in [
             ("added-data-files", "1"),
             ("changed-partition-count", "1"),
@@ -151,9 +261,9 @@ mod tests {
         ] {
             assert_eq!(first.get(name), Some(value), "{name}");
         }
-        let second = builder.build(Operation::Append, &StringMap::new(), Some(&first.properties), 0);
+        let second = builder.build(Operation::Append, &StringMap::new(), Some(&first.properties), 0).unwrap();
         assert_eq!((second.get("total-files-size"), second.get("partitions.cat=blue")), (Some("2452"), None));
-        let unknown = builder.build(Operation::Append, &StringMap::new(), Some(&StringMap::new()), 0);
+        let unknown = builder.build(Operation::Append, &StringMap::new(), Some(&StringMap::new()), 0).unwrap();
         assert_eq!(unknown.get("total-records"), None);
     }
 }

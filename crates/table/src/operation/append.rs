@@ -1,19 +1,15 @@
 //! Appends: snapshots that add data files ("Snapshots", operation `append`).
 
-use std::collections::HashSet;
-
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
+use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{DataFile, FileContent, ManifestContent};
-use icefield_format::metadata::{FormatVersion, MetadataBuilder, Operation, TableMetadata, requirements_for_update};
-use icefield_format::spec::path::partition_path;
-use icefield_format::types::{PrimitiveType, Type};
+use icefield_format::metadata::{MetadataBuilder, Operation, TableMetadata, requirements_for_update};
 
 use crate::commit::{
-    Arranged, Content, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction, Updates,
+    Arranged, Content, FileChanges, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction, Updates,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::storage::Storage;
 use crate::write::widening::asked_by;
 use crate::write::{Matching, TableWriter, WriterConfig, check_writable};
@@ -83,46 +79,33 @@ fn write(mut writer: TableWriter, batches: impl Iterator<Item = Result<RecordBat
 }
 
 /// The content of a snapshot that adds data files. Its own manifests are written once for all attempts.
-#[derive(Debug)]
-pub struct Append {
-    files: Vec<DataFile>,
-    /// Manifests of the files, and the format version they were written in.
-    own: Option<(FormatVersion, Vec<ManifestFile>)>,
-    /// Where the files are deleted when the append fails; without it they stay the caller's.
-    owned_in: Option<Storage>,
-}
+#[derive(Debug, Default)]
+pub struct Append(FileChanges);
 
 impl Append {
     /// An append of these files, which stay the caller's if it fails. A file that is named twice is taken once.
     ///
     /// # Errors
     /// A file that is no data file.
-    pub fn new(mut files: Vec<DataFile>) -> Result<Self> {
-        if let Some(file) = files.iter().find(|file| file.content != FileContent::Data) {
-            return Err(Error::invalid(format!("{}: an append takes data files only", file.file_path)));
-        }
-        let mut seen = HashSet::new();
-        files.retain(|file| seen.insert(file.file_path.clone()));
-        Ok(Self { files, own: None, owned_in: None })
+    pub fn new(files: Vec<DataFile>) -> Result<Self> {
+        let mut changes = FileChanges::new();
+        files.into_iter().try_for_each(|file| changes.add(file))?;
+        Ok(Self(changes))
     }
 
     /// The same append; its files are deleted from `storage` if it certainly fails.
     #[must_use]
     pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
-        self.owned_in = Some(storage);
+        self.0.own_files(storage);
         self
     }
 
-    fn own_manifests(&mut self, base: &TableMetadata, manifests: &mut Manifests) -> Result<Vec<ManifestFile>> {
-        if let Some((version, own)) = &self.own
-            && *version == base.format_version()
-        {
-            return Ok(own.clone());
-        }
-        manifests.forget();
-        let own = manifests.of_added(base, &self.files)?;
-        self.own = Some((base.format_version(), own.clone()));
-        Ok(own)
+    /// Adds the files of a manifest; see [`FileChanges::add_manifest`].
+    ///
+    /// # Errors
+    /// A manifest that cannot be appended.
+    pub fn add_manifest(&mut self, manifest: ManifestFile) -> Result<()> {
+        self.0.add_manifest(manifest)
     }
 }
 
@@ -131,7 +114,6 @@ impl Content for Append {
         Operation::Append
     }
 
-    /// The newest manifests come first.
     fn manifests(
         &mut self,
         base: &TableMetadata,
@@ -139,37 +121,14 @@ impl Content for Append {
         manifests: &mut Manifests,
         merge: bool,
     ) -> Result<Arranged> {
-        let own = self.own_manifests(base, manifests)?;
-        if !merge {
-            return Ok(Arranged { manifests: own.into_iter().chain(older).collect(), replaced: 0 });
-        }
-        let live = older.into_iter().filter(ManifestFile::has_live_files);
-        let (data, deletes): (Vec<_>, Vec<_>) = live.partition(|manifest| manifest.content == ManifestContent::Data);
-        let (mut arranged, replaced_data) = manifests.merge(base, own.into_iter().chain(data).collect())?;
-        let (deletes, replaced_deletes) = manifests.merge(base, deletes)?;
-        arranged.extend(deletes);
-        Ok(Arranged { manifests: arranged, replaced: replaced_data + replaced_deletes })
+        self.0.manifests(base, older, manifests, merge)
     }
 
-    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder> {
-        let mut builder = SummaryBuilder::default();
-        for file in &self.files {
-            let spec = base.partition_spec(file.partition_spec_id);
-            let spec = spec.ok_or_else(|| Error::invalid(format!("no partition spec {}", file.partition_spec_id)))?;
-            let source = |id: Option<i32>| {
-                let found = id.and_then(|id| base.current_schema().find_type(id)).and_then(Type::as_primitive);
-                found.cloned().unwrap_or(PrimitiveType::Unknown)
-            };
-            let sources: Vec<PrimitiveType> = spec.fields.iter().map(|field| source(field.source_id())).collect();
-            builder.added(file, partition_path(spec, &sources, &file.partition)?);
-        }
-        Ok(builder)
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        Ok(self.0.summary())
     }
 
     fn failed(&mut self) {
-        if let Some(storage) = &self.owned_in {
-            let paths: Vec<String> = self.files.iter().map(|file| file.file_path.clone()).collect();
-            storage.discard(&paths, "data files of an append that was not committed");
-        }
+        self.0.failed();
     }
 }

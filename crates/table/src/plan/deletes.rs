@@ -502,7 +502,7 @@ fn referenced<'a>(
 }
 
 /// A partition of a spec as bytes: equal exactly where the tuples are.
-fn partition_key(spec_id: i32, partition: &[Option<Value>]) -> Vec<u8> {
+pub(crate) fn partition_key(spec_id: i32, partition: &[Option<Value>]) -> Vec<u8> {
     let mut key = spec_id.to_le_bytes().to_vec();
     for value in partition {
         let Some(value) = value else {

@@ -500,7 +500,7 @@ fn residuals(prepared: &Prepared, entries: &Entries) -> Result<(Vec<u32>, Vec<Bo
     Ok((of_entry, used))
 }
 
-fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldSummary<'_> {
+pub(crate) fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldSummary<'_> {
     FieldSummary {
         contains_null: field.contains_null,
         contains_nan: field.contains_nan,
@@ -510,7 +510,7 @@ fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldSummary<'_> 
 }
 
 /// The metrics of some fields, as the evaluators take them.
-fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumns> {
+pub(crate) fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumns> {
     let mut columns = StatisticsColumns::new(&entries.record_count);
     for &id in ids {
         let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));

@@ -1,0 +1,546 @@
+//! The engine of manifests, the same for every change of files: what a snapshot adds and removes, and what becomes of the
+//! manifests of its parent ("Manifests", "Manifest Lists", "Sequence Number Inheritance").
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use icefield_format::expr::{Expr, Expression};
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{DataFile, FileContent, FileFormat, ManifestContent};
+use icefield_format::metadata::{FormatVersion, TableMetadata};
+
+use super::filter::{Dangling, Filtered, ManifestFilter, Means, Removal, Section, section};
+use super::manifests::Manifests;
+use super::output::Form;
+use super::selection::Selection;
+use super::snapshot::Arranged;
+use super::specs::{Partitions, Specs, Tuple};
+use super::summary::SummaryBuilder;
+use crate::error::{Error, Result};
+use crate::limits::limits;
+use crate::storage::Storage;
+
+/// Files that a snapshot adds and removes.
+#[derive(Debug)]
+pub struct FileChanges {
+    added: Vec<DataFile>,
+    added_paths: HashSet<String>,
+    sequence_number: Option<i64>,
+    deletes: Vec<(DataFile, Option<i64>)>,
+    delete_keys: HashSet<(String, Section)>,
+    /// Data files that get a deletion vector.
+    with_vector: HashSet<String>,
+    appended: Vec<ManifestFile>,
+    removed: Vec<DataFile>,
+    removed_paths: BTreeSet<String>,
+    removed_deletes: Vec<DataFile>,
+    rows: Expr,
+    case_sensitive: bool,
+    dropped: Vec<(i32, Tuple)>,
+    must_exist: bool,
+    append_only: bool,
+    owned_in: Option<Storage>,
+    state: State,
+}
+
+/// What earlier attempts have made.
+#[derive(Debug, Default)]
+struct State {
+    /// What all of it was made for: format version and schema.
+    basis: Option<(FormatVersion, i32)>,
+    own: Option<Own>,
+    data_removal: Option<Arc<Removal>>,
+    data: ManifestFilter,
+    delete_removal: Option<Arc<Removal>>,
+    deletes: ManifestFilter,
+    summary: SummaryBuilder,
+}
+
+/// Manifests of the files that the snapshot adds.
+#[derive(Debug, Clone)]
+struct Own {
+    data: Vec<ManifestFile>,
+    deletes: Vec<ManifestFile>,
+    summary: SummaryBuilder,
+}
+
+impl Default for FileChanges {
+    fn default() -> Self {
+        Self {
+            added: Vec::new(),
+            added_paths: HashSet::new(),
+            sequence_number: None,
+            deletes: Vec::new(),
+            delete_keys: HashSet::new(),
+            with_vector: HashSet::new(),
+            appended: Vec::new(),
+            removed: Vec::new(),
+            removed_paths: BTreeSet::new(),
+            removed_deletes: Vec::new(),
+            rows: Expression::False,
+            case_sensitive: true,
+            dropped: Vec::new(),
+            must_exist: false,
+            append_only: false,
+            owned_in: None,
+            state: State::default(),
+        }
+    }
+}
+
+impl FileChanges {
+    /// No changes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a data file. One that is added twice is taken once.
+    ///
+    /// # Errors
+    /// A file that is no data file.
+    pub fn add(&mut self, file: DataFile) -> Result<()> {
+        check_data(&file)?;
+        if self.added_paths.insert(file.file_path.clone()) {
+            self.added.push(file);
+        }
+        Ok(())
+    }
+
+    /// Adds a delete file, by default with the sequence number of the snapshot. One that is added twice is taken once.
+    ///
+    /// # Errors
+    /// A data file, and a second deletion vector for a data file.
+    pub fn add_deletes(&mut self, file: DataFile, sequence_number: Option<i64>) -> Result<()> {
+        check_deletes(&file)?;
+        let vector = vector_of(&file).transpose()?;
+        if !self.delete_keys.insert((file.file_path.clone(), section(&file))) {
+            return Ok(());
+        }
+        if let Some(path) = vector
+            && !self.with_vector.insert(path.to_owned())
+        {
+            let vector = &file.file_path;
+            return Err(Error::invalid(format!("{path}: {vector} is a second deletion vector for it: merge both")));
+        }
+        self.deletes.push((file, sequence_number));
+        Ok(())
+    }
+
+    /// Adds the files of a manifest that lists added data files only, without snapshot id, sequence numbers and row ids. The
+    /// table owns it when the commit lands.
+    ///
+    /// # Errors
+    /// A manifest of another kind.
+    pub fn add_manifest(&mut self, manifest: ManifestFile) -> Result<()> {
+        let refused = match () {
+            () if manifest.content != ManifestContent::Data => "it lists delete files",
+            () if manifest.existing_files_count.is_none_or(|count| count > 0) => "it has existing files",
+            () if manifest.deleted_files_count.is_none_or(|count| count > 0) => "it has deleted files",
+            () if manifest.added_snapshot_id > 0 => "it has a snapshot id, which the commit assigns",
+            () if manifest.sequence_number != ManifestFile::UNASSIGNED => {
+                "it has a sequence number, which the commit assigns"
+            }
+            () if manifest.first_row_id.is_some() => "it has a first row id, which the commit assigns",
+            () => {
+                self.appended.push(manifest);
+                return Ok(());
+            }
+        };
+        Err(Error::invalid(format!("{}: cannot append the manifest: {refused}", manifest.manifest_path)))
+    }
+
+    /// Removes a data file.
+    ///
+    /// # Errors
+    /// A file that is no data file.
+    pub fn remove(&mut self, file: DataFile) -> Result<()> {
+        check_data(&file)?;
+        self.removed.push(file);
+        Ok(())
+    }
+
+    /// Removes the data file with a path. All manifests are read for it: [`FileChanges::remove`] knows the partition.
+    pub fn remove_path(&mut self, path: impl Into<String>) {
+        self.removed_paths.insert(path.into());
+    }
+
+    /// Removes a delete file.
+    ///
+    /// # Errors
+    /// A data file.
+    pub fn remove_deletes(&mut self, file: DataFile) -> Result<()> {
+        check_deletes(&file)?;
+        self.removed_deletes.push(file);
+        Ok(())
+    }
+
+    /// Removes all files whose rows match. A data file with matching rows and others ends the commit.
+    pub fn remove_rows(&mut self, filter: Expr) {
+        let before = std::mem::replace(&mut self.rows, Expression::False);
+        self.rows = if before == Expression::False { filter } else { Expr::or(before, filter) };
+    }
+
+    /// Removes all files of a partition.
+    pub fn drop_partition(&mut self, spec_id: i32, partition: Tuple) {
+        self.dropped.push((spec_id, partition));
+    }
+
+    /// Whether the case of the names in filters matters.
+    pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
+        self.case_sensitive = case_sensitive;
+    }
+
+    /// The data sequence number of the added data files; by default that of the snapshot.
+    pub fn set_sequence_number(&mut self, number: i64) {
+        self.sequence_number = Some(number);
+    }
+
+    /// Each file that is removed by name must be in the table.
+    pub fn require_removed_to_exist(&mut self) {
+        self.must_exist = true;
+    }
+
+    /// Nothing that is in the table may be removed.
+    pub fn require_append_only(&mut self) {
+        self.append_only = true;
+    }
+
+    /// The added files are deleted from `storage` if the commit certainly fails. By default they stay the caller's.
+    pub fn own_files(&mut self, storage: Storage) {
+        self.owned_in = Some(storage);
+    }
+
+    /// The data files that are added.
+    pub fn added(&self) -> &[DataFile] {
+        &self.added
+    }
+
+    /// The delete files that are added.
+    pub fn added_deletes(&self) -> impl Iterator<Item = &DataFile> {
+        self.deletes.iter().map(|(file, _)| file)
+    }
+
+    /// The deletion vectors that are added.
+    pub fn vectors(&self) -> impl Iterator<Item = &DataFile> {
+        self.added_deletes().filter(|file| matches!(vector_of(file), Some(Ok(_))))
+    }
+
+    /// The data files that get a deletion vector.
+    pub fn with_vector(&self) -> &HashSet<String> {
+        &self.with_vector
+    }
+
+    /// The data files that are removed as files.
+    pub fn removed(&self) -> &[DataFile] {
+        &self.removed
+    }
+
+    /// The filter of removed rows; false where there is none.
+    pub fn rows(&self) -> &Expr {
+        &self.rows
+    }
+
+    /// Whether the case of the names in filters matters.
+    pub fn is_case_sensitive(&self) -> bool {
+        self.case_sensitive
+    }
+
+    /// The data sequence number of the added data files, where it is not the snapshot's.
+    pub fn sequence_number(&self) -> Option<i64> {
+        self.sequence_number
+    }
+
+    /// The partitions that are removed.
+    pub fn dropped(&self) -> &[(i32, Tuple)] {
+        &self.dropped
+    }
+
+    /// Whether data files are added.
+    pub fn adds_data(&self) -> bool {
+        !self.added.is_empty()
+    }
+
+    /// Whether delete files are added.
+    pub fn adds_deletes(&self) -> bool {
+        !self.deletes.is_empty()
+    }
+
+    /// Whether data files may be removed.
+    pub fn removes_data(&self) -> bool {
+        !self.removed.is_empty() || !self.removed_paths.is_empty() || self.removes_any()
+    }
+
+    /// Whether delete files may be removed, other than with their data files.
+    pub fn removes_deletes(&self) -> bool {
+        !self.removed_deletes.is_empty() || self.removes_any()
+    }
+
+    fn removes_any(&self) -> bool {
+        self.rows != Expression::False || !self.dropped.is_empty()
+    }
+}
+
+impl FileChanges {
+    /// The manifests of the new snapshot, made of those of its parent: the newest first, those of data files before those of
+    /// delete files.
+    ///
+    /// # Errors
+    /// [`Error::Validation`] where a file cannot be removed as asked; nothing is tried again then.
+    pub fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        let means = Means {
+            specs: Arc::new(Specs::of(base)),
+            form: Arc::new(Form::of(base)?),
+            output: manifests.output().clone(),
+            limits: limits()?,
+        };
+        let Means { specs, form, .. } = &means;
+        self.begin(base, manifests);
+        self.added_deletes().try_for_each(|file| check_version(file, base.format_version()))?;
+        let own = self.own(base, form, specs, manifests)?;
+        if !merge && !self.removes_data() && !self.removes_deletes() && self.deletes.is_empty() {
+            self.state.summary = own.summary;
+            return Ok(Arranged { manifests: own.data.into_iter().chain(older).collect(), replaced: 0 });
+        }
+        let (data, deletes): (Vec<_>, Vec<_>) =
+            older.into_iter().partition(|manifest| manifest.content == ManifestContent::Data);
+
+        let removal = self.data_removal(base, specs)?;
+        let none = Partitions::default();
+        let data = self.state.data.filter(data, &removal, &none, &means)?;
+        self.check_removed(&data.filtered, ManifestContent::Data)?;
+
+        let dangling = self.dangling(base, &data.manifests, &data.filtered);
+        let vectors_in = self.partitions_of_vectors(base, &data.filtered);
+        let removal = self.delete_removal(base, specs, dangling)?;
+        let deletes = self.state.deletes.filter(deletes, &removal, &vectors_in, &means)?;
+        self.check_removed(&deletes.filtered, ManifestContent::Deletes)?;
+
+        let mut summary = own.summary;
+        data.filtered.iter().chain(&deletes.filtered).for_each(|filtered| summary.merge(&filtered.summary));
+        self.state.summary = summary;
+        let mut arranged = Arranged { manifests: Vec::new(), replaced: data.filtered.len() + deletes.filtered.len() };
+        for (own, older) in [(own.data, data.manifests), (own.deletes, deletes.manifests)] {
+            let kept = |manifest: &ManifestFile| {
+                manifest.has_live_files() || manifest.added_snapshot_id == manifests.snapshot_id()
+            };
+            let all = own.into_iter().chain(older).filter(kept).collect();
+            let (merged, replaced) = if merge { manifests.merge(base, all)? } else { (all, 0) };
+            arranged.manifests.extend(merged);
+            arranged.replaced += replaced;
+        }
+        Ok(arranged)
+    }
+
+    /// What the last attempt has added and removed.
+    pub fn summary(&self) -> SummaryBuilder {
+        self.state.summary.clone()
+    }
+
+    /// The commit has certainly failed.
+    pub fn failed(&mut self) {
+        let Some(storage) = &self.owned_in else { return };
+        let files = self.added.iter().chain(self.added_deletes());
+        let paths: BTreeSet<String> = files.map(|file| file.file_path.clone()).collect();
+        let paths: Vec<String> = paths.into_iter().collect();
+        storage.discard(&paths, "files of a change that was not committed");
+    }
+
+    /// What was made for another format version or another schema is not used.
+    fn begin(&mut self, base: &TableMetadata, manifests: &mut Manifests) {
+        let basis = (base.format_version(), base.current_schema_id());
+        if self.state.basis != Some(basis) {
+            manifests.forget();
+            self.state = State { basis: Some(basis), ..State::default() };
+        }
+    }
+
+    /// Manifests of the added files.
+    fn own(&mut self, base: &TableMetadata, form: &Form, specs: &Specs, manifests: &Manifests) -> Result<Own> {
+        if let Some(own) = &self.state.own {
+            return Ok(own.clone());
+        }
+        let mut summary = SummaryBuilder::default();
+        let mut count = |file: &DataFile| {
+            summary.added(file, specs.of_file(file)?.path(&file.partition)?);
+            Ok(())
+        };
+        self.added.iter().chain(self.deletes.iter().map(|(file, _)| file)).try_for_each(&mut count)?;
+        let files = self.added.iter().map(|file| (file, self.sequence_number));
+        let mut data = manifests.of_added(form, specs, ManifestContent::Data, files)?;
+        // Version 1 requires snapshot ids in entries.
+        let inherits = base.format_version() > FormatVersion::V1;
+        let mut taken = Vec::new();
+        for manifest in &self.appended {
+            if inherits {
+                specs.of_manifest(manifest)?;
+                manifests.output().adopt(&manifest.manifest_path);
+                data.push(ManifestFile { added_snapshot_id: manifests.snapshot_id(), ..manifest.clone() });
+                taken.push(manifest);
+            } else {
+                data.push(manifests.copy_appended(form, specs, manifest, &mut count)?);
+            }
+        }
+        taken.into_iter().for_each(|manifest| summary.appended(manifest));
+        let files = self.deletes.iter().map(|(file, number)| (file, *number));
+        let deletes = manifests.of_added(form, specs, ManifestContent::Deletes, files)?;
+        let own = Own { data, deletes, summary };
+        self.state.own = Some(own.clone());
+        Ok(own)
+    }
+
+    fn selection(&self, base: &TableMetadata, specs: &Specs) -> Result<Option<Arc<Selection>>> {
+        if self.rows == Expression::False {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Selection::new(&self.rows, base, specs, self.case_sensitive)?)))
+    }
+
+    fn dropped_partitions(&self) -> Partitions {
+        let mut dropped = Partitions::default();
+        self.dropped.iter().for_each(|(spec_id, partition)| dropped.insert(*spec_id, partition));
+        dropped
+    }
+
+    /// Which data files are removed: the same at each attempt.
+    fn data_removal(&mut self, base: &TableMetadata, specs: &Specs) -> Result<Arc<Removal>> {
+        if let Some(known) = &self.state.data_removal {
+            return Ok(known.clone());
+        }
+        let mut removal = Removal {
+            dropped: self.dropped_partitions(),
+            rows: self.selection(base, specs)?,
+            append_only: self.append_only,
+            ..Removal::default()
+        };
+        self.removed.iter().for_each(|file| removal.add_file(file));
+        self.removed_paths.iter().for_each(|path| removal.add_path(path));
+        let removal = Arc::new(removal);
+        self.state.data_removal = Some(removal.clone());
+        Ok(removal)
+    }
+
+    /// Which delete files are removed. Some of them go with data files, and these may be others at the next attempt.
+    fn delete_removal(&mut self, base: &TableMetadata, specs: &Specs, dangling: Dangling) -> Result<Arc<Removal>> {
+        if let Some(known) = self.state.delete_removal.as_ref().filter(|known| known.dangling == dangling) {
+            return Ok(known.clone());
+        }
+        self.state.deletes.forget();
+        let mut removal = Removal {
+            dropped: self.dropped_partitions(),
+            rows: self.selection(base, specs)?,
+            append_only: self.append_only,
+            dangling,
+            ..Removal::default()
+        };
+        self.removed_deletes.iter().for_each(|file| removal.add_file(file));
+        let removal = Arc::new(removal);
+        self.state.delete_removal = Some(removal.clone());
+        Ok(removal)
+    }
+
+    fn dangling(&self, base: &TableMetadata, data: &[ManifestFile], filtered: &[Arc<Filtered>]) -> Dangling {
+        let numbers = data.iter().map(|manifest| manifest.min_sequence_number);
+        let known = numbers.filter(|number| *number != ManifestFile::UNASSIGNED);
+        let named = self.removed.iter().map(|file| &file.file_path);
+        let found = filtered.iter().flat_map(|filtered| &filtered.removed).map(|(path, _)| path);
+        Dangling {
+            older_than: known.fold(base.last_sequence_number(), i64::min),
+            data_files: named.chain(found).cloned().collect(),
+            with_new_vector: self.with_vector.clone(),
+        }
+    }
+
+    /// The partitions whose deletion vectors are looked at: those of data files that are removed or get a new one.
+    fn partitions_of_vectors(&self, base: &TableMetadata, filtered: &[Arc<Filtered>]) -> Partitions {
+        let mut partitions = Partitions::default();
+        if base.format_version() >= FormatVersion::V3 {
+            self.vectors().chain(&self.removed).for_each(|file| {
+                partitions.insert(file.partition_spec_id, &file.partition);
+            });
+            for filtered in filtered {
+                filtered
+                    .partitions
+                    .iter()
+                    .for_each(|tuple| partitions.insert(filtered.manifest.partition_spec_id, tuple));
+            }
+        }
+        partitions
+    }
+
+    /// Whether every file that is removed by name was found.
+    fn check_removed(&self, filtered: &[Arc<Filtered>], content: ManifestContent) -> Result<()> {
+        if !self.must_exist {
+            return Ok(());
+        }
+        let found = filtered.iter().flat_map(|filtered| &filtered.removed);
+        let (mut files, mut paths) = (HashSet::new(), HashSet::new());
+        for (path, section) in found {
+            paths.insert(path.as_str());
+            files.insert((path.as_str(), *section));
+        }
+        let (wanted, wanted_paths) = match content {
+            ManifestContent::Data => (&self.removed, Some(&self.removed_paths)),
+            ManifestContent::Deletes => (&self.removed_deletes, None),
+        };
+        let missing = wanted.iter().filter(|file| !files.contains(&(file.file_path.as_str(), section(file))));
+        let missing = missing.map(|file| file.file_path.as_str());
+        let by_path = wanted_paths.into_iter().flatten().map(String::as_str).filter(|path| !paths.contains(path));
+        let missing: Vec<&str> = missing.chain(by_path).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let shown = icefield_format::nearest::listed(missing.iter().copied());
+        Err(Error::Validation(format!("files to remove that are not in the table: {shown}")))
+    }
+}
+
+fn check_data(file: &DataFile) -> Result<()> {
+    match file.content {
+        FileContent::Data => Ok(()),
+        _ => Err(Error::invalid(format!("{}: expected a data file, got a delete file", file.file_path))),
+    }
+}
+
+fn check_deletes(file: &DataFile) -> Result<()> {
+    match file.content {
+        FileContent::Data => {
+            Err(Error::invalid(format!("{}: expected a delete file, got a data file", file.file_path)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The data file of a deletion vector.
+fn vector_of(file: &DataFile) -> Option<Result<&str>> {
+    let vector = file.content == FileContent::PositionDeletes && file.format() == Some(FileFormat::Puffin);
+    let named = file.referenced_data_file.as_deref();
+    vector.then(|| {
+        named.ok_or_else(|| Error::invalid(format!("{}: a deletion vector without data file", file.file_path)))
+    })
+}
+
+/// Which delete files a format version has.
+fn check_version(file: &DataFile, version: FormatVersion) -> Result<()> {
+    let path = &file.file_path;
+    let vector = file.format() == Some(FileFormat::Puffin);
+    match (version, file.content) {
+        (_, FileContent::Data) => Ok(()),
+        (FormatVersion::V1, _) => Err(Error::invalid(format!(
+            "{path}: a table of format version 1 has no delete files: upgrade it to version 2 or 3"
+        ))),
+        (_, FileContent::EqualityDeletes) => Ok(()),
+        (FormatVersion::V2, FileContent::PositionDeletes) if vector => Err(Error::invalid(format!(
+            "{path}: a table of format version 2 has no deletion vectors: add a file of positions"
+        ))),
+        (FormatVersion::V3, FileContent::PositionDeletes) if !vector => Err(Error::invalid(format!(
+            "{path}: positions are added to a table of format version 3 as deletion vectors only"
+        ))),
+        _ => Ok(()),
+    }
+}

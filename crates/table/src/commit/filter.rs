@@ -1,0 +1,327 @@
+//! Manifests less the files that a snapshot removes ("Manifests", status 2).
+//!
+//! Only manifests that may have one of the files are read, several at a time; those that have one are written anew, with
+//! deleted entries for it. The others stay as they are.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::Array;
+use bytes::Bytes;
+use icefield_format::Limits;
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{DataFile, Entries, FileFormat, ManifestContent, Metrics, Status};
+
+use super::output::{Encoded, Form, ManifestKey, Output};
+use super::selection::{RowMatch, Selection};
+use super::specs::{Partitions, Spec, Specs, Tuple};
+use super::summary::SummaryBuilder;
+use crate::error::{Error, Result};
+use crate::plan::pipeline::{Ordered, Work};
+
+/// Offset and length of a blob; deletion vectors share Puffin files.
+pub(super) type Section = (Option<i64>, Option<i64>);
+
+/// Which files of one content are removed.
+#[derive(Debug, Default)]
+pub(super) struct Removal {
+    /// Files by their paths.
+    pub(super) files: HashMap<String, Vec<Section>>,
+    /// The partitions of these.
+    pub(super) partitions: Partitions,
+    /// Paths of data files, in whatever partition.
+    pub(super) paths: HashSet<String>,
+    /// Partitions all of whose files are removed.
+    pub(super) dropped: Partitions,
+    /// Rows; files that have others as well are refused, delete files of others as well are kept.
+    pub(super) rows: Option<Arc<Selection>>,
+    /// Of delete files: what is removed for what happens to data files.
+    pub(super) dangling: Dangling,
+    /// Whether any removed file is an error.
+    pub(super) append_only: bool,
+}
+
+/// Delete files that have nothing to delete any more.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Dangling {
+    /// Those with a smaller data sequence number, in manifests that are read anyway.
+    pub(super) older_than: i64,
+    /// Data files that are removed; their vectors go with them.
+    pub(super) data_files: HashSet<String>,
+    /// Data files that get a vector; another one must not stay.
+    pub(super) with_new_vector: HashSet<String>,
+}
+
+/// A manifest that was written anew.
+#[derive(Debug, Clone)]
+pub(super) struct Filtered {
+    pub(super) manifest: ManifestFile,
+    /// The files that were removed, counted.
+    pub(super) summary: SummaryBuilder,
+    /// Their paths and places.
+    pub(super) removed: Vec<(String, Section)>,
+    /// Their partitions.
+    pub(super) partitions: Vec<Tuple>,
+}
+
+impl Removal {
+    pub(super) fn add_file(&mut self, file: &DataFile) {
+        self.partitions.insert(file.partition_spec_id, &file.partition);
+        self.files.entry(file.file_path.clone()).or_default().push(section(file));
+    }
+
+    pub(super) fn add_path(&mut self, path: &str) {
+        self.paths.insert(path.to_owned());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+            && self.paths.is_empty()
+            && self.dropped.is_empty()
+            && self.rows.is_none()
+            && self.dangling.data_files.is_empty()
+            && self.dangling.with_new_vector.is_empty()
+    }
+
+    /// Whether a manifest may have one of the files.
+    fn may_be_in(&self, spec: &Spec, manifest: &ManifestFile, vectors_in: &Partitions) -> Result<bool> {
+        if !manifest.has_live_files() {
+            return Ok(false);
+        }
+        let dangling = &self.dangling;
+        let has_old = !dangling.data_files.is_empty() && manifest.min_sequence_number < dangling.older_than;
+        let of_partition = [&self.partitions, &self.dropped, vectors_in];
+        if !self.paths.is_empty() || has_old || of_partition.iter().any(|set| set.may_be_in(spec, manifest)) {
+            return Ok(true);
+        }
+        self.rows.as_ref().map_or(Ok(false), |rows| rows.may_be_in(spec, manifest))
+    }
+
+    /// Which live entries are removed; none where all stay.
+    fn removed(&self, manifest: &ManifestFile, spec: &Spec, entries: &Entries) -> Result<Option<Vec<bool>>> {
+        let matching = self.rows.as_ref().map(|rows| rows.matching(spec, entries)).transpose()?;
+        let dropped = self.dropped.of_tuples(spec, entries)?;
+        let is_data = manifest.content == ManifestContent::Data;
+        let mut removed = vec![false; entries.len()];
+        let mut any = false;
+        for (row, slot) in removed.iter_mut().enumerate() {
+            let path = entries.file_path.value(row);
+            let marked = self.paths.contains(path)
+                || dropped.get(entries.tuple_of.value(row) as usize).is_some_and(|dropped| *dropped)
+                || self.files.get(path).is_some_and(|sections| sections.contains(&section_of(entries, row)))
+                || !is_data && self.dangling.has(entries, row);
+            let by_rows = matching.as_ref().and_then(|matching| matching.get(row));
+            *slot = match by_rows {
+                _ if marked => true,
+                Some(RowMatch::Some) if is_data => {
+                    let filter = self.rows.as_ref().map_or("", |rows| rows.text());
+                    return Err(Error::Validation(format!(
+                        "{path}: cannot delete the file: some of its rows match {filter}, but not certainly all"
+                    )));
+                }
+                by_rows => by_rows == Some(&RowMatch::All),
+            };
+            any |= *slot;
+            if *slot && self.append_only {
+                let partition = spec.path(&entries.partition_of(row)?)?;
+                return Err(Error::Validation(format!(
+                    "{path}: the partition {partition:?} has files already, and only an append is allowed"
+                )));
+            }
+            if !*slot && !is_data {
+                self.dangling.check_second(entries, row)?;
+            }
+        }
+        Ok(any.then_some(removed))
+    }
+}
+
+impl Dangling {
+    fn has(&self, entries: &Entries, row: usize) -> bool {
+        let number = if entries.sequence_number.is_valid(row) { entries.sequence_number.value(row) } else { 0 };
+        number > 0 && number < self.older_than
+            || vector_of(entries, row).is_some_and(|path| self.data_files.contains(path))
+    }
+
+    fn check_second(&self, entries: &Entries, row: usize) -> Result<()> {
+        match vector_of(entries, row).filter(|path| self.with_new_vector.contains(*path)) {
+            None => Ok(()),
+            Some(path) => Err(Error::Validation(format!(
+                "{path}: the snapshot adds a deletion vector for the file, which has one already, in {}: merge both, and \
+                 remove that one",
+                entries.file_path.value(row)
+            ))),
+        }
+    }
+}
+
+/// The data file of a deletion vector.
+fn vector_of(entries: &Entries, row: usize) -> Option<&str> {
+    let vector = FileFormat::from_name(entries.file_format.value(row)) == Some(FileFormat::Puffin);
+    (vector && entries.referenced_data_file.is_valid(row)).then(|| entries.referenced_data_file.value(row))
+}
+
+pub(super) fn section(file: &DataFile) -> Section {
+    (file.content_offset, file.content_size_in_bytes)
+}
+
+fn section_of(entries: &Entries, row: usize) -> Section {
+    let value = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
+    (value(&entries.content_offset), value(&entries.content_size_in_bytes))
+}
+
+/// What manifests are read and written with.
+#[derive(Debug, Clone)]
+pub(super) struct Means {
+    pub(super) specs: Arc<Specs>,
+    pub(super) form: Arc<Form>,
+    pub(super) output: Arc<Output>,
+    pub(super) limits: Limits,
+}
+
+/// Filters manifests of one content; remembers what became of each, for the next attempt.
+#[derive(Debug, Default)]
+pub(super) struct ManifestFilter {
+    known: HashMap<ManifestKey, Option<Arc<Filtered>>>,
+}
+
+/// What is left of the manifests.
+#[derive(Debug)]
+pub(super) struct Remaining {
+    /// All of them, in their order.
+    pub(super) manifests: Vec<ManifestFile>,
+    /// Those that were written anew.
+    pub(super) filtered: Vec<Arc<Filtered>>,
+}
+
+impl ManifestFilter {
+    /// What was made of manifests is not to be used again.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Manifests of one content without the files that are removed. `vectors_in` has the partitions whose vectors are looked at.
+    pub(super) fn filter(
+        &mut self,
+        older: Vec<ManifestFile>,
+        removal: &Arc<Removal>,
+        vectors_in: &Partitions,
+        means: &Means,
+    ) -> Result<Remaining> {
+        let Means { specs, output, .. } = means;
+        if removal.is_empty() {
+            return Ok(Remaining { manifests: older, filtered: Vec::new() });
+        }
+        let mut asked = Vec::new();
+        for manifest in &older {
+            let unknown = !self.known.contains_key(&ManifestKey::of(manifest));
+            if unknown && removal.may_be_in(specs.of_manifest(manifest)?, manifest, vectors_in)? {
+                asked.push(manifest.clone());
+            }
+        }
+        let remote = asked.first().is_some_and(|manifest| output.storage().is_remote(&manifest.manifest_path));
+        let keys: Vec<ManifestKey> = asked.iter().map(ManifestKey::of).collect();
+        let work = FilterWork { removal: removal.clone(), means: means.clone() };
+        for (key, made) in keys.into_iter().zip(Ordered::new(Arc::new(work), asked, remote)) {
+            let filtered = match made? {
+                None => None,
+                Some(Made { encoded, summary, removed, partitions }) => {
+                    let manifest = output.put_manifest(encoded)?;
+                    Some(Arc::new(Filtered { manifest, summary, removed, partitions }))
+                }
+            };
+            self.known.insert(key, filtered);
+        }
+        let mut filtered = Vec::new();
+        let manifests = older.into_iter().map(|manifest| match self.known.get(&ManifestKey::of(&manifest)) {
+            Some(Some(made)) => {
+                filtered.push(made.clone());
+                made.manifest.clone()
+            }
+            _ => manifest,
+        });
+        Ok(Remaining { manifests: manifests.collect(), filtered })
+    }
+}
+
+/// Reading a manifest, and encoding what is left of it.
+#[derive(Debug)]
+struct FilterWork {
+    removal: Arc<Removal>,
+    means: Means,
+}
+
+/// What is left of a manifest.
+#[derive(Debug)]
+struct Made {
+    encoded: Encoded,
+    summary: SummaryBuilder,
+    removed: Vec<(String, Section)>,
+    partitions: Vec<Tuple>,
+}
+
+impl Work for FilterWork {
+    type Item = ManifestFile;
+    type Fetched = Bytes;
+    type Done = Option<Made>;
+
+    fn bytes(manifest: &ManifestFile) -> i64 {
+        manifest.manifest_length
+    }
+
+    fn fetch(&self, manifest: &ManifestFile) -> Result<Bytes> {
+        self.means.output.storage().read_listed(&manifest.manifest_path, manifest.manifest_length)
+    }
+
+    fn run(&self, manifest: &ManifestFile, bytes: Bytes) -> Result<Option<Made>> {
+        let spec = self.means.specs.of_manifest(manifest)?;
+        let read = |metrics| {
+            let options = ReadOptions {
+                metrics,
+                partition_type: Some(&spec.partition_type),
+                inherit: Some(manifest),
+                live_only: true,
+                ..ReadOptions::default()
+            };
+            let entries = entries::read(&bytes, &options, &self.means.limits);
+            entries.map_err(|error| Error::from(error.in_file(&manifest.manifest_path)))
+        };
+        let narrow = self.removal.rows.as_ref().map_or_else(Metrics::none, |rows| rows.metrics());
+        let Some(removed) = self.removal.removed(manifest, spec, &read(narrow)?)? else { return Ok(None) };
+        self.without(manifest, spec, &read(Metrics::all())?, &removed).map(Some)
+    }
+
+    fn memory(made: &Option<Made>) -> usize {
+        made.as_ref().map_or(0, |made| usize::try_from(made.encoded.manifest.manifest_length).unwrap_or(0))
+    }
+}
+
+impl FilterWork {
+    /// The manifest anew: existing entries, and deleted ones of the files that are removed.
+    fn without(&self, manifest: &ManifestFile, spec: &Spec, entries: &Entries, gone: &[bool]) -> Result<Made> {
+        let mut writer = self.means.output.writer(&self.means.form, spec, manifest.content)?;
+        let (mut summary, mut removed, mut seen) = (SummaryBuilder::default(), Vec::new(), HashSet::new());
+        for (row, gone) in gone.iter().enumerate() {
+            let mut entry = entries.entry(row, manifest.partition_spec_id).map_err(Error::from)?;
+            entry.status = if *gone { Status::Deleted } else { Status::Existing };
+            if *gone {
+                entry.snapshot_id = Some(self.means.output.snapshot_id());
+            }
+            writer.add(&entry)?;
+            if *gone {
+                let key = (entry.file.file_path.clone(), section(&entry.file));
+                if seen.insert(key.clone()) {
+                    summary.removed(&entry.file, spec.path(&entry.file.partition)?);
+                    removed.push(key);
+                } else {
+                    summary.removed_again();
+                }
+            }
+        }
+        let gone = gone.iter().enumerate().filter(|(_, gone)| **gone).map(|(row, _)| entries.tuple_of.value(row));
+        let places: BTreeSet<u32> = gone.collect();
+        let partitions = places.into_iter().map(|place| entries.tuple(place as usize)).collect::<Result<_, _>>()?;
+        Ok(Made { encoded: self.means.output.encode(&self.means.form, writer)?, summary, removed, partitions })
+    }
+}

@@ -1,0 +1,181 @@
+//! The files of one commit in the metadata folder: written under names of their own, and deleted where they are not used.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use icefield_format::avro::{Codec, Compression};
+use icefield_format::manifest::ManifestContent;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
+use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::properties::{
+    MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES,
+};
+use uuid::Uuid;
+
+use super::metadata_file::metadata_folder;
+use super::specs::Spec;
+use crate::error::Result;
+use crate::storage::{Existing, Storage};
+
+/// How the manifests of a table are written.
+#[derive(Debug)]
+pub(super) struct Form {
+    version: u8,
+    folder: String,
+    compression: Compression,
+    /// Bytes from which on a manifest gets no more files.
+    pub(super) target: usize,
+}
+
+impl Form {
+    pub(super) fn of(base: &TableMetadata) -> Result<Self> {
+        let target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties())?;
+        Ok(Self {
+            version: base.format_version().number(),
+            folder: metadata_folder(base)?,
+            compression: compression(base)?,
+            target: usize::try_from(target).unwrap_or(usize::MAX).max(1),
+        })
+    }
+}
+
+/// How manifests and manifest lists are compressed.
+pub(super) fn compression(base: &TableMetadata) -> Result<Compression> {
+    let codec = Codec::from_property(MANIFEST_COMPRESSION.read(base.properties()))?;
+    let level = MANIFEST_COMPRESSION_LEVEL.read(base.properties())?;
+    Ok(Compression { codec, level: level.and_then(|level| i32::try_from(level).ok()) })
+}
+
+/// A manifest that is encoded, but not written yet.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    pub(super) manifest: ManifestFile,
+    bytes: Vec<u8>,
+}
+
+/// A manifest with what it hands down to its entries. Manifests that a transaction wrote before keep their paths at the next
+/// attempt, while their sequence numbers and row ids are those of that attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ManifestKey {
+    path: String,
+    sequence_number: i64,
+    first_row_id: Option<i64>,
+}
+
+impl ManifestKey {
+    pub(super) fn of(manifest: &ManifestFile) -> Self {
+        Self {
+            path: manifest.manifest_path.clone(),
+            sequence_number: manifest.sequence_number,
+            first_row_id: manifest.first_row_id,
+        }
+    }
+}
+
+/// Where the files of one snapshot are written.
+#[derive(Debug)]
+pub(super) struct Output {
+    storage: Storage,
+    snapshot_id: i64,
+    /// One for all files of the commit, so that they are found together.
+    uuid: Uuid,
+    count: AtomicU32,
+    /// Every file that was written, used or not.
+    written: Mutex<Vec<String>>,
+    /// Files of the caller that become the table's when the commit lands.
+    adopted: Mutex<Vec<String>>,
+}
+
+impl Output {
+    pub(super) fn new(storage: Storage, snapshot_id: i64) -> Arc<Self> {
+        Arc::new(Self {
+            storage,
+            snapshot_id,
+            uuid: Uuid::new_v4(),
+            count: AtomicU32::new(0),
+            written: Mutex::default(),
+            adopted: Mutex::default(),
+        })
+    }
+
+    pub(super) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    pub(super) fn snapshot_id(&self) -> i64 {
+        self.snapshot_id
+    }
+
+    pub(super) fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// Writes a file of the commit, and returns its location.
+    pub(super) fn put(&self, location: String, bytes: Vec<u8>) -> Result<String> {
+        // Remembered first: a write that reports a failure may have taken effect.
+        locked(&self.written).push(location.clone());
+        self.storage.put(&location, bytes, Existing::Refuse)?;
+        Ok(location)
+    }
+
+    /// A manifest of this snapshot without entries.
+    pub(super) fn writer(&self, form: &Form, spec: &Spec, content: ManifestContent) -> Result<ManifestWriter> {
+        Ok(ManifestWriter::new(ManifestOptions {
+            format_version: form.version,
+            content,
+            schema: &spec.schema,
+            spec: &spec.spec,
+            snapshot_id: self.snapshot_id,
+            first_row_id: None,
+            compression: form.compression,
+            sync: *Uuid::new_v4().as_bytes(),
+        })?)
+    }
+
+    /// Encodes a manifest under the next name.
+    pub(super) fn encode(&self, form: &Form, writer: ManifestWriter) -> Result<Encoded> {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let (bytes, manifest) = writer.finish(&format!("{}/{}-m{number}.avro", form.folder, self.uuid))?;
+        Ok(Encoded { manifest, bytes })
+    }
+
+    /// Writes an encoded manifest.
+    pub(super) fn put_manifest(&self, encoded: Encoded) -> Result<ManifestFile> {
+        self.put(encoded.manifest.manifest_path.clone(), encoded.bytes)?;
+        Ok(encoded.manifest)
+    }
+
+    /// Encodes a manifest and writes it.
+    pub(super) fn finish(&self, form: &Form, writer: ManifestWriter) -> Result<ManifestFile> {
+        self.put_manifest(self.encode(form, writer)?)
+    }
+
+    /// The table will own this file of the caller, who keeps it if the commit fails.
+    pub(super) fn adopt(&self, location: &str) {
+        let mut adopted = locked(&self.adopted);
+        if !adopted.iter().any(|known| known == location) {
+            adopted.push(location.to_owned());
+        }
+    }
+
+    /// The commit has landed: deletes what its snapshot does not use.
+    pub(super) fn landed(&self, used: &[String]) {
+        let adopted = std::mem::take(&mut *locked(&self.adopted));
+        locked(&self.written).extend(adopted);
+        self.clean(used);
+    }
+
+    /// Deletes every written file but those that are used.
+    pub(super) fn clean(&self, used: &[String]) {
+        let mut written = locked(&self.written);
+        let (kept, wasted) = std::mem::take(&mut *written).into_iter().partition(|path| used.contains(path));
+        *written = kept;
+        let wasted: Vec<String> = wasted;
+        self.storage.discard(&wasted, "manifests and manifest lists that the commit does not use");
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

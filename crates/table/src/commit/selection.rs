@@ -1,0 +1,142 @@
+//! A filter of rows as manifests and their entries see it ("Scan Planning"): what may have matching rows, and whose rows match.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_buffer::BooleanBuffer;
+use icefield_format::expr::{
+    BoundExpr, Expr, Expression, FieldSummary, InclusiveMetrics, Residuals, StrictMetrics, SummaryEvaluator,
+    project_inclusive, project_strict,
+};
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{Entries, Metrics};
+use icefield_format::metadata::TableMetadata;
+
+use super::specs::{Spec, Specs};
+use crate::error::{Error, Result};
+use crate::plan::prune::{statistics, summary};
+
+/// A filter of rows, prepared for the files of every spec of a table.
+#[derive(Debug)]
+pub struct Selection {
+    text: String,
+    filter: BoundExpr,
+    fields: BTreeSet<i32>,
+    inclusive: InclusiveMetrics,
+    specs: HashMap<i32, OfSpec>,
+}
+
+/// The filter as one spec sees it.
+#[derive(Debug)]
+struct OfSpec {
+    projection: BoundExpr,
+    strict: BoundExpr,
+    summaries: SummaryEvaluator,
+    residuals: Residuals,
+}
+
+/// How many rows of a file match, as far as its partition and its metrics tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowMatch {
+    /// No row matches.
+    None,
+    /// Some rows may match.
+    Some,
+    /// Every row matches.
+    All,
+}
+
+impl Selection {
+    /// Prepares a filter on the columns of the current schema.
+    ///
+    /// # Errors
+    /// A filter that does not fit the schema.
+    pub fn new(filter: &Expr, base: &TableMetadata, specs: &Specs, case_sensitive: bool) -> Result<Self> {
+        let bound = filter.bind(base.current_schema(), case_sensitive)?;
+        let inclusive = InclusiveMetrics::new(&bound);
+        let prepare = |spec: &Arc<Spec>| {
+            let projection = project_inclusive(&bound, &spec.spec);
+            let of_spec = OfSpec {
+                summaries: SummaryEvaluator::new(&projection),
+                strict: project_strict(&bound, &spec.spec),
+                residuals: Residuals::new(&bound, &spec.spec),
+                projection,
+            };
+            (spec.spec.spec_id, of_spec)
+        };
+        let specs = specs.iter().map(prepare).collect();
+        Ok(Self { text: filter.to_string(), fields: inclusive.field_ids(), inclusive, specs, filter: bound })
+    }
+
+    /// The filter as text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Metrics that it needs of entries.
+    pub fn metrics(&self) -> Metrics {
+        if self.fields.is_empty() { Metrics::none() } else { Metrics::for_filter(self.fields.iter().copied()) }
+    }
+
+    fn of(&self, spec: &Spec) -> Result<&OfSpec> {
+        let found = self.specs.get(&spec.spec.spec_id);
+        found.ok_or_else(|| Error::Internal("a spec that the filter was not prepared for".to_owned()))
+    }
+
+    /// Whether a manifest may have files with matching rows.
+    pub fn may_be_in(&self, spec: &Spec, manifest: &ManifestFile) -> Result<bool> {
+        let summaries: Option<Vec<FieldSummary<'_>>> =
+            manifest.partitions.as_ref().map(|partitions| partitions.iter().map(summary).collect());
+        Ok(self.of(spec)?.summaries.might_match(summaries.as_deref()))
+    }
+
+    /// For each entry, whether rows of the file may match.
+    pub fn might_match(&self, spec: &Spec, entries: &Entries) -> Result<BooleanBuffer> {
+        let of_spec = self.of(spec)?;
+        let of_metrics = match &self.filter {
+            Expression::False => BooleanBuffer::new_unset(entries.len()),
+            _ => self.inclusive.evaluate(&statistics(entries, &self.fields)?)?,
+        };
+        if of_spec.projection == Expression::True {
+            return Ok(of_metrics);
+        }
+        let matches = |place| Ok(of_spec.projection.matches(&entries.tuple(place)?));
+        let of_tuples = (0..entries.tuples.len()).map(matches).collect::<Result<Vec<bool>>>()?;
+        let of_partition = |row| of_tuples.get(entries.tuple_of.value(row) as usize).copied().unwrap_or(true);
+        Ok(&of_metrics & &BooleanBuffer::collect_bool(entries.len(), of_partition))
+    }
+
+    /// For each entry, how many rows of the file match. What the partition decides, the metrics need not.
+    pub fn matching(&self, spec: &Spec, entries: &Entries) -> Result<Vec<RowMatch>> {
+        let (of_tuples, residuals) = self.of(spec)?.residuals.of_partitions(entries.tuples.as_ref())?;
+        let residuals: Vec<(InclusiveMetrics, StrictMetrics)> =
+            residuals.iter().map(|residual| (InclusiveMetrics::new(residual), StrictMetrics::new(residual))).collect();
+        let statistics = statistics(entries, &self.fields)?;
+        let matching = |row: usize| {
+            let place = of_tuples.get(entries.tuple_of.value(row) as usize);
+            let evaluators = place.and_then(|place| residuals.get(*place as usize));
+            let (inclusive, strict) = evaluators.ok_or_else(|| Error::Internal("an entry without residual".into()))?;
+            let file = statistics.file(row);
+            Ok(match () {
+                () if !inclusive.might_match(&file) => RowMatch::None,
+                () if strict.must_match(&file) => RowMatch::All,
+                () => RowMatch::Some,
+            })
+        };
+        (0..entries.len()).map(matching).collect()
+    }
+
+    /// For each entry, whether the partition alone, or the metrics alone, prove that every row of the file matches.
+    pub fn must_match(&self, spec: &Spec, entries: &Entries) -> Result<Vec<bool>> {
+        let of_spec = self.of(spec)?;
+        let strict = StrictMetrics::new(&self.filter);
+        let statistics = statistics(entries, &self.fields)?;
+        let must = |row: usize| {
+            let tuple = entries.partition_of(row)?;
+            let proved = of_spec.strict.matches(&tuple) || strict.must_match(&statistics.file(row));
+            Ok(of_spec.projection.matches(&tuple) && proved)
+        };
+        (0..entries.len()).map(must).collect()
+    }
+}

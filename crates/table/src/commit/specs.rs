@@ -1,0 +1,204 @@
+//! The partition specs of a table ("Partition Evolution"), and sets of partitions of any of them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::Array;
+use icefield_format::avro::{Codec, Compression};
+use icefield_format::expr::Datum;
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::list::{FieldSummary, ManifestFile};
+use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
+use icefield_format::manifest::{DataFile, Entries, ManifestContent, ManifestEntry, Metrics, Status};
+use icefield_format::metadata::TableMetadata;
+use icefield_format::spec::PartitionSpec;
+use icefield_format::spec::path::partition_path;
+use icefield_format::types::{PrimitiveType, Schema, StructType, Type};
+use icefield_format::value::Value;
+
+use crate::error::{Error, Result};
+use crate::limits::limits;
+use crate::plan::deletes::partition_key;
+
+/// The partition values of a file.
+pub type Tuple = Vec<Option<Value>>;
+
+/// A partition spec, and a schema that has the columns of its fields.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The spec.
+    pub spec: Arc<PartitionSpec>,
+    /// The current schema; where it lacks a column of the spec, the newest one that has all of them.
+    pub schema: Arc<Schema>,
+    /// The type of partition tuples.
+    pub partition_type: StructType,
+    /// The types of the columns of the fields.
+    sources: Vec<PrimitiveType>,
+}
+
+impl Spec {
+    fn new(base: &TableMetadata, spec: &Arc<PartitionSpec>) -> Self {
+        let ids: Vec<i32> = spec.fields.iter().flat_map(|field| field.source_ids.iter().copied()).collect();
+        let has_all = |schema: &&Arc<Schema>| ids.iter().all(|id| schema.find_field(*id).is_some());
+        let current = base.current_schema();
+        let schema = [current].into_iter().chain(base.schemas().iter().rev()).find(has_all).unwrap_or(current);
+        let source = |id: Option<i32>| {
+            let found = id.and_then(|id| schema.find_type(id)).and_then(Type::as_primitive);
+            found.cloned().unwrap_or(PrimitiveType::Unknown)
+        };
+        Self {
+            spec: spec.clone(),
+            schema: schema.clone(),
+            partition_type: spec.partition_type(schema),
+            sources: spec.fields.iter().map(|field| source(field.source_id())).collect(),
+        }
+    }
+
+    /// The path of a partition, as summaries and messages have it.
+    ///
+    /// # Errors
+    /// A tuple that is not one of the spec.
+    pub fn path(&self, partition: &[Option<Value>]) -> Result<String> {
+        Ok(partition_path(&self.spec, &self.sources, partition)?)
+    }
+
+    /// Data files as a manifest has them, with this data sequence number: what is asked of entries can be asked of them.
+    ///
+    /// # Errors
+    /// A file that is not of this spec.
+    pub(super) fn entries(&self, files: &[&DataFile], sequence_number: i64) -> Result<Entries> {
+        let mut writer = ManifestWriter::new(ManifestOptions {
+            format_version: 2,
+            content: ManifestContent::Data,
+            schema: &self.schema,
+            spec: &self.spec,
+            snapshot_id: 0,
+            first_row_id: None,
+            compression: Compression { codec: Codec::Null, level: None },
+            sync: [0; 16],
+        })?;
+        for file in files {
+            writer.add(&ManifestEntry {
+                status: Status::Existing,
+                snapshot_id: Some(0),
+                sequence_number: Some(sequence_number),
+                file_sequence_number: Some(sequence_number),
+                file: (*file).clone(),
+            })?;
+        }
+        let options = ReadOptions {
+            metrics: Metrics::all(),
+            partition_type: Some(&self.partition_type),
+            ..ReadOptions::default()
+        };
+        Ok(entries::read(&writer.finish("")?.0, &options, &limits()?)?)
+    }
+
+    /// Whether files of this partition may be in a manifest with these summaries.
+    fn may_contain(&self, summaries: &[FieldSummary], partition: &[Option<Value>]) -> bool {
+        let fields = self.partition_type.fields.iter().zip(summaries).zip(partition);
+        fields.into_iter().all(|((field, summary), value)| {
+            let Some(ty) = field.ty.as_primitive() else { return true };
+            may_contain(ty, summary, value.as_ref())
+        })
+    }
+}
+
+fn may_contain(ty: &PrimitiveType, summary: &FieldSummary, value: Option<&Value>) -> bool {
+    let Some(value) = value else { return summary.contains_null };
+    let Some(datum) = Datum::of(value) else { return true };
+    if datum.is_nan() {
+        return summary.contains_nan != Some(false);
+    }
+    if summary.lower_bound.is_none() {
+        return matches!(ty, PrimitiveType::Unknown);
+    }
+    let (lower, upper) = Datum::of_bounds(ty, summary.lower_bound.as_deref(), summary.upper_bound.as_deref());
+    lower.is_none_or(|lower| lower.order(datum).is_le()) && upper.is_none_or(|upper| upper.order(datum).is_ge())
+}
+
+/// All specs of a table.
+#[derive(Debug, Clone)]
+pub struct Specs(HashMap<i32, Arc<Spec>>);
+
+impl Specs {
+    /// The specs of a table.
+    pub fn of(base: &TableMetadata) -> Self {
+        Self(base.partition_specs().iter().map(|spec| (spec.spec_id, Arc::new(Spec::new(base, spec)))).collect())
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Spec>> {
+        self.0.values()
+    }
+
+    /// The spec of a manifest.
+    ///
+    /// # Errors
+    /// A manifest of a spec that the table does not have.
+    pub fn of_manifest(&self, manifest: &ManifestFile) -> Result<&Arc<Spec>> {
+        self.0.get(&manifest.partition_spec_id).ok_or_else(|| {
+            let id = manifest.partition_spec_id;
+            Error::corrupt_file(&manifest.manifest_path, format!("its partition spec {id} is not one of the table's"))
+        })
+    }
+
+    /// The spec of a file that is added or removed.
+    ///
+    /// # Errors
+    /// A spec that the table does not have, and a tuple that is not one of it.
+    pub fn of_file(&self, file: &DataFile) -> Result<&Arc<Spec>> {
+        let (path, id) = (&file.file_path, file.partition_spec_id);
+        let spec = self
+            .0
+            .get(&id)
+            .ok_or_else(|| Error::invalid(format!("{path}: its partition spec {id} is not one of the table's")))?;
+        let (has, wants) = (file.partition.len(), spec.spec.fields.len());
+        if has != wants {
+            return Err(Error::invalid(format!("{path}: has {has} partition values: the spec has {wants} fields")));
+        }
+        Ok(spec)
+    }
+}
+
+/// A set of partitions.
+#[derive(Debug, Clone, Default)]
+pub struct Partitions {
+    keys: HashSet<Vec<u8>>,
+    by_spec: BTreeMap<i32, Vec<Tuple>>,
+}
+
+impl Partitions {
+    /// Adds one.
+    pub fn insert(&mut self, spec_id: i32, partition: &[Option<Value>]) {
+        if self.keys.insert(partition_key(spec_id, partition)) {
+            self.by_spec.entry(spec_id).or_default().push(partition.to_vec());
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether this is one of them.
+    pub fn contains(&self, spec_id: i32, partition: &[Option<Value>]) -> bool {
+        !self.keys.is_empty() && self.keys.contains(&partition_key(spec_id, partition))
+    }
+
+    /// For each partition tuple of a manifest, whether it is one of them.
+    pub fn of_tuples(&self, spec: &Spec, entries: &Entries) -> Result<Vec<bool>> {
+        if self.keys.is_empty() {
+            return Ok(vec![false; entries.tuples.len()]);
+        }
+        let contains = |place| Ok(self.contains(spec.spec.spec_id, &entries.tuple(place)?));
+        (0..entries.tuples.len()).map(contains).collect()
+    }
+
+    /// Whether a manifest may have files of one of them.
+    pub fn may_be_in(&self, spec: &Spec, manifest: &ManifestFile) -> bool {
+        let Some(tuples) = self.by_spec.get(&manifest.partition_spec_id) else { return false };
+        let Some(summaries) = &manifest.partitions else { return true };
+        tuples.iter().any(|tuple| spec.may_contain(summaries, tuple))
+    }
+}

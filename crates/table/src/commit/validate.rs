@@ -1,0 +1,255 @@
+//! Conflicts with what others have committed meanwhile: rules over the entries of their manifests, without I/O
+//! ("Commit Conflict Resolution and Retry").
+//!
+//! Each rule returns the files that are in the way, at most [`MOST`]. Which manifests are looked at, and in which order, is up to the caller
+//! ([`History`](super::History)).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::{Array, BooleanArray};
+use icefield_format::Limits;
+use icefield_format::manifest::{DataFile, Entries, FileFormat, Status};
+use icefield_format::types::Schema;
+
+use super::selection::Selection;
+use super::specs::{Partitions, Spec};
+use crate::error::{Error, Result};
+use crate::plan::deletes::{DeleteIndex, DeleteKind};
+
+/// How many files in the way are looked for: enough for a message.
+pub const MOST: usize = 16;
+
+/// The entries of a manifest that another commit wrote, with what they inherit.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The spec of the manifest.
+    pub spec: Arc<Spec>,
+    /// The entries.
+    pub entries: Arc<Entries>,
+}
+
+/// The files that matter to an operation.
+#[derive(Debug, Clone, Copy)]
+pub enum Scope<'a> {
+    /// All files.
+    All,
+    /// Those that may have rows of a filter.
+    Rows(&'a Selection),
+    /// Those of some partitions.
+    Partitions(&'a Partitions),
+}
+
+/// A file that is in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The snapshot that added or removed the file.
+    pub snapshot_id: i64,
+    /// The file.
+    pub path: String,
+    /// The data file that a delete file is about, where that matters.
+    pub of: Option<String>,
+}
+
+impl Scope<'_> {
+    /// For each entry, whether the file is one of them.
+    fn mask(&self, written: &Written) -> Result<Option<Vec<bool>>> {
+        match self {
+            Self::All => Ok(None),
+            Self::Rows(rows) => Ok(Some(rows.might_match(&written.spec, &written.entries)?.iter().collect())),
+            Self::Partitions(partitions) => {
+                let of_tuples = partitions.of_tuples(&written.spec, &written.entries)?;
+                let of = |tuple: &u32| of_tuples.get(*tuple as usize).copied().unwrap_or(false);
+                Ok(Some(written.entries.tuple_of.values().iter().map(of).collect()))
+            }
+        }
+    }
+}
+
+/// Data files of the scope that one of these snapshots added.
+///
+/// # Errors
+/// Those of the entries.
+pub fn added_data_files(
+    written: impl IntoIterator<Item = Result<Written>>,
+    snapshots: &HashSet<i64>,
+    scope: Scope<'_>,
+) -> Result<Vec<Conflict>> {
+    in_the_way(written, scope, |entries, row| {
+        Ok(status(entries, row)? == Status::Added && is_of(entries, row, snapshots))
+    })
+}
+
+/// Data files of the scope that one of these snapshots removed.
+///
+/// # Errors
+/// Those of the entries.
+pub fn removed_data_files(
+    written: impl IntoIterator<Item = Result<Written>>,
+    snapshots: &HashSet<i64>,
+    scope: Scope<'_>,
+) -> Result<Vec<Conflict>> {
+    in_the_way(written, scope, |entries, row| {
+        Ok(status(entries, row)? == Status::Deleted && is_of(entries, row, snapshots))
+    })
+}
+
+/// Those of these data files that one of these snapshots removed.
+///
+/// # Errors
+/// Those of the entries.
+pub fn missing_data_files(
+    written: impl IntoIterator<Item = Result<Written>>,
+    snapshots: &HashSet<i64>,
+    scope: Scope<'_>,
+    required: &HashSet<String>,
+) -> Result<Vec<Conflict>> {
+    in_the_way(written, scope, |entries, row| {
+        let required = required.contains(entries.file_path.value(row));
+        Ok(required && status(entries, row)? == Status::Deleted && is_of(entries, row, snapshots))
+    })
+}
+
+/// Delete files of the scope that are newer than a sequence number.
+///
+/// # Errors
+/// Those of the entries.
+pub fn added_delete_files(
+    written: impl IntoIterator<Item = Result<Written>>,
+    after: i64,
+    scope: Scope<'_>,
+) -> Result<Vec<Conflict>> {
+    in_the_way(written, scope, |entries, row| is_newer(entries, row, after))
+}
+
+/// Deletion vectors that one of these snapshots added for one of these data files.
+///
+/// # Errors
+/// Those of the entries.
+pub fn added_vectors(
+    written: impl IntoIterator<Item = Result<Written>>,
+    snapshots: &HashSet<i64>,
+    scope: Scope<'_>,
+    data_files: &HashSet<String>,
+) -> Result<Vec<Conflict>> {
+    in_the_way(written, scope, |entries, row| {
+        let named = &entries.referenced_data_file;
+        let vector = FileFormat::from_name(entries.file_format.value(row)) == Some(FileFormat::Puffin);
+        let of_these = vector && named.is_valid(row) && data_files.contains(named.value(row));
+        Ok(of_these && status(entries, row)?.is_live() && is_of(entries, row, snapshots))
+    })
+}
+
+/// Data files whose rows must not have been deleted meanwhile.
+#[derive(Debug)]
+pub struct Kept<'a> {
+    /// The files, in the columns of manifests: by their specs.
+    pub files: &'a [Written],
+    /// The sequence number that all of them are taken to have: that of the snapshot which the operation started from.
+    pub after: i64,
+    /// Whether equality deletes do not matter, since they apply to the files that replace these as well.
+    pub positions_only: bool,
+    /// The table's schema.
+    pub schema: &'a Arc<Schema>,
+}
+
+/// Delete files of the scope that apply to one of the data files.
+///
+/// # Errors
+/// Those of the entries.
+pub fn deletes_of_data_files(
+    written: impl IntoIterator<Item = Result<Written>>,
+    scope: Scope<'_>,
+    kept: &Kept<'_>,
+    limits: &Limits,
+) -> Result<Vec<Conflict>> {
+    let mut found = Vec::new();
+    for written in written {
+        let written = written?;
+        let mask = scope.mask(&written)?;
+        let in_scope = |row: usize| mask.as_ref().is_none_or(|mask| mask.get(row) == Some(&true));
+        let wanted = |row| Ok(in_scope(row) && is_newer(&written.entries, row, kept.after)?);
+        let wanted = (0..written.entries.len()).map(wanted).collect::<Result<Vec<bool>>>()?;
+        let entries = Arc::new(written.entries.filter(&BooleanArray::from(wanted))?);
+        if entries.is_empty() {
+            continue;
+        }
+        // One index a manifest: several snapshots may have written a vector for one data file, one after the other.
+        let mut index = DeleteIndex::new(kept.schema.clone(), limits);
+        index.add(&written.spec.spec, entries.clone())?;
+        index.finish();
+        for data in kept.files {
+            let Some(links) = index.links(&data.spec.spec, &data.entries)? else { continue };
+            for row in 0..data.entries.len() {
+                for place in links.of(row) {
+                    if kept.positions_only && index.files().kind(*place)? == DeleteKind::Equality {
+                        continue;
+                    }
+                    let of = data.entries.file_path.value(row).to_owned();
+                    found.push(Conflict { of: Some(of), ..conflict(&entries, *place as usize) });
+                    if found.len() == MOST {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A data file whose rows are removed while another snapshot, or the same one, adds deletes for it.
+pub fn removed_and_referenced<'a>(removed: &'a [DataFile], referenced: &HashSet<String>) -> Option<&'a str> {
+    removed.iter().map(|file| file.file_path.as_str()).find(|path| referenced.contains(*path))
+}
+
+/// The entries of the scope that are in the way.
+fn in_the_way(
+    written: impl IntoIterator<Item = Result<Written>>,
+    scope: Scope<'_>,
+    is_in_the_way: impl Fn(&Entries, usize) -> Result<bool>,
+) -> Result<Vec<Conflict>> {
+    let mut found = Vec::new();
+    for written in written {
+        let written = written?;
+        let mut mask: Option<Option<Vec<bool>>> = None;
+        for row in 0..written.entries.len() {
+            if !is_in_the_way(&written.entries, row)? {
+                continue;
+            }
+            let mask = match &mut mask {
+                Some(mask) => mask,
+                none => none.insert(scope.mask(&written)?),
+            };
+            if mask.as_ref().is_none_or(|mask| mask.get(row) == Some(&true)) {
+                found.push(conflict(&written.entries, row));
+                if found.len() == MOST {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn conflict(entries: &Entries, row: usize) -> Conflict {
+    let named = &entries.referenced_data_file;
+    Conflict {
+        snapshot_id: if entries.snapshot_id.is_valid(row) { entries.snapshot_id.value(row) } else { 0 },
+        path: entries.file_path.value(row).to_owned(),
+        of: named.is_valid(row).then(|| named.value(row).to_owned()),
+    }
+}
+
+fn status(entries: &Entries, row: usize) -> Result<Status> {
+    Status::from_id(entries.status.value(row)).map_err(Error::from)
+}
+
+fn is_of(entries: &Entries, row: usize, snapshots: &HashSet<i64>) -> bool {
+    entries.snapshot_id.is_valid(row) && snapshots.contains(&entries.snapshot_id.value(row))
+}
+
+/// Whether the file is live and has a larger data sequence number.
+fn is_newer(entries: &Entries, row: usize, after: i64) -> Result<bool> {
+    let number = &entries.sequence_number;
+    Ok(status(entries, row)?.is_live() && number.is_valid(row) && number.value(row) > after)
+}

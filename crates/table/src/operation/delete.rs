@@ -1,0 +1,73 @@
+//! Deletes of whole data files ("Snapshots", operation `delete`): by filter, by file, by path.
+
+use icefield_format::expr::Expr;
+use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::metadata::{Operation, TableMetadata};
+
+use crate::commit::{Arranged, Content, FileChanges, Manifests, SummaryBuilder};
+use crate::error::Result;
+
+/// The content of a snapshot that removes data files.
+#[derive(Debug, Default)]
+pub struct Delete(FileChanges);
+
+impl Delete {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the case of the names in filters matters.
+    pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
+        self.0.set_case_sensitive(case_sensitive);
+    }
+
+    /// Removes all files whose rows match a filter, of this call or another one. A data file that has other rows as well ends
+    /// the commit; delete files that apply to other rows as well stay.
+    pub fn delete_by_filter(&mut self, filter: Expr) {
+        self.0.remove_rows(filter);
+    }
+
+    /// Removes a data file.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn delete_file(&mut self, file: DataFile) -> Result<()> {
+        self.0.remove(file)
+    }
+
+    /// Removes the data file with this path. All manifests are read for it.
+    pub fn delete_path(&mut self, path: impl Into<String>) {
+        self.0.remove_path(path);
+    }
+
+    /// Every file that is removed by file or path must be in the table.
+    pub fn validate_files_exist(&mut self) {
+        self.0.require_removed_to_exist();
+    }
+}
+
+impl Content for Delete {
+    fn operation(&self) -> Operation {
+        Operation::Delete
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        self.0.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        Ok(self.0.summary())
+    }
+
+    fn failed(&mut self) {
+        self.0.failed();
+    }
+}

@@ -1,0 +1,176 @@
+//! Data files in place of others ("Snapshots", operation `overwrite`; copy-on-write).
+
+use icefield_format::expr::{Expr, Expression};
+use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+
+use crate::commit::validate::Scope;
+use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// The content of a snapshot that removes data files, by filter or one by one, and adds others.
+///
+/// Which checks make it safe: `validate_no_conflicting_deletes` for snapshot isolation, with
+/// `validate_no_conflicting_data` serializable isolation. Both look at what was committed after the snapshot of
+/// `validate_from`.
+#[derive(Debug, Default)]
+pub struct Overwrite {
+    changes: FileChanges,
+    from: Option<i64>,
+    conflicts: Option<Expr>,
+    added_match: bool,
+    no_new_data: bool,
+    no_new_deletes: bool,
+}
+
+impl Overwrite {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The added files are deleted from `storage` if the commit certainly fails.
+    #[must_use]
+    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
+        self.changes.own_files(storage);
+        self
+    }
+
+    /// Whether the case of the names in filters matters.
+    pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
+        self.changes.set_case_sensitive(case_sensitive);
+    }
+
+    /// Removes all files whose rows match a filter, of this call or another one. A data file that has other rows as well ends
+    /// the commit.
+    pub fn overwrite_by_filter(&mut self, filter: Expr) {
+        self.changes.remove_rows(filter);
+    }
+
+    /// Adds a data file.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn add_file(&mut self, file: DataFile) -> Result<()> {
+        self.changes.add(file)
+    }
+
+    /// Removes a data file.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn delete_file(&mut self, file: DataFile) -> Result<()> {
+        self.changes.remove(file)
+    }
+
+    /// Removes a delete file that applied to removed data files only.
+    ///
+    /// # Errors
+    /// A data file.
+    pub fn remove_deletes(&mut self, file: DataFile) -> Result<()> {
+        self.changes.remove_deletes(file)
+    }
+
+    /// Every row of the added files must match the filter, as far as their partitions and metrics tell.
+    pub fn validate_added_files_match_overwrite_filter(&mut self) {
+        self.added_match = true;
+    }
+
+    /// The snapshot that the change was made of; without it, all of history is checked.
+    pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
+        self.from = Some(snapshot_id);
+    }
+
+    /// Only files that may have rows of this filter are conflicts; by default, what the overwrite's filter selects where there
+    /// is one and no file is removed by itself, and else all.
+    pub fn conflict_detection_filter(&mut self, filter: Expr) {
+        self.conflicts = Some(filter);
+    }
+
+    /// No data file may have been added. Every file that is removed by itself must be in the table.
+    pub fn validate_no_conflicting_data(&mut self) {
+        self.no_new_data = true;
+        self.changes.require_removed_to_exist();
+    }
+
+    /// Of what is overwritten, nothing may have been deleted. Every file that is removed by itself must be in the table.
+    pub fn validate_no_conflicting_deletes(&mut self) {
+        self.no_new_deletes = true;
+        self.changes.require_removed_to_exist();
+    }
+
+    fn check_added(&self, history: &History<'_>) -> Result<()> {
+        let columns = history.columns(self.changes.added(), 0)?;
+        let [written] = columns.as_slice() else {
+            return Err(Error::invalid(format!(
+                "overwrite: expected added data files of one partition spec to compare with the filter, got {} specs",
+                columns.len()
+            )));
+        };
+        let rows = history.selection(self.changes.rows(), self.changes.is_case_sensitive())?;
+        let matching = rows.must_match(&written.spec, &written.entries)?;
+        match matching.iter().position(|matches| !matches) {
+            None => Ok(()),
+            Some(row) => Err(Error::Validation(format!(
+                "overwrite: the added data file {} may have rows that do not match {}",
+                written.entries.file_path.value(row),
+                rows.text()
+            ))),
+        }
+    }
+}
+
+impl Content for Overwrite {
+    fn operation(&self) -> Operation {
+        match (self.changes.adds_data(), self.changes.removes_data()) {
+            (false, true) => Operation::Delete,
+            (true, false) => Operation::Append,
+            _ => Operation::Overwrite,
+        }
+    }
+
+    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
+        let history = History::new("overwrite", storage, base, parent, self.from)?;
+        if self.added_match {
+            self.check_added(&history)?;
+        }
+        let selection = |filter: &Expr| history.selection(filter, self.changes.is_case_sensitive());
+        let conflicts = self.conflicts.as_ref().map(selection).transpose()?;
+        let by_filter = *self.changes.rows() != Expression::False;
+        let rows = if by_filter { Some(selection(self.changes.rows())?) } else { None };
+        let given = conflicts.as_ref().map(Scope::Rows);
+        let of_rows = given.or(rows.as_ref().map(Scope::Rows));
+        if self.no_new_data {
+            let alone = self.changes.removed().is_empty();
+            history.no_added_data(given.or(of_rows.filter(|_| alone)).unwrap_or(Scope::All))?;
+        }
+        if self.no_new_deletes {
+            if let Some(scope) = of_rows.filter(|_| by_filter) {
+                history.no_added_deletes(scope)?;
+                history.no_removed_data(scope)?;
+            }
+            history.no_added_deletes_of(self.changes.removed(), given.unwrap_or(Scope::All), false)?;
+        }
+        Ok(())
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        self.changes.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        Ok(self.changes.summary())
+    }
+
+    fn failed(&mut self) {
+        self.changes.failed();
+    }
+}

@@ -1,0 +1,133 @@
+//! Data files in place of everything in their partitions ("Snapshots", operation `overwrite`).
+
+use icefield_format::expr::Expression;
+use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+
+use crate::commit::validate::Scope;
+use crate::commit::{Arranged, Content, FileChanges, History, Manifests, Partitions, SummaryBuilder};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// The content of a snapshot that adds data files and removes all others of their partitions; all of the table where the files
+/// are unpartitioned.
+#[derive(Debug, Default)]
+pub struct ReplacePartitions {
+    changes: FileChanges,
+    from: Option<i64>,
+    no_new_data: bool,
+    no_new_deletes: bool,
+    /// Whether the table is known to be replaced whole.
+    whole: bool,
+}
+
+/// Entry of the summary: replayed snapshots (cherry-picks) replace the partitions again.
+const REPLACE_PARTITIONS: &str = "replace-partitions";
+
+impl ReplacePartitions {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The added files are deleted from `storage` if the commit certainly fails.
+    #[must_use]
+    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
+        self.changes.own_files(storage);
+        self
+    }
+
+    /// Adds a data file; what its partition has is removed.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn add_file(&mut self, file: DataFile) -> Result<()> {
+        let partition = file.partition.clone();
+        let spec_id = file.partition_spec_id;
+        self.changes.add(file)?;
+        self.changes.drop_partition(spec_id, partition);
+        Ok(())
+    }
+
+    /// The partitions must have no files yet.
+    pub fn validate_append_only(&mut self) {
+        self.changes.require_append_only();
+    }
+
+    /// The snapshot that the change was made of; without it, all of history is checked.
+    pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
+        self.from = Some(snapshot_id);
+    }
+
+    /// No data file may have been added to the partitions.
+    pub fn validate_no_conflicting_data(&mut self) {
+        self.no_new_data = true;
+    }
+
+    /// Of the partitions' rows, none may have been deleted.
+    pub fn validate_no_conflicting_deletes(&mut self) {
+        self.no_new_deletes = true;
+    }
+
+    /// Whether the files are unpartitioned. All are of one spec.
+    fn is_unpartitioned(&self, base: &TableMetadata) -> Result<bool> {
+        let Some(id) = self.changes.added().first().map(|file| file.partition_spec_id) else {
+            return Err(Error::invalid("replacement of partitions: no data file is added"));
+        };
+        if self.changes.added().iter().any(|file| file.partition_spec_id != id) {
+            return Err(Error::invalid(
+                "replacement of partitions: the added data files are of several partition specs",
+            ));
+        }
+        let spec = base.partition_spec(id);
+        let spec = spec.ok_or_else(|| Error::invalid(format!("the table has no partition spec {id}")))?;
+        Ok(spec.is_unpartitioned())
+    }
+}
+
+impl Content for ReplacePartitions {
+    fn operation(&self) -> Operation {
+        Operation::Overwrite
+    }
+
+    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
+        let mut partitions = Partitions::default();
+        self.changes.dropped().iter().for_each(|(spec_id, partition)| partitions.insert(*spec_id, partition));
+        let whole = self.is_unpartitioned(base)?;
+        let scope = if whole { Scope::All } else { Scope::Partitions(&partitions) };
+        let history = History::new("replacement of partitions", storage, base, parent, self.from)?;
+        if self.no_new_data {
+            history.no_added_data(scope)?;
+        }
+        if self.no_new_deletes {
+            history.no_removed_data(scope)?;
+            history.no_added_deletes(scope)?;
+        }
+        Ok(())
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        if !self.whole && self.is_unpartitioned(base)? {
+            self.changes.remove_rows(Expression::True);
+            self.whole = true;
+        }
+        self.changes.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        let mut summary = self.changes.summary();
+        summary.set(REPLACE_PARTITIONS, "true");
+        Ok(summary)
+    }
+
+    fn failed(&mut self) {
+        self.changes.failed();
+    }
+}

@@ -1,0 +1,131 @@
+//! Files in place of others with the same rows ("Snapshots", operation `replace`): compaction.
+
+use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+
+use crate::commit::validate::Scope;
+use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// The content of a snapshot that replaces files without a change of the rows.
+///
+/// Rows of a replaced data file must not have been deleted after the snapshot of `validate_from`. Equality deletes that were
+/// added since then still apply to the new files if these have the data sequence number of the old ones.
+#[derive(Debug)]
+pub struct RewriteFiles {
+    changes: FileChanges,
+    from: Option<i64>,
+}
+
+impl Default for RewriteFiles {
+    fn default() -> Self {
+        let mut changes = FileChanges::new();
+        changes.require_removed_to_exist();
+        Self { changes, from: None }
+    }
+}
+
+impl RewriteFiles {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The added files are deleted from `storage` if the commit certainly fails.
+    #[must_use]
+    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
+        self.changes.own_files(storage);
+        self
+    }
+
+    /// Removes a data file.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn delete_data_file(&mut self, file: DataFile) -> Result<()> {
+        self.changes.remove(file)
+    }
+
+    /// Removes a delete file.
+    ///
+    /// # Errors
+    /// A data file.
+    pub fn delete_delete_file(&mut self, file: DataFile) -> Result<()> {
+        self.changes.remove_deletes(file)
+    }
+
+    /// Adds a data file.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn add_data_file(&mut self, file: DataFile) -> Result<()> {
+        self.changes.add(file)
+    }
+
+    /// Adds a delete file, by default with the sequence number of the snapshot: what it deletes is then newer than it was.
+    ///
+    /// # Errors
+    /// A data file, and a second deletion vector for a data file.
+    pub fn add_delete_file(&mut self, file: DataFile, sequence_number: Option<i64>) -> Result<()> {
+        self.changes.add_deletes(file, sequence_number)
+    }
+
+    /// The data sequence number of the added data files.
+    pub fn data_sequence_number(&mut self, number: i64) {
+        self.changes.set_sequence_number(number);
+    }
+
+    /// The snapshot that the files were read at; without it, all of history is checked.
+    pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
+        self.from = Some(snapshot_id);
+    }
+}
+
+impl Content for RewriteFiles {
+    fn operation(&self) -> Operation {
+        Operation::Replace
+    }
+
+    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
+        let changes = &self.changes;
+        let wrong = match () {
+            () if !changes.removes_data() && !changes.removes_deletes() => "no file is removed",
+            () if changes.adds_data() && !changes.removes_data() => "data files are added, and none is removed",
+            () if changes.adds_deletes() && !changes.removes_deletes() => "delete files are added, and none is removed",
+            () => {
+                let history = History::new("rewrite of files", storage, base, parent, self.from)?;
+                let positions_only = changes.sequence_number().is_some();
+                return history.no_added_deletes_of(changes.removed(), Scope::All, positions_only);
+            }
+        };
+        Err(Error::invalid(format!("rewrite of files: {wrong}")))
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        self.changes.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        let summary = self.changes.summary();
+        let (added, removed) = (summary.count("added-records"), summary.count("deleted-records"));
+        // There may be fewer: rows that delete files had deleted.
+        if added > removed {
+            return Err(Error::invalid(format!(
+                "rewrite of files: {added} rows are added, and the replaced files have only {removed}"
+            )));
+        }
+        Ok(summary)
+    }
+
+    fn failed(&mut self) {
+        self.changes.failed();
+    }
+}

@@ -1,0 +1,177 @@
+//! Changes of rows by delete files and new data files (merge-on-read; "Row-level Deletes").
+
+use std::collections::HashSet;
+
+use icefield_format::expr::{Expr, Expression};
+use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+
+use crate::commit::validate::{Scope, removed_and_referenced};
+use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// The content of a snapshot that adds data files and delete files.
+///
+/// Which checks make it safe: `validate_data_files_exist` for whatever the new delete files name; `validate_deleted_files` and
+/// `validate_no_conflicting_delete_files` where rows are updated; `validate_no_conflicting_data_files` for serializable
+/// isolation. All of them look at what was committed after the snapshot of `validate_from`.
+#[derive(Debug)]
+pub struct RowDelta {
+    changes: FileChanges,
+    from: Option<i64>,
+    conflicts: Expr,
+    referenced: HashSet<String>,
+    no_new_data: bool,
+    no_new_deletes: bool,
+}
+
+impl Default for RowDelta {
+    fn default() -> Self {
+        Self {
+            changes: FileChanges::new(),
+            from: None,
+            conflicts: Expression::True,
+            referenced: HashSet::new(),
+            no_new_data: false,
+            no_new_deletes: false,
+        }
+    }
+}
+
+impl RowDelta {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The added files are deleted from `storage` if the commit certainly fails.
+    #[must_use]
+    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
+        self.changes.own_files(storage);
+        self
+    }
+
+    /// Whether the case of the names in filters matters.
+    pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
+        self.changes.set_case_sensitive(case_sensitive);
+    }
+
+    /// Adds a data file.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn add_rows(&mut self, file: DataFile) -> Result<()> {
+        self.changes.add(file)
+    }
+
+    /// Adds a delete file.
+    ///
+    /// # Errors
+    /// A data file, and a second deletion vector for a data file.
+    pub fn add_deletes(&mut self, file: DataFile) -> Result<()> {
+        self.changes.add_deletes(file, None)
+    }
+
+    /// Removes a data file, with its rows.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub fn remove_rows(&mut self, file: DataFile) -> Result<()> {
+        self.changes.remove(file)
+    }
+
+    /// Removes a delete file, which added ones replace.
+    ///
+    /// # Errors
+    /// A data file.
+    pub fn remove_deletes(&mut self, file: DataFile) -> Result<()> {
+        self.changes.remove_deletes(file)
+    }
+
+    /// The snapshot that the change was made of; without it, all of history is checked.
+    pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
+        self.from = Some(snapshot_id);
+    }
+
+    /// Only files that may have rows of this filter are conflicts; by default all are.
+    pub fn conflict_detection_filter(&mut self, filter: Expr) {
+        self.conflicts = filter;
+    }
+
+    /// These data files, which the new delete files are for, must not have been removed.
+    pub fn validate_data_files_exist(&mut self, paths: impl IntoIterator<Item = String>) {
+        self.referenced.extend(paths);
+    }
+
+    /// Every file that is removed must be in the table.
+    pub fn validate_deleted_files(&mut self) {
+        self.changes.require_removed_to_exist();
+    }
+
+    /// No data file may have been added.
+    pub fn validate_no_conflicting_data_files(&mut self) {
+        self.no_new_data = true;
+    }
+
+    /// No delete file may have been added.
+    pub fn validate_no_conflicting_delete_files(&mut self) {
+        self.no_new_deletes = true;
+    }
+}
+
+impl Content for RowDelta {
+    fn operation(&self) -> Operation {
+        let changes = &self.changes;
+        match (changes.adds_data(), changes.adds_deletes()) {
+            (true, false) if !changes.removes_data() => Operation::Append,
+            (false, true) => Operation::Delete,
+            _ => Operation::Overwrite,
+        }
+    }
+
+    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
+        let history = History::new("row delta", storage, base, parent, self.from)?;
+        history.check_start()?;
+        let selection = match &self.conflicts {
+            Expression::True => None,
+            filter => Some(history.selection(filter, self.changes.is_case_sensitive())?),
+        };
+        let scope = selection.as_ref().map_or(Scope::All, Scope::Rows);
+        if !self.referenced.is_empty() {
+            history.data_files_exist(&self.referenced, scope)?;
+        }
+        if self.no_new_data {
+            history.no_added_data(scope)?;
+        }
+        if self.no_new_deletes {
+            history.no_added_deletes_of(self.changes.removed(), scope, false)?;
+            history.no_added_deletes(scope)?;
+        }
+        if let Some(path) = removed_and_referenced(self.changes.removed(), &self.referenced) {
+            return Err(Error::Validation(format!(
+                "row delta: the data file {path} is removed, and new delete files are for it"
+            )));
+        }
+        history.no_added_vectors(self.changes.with_vector(), scope)
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        self.changes.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        Ok(self.changes.summary())
+    }
+
+    fn failed(&mut self) {
+        self.changes.failed();
+    }
+}

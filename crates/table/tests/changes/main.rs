@@ -1,0 +1,11 @@
+//! Changes of files: what becomes of manifests, what is refused for what others committed, and what attempts share. The files
+//! are virtual: only manifests are written.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+mod attempts;
+mod conflicts;
+mod manifests;
+mod rules;
+mod vectors;
+mod world;
