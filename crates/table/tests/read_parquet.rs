@@ -5,18 +5,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_ord::cmp::gt;
 use arrow_schema::Fields;
+use arrow_select::concat::concat_batches;
 use icefield_format::types::Schema;
 use icefield_table::Error;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Filter, Request};
 use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterVersion};
 
 const ROWS: i64 = 10_000;
 const GROUP: usize = 1_000;
@@ -55,6 +58,65 @@ fn above_five() -> Filter {
 
 fn column(batches: &[RecordBatch], at: usize) -> Vec<i64> {
     batches.iter().flat_map(|batch| batch.column(at).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+/// What is small is read at once and filtered afterwards: the same rows as by the way of large files.
+#[test]
+fn small_files_have_the_rows_that_large_ones_would_have() {
+    let strings = |n: i64| (n % 7 != 0).then(|| format!("text {}", n % 50));
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for n in 0..ROWS {
+        (0..n % 4).for_each(|part| lists.values().append_option(strings(n + part)));
+        lists.append(n % 5 != 0);
+    }
+    let pairs = StructArray::try_from(vec![
+        ("left", Arc::new((0..ROWS).map(strings).collect::<StringArray>()) as ArrayRef),
+        ("right", Arc::new((0..ROWS).map(|n| (n % 3 == 0).then_some(n)).collect::<Int64Array>()) as ArrayRef),
+    ]);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("n", Arc::new(Int64Array::from_iter_values(0..ROWS))),
+        ("text", Arc::new((0..ROWS).map(strings).collect::<StringArray>())),
+        ("list", Arc::new(lists.finish())),
+        ("pair", Arc::new(pairs.unwrap())),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
+    let storage = Storage::default();
+    let codecs = [Compression::ZSTD(ZstdLevel::default()), Compression::SNAPPY, Compression::UNCOMPRESSED];
+    for (number, ((codec, version), is_flat)) in codecs
+        .into_iter()
+        .flat_map(|codec| [(codec, WriterVersion::PARQUET_1_0), (codec, WriterVersion::PARQUET_2_0)])
+        .flat_map(|how| [(how, true), (how, false)])
+        .enumerate()
+    {
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(3 * GROUP))
+            .set_compression(codec)
+            .set_writer_version(version)
+            .set_data_page_row_count_limit(700);
+        let batch = if is_flat { batch.project(&[0, 1]).unwrap() } else { batch.clone() };
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let path = format!("memory://pieces/small-{number}.parquet");
+        storage.put(&path, bytes, Existing::Replace).unwrap();
+        let all = if is_flat { vec![0, 1] } else { vec![0, 1, 2, 3, 4] };
+        for leaves in [all.clone(), all[1..2].to_vec(), vec![0], vec![]] {
+            for filter in [None, Some(above_five())] {
+                let file = ParquetFile::open(&storage, &path, None).unwrap();
+                let request = Request { batch_rows: 450, filter, ..Request::all(leaves.clone()) };
+                let groups = (0..file.metadata().num_row_groups()).collect();
+                let expected: Vec<RecordBatch> = file.decode(groups, &request).unwrap().map(Result::unwrap).collect();
+                let found = Box::new(file).batches(request).unwrap().into_batches();
+                let found: Vec<RecordBatch> = found.map(Result::unwrap).collect();
+                let whole = |batches: &[RecordBatch]| {
+                    let schema = batches[0].schema();
+                    (concat_batches(&schema, batches).unwrap(), schema)
+                };
+                assert_eq!(whole(&found), whole(&expected), "{codec} {version:?}, leaves {leaves:?}");
+            }
+        }
+    }
 }
 
 #[test]

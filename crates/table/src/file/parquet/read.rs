@@ -14,7 +14,10 @@ use icefield_format::types::Schema as TableSchema;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
-use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter};
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowFilter, RowGroups as _,
+};
+use parquet::arrow::parquet_to_arrow_field_levels;
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
@@ -22,6 +25,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataP
 
 use super::distinct::Distinct;
 use super::guard::guarded;
+use super::loaded::LoadedGroups;
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
 use super::{footers, metrics, pages, row_groups};
@@ -29,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 use crate::file::ranges::{both, overlapping};
-use crate::file::{DataFileReader, Filter, Request, position_field};
+use crate::file::{BATCH_ROWS, DataFileReader, Filter, Request, position_field};
 use crate::storage::Storage;
 use crate::stream::{OpenParts, Opened};
 
@@ -38,6 +42,9 @@ const TAIL: u64 = 64 << 10;
 
 /// Bytes of a piece of a file, at the least, where several threads read it.
 const PIECE_BYTES: u64 = 8 << 20;
+
+/// What is read of a small file, in bytes as they lie there and inflated, at the most: [`ParquetFile::small`].
+const SMALL: (u64, u64) = (1 << 20, 16 << 20);
 
 /// A Parquet file whose footer was read.
 #[derive(Clone)]
@@ -209,6 +216,66 @@ impl ParquetFile {
         Ok(Batches { storage, path, tail, decoder: Some(decoder), cut })
     }
 
+    /// Whether [`ParquetFile::small`] is the way to read some row groups.
+    fn is_small(&self, row_groups: &[usize], request: &Request) -> bool {
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
+        let groups = row_groups.iter().filter_map(|number| self.metadata().row_groups().get(*number));
+        let chunks = groups.flat_map(|group| leaves.iter().filter_map(|leaf| group.columns().get(*leaf)));
+        let size = |bytes: i64| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let (packed, inflated) = chunks.fold((0_u64, 0_u64), |(packed, inflated), chunk| {
+            let (more, more_inflated) = (size(chunk.compressed_size()), size(chunk.uncompressed_size()));
+            (packed.saturating_add(more), inflated.saturating_add(more_inflated))
+        });
+        let rows = row_groups.iter().filter_map(|number| self.metadata().row_groups().get(*number));
+        let rows = rows.fold(0_u64, |rows, group| rows.saturating_add(size(group.num_rows())));
+        let schema = self.metadata.parquet_schema();
+        // A filter that comes afterwards would have to take structs apart again.
+        let is_flat = schema.root_schema().get_fields().len() == schema.num_columns();
+        let is_simple = is_flat && request.rows.is_none() && !leaves.contains(&schema.num_columns());
+        is_simple && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
+    }
+
+    /// Reads a small file at once and filters its rows afterwards: what is to be set up for a column then takes longer than to
+    /// decode it.
+    fn small(&self, row_groups: Vec<usize>, mut request: Request) -> Result<Opened> {
+        let mut filtered = None;
+        if let Some(filter) = request.filter.take() {
+            let (read, change) = filter.afterwards(&request.leaves);
+            (request.leaves, filtered) = (read, Some(change));
+        }
+        self.check_places(&row_groups, &request)?;
+        let metadata = self.metadata.metadata();
+        let groups = row_groups.iter().filter_map(|number| Some((*number, metadata.row_groups().get(*number)?)));
+        let chunks = groups.flat_map(|(number, group)| {
+            let of_leaf = move |leaf: &usize| Some((number, *leaf, group.columns().get(*leaf)?.byte_range()));
+            request.leaves.iter().filter_map(of_leaf)
+        });
+        let chunks: Vec<_> = chunks.collect();
+        let ranges: Vec<Range<u64>> = chunks.iter().map(|(_, _, (start, length))| *start..start + length).collect();
+        let bytes = match self.tail.ranges(&ranges) {
+            Some(bytes) => bytes,
+            None => self.storage.ranges(&self.path, &ranges)?,
+        };
+        let mut loaded = LoadedGroups::new(Arc::clone(metadata), row_groups);
+        for ((group, leaf, (start, _)), bytes) in chunks.into_iter().zip(bytes) {
+            loaded.add(group, leaf, start, bytes);
+        }
+        let (schema, fields) = (self.metadata.parquet_schema(), self.fields());
+        let mask = ProjectionMask::leaves(schema, request.leaves.iter().copied());
+        let batches = guarded(&self.path, || {
+            let levels = parquet_to_arrow_field_levels(schema, mask, Some(fields))?;
+            // The library makes room for a whole batch of each column before it reads one.
+            let batch_rows = request.batch_rows.min(loaded.num_rows().max(1));
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &loaded, batch_rows, None)
+        })?;
+        let opened = Opened::Batches(Box::new(SmallBatches { path: Arc::clone(&self.path), batches: Some(batches) }));
+        Ok(match filtered {
+            Some(filtered) => opened.map(filtered),
+            None => opened,
+        })
+    }
+
     /// Whether the column chunks that are read lie in the file.
     fn check_places(&self, row_groups: &[usize], request: &Request) -> Result<()> {
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
@@ -250,8 +317,11 @@ impl DataFileReader for ParquetFile {
         let least = if request.threads > 1 { PIECE_BYTES } else { u64::MAX };
         let mut pieces = self.pieces(&mut request, least)?;
         if pieces.len() < 2 {
-            let batches = self.decode(pieces.pop().unwrap_or_default(), &request)?;
-            return Ok(Opened::Batches(Box::new(batches)));
+            let row_groups = pieces.pop().unwrap_or_default();
+            if self.is_small(&row_groups, &request) {
+                return self.small(row_groups, request);
+            }
+            return Ok(Opened::Batches(Box::new(self.decode(row_groups, &request)?)));
         }
         let shared = Arc::new((*self, request));
         let open = |piece: Vec<usize>| -> OpenParts {
@@ -303,6 +373,29 @@ impl Iterator for Batches {
             self.decoder = None;
         }
         next
+    }
+}
+
+/// Batches of a small file.
+struct SmallBatches {
+    path: Arc<str>,
+    /// Gone after the end or an error.
+    batches: Option<ParquetRecordBatchReader>,
+}
+
+impl Iterator for SmallBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batches = self.batches.as_mut()?;
+        let next = guarded(&self.path, || match batches.next().transpose() {
+            Err(ArrowError::ParquetError(message)) => Err(ParquetError::ArrowError(message)),
+            next => Ok(next?),
+        });
+        if !matches!(next, Ok(Some(_))) {
+            self.batches = None;
+        }
+        next.transpose()
     }
 }
 
