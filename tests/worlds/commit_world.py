@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 import icefield as ice
-from icefield._core import set_clock
-from icefield.catalog.identifier import IdentifierLike
-from icefield.catalog.memory import InMemoryCatalog
+from icefield._core import Storage, set_clock
+from icefield.catalog.identifier import Identifier, IdentifierLike
+from icefield.catalog.pointer import PointerCatalog
 from worlds.commit_cases import Json
 
 HOUR_MS = 3_600_000
@@ -23,16 +23,66 @@ DELETE_COLUMNS = {2147483546: "string", 2147483545: "long"}
 UNKNOWN, UNKNOWN_ID = 99, 4711
 
 
-class RacingCatalog(InMemoryCatalog):
-    """A catalog in which another client commits just before a commit of this one."""
+class OneTable(PointerCatalog):
+    """A catalog of one table, in which another client may commit just before a commit."""
 
-    race: Callable[[], None] | None = None
+    def __init__(self) -> None:
+        super().__init__("commits")
+        self._storage = Storage()
+        self._location: str | None = None
+        #: What another client does before the next commit.
+        self.race: Callable[[], None] | None = None
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    def _pointer(self, identifier: IdentifierLike) -> str:
+        if self._location is None:
+            raise ice.NoSuchTableError(str(identifier))
+        return self._location
+
+    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+        if self._location is not None:
+            raise ice.TableAlreadyExistsError(str(identifier))
+        self._location = metadata_location
 
     def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
         if race := self.race:
             self.race = None
             race()
-        super()._swap(identifier, base, new)
+        if self._location != base:
+            raise ice.CommitFailedException("another commit was first")
+        self._location = new
+
+    def _remove(self, identifier: IdentifierLike) -> None:
+        self._location = None
+
+    def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
+        raise NotImplementedError
+
+    def namespace_exists(self, namespace: IdentifierLike) -> bool:
+        return True
+
+    def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
+        return [("w",)]
+
+    def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
+        return [("w", "t")]
+
+    def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
+        raise NotImplementedError
+
+    def drop_namespace(self, namespace: IdentifierLike) -> None:
+        raise NotImplementedError
+
+    def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: IdentifierLike, removals: Iterable[str] | None = None, updates: Mapping[str, str] | None = None
+    ) -> Any:
+        raise NotImplementedError
 
 
 class World:
@@ -42,8 +92,7 @@ class World:
         self.case = case
         # As long as in the case: lengths of manifests decide which are merged.
         self.root = f"memory://{uuid.uuid4().hex[:8]}"
-        self.catalog = RacingCatalog("commits", warehouse=self.root)
-        self.catalog.create_namespace("w")
+        self.catalog = OneTable()
         self.hour(-1)
         self.catalog.create_table(
             "w.t",
