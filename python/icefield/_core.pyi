@@ -1,6 +1,6 @@
 """The compiled border: one section a room, in the order of ``ROOMS`` in ``crates/python/src/lib.rs``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import IO, Any, Literal, TypeAlias, TypedDict, final, type_check_only
 
@@ -945,6 +945,15 @@ class Transaction:
 
     def append_files(self, files: Sequence[DataFile], kind: SnapshotKind) -> None:
         """Append data files that are written already."""
+
+    def rewrite_manifests(
+        self,
+        columns: Sequence[str],
+        function: Callable[[pa.Table], object] | None,
+        only: Callable[[pa.Table], object] | None,
+        kind: SnapshotKind,
+    ) -> None:
+        """Write manifests of data files again, their entries grouped in another way."""
 
     def replace(
         self,

@@ -18,7 +18,6 @@ MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
         "merge": "merge with Spark or PyIceberg",
         "overwrite": "overwrite with Spark or PyIceberg; append() adds rows",
         "rewrite_data_files": "compact with Spark",
-        "rewrite_manifests": "rewrite them with Spark",
         "remove_orphan_files": "remove them with Spark",
         "to_daft": "use scan().to_arrow()",
         "update": "update rows with Spark",

@@ -9,6 +9,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 import icefield as ice
 from worlds.commit_cases import Json, operations
 from worlds.commit_world import START_MS, World
@@ -21,6 +24,8 @@ Prepare = Callable[[World, Target, Json], Commit]
 
 PREPARE: dict[str, Prepare] = {}
 FIELDS: dict[str, set[str]] = {}
+#: Fields that our API cannot do without.
+REQUIRED = {"rewrite_manifests": {"cluster_by"}}
 #: What a `manage_snapshots` may contain, as methods of its builder.
 ACTIONS: dict[str, Callable[[World, Any, Json], object]] = {}
 
@@ -45,6 +50,7 @@ def is_known(case: Json) -> bool:
         # Entries of a summary that repeat computed ones are not refused yet.
         and "added-records" not in given.get("summary", {})
         and set(given) <= FIELDS[given["op"]]
+        and REQUIRED.get(given["op"], set()) <= set(given)
         and all(action["action"] in ACTIONS for action in given.get("actions", []))
         for given in operations(case)
     )
@@ -69,6 +75,37 @@ def append(world: World, target: Target, given: Json) -> Commit:
     change = update.fast_append() if given.get("fast") else update.merge_append()
     for name in given.get("add", []):
         change.append_data_file(world.file(name, target))
+    return change.commit
+
+
+#: How entries are clustered, by the names of the cases.
+CLUSTERS: dict[str, tuple[Any, ...]] = {
+    "all": (),
+    "path": ("file_path",),
+    "partition": ("partition",),
+    "odd_record_count": (
+        lambda entries: pc.bit_wise_and(pc.struct_field(entries["data_file"].combine_chunks(), "record_count"), 1),
+    ),
+}
+
+
+@operation("rewrite_manifests", SNAPSHOT - {"branch"} | {"cluster_by", "rewrite_if"})
+def rewrite_manifests(world: World, target: Target, given: Json) -> Commit:
+    """Write manifests again."""
+    change = target.rewrite_manifests(given.get("summary")).cluster_by(*CLUSTERS[given["cluster_by"]])
+    chosen = given.get("rewrite_if", {})
+
+    def choose(manifests: pa.Table) -> Any:
+        if "snapshots" in chosen:
+            ids = [world.snapshot_id(number) for number in chosen["snapshots"]]
+            return pc.is_in(manifests["added_snapshot_id"], pa.array(ids, pa.int64()))
+        if "max_live_files" in chosen:
+            live = pc.add(manifests["added_files_count"], manifests["existing_files_count"])
+            return pc.less_equal(live, chosen["max_live_files"])
+        return pc.equal(manifests["partition_spec_id"], chosen["spec_id"])
+
+    if chosen:
+        change.rewrite_if(choose)
     return change.commit
 
 

@@ -28,7 +28,15 @@ from icefield.table.description import TableDescription
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.maintenance import ExpiredSnapshots, Maintenance
 from icefield.table.transaction import CreateTableTransaction, Transaction
-from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
+from icefield.table.update import (
+    ManageSnapshots,
+    RewriteManifests,
+    UpdateSchema,
+    UpdateSnapshot,
+    UpdateSortOrder,
+    UpdateSpec,
+)
+from icefield.table.update.producing import SnapshotOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -335,10 +343,8 @@ class Table(TableDescription):
         ----------
         files
             The files; their partition values are those of the partition spec that each names.
-        snapshot_properties
-            Entries of the snapshot's summary.
-        branch
-            The branch to which the snapshot is added.
+        snapshot_properties, branch
+            As in `append`.
         stage_only
             Only add the snapshot to the table, without moving the branch.
 
@@ -346,10 +352,6 @@ class Table(TableDescription):
         ------
         InvalidArgumentError
             If a file does not fit the table's partition specs.
-        CommitFailedException
-            If every attempt lost to another commit.
-        CommitStateUnknownException
-            If the outcome is unknown: the files may be part of the table, so keep them.
 
         """
         update = self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).merge_append()
@@ -437,6 +439,19 @@ class Table(TableDescription):
                 validate=validate,
             )
         return self
+
+    def rewrite_manifests(self, snapshot_properties: Mapping[str, str] | None = None) -> RewriteManifests:
+        """Write manifests of data files again, so that a filter reads few of them.
+
+        The new manifests have the entries of the old ones, grouped by `RewriteManifests.cluster_by`.
+
+        Examples
+        --------
+        >>> table.rewrite_manifests().cluster_by("month").commit()  # doctest: +SKIP
+
+        """
+        options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
+        return RewriteManifests(self.transaction(), options, standalone=True)
 
     def commit_changes(self, changes: CoreTransaction) -> None:
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
@@ -634,16 +649,8 @@ class Table(TableDescription):
 
         Parameters
         ----------
-        older_than
-            Expire the snapshots before a time; by default those older than ``history.expire.max-snapshot-age-ms``.
-        retain_last
-            Number of snapshots of each branch to keep, by default ``history.expire.min-snapshots-to-keep``.
-        snapshot_ids
-            Snapshots to expire whatever their age.
-        clean_expired_metadata
-            Remove schemas and partition specs as well that no snapshot uses any more.
-        cleanup
-            Which files are deleted: all, all but data and delete files, or none.
+        older_than, retain_last, snapshot_ids, clean_expired_metadata, cleanup
+            As in `ExpireSnapshots`.
         dry_run
             Change nothing, and return what would be done.
 

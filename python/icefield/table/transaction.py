@@ -11,8 +11,16 @@ from icefield._arguments import append_options, property_texts, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
-from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
+from icefield.table.update import (
+    ManageSnapshots,
+    RewriteManifests,
+    UpdateSchema,
+    UpdateSnapshot,
+    UpdateSortOrder,
+    UpdateSpec,
+)
 from icefield.table.update.change import warn_of_lost
+from icefield.table.update.producing import SnapshotOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -101,6 +109,14 @@ class Transaction:
         )
         self._staged = self._changes.metadata
         return self
+
+    def rewrite_manifests(self, snapshot_properties: Mapping[str, str] | None = None) -> RewriteManifests:
+        """Write manifests of data files again; see `Table.rewrite_manifests`.
+
+        The new manifests have the entries of the old ones, grouped by `RewriteManifests.cluster_by`.
+        """
+        options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
+        return RewriteManifests(self, options, standalone=False)
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Change the schema; see `Table.update_schema`."""

@@ -3,21 +3,28 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestList;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, requirements_for_update};
 use icefield_format::value::Value;
-use icefield_table::commit::{Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates};
+use icefield_table::commit::{
+    Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, keys_of_columns, keys_of_values,
+};
 use icefield_table::operation::add_files::{AddFilesOptions, add_files};
 use icefield_table::operation::append::{Append, append};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
+use icefield_table::operation::rewrite_manifests::RewriteManifests;
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
-use crate::capsule::StreamInput;
+use crate::callback::{ENDED, call_python};
+use crate::capsule::{ArrayInput, ArrowTable, StreamInput};
 use crate::entry::detached;
-use crate::errors::{Result, from_rows};
+use crate::errors::{Result, from_callback, from_rows};
 use crate::format::data_file::PyContentFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
@@ -69,6 +76,18 @@ impl PyTransaction {
             }
         })??)
     }
+}
+
+/// What a function of Python answers of each row of a table.
+fn asked(function: &Py<PyAny>, rows: RecordBatch) -> icefield_table::Result<ArrayRef> {
+    let answer = call_python(|py| {
+        let ask = || {
+            let table = Bound::new(py, ArrowTable::from(rows))?.call_method0("to_pyarrow")?;
+            function.bind(py).call1((table,))?.extract::<ArrayInput>()?.checked(py)
+        };
+        ask().map_err(|error| from_callback(py, error))
+    });
+    answer.unwrap_or_else(|| Err(icefield_table::Error::Interrupted(ENDED.into())))
 }
 
 /// How a snapshot is made: the keywords that all operations take.
@@ -203,6 +222,34 @@ impl PyTransaction {
             Ok(vec![base.set_current(snapshot_id.0)?])
         };
         self.put(py, change, make)
+    }
+
+    /// Write manifests of data files again: entries with the same values of some columns of their files stand together, or
+    /// with the same answer of a function of the entries. `only` says of manifests which ones.
+    #[pyo3(signature = (columns, function, only, kind))]
+    fn rewrite_manifests(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        function: Option<Py<PyAny>>,
+        only: Option<Py<PyAny>>,
+        kind: SnapshotKind,
+    ) -> Result<()> {
+        let mut content = RewriteManifests::new(Box::new(move |_, entries| match &function {
+            Some(function) => keys_of_values(&asked(function, entries.to_record_batch()?)?),
+            None => keys_of_columns(entries, &columns),
+        }));
+        if let Some(only) = only {
+            content = content.only(Box::new(move |manifests| {
+                let list = ManifestList { manifests: manifests.to_vec(), ..ManifestList::default() };
+                let answers = asked(&only, list.to_record_batch()?)?;
+                let flags = answers.as_boolean_opt().ok_or_else(|| {
+                    icefield_table::Error::invalid(format!("expected booleans, got {}", answers.data_type()))
+                })?;
+                Ok((0..flags.len()).map(|row| flags.is_valid(row) && flags.value(row)).collect())
+            }));
+        }
+        self.produce(py, content, kind)
     }
 
     /// Replace the table by a definition; its location stays where none is given.

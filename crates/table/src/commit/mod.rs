@@ -7,6 +7,7 @@
 mod catalog;
 mod change;
 mod changes;
+mod cluster;
 mod filter;
 mod history;
 mod manifests;
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 pub use catalog::{Catalog, Outcome};
 pub use change::{Change, Updates};
 pub use changes::FileChanges;
+pub use cluster::{Clustered, Clustering, keys_of_columns, keys_of_values};
 pub use history::History;
 pub use manifests::Manifests;
 pub use metadata_file::{read_metadata, write_metadata};

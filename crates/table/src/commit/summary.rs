@@ -128,6 +128,8 @@ pub struct SummaryBuilder {
     entries: StringMap,
     /// Files that were removed and stood in a manifest more than once.
     duplicates: i64,
+    /// Counts of an operation of its own.
+    notes: BTreeMap<&'static str, usize>,
     /// Whether files were added of which only the number is known.
     unknown_partitions: bool,
 }
@@ -160,6 +162,11 @@ impl SummaryBuilder {
         self.counts.add(ADDED.data_files, manifest.added_files_count.map_or(0, i64::from));
         self.counts.add(ADDED.records, manifest.added_rows_count.unwrap_or(0));
         self.unknown_partitions = true;
+    }
+
+    /// A count that only this operation has.
+    pub fn note(&mut self, name: &'static str, count: usize) {
+        self.notes.insert(name, count);
     }
 
     /// Adds what another one has counted.
@@ -196,6 +203,7 @@ impl SummaryBuilder {
         entries.shift_remove("operation");
         let mut computed = StringMap::new();
         computed.extend(self.counts.shown().map(|(name, count)| (name.to_owned(), count.to_string())));
+        computed.extend(self.notes.iter().map(|(name, count)| ((*name).to_owned(), count.to_string())));
         if self.duplicates > 0 {
             computed.insert("deleted-duplicate-files".to_owned(), self.duplicates.to_string());
         }

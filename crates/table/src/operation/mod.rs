@@ -10,4 +10,5 @@ pub mod overwrite;
 pub mod replace;
 pub mod replace_partitions;
 pub mod rewrite_files;
+pub mod rewrite_manifests;
 pub mod row_delta;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icefield.table.update.change import Change
-from icefield.table.update.files import AppendFiles, UpdateSnapshot
+from icefield.table.update.files import AppendFiles, RewriteManifests, UpdateSnapshot
 from icefield.table.update.schema import UpdateSchema
 from icefield.table.update.snapshots import ManageSnapshots
 from icefield.table.update.sorting import UpdateSortOrder
@@ -13,6 +13,7 @@ __all__ = [
     "AppendFiles",
     "Change",
     "ManageSnapshots",
+    "RewriteManifests",
     "UpdateSchema",
     "UpdateSnapshot",
     "UpdateSortOrder",

@@ -1,0 +1,122 @@
+//! Manifests whose entries are grouped in another way.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use hashbrown::HashMap;
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::write::ManifestWriter;
+use icefield_format::manifest::{Entries, Metrics, Status};
+use icefield_format::metadata::TableMetadata;
+
+use super::manifests::Manifests;
+use super::output::Form;
+use super::specs::{Spec, Specs};
+use crate::error::{Error, Result};
+use crate::limits::limits;
+
+/// What groups entries: the key of each entry of a manifest.
+pub type Clustering = dyn Fn(&Spec, &Entries) -> Result<Vec<String>> + Send + Sync;
+
+/// Manifests that were written in the place of others.
+#[derive(Debug, Clone, Default)]
+pub struct Clustered {
+    /// The new ones.
+    pub manifests: Vec<ManifestFile>,
+    /// How many entries they have.
+    pub entries: usize,
+}
+
+impl Manifests {
+    /// Writes the live entries of manifests again: those of one partition spec and one key together, in the order in which
+    /// keys are met.
+    ///
+    /// # Errors
+    /// That of the clustering, and what keeps a manifest from being read or written.
+    pub fn clustered(&self, base: &TableMetadata, of: &[ManifestFile], clustering: &Clustering) -> Result<Clustered> {
+        let (form, specs, limits) = (Form::of(base)?, Specs::of(base), limits()?);
+        let mut places: HashMap<(i32, String), usize> = HashMap::new();
+        let mut open: Vec<(Arc<Spec>, Option<ManifestWriter>)> = Vec::new();
+        let mut done = Clustered::default();
+        for manifest in of {
+            let path = &manifest.manifest_path;
+            let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
+            let spec = specs.of_manifest(manifest)?;
+            let options = ReadOptions {
+                metrics: Metrics::all(),
+                partition_type: Some(&spec.partition_type),
+                inherit: Some(manifest),
+                live_only: true,
+                ..ReadOptions::default()
+            };
+            let bytes = self.output().storage().read_listed(path, manifest.manifest_length)?;
+            let entries = entries::read(&bytes, &options, &limits).map_err(in_file)?;
+            let keys = clustering(spec, &entries)?;
+            if keys.len() != entries.len() {
+                let message = format!("expected a key for each of {} entries, got {}", entries.len(), keys.len());
+                return Err(Error::invalid(format!("{path}: {message}")));
+            }
+            for (row, key) in keys.into_iter().enumerate() {
+                let place = *places.entry((manifest.partition_spec_id, key)).or_insert_with(|| {
+                    open.push((spec.clone(), None));
+                    open.len() - 1
+                });
+                let Some((spec, writer)) = open.get_mut(place) else { continue };
+                if let Some(full) = writer.take_if(|writer| writer.length() >= form.target) {
+                    done.manifests.push(self.output().finish(&form, full)?);
+                }
+                let writer = match writer {
+                    Some(writer) => writer,
+                    None => writer.insert(self.output().writer(&form, spec, manifest.content)?),
+                };
+                let mut entry = entries.entry(row, manifest.partition_spec_id).map_err(in_file)?;
+                entry.status = Status::Existing;
+                writer.add(&entry)?;
+                done.entries += 1;
+            }
+        }
+        for writer in open.into_iter().filter_map(|(_, writer)| writer) {
+            done.manifests.push(self.output().finish(&form, writer)?);
+        }
+        Ok(done)
+    }
+}
+
+/// A key for each entry: its values of some columns of a manifest (`partition`, `file_path`, `record_count`, …) or fields of
+/// its partition tuple. Without columns, all entries have the same key.
+///
+/// # Errors
+/// A name that is neither.
+pub fn keys_of_columns(entries: &Entries, names: &[String]) -> Result<Vec<String>> {
+    let column = |name: &String| -> Result<ArrayRef> {
+        if name == "partition" {
+            return Ok(Arc::new(entries.partition.clone()));
+        }
+        let found = entries.partition.column_by_name(name).cloned().or_else(|| entries.column(name));
+        found.ok_or_else(|| {
+            Error::invalid(format!("cannot cluster by {name:?}: neither a partition field nor a field of data files"))
+        })
+    };
+    let columns: Vec<ArrayRef> = names.iter().map(column).collect::<Result<_>>()?;
+    let mut keys = vec![String::new(); entries.len()];
+    for column in &columns {
+        for (key, text) in keys.iter_mut().zip(keys_of_values(column)?) {
+            key.push_str(&text);
+            key.push('\u{1f}');
+        }
+    }
+    Ok(keys)
+}
+
+/// A key for each value: equal values have equal keys.
+///
+/// # Errors
+/// A type without a text.
+pub fn keys_of_values(values: &ArrayRef) -> Result<Vec<String>> {
+    let options = FormatOptions::default().with_null("\u{0}");
+    let formatter = ArrayFormatter::try_new(values, &options).map_err(|error| Error::invalid(error.to_string()))?;
+    let text = |row| formatter.value(row).try_to_string().map_err(|error| Error::invalid(error.to_string()));
+    (0..values.len()).map(text).collect()
+}
