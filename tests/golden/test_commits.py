@@ -19,7 +19,7 @@ from worlds.commit_state import state
 from worlds.commit_world import World
 
 #: Cases of our set with operations that are not there yet; they are not run.
-NOT_YET = 2296
+NOT_YET = 2295
 
 #: A change that is refused before its commit is dropped.
 pytestmark = pytest.mark.filterwarnings("ignore:.*were never committed:ResourceWarning")

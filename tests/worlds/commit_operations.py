@@ -47,8 +47,6 @@ def is_known(case: Json) -> bool:
     """Whether all operations of a case are known, with all their fields."""
     return all(
         given["op"] in PREPARE
-        # Entries of a summary that repeat computed ones are not refused yet.
-        and "added-records" not in given.get("summary", {})
         and set(given) <= FIELDS[given["op"]]
         and REQUIRED.get(given["op"], set()) <= set(given)
         and all(action["action"] in ACTIONS for action in given.get("actions", []))
