@@ -11,7 +11,7 @@ use icefield_format::types::reserved::MAX_COLUMN_ID;
 use icefield_format::types::{Field, NameMapping, Schema, StructType, Type};
 use icefield_format::value::Value;
 
-use super::AddFilesOptions;
+use super::options::AddFilesOptions;
 use super::partition::{PartitionOf, Partitioner};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;

@@ -4,19 +4,19 @@
 //! else by name, and then the table gets a name mapping if it has none. Deleting the table's data deletes these files too.
 
 mod describe;
+mod options;
 mod partition;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::metadata::{MetadataUpdate, StringMap, TableMetadata, requirements_for_update};
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
-use icefield_format::value::Value;
 use rayon::prelude::*;
 
-use crate::commit::{SnapshotOptions, SnapshotProducer, Transaction, Updates};
+use crate::commit::{SnapshotProducer, Transaction, Updates};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::limits::limits;
@@ -26,23 +26,10 @@ use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::check_writable;
 use describe::Importer;
+pub use options::AddFilesOptions;
 
 /// Paths that an error names.
 const NAMED: usize = 5;
-
-/// How files are taken into a table.
-#[derive(Debug, Clone, Default)]
-pub struct AddFilesOptions {
-    /// The snapshot: its branch and its summary.
-    pub snapshot: SnapshotOptions,
-    /// Whether files that the branch already has are accepted; their rows are then in the table twice.
-    pub allow_duplicates: bool,
-    /// Partition values of files, by path and name of the partition field. They go before those in paths.
-    pub partitions: HashMap<String, BTreeMap<String, Option<Value>>>,
-    /// Whether partition values that footers do not prove are held against the rows; otherwise values that the caller or the
-    /// path gives are believed.
-    pub read_rows: bool,
-}
 
 /// Describes files by their footers and adds their append to a transaction; returns the number of rows.
 ///

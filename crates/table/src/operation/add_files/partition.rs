@@ -16,7 +16,7 @@ use icefield_format::types::arrow::field_id;
 use icefield_format::types::{NameMapping, PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary};
 
-use super::AddFilesOptions;
+use super::options::AddFilesOptions;
 use crate::arrow::cells::{StoredColumn, value_at};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
