@@ -220,7 +220,7 @@ fuzz: | need-rust
 CASES ?= 5000
 SEED ?= $(shell date +%Y%m%d)
 # Where Rust's property tests are.
-PROPERTIES := compress expressions kernels manifests metadata_laws planning pruning roundtrip runs values
+PROPERTIES := compress expressions kernels manifests metadata_laws planning pruning roundtrip runs simulation values
 ROUNDS ?= 20
 test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	$(call say,property tests in Rust: $(ROUNDS) times other cases)

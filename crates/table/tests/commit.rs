@@ -34,6 +34,8 @@ enum Mood {
     AppliedButLost,
     /// Does nothing, and loses the reply.
     Lost,
+    /// Swaps, and answers as if the request came a second time.
+    Twice,
 }
 
 impl Pointer for Catalog {
@@ -52,6 +54,7 @@ impl Pointer for Catalog {
         }
         match mood {
             Some(Mood::AppliedButLost | Mood::Lost) => Err(Error::Callback("the reply was lost".into())),
+            Some(Mood::Twice) => Err(Error::CommitFailed("the table has changed".into())),
             _ => Ok(()),
         }
     }
@@ -262,12 +265,14 @@ fn appends_at_once_all_land() {
 fn outcomes_are_told_apart() {
     let table = Table::create("outcomes", &[("commit.retry.num-retries", "2")]);
     table.append(&[1]).unwrap();
-    let cases: [(&[Mood], bool, usize); 5] = [
+    let cases: [(&[Mood], bool, usize); 7] = [
         (&[Mood::Conflict, Mood::Conflict], true, 2),
         (&[Mood::Conflict, Mood::Conflict, Mood::Conflict], false, 2),
         (&[Mood::AppliedButLost], true, 3),
         (&[Mood::Lost, Mood::Conflict], false, 3),
         (&[Mood::AppliedButLost, Mood::Conflict], true, 4),
+        (&[Mood::Twice], true, 5),
+        (&[Mood::Twice, Mood::Conflict, Mood::Conflict], true, 6),
     ];
     for (number, (moods, lands, snapshots)) in cases.into_iter().enumerate() {
         *table.catalog.moods.lock().unwrap() = moods.to_vec();

@@ -84,9 +84,18 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         }
         let metadata = builder.build()?;
         let location = write_metadata(&self.storage, &metadata, next_version(&base.location))?;
+        let snapshot_id = updates.iter().rev().find_map(|update| match update {
+            MetadataUpdate::AddSnapshot { snapshot } => Some(snapshot.snapshot_id),
+            _ => None,
+        });
+        let is_there = || has_landed(&self.storage, &self.pointer, &location, snapshot_id, &metadata);
         let error = match self.pointer.swap(&base.location, &location) {
             Ok(()) => {
                 delete_old_metadata(&self.storage, &base.metadata, &metadata);
+                return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
+            }
+            // A request that is delivered twice is refused the second time, for the sake of the first.
+            Err(Error::CommitFailed(_)) if is_there().unwrap_or(false) => {
                 return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
             }
             Err(certain @ (Error::CommitFailed(_) | Error::Interrupted(_))) => {
@@ -99,12 +108,8 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
             }
             Err(error) => error,
         };
-        let snapshot_id = updates.iter().rev().find_map(|update| match update {
-            MetadataUpdate::AddSnapshot { snapshot } => Some(snapshot.snapshot_id),
-            _ => None,
-        });
         let message = error.to_string();
-        Ok(match has_landed(&self.storage, &self.pointer, &location, snapshot_id, &metadata) {
+        Ok(match is_there() {
             Ok(true) => Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }),
             Ok(false) => Outcome::Unknown { message, cause: cause_of(error) },
             Err(interrupted) => Outcome::Unknown { message, cause: cause_of(interrupted) },

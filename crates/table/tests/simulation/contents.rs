@@ -1,0 +1,149 @@
+//! What is in the files of a simulated table, and the rows that its snapshots have by that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::{DataFile, FileContent, Metrics};
+use icefield_format::metadata::{Snapshot, TableMetadata};
+use icefield_format::value::Value;
+use icefield_table::commit::Specs;
+use icefield_table::snapshot::manifests::of_snapshot;
+use icefield_table::storage::Storage;
+
+/// A row: its key, and the number of the operation that wrote it.
+pub type Row = (i64, usize);
+
+/// The partition of a key.
+pub fn partition_of(key: i64) -> i32 {
+    (key % 2) as i32
+}
+
+/// The content of a file.
+#[derive(Debug, Clone)]
+pub enum Content {
+    Rows(Vec<Row>),
+    /// Positions in one data file.
+    Positions(String, BTreeSet<usize>),
+    Keys(BTreeSet<i64>),
+}
+
+/// Files by path.
+pub type Contents = BTreeMap<String, Content>;
+
+/// The files of a snapshot, with their data sequence numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Live {
+    pub data: Vec<(DataFile, i64)>,
+    pub deletes: Vec<(DataFile, i64)>,
+}
+
+impl Live {
+    /// Reads the manifests of a snapshot.
+    pub fn of(storage: &Storage, metadata: &TableMetadata, snapshot: Option<&Arc<Snapshot>>) -> Result<Self, String> {
+        let mut live = Self::default();
+        let Some(snapshot) = snapshot else { return Ok(live) };
+        let specs = Specs::of(metadata);
+        let failed = |error: icefield_table::Error| format!("snapshot {}: {error}", snapshot.snapshot_id);
+        for manifest in of_snapshot(storage, metadata, snapshot, &Default::default()).map_err(failed)? {
+            let bytes = storage.read(&manifest.manifest_path).map_err(failed)?;
+            let options = ReadOptions {
+                metrics: Metrics::all(),
+                partition_type: Some(&specs.of_manifest(&manifest).unwrap().partition_type),
+                inherit: Some(&manifest),
+                live_only: true,
+                ..ReadOptions::default()
+            };
+            let read = entries::read(&bytes, &options, &Default::default()).map_err(|error| error.to_string())?;
+            for row in 0..read.len() {
+                let entry = read.entry(row, manifest.partition_spec_id).unwrap();
+                let number = entry.sequence_number.unwrap();
+                match entry.file.content {
+                    FileContent::Data => live.data.push((entry.file, number)),
+                    _ => live.deletes.push((entry.file, number)),
+                }
+            }
+        }
+        Ok(live)
+    }
+
+    /// The rows of a data file that are not deleted, with their positions.
+    pub fn rows(&self, contents: &Contents, file: &DataFile, number: i64) -> Vec<(usize, Row)> {
+        let Some(Content::Rows(rows)) = contents.get(&file.file_path) else { panic!("{}: no data", file.file_path) };
+        let deleted = |position: usize, (key, _): Row| {
+            self.deletes.iter().any(|(delete, of)| match &contents[&delete.file_path] {
+                Content::Positions(path, positions) => {
+                    *of >= number && *path == file.file_path && positions.contains(&position)
+                }
+                Content::Keys(keys) => *of > number && delete.partition == file.partition && keys.contains(&key),
+                Content::Rows(_) => panic!("{}: rows in a delete file", delete.file_path),
+            })
+        };
+        rows.iter().copied().enumerate().filter(|(position, row)| !deleted(*position, *row)).collect()
+    }
+
+    /// All rows, sorted.
+    pub fn all(&self, contents: &Contents) -> Vec<Row> {
+        let rows = self.data.iter().flat_map(|(file, number)| self.rows(contents, file, *number));
+        let mut rows: Vec<Row> = rows.map(|(_, row)| row).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// The deletion vector of a data file.
+    pub fn vector_of(&self, path: &str) -> Option<&DataFile> {
+        let vectors = self.deletes.iter().map(|(file, _)| file).filter(|file| file.file_format == "PUFFIN");
+        vectors.into_iter().find(|file| file.referenced_data_file.as_deref() == Some(path))
+    }
+}
+
+/// What a manifest says of a data file with these rows, all of one partition.
+pub fn data_file(path: String, rows: &[Row]) -> DataFile {
+    let keys = || rows.iter().map(|(key, _)| *key);
+    let bound = |key: Option<i64>| Some(vec![(1, key.unwrap().to_le_bytes().to_vec())]);
+    let count = rows.len() as i64;
+    DataFile {
+        content: FileContent::Data,
+        file_path: path,
+        file_format: "PARQUET".to_owned(),
+        partition: vec![Some(Value::Int(partition_of(rows[0].0)))],
+        record_count: count,
+        file_size_in_bytes: 100,
+        value_counts: Some(vec![(1, count)]),
+        null_value_counts: Some(vec![(1, 0)]),
+        lower_bounds: bound(keys().min()),
+        upper_bounds: bound(keys().max()),
+        ..DataFile::default()
+    }
+}
+
+/// What a manifest says of positions that are deleted in a data file: by a vector in version 3.
+pub fn position_deletes(path: String, of: &DataFile, count: usize, version: u8) -> DataFile {
+    let vector = version >= 3;
+    DataFile {
+        content: FileContent::PositionDeletes,
+        file_path: path,
+        file_format: if vector { "PUFFIN" } else { "PARQUET" }.to_owned(),
+        partition: of.partition.clone(),
+        record_count: count as i64,
+        file_size_in_bytes: 50,
+        referenced_data_file: Some(of.file_path.clone()),
+        content_offset: vector.then_some(4),
+        content_size_in_bytes: vector.then_some(40),
+        ..DataFile::default()
+    }
+}
+
+/// What a manifest says of keys that are deleted in a partition.
+pub fn equality_deletes(path: String, partition: i32, count: usize) -> DataFile {
+    DataFile {
+        content: FileContent::EqualityDeletes,
+        file_path: path,
+        file_format: "PARQUET".to_owned(),
+        partition: vec![Some(Value::Int(partition))],
+        record_count: count as i64,
+        file_size_in_bytes: 50,
+        equality_ids: Some(vec![1]),
+        ..DataFile::default()
+    }
+}
