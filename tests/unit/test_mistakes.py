@@ -378,5 +378,10 @@ def test_wrong_keys_of_orc(tmp_path):
     path = str(tmp_path / "secret.orc")
     options = {"encrypt": {"master": ["name"]}, "keys": {"master": b"0" * 16}}
     ice.orc.write_table(pa.table({"id": [1], "name": ["a"]}), path, **options)
+    wrong = {"master": b"1" * 16}
     with pytest.raises(CorruptDataError, match="its key may be wrong"):
-        ice.orc.read_table(path, keys={"master": b"1" * 16})
+        ice.orc.read_table(path, keys=wrong)
+    for use_threads in (False, True):
+        file = ice.orc.ORCFile(path, keys=wrong)
+        with pytest.raises(OSError, match="its key may be wrong"):
+            file.to_reader(use_threads=use_threads).read_all()

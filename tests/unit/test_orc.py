@@ -241,6 +241,9 @@ def test_options():
     for options in ({}, {"out_of_range": "error"}):
         with pytest.raises(InvalidArgumentError, match="nanoseconds"):
             orc.read_table(path, timestamp_unit="ns", **options)
+        for use_threads in (False, True):
+            with pytest.raises((OSError, ValueError), match="nanoseconds"):
+                orc.ORCFile(path, timestamp_unit="ns", **options).to_reader(use_threads=use_threads).read_all()
     path = named("cpp_dictionary")
     plain, dictionary = orc.read_table(path), orc.read_table(path, strings="dictionary")
     assert any(pa.types.is_dictionary(kind) for kind in dictionary.schema.types)

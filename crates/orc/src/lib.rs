@@ -69,8 +69,8 @@ pub use origin::{WriterId, WriterVersion};
 pub use pool::Pool;
 pub use predicate::{Literal, Predicate, Test};
 pub use read::{
-    AsyncReader, AsyncSource, Batches, ByColumns, CalendarRule, Piece, Projection, ReadOptions, Reader, RowFilter,
-    StripeLoader, StripeReader,
+    AsyncReader, AsyncSource, Batches, ByColumns, CalendarRule, ColumnRef, Piece, Projection, ReadOptions, Reader,
+    RowFilter, StripeLoader, StripeReader,
 };
 pub use rle::Packing;
 pub use source::{Fetched, Source, Step};

@@ -344,8 +344,24 @@ impl FileMetadata {
     /// their key is available, else those of the masked values.
     pub fn stripe_statistics(&self) -> Result<Vec<StripeStatistics>> {
         let mut stripes = self.section::<Metadata>(&self.metadata, "metadata")?.stripe_stats;
-        self.decrypt_stripe_statistics(&mut stripes)?;
+        self.decrypt_stripe_statistics(&mut stripes).map_err(|error| self.decrypted(error))?;
         Ok(stripes)
+    }
+
+    /// The error, with the stripe that it was met in.
+    pub(crate) fn in_stripe(&self, stripe: usize, error: Error) -> Error {
+        self.decrypted(error.within(&format!("stripe {stripe}")))
+    }
+
+    /// The error of bytes that may have been decrypted with a wrong key, which makes them look corrupt.
+    fn decrypted(&self, error: Error) -> Error {
+        match error {
+            Error::Corrupt(mut corrupt) if self.keys.is_some() && !self.variants.is_empty() => {
+                corrupt.message.push_str("; the file is encrypted, its key may be wrong");
+                Error::Corrupt(corrupt)
+            }
+            other => other,
+        }
     }
 
     /// Statistics of the file by column id. Those of encrypted columns are the true ones if their key is available, else those
@@ -359,7 +375,7 @@ impl FileMetadata {
             };
             key.apply(variant.columns.start, StreamKind::FileStatistics, self.tail_stripe(), 0, &mut bytes)?;
             let place = "encrypted file statistics";
-            let own = self.section::<FileStatistics>(&bytes, place)?.column;
+            let own = self.section::<FileStatistics>(&bytes, place).map_err(|error| self.decrypted(error))?.column;
             for (column, own) in variant.columns.clone().zip(own) {
                 if let Some(slot) = statistics.get_mut(column as usize) {
                     *slot = own;

@@ -95,6 +95,7 @@ impl From<icefield_table::Error> for BorderError {
         let message = redacted(&error.to_string());
         Self(match error {
             Error::Format(error) => return error.into(),
+            Error::Orc(error) => return error.into(),
             // An exception of the caller's own code: the very one that was raised.
             Error::Callback(error) | Error::Interrupted(error) => match error.downcast::<PyErr>() {
                 Ok(exception) => *exception,

@@ -102,6 +102,9 @@ pub enum Error {
     /// An operation whose conditions the table does not meet.
     #[error("{0}")]
     Validation(String),
+    /// Of an ORC file that belongs to no table.
+    #[error("{0}")]
+    Orc(#[source] icefield_orc::Error),
     /// An exception of a caller's callback, passed through as it is.
     #[error("{0}")]
     Callback(Box<dyn std::error::Error + Send + Sync>),

@@ -18,7 +18,7 @@ use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_orc::{Projection, ReadOptions, Reader, Source, Writer, WriterOptions};
 use icefield_table::error::{Error, Result};
-use icefield_table::file::orc::ahead::ReadAhead;
+use icefield_table::file::orc::batches::FileBatches;
 use icefield_table::file::orc::read::OrcFile;
 use icefield_table::file::{DataFileReader, Filter, Request};
 use icefield_table::plan::part::{FilePart, FilePartition};
@@ -56,9 +56,9 @@ fn file(stripe_rows: u64) -> Bytes {
     writer.finish().unwrap().0.into()
 }
 
-fn ahead<S: Source + Send + Sync + 'static>(source: S, options: ReadOptions, threads: usize) -> ReadAhead<S> {
+fn ahead<S: Source + Send + Sync + 'static>(source: S, options: ReadOptions, threads: usize) -> FileBatches<S> {
     let reader = Arc::new(Reader::open(source).unwrap());
-    ReadAhead::new(&reader, &"file".into(), options, |_| true, threads).unwrap()
+    FileBatches::new(&reader, Arc::new(|error| Error::of_orc("file", error)), options, |_| true, threads).unwrap()
 }
 
 /// Many columns are shared by column, few by row group: either way the rows come in their order.

@@ -90,7 +90,7 @@ impl StripeLoader {
     ///
     /// A stripe that the file lacks, or whose footer or indexes are damaged; errors of the key provider.
     pub fn advance(&mut self) -> Result<Step<StripeReader>> {
-        self.step().map_err(|error| error.within(&format!("stripe {}", self.stripe)))
+        self.step().map_err(|error| self.file.in_stripe(self.stripe, error))
     }
 
     fn step(&mut self) -> Result<Step<StripeReader>> {

@@ -21,7 +21,7 @@ pub use columns::ByColumns;
 pub use filter::RowFilter;
 pub use loader::StripeLoader;
 pub use options::{CalendarRule, ReadOptions};
-pub use projection::Projection;
+pub use projection::{ColumnRef, Projection};
 pub use reader::{Piece, Reader};
 pub use stripe::StripeReader;
 pub use stripes::Batches;

@@ -15,7 +15,47 @@ pub enum Projection {
     Columns(Vec<u32>),
 }
 
+/// A column as a caller names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnRef {
+    /// By its place among the top-level columns, from 0.
+    Index(i64),
+    /// By its dotted name; see [`Projection::names`].
+    Name(String),
+}
+
+impl ColumnRef {
+    /// The id of the column.
+    ///
+    /// # Errors
+    ///
+    /// A column that the schema lacks.
+    pub fn find(&self, schema: &TypeDescription) -> Result<u32> {
+        match self {
+            Self::Index(index) => {
+                let child = usize::try_from(*index).ok().and_then(|index| schema.children.get(index));
+                child.map(|child| child.column).ok_or_else(|| {
+                    Error::invalid(format!("column {index} does not exist, the file has {}", schema.children.len()))
+                })
+            }
+            Self::Name(name) => {
+                let found = schema.find_path(name).map(|node| node.column);
+                found.ok_or_else(|| Error::invalid(format!("column {name:?} does not exist in {schema}")))
+            }
+        }
+    }
+}
+
 impl Projection {
+    /// Columns by their places or names.
+    ///
+    /// # Errors
+    ///
+    /// A column that the schema lacks.
+    pub fn columns(schema: &TypeDescription, columns: impl IntoIterator<Item = ColumnRef>) -> Result<Self> {
+        Ok(Self::Columns(columns.into_iter().map(|column| column.find(schema)).collect::<Result<_>>()?))
+    }
+
     /// Columns by dotted names. Below lists, maps and unions, the names are `element`, `key` and `value`, and the number of
     /// the variant.
     ///
@@ -23,11 +63,7 @@ impl Projection {
     ///
     /// A name that the schema lacks.
     pub fn names<S: AsRef<str>>(schema: &TypeDescription, names: impl IntoIterator<Item = S>) -> Result<Self> {
-        let find = |name: S| {
-            let found = schema.find_path(name.as_ref()).map(|node| node.column);
-            found.ok_or_else(|| Error::invalid(format!("column {:?} does not exist in {schema}", name.as_ref())))
-        };
-        Ok(Self::Columns(names.into_iter().map(find).collect::<Result<_>>()?))
+        Self::columns(schema, names.into_iter().map(|name| ColumnRef::Name(name.as_ref().to_owned())))
     }
 
     /// Columns by the values of an attribute, such as `iceberg.id`.
@@ -104,5 +140,12 @@ mod tests {
             assert_eq!(projection.apply(&schema).unwrap().to_string(), expected, "{names:?}");
         }
         assert!(Projection::names(&schema, ["l.y"]).is_err());
+        let both = [ColumnRef::Index(1), ColumnRef::Name("a".to_owned())];
+        let projection = Projection::columns(&schema, both).unwrap();
+        assert_eq!(projection.apply(&schema).unwrap().to_string(), "struct<a:int,l:array<struct<x:int,y:int>>>");
+        for index in [-1, 3] {
+            let error = Projection::columns(&schema, [ColumnRef::Index(index)]).unwrap_err();
+            assert_eq!(error.to_string(), format!("column {index} does not exist, the file has 3"));
+        }
     }
 }

@@ -160,7 +160,7 @@ impl StripeReader {
     pub fn next_batch_with(&mut self, context: &mut Context) -> Result<Option<RecordBatch>> {
         while let Some((span, wanted)) = self.next_span() {
             let batch = self.read_span(span, wanted, context);
-            let batch = batch.map_err(|error| error.within(&format!("stripe {}", self.stripe)))?;
+            let batch = batch.map_err(|error| self.file.in_stripe(self.stripe, error))?;
             if batch.as_ref().is_some_and(|batch| batch.num_rows() > 0) {
                 return Ok(batch);
             }

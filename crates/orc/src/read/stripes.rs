@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 
 use super::{ReadOptions, Reader, StripeReader};
 use crate::error::Result;
@@ -31,6 +32,22 @@ impl<S: Source> Reader<S> {
     pub fn batches(&self, options: ReadOptions) -> Result<Batches<&Self>> {
         let stripes = self.stripes(&options)?;
         Batches::new(self, options, stripes)
+    }
+}
+
+impl<S: Source> Reader<S> {
+    /// The rows of one stripe, in one batch.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::stripe`], and anything that is wrong with the stripe.
+    pub fn read_stripe(&self, stripe: usize, options: ReadOptions) -> Result<RecordBatch> {
+        let batches = Batches::new(self, options, vec![stripe])?;
+        let schema = Arc::clone(batches.schema());
+        match <[RecordBatch; 1]>::try_from(batches.collect::<Result<Vec<_>>>()?) {
+            Ok([only]) => Ok(only),
+            Err(batches) => Ok(concat_batches(&schema, &batches)?),
+        }
     }
 }
 

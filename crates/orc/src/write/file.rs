@@ -27,6 +27,8 @@ use crate::zone::Zone;
 const MAX_STEP: usize = 10_000;
 /// Minimum rows that are encoded at a time.
 const MIN_STEP: usize = 64;
+/// Rows of a batch that are worth waking other threads.
+const MANY_ROWS: usize = 1 << 10;
 
 /// Writes one file, batch by batch.
 ///
@@ -176,6 +178,33 @@ impl<S: Sink> Writer<S> {
     /// A batch with another schema, values that ORC cannot hold, errors of the sink.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.guarded(|this| this.write_batch(batch))
+    }
+
+    /// Writes the rows of a batch, `step` of them at a time, at least one; asks `check` before each step whether to go on. A batch
+    /// of few rows is encoded by the calling thread alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::write`], and the error of `check`, after which the file is incomplete.
+    pub fn write_in_steps(
+        &mut self,
+        batch: &RecordBatch,
+        step: usize,
+        mut check: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let lent = if batch.num_rows() < MANY_ROWS { self.context.pool.take() } else { None };
+        let written = self.guarded(|this| {
+            let mut at = 0;
+            while at < batch.num_rows() {
+                check()?;
+                let count = step.max(1).min(batch.num_rows() - at);
+                this.write_batch(&batch.slice(at, count))?;
+                at += count;
+            }
+            Ok(())
+        });
+        self.context.pool = self.context.pool.take().or(lent);
+        written
     }
 
     /// Ends the current stripe and writes it.

@@ -6,8 +6,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::Schema;
 use icefield_orc::proto::EncryptionAlgorithm;
 use icefield_orc::{
-    EncryptionOptions, Error, KeyName, KeyProvider, Kind, Limits, Mask, MemoryKeys, Reader, TypeDescription,
-    WriterOptions,
+    ArrowOptions, EncryptionOptions, Error, KeyName, KeyProvider, Kind, Limits, Mask, MemoryKeys, Reader,
+    TypeDescription, WriterOptions,
 };
 use proptest::prelude::*;
 
@@ -187,5 +187,25 @@ fn what_cannot_be_encrypted_is_refused() {
         (twice(&[], vec![(Mask::Sha256, vec!["secret".to_owned()])]), "column secret has a mask but is not encrypted"),
     ] {
         assert!(matches!(result, Err(Error::Invalid(text)) if text == message));
+    }
+}
+
+/// Bytes that are decrypted with a wrong key look corrupt.
+#[test]
+fn errors_name_the_key_that_may_be_wrong() {
+    let batch = one_column(vec![Some("a"), Some("b"), None]);
+    let (bytes, _) =
+        write(&batch.schema(), std::slice::from_ref(&batch), 1000, under("beta", "secret", vec![])).unwrap();
+    let mut wrong = MemoryKeys::default();
+    let name = KeyName { name: "beta".to_owned(), version: 0, algorithm: EncryptionAlgorithm::AesCtr256 };
+    wrong.add(name, &[7; 32]).unwrap();
+    let reader = Reader::open_with(bytes, Limits::default(), Some(Arc::new(wrong) as Arc<dyn KeyProvider>)).unwrap();
+    let errors = [
+        read(&reader, &ArrowOptions::default(), 500).unwrap_err(),
+        reader.metadata().stripe_statistics().unwrap_err(),
+        reader.metadata().file_statistics().unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().ends_with("; the file is encrypted, its key may be wrong"), "{error}");
     }
 }

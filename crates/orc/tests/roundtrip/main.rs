@@ -77,6 +77,17 @@ proptest! {
         }
         prop_assert_eq!(&writer.finish().unwrap().0, &bytes);
 
+        // So do batches that are written in steps, and stripes make up the file.
+        let mut writer = Writer::try_new(Vec::new(), &schema, options.clone()).unwrap();
+        for batch in &batches {
+            writer.write_in_steps(batch, part, || Ok(())).unwrap();
+        }
+        prop_assert_eq!(&writer.finish().unwrap().0, &bytes);
+        let options = ReadOptions { arrow: arrow.clone(), batch_size: 100, ..ReadOptions::default() };
+        let stripes = 0..reader.metadata().footer.stripes.len();
+        let stripes: Vec<_> = stripes.map(|stripe| reader.read_stripe(stripe, options.clone()).unwrap()).collect();
+        assert_same(&schema, &batches, &stripes);
+
         // What the writer says of its file is what the file says.
         let metadata = reader.metadata();
         prop_assert_eq!(&file.schema, &metadata.schema);
@@ -168,4 +179,20 @@ fn rows_that_are_close_with_row_groups_between_them() {
         let wanted: Vec<_> = wanted.iter().map(|part| part.as_ref()).collect();
         assert_eq!(column(&got, 0), Some(arrow_select::concat::concat(&wanted).unwrap()), "gap {gap}");
     }
+}
+
+/// The caller is asked before each step; its error ends the file.
+#[test]
+fn a_writer_stops_when_it_is_told_to() {
+    let array: arrow_array::ArrayRef = Arc::new(arrow_array::Int64Array::from_iter_values(0..10));
+    let batch = RecordBatch::try_from_iter([("n", array)]).unwrap();
+    let mut writer = Writer::try_new(Vec::new(), &batch.schema(), WriterOptions::default()).unwrap();
+    let mut asked = 0;
+    let check = || {
+        asked += 1;
+        if asked == 3 { Err(icefield_orc::Error::invalid("enough")) } else { Ok(()) }
+    };
+    let error = writer.write_in_steps(&batch, 4, check).unwrap_err();
+    assert_eq!((error.to_string().as_str(), writer.rows()), ("enough", 8));
+    assert!(writer.write(&batch).unwrap_err().to_string().contains("this writer has failed"));
 }

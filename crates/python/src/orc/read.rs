@@ -1,6 +1,5 @@
 //! ORC files: opened from any storage and read as Arrow.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
@@ -9,10 +8,11 @@ use bytes::Bytes;
 use icefield_orc::inspect::{describe, messages};
 use icefield_orc::proto::Message;
 use icefield_orc::{
-    ArrowOptions, Batches, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Pool, Projection, ReadOptions,
-    Reader as OrcReader, Source, StringForm, TimeUnit,
+    ArrowOptions, ColumnRef, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Pool, Projection, ReadOptions,
+    Reader as OrcReader, StringForm, TimeUnit,
 };
-use icefield_table::file::orc::ahead::ReadAhead;
+use icefield_table::file::orc::batches::FileBatches;
+use icefield_table::file::orc::source::OrcSource;
 use icefield_table::interrupt;
 use icefield_table::orc_limits;
 use icefield_table::orc_pool::ProcessPool;
@@ -35,38 +35,6 @@ use crate::storage::PyStorage;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOrcFile>()?;
     module.add_class::<PyOrcBatches>()
-}
-
-/// The bytes of a file: in memory, or in a storage that ranges of them are read from.
-#[derive(Debug)]
-pub(crate) enum OrcSource {
-    /// All of them.
-    Memory(Bytes),
-    /// A file of a storage.
-    Stored {
-        /// The storage.
-        storage: Storage,
-        /// Its path there.
-        path: String,
-        /// Its bytes.
-        length: u64,
-    },
-}
-
-impl Source for OrcSource {
-    fn length(&self) -> icefield_orc::Result<u64> {
-        match self {
-            Self::Memory(bytes) => bytes.length(),
-            Self::Stored { length, .. } => Ok(*length),
-        }
-    }
-
-    fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
-        match self {
-            Self::Memory(bytes) => bytes.read_range(range),
-            Self::Stored { storage, path, .. } => storage.range(path, range).map_err(icefield_orc::Error::external),
-        }
-    }
 }
 
 /// What Python passes to unwrap local keys: master keys by name, or a function.
@@ -105,8 +73,6 @@ type SharedReader = Arc<OrcReader<OrcSource>>;
 #[derive(Debug)]
 struct Opened {
     reader: SharedReader,
-    name: Option<String>,
-    with_keys: bool,
     arrow: ArrowOptions,
 }
 
@@ -115,39 +81,30 @@ impl Opened {
         self.reader.metadata()
     }
 
+    /// The location; `None` for bytes in memory.
+    fn path(&self) -> Option<&str> {
+        self.reader.source().path()
+    }
+
     /// An error with the name of the file.
-    fn named(&self, error: icefield_orc::Error) -> BorderError {
-        named(error, self.name.as_deref(), self.with_keys)
+    fn named(&self, error: icefield_orc::Error) -> icefield_orc::Error {
+        in_file(error, self.path())
     }
 
     /// What to read: some columns, of the rows that a filter lets through.
     fn options(&self, columns: Option<Vec<ColumnChoice>>, filter: Option<ExpressionInput>) -> Result<ReadOptions> {
-        let projection = self.projection(columns).map_err(|error| self.named(error))?;
+        let schema = &self.file().schema;
+        let projection = match columns {
+            Some(columns) => Projection::columns(schema, columns.into_iter().map(ColumnRef::from)),
+            None => Ok(Projection::All),
+        };
+        let projection = projection.map_err(|error| self.named(error))?;
         let mut options = ReadOptions { projection, arrow: self.arrow.clone(), ..ReadOptions::default() };
         if let Some(filter) = filter {
-            let (predicate, filter) = orc_filter::filter(&filter.0, &self.file().schema, &self.arrow)?;
+            let (predicate, filter) = orc_filter::filter(&filter.0, schema, &self.arrow)?;
             (options.predicate, options.filter) = (predicate, Some(filter));
         }
         Ok(options)
-    }
-
-    fn projection(&self, columns: Option<Vec<ColumnChoice>>) -> icefield_orc::Result<Projection> {
-        let Some(columns) = columns else { return Ok(Projection::All) };
-        let schema = &self.file().schema;
-        let find = |column: ColumnChoice| match column {
-            ColumnChoice::Index(index) => {
-                let child = usize::try_from(index).ok().and_then(|index| schema.children.get(index));
-                child.map(|child| child.column).ok_or_else(|| {
-                    let count = schema.children.len();
-                    icefield_orc::Error::Invalid(format!("column {index} does not exist, the file has {count}"))
-                })
-            }
-            ColumnChoice::Name(name) => match Projection::names(schema, [name])? {
-                Projection::Columns(ids) => Ok(ids.first().copied().unwrap_or_default()),
-                Projection::All => Ok(0),
-            },
-        };
-        Ok(Projection::Columns(columns.into_iter().map(find).collect::<icefield_orc::Result<_>>()?))
     }
 
     /// All rows, read by several threads.
@@ -157,23 +114,18 @@ impl Opened {
         Ok((self.reader.schema(&options)?, self.reader.read_all(options, threads, &pool, check)?))
     }
 
-    /// The batches of some stripes.
-    fn batches(&self, options: ReadOptions, stripes: Vec<usize>) -> icefield_orc::Result<Batches<SharedReader>> {
-        Batches::new(Arc::clone(&self.reader), options, stripes)
+    /// The batches, read by several threads.
+    fn batches(&self, options: ReadOptions, threads: usize) -> icefield_table::Result<FileBatches<OrcSource>> {
+        let path = self.path().map(str::to_owned);
+        let of_error = Arc::new(move |error| icefield_table::Error::Orc(in_file(error, path.as_deref())));
+        FileBatches::new(&self.reader, of_error, options, |_| true, threads)
     }
 }
 
-fn named(error: icefield_orc::Error, name: Option<&str>, with_keys: bool) -> BorderError {
-    let error = match error {
-        icefield_orc::Error::Corrupt(mut corrupt) if with_keys => {
-            corrupt.message.push_str("; if it is encrypted, its key may be wrong");
-            icefield_orc::Error::Corrupt(corrupt)
-        }
-        other => other,
-    };
-    match name {
-        Some(name) => error.in_file(name).into(),
-        None => error.into(),
+fn in_file(error: icefield_orc::Error, path: Option<&str>) -> icefield_orc::Error {
+    match path {
+        Some(path) => error.in_file(path),
+        None => error,
     }
 }
 
@@ -184,49 +136,28 @@ enum ColumnChoice {
     Name(String),
 }
 
-/// An ORC file, open for reading.
+impl From<ColumnChoice> for ColumnRef {
+    fn from(column: ColumnChoice) -> Self {
+        match column {
+            ColumnChoice::Index(index) => Self::Index(index),
+            ColumnChoice::Name(name) => Self::Name(name),
+        }
+    }
+}
+
+/// An ORC file of a storage, or of bytes in memory, open for reading.
 #[pyclass(frozen, name = "OrcFile", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyOrcFile(Arc<Opened>);
 
-/// The batches of a file, one after the other.
+/// The batches of an ORC file, one after the other.
 #[pyclass(frozen, name = "OrcBatches", module = "icefield._core")]
-pub struct PyOrcBatches(Mutex<NamedBatches>);
+pub struct PyOrcBatches(Mutex<FileBatches<OrcSource>>);
 
-struct NamedBatches {
-    file: Arc<Opened>,
-    batches: Batches<SharedReader>,
-}
+/// The batches of a file as Arrow's readers are.
+struct BatchReader(FileBatches<OrcSource>);
 
-impl NamedBatches {
-    fn open(file: &Arc<Opened>, options: ReadOptions) -> Result<Self> {
-        let open = || file.batches(options.clone(), file.reader.stripes(&options)?);
-        Ok(Self { file: Arc::clone(file), batches: open().map_err(|error| file.named(error))? })
-    }
-
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        self.batches.next().transpose().map_err(|error| self.file.named(error))
-    }
-}
-
-impl Iterator for NamedBatches {
-    type Item = std::result::Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().map_err(|error| ArrowError::ExternalError(PyErr::from(error).into())).transpose()
-    }
-}
-
-impl RecordBatchReader for NamedBatches {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(self.batches.schema())
-    }
-}
-
-/// The batches of a file, read by several threads.
-struct ManyThreads(ReadAhead<OrcSource>);
-
-impl Iterator for ManyThreads {
+impl Iterator for BatchReader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -234,7 +165,7 @@ impl Iterator for ManyThreads {
     }
 }
 
-impl RecordBatchReader for ManyThreads {
+impl RecordBatchReader for BatchReader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(self.0.schema())
     }
@@ -250,9 +181,9 @@ fn as_array(batch: RecordBatch) -> ArrowArray {
 
 #[pymethods]
 impl PyOrcBatches {
-    /// The next batch, if there is one.
+    /// Return the next batch as a struct array; ``None`` at the end.
     fn next_batch(&self, py: Python<'_>) -> Result<Option<ArrowArray>> {
-        let batch = detached(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next_batch())??;
+        let batch = detached(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next().transpose())??;
         Ok(batch.map(as_array))
     }
 }
@@ -302,25 +233,25 @@ impl PyOrcFile {
         trim_char: bool,
     ) -> Result<Self> {
         let arrow = arrow_options(timestamp_unit, out_of_range, strings, trim_char)?;
-        let (with_keys, keys) = (keys.is_some(), keys.map(|keys| Arc::new(PyKeys(keys)) as Arc<dyn KeyProvider>));
+        let keys = keys.map(|keys| Arc::new(PyKeys(keys)) as Arc<dyn KeyProvider>);
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         detached(py, || {
             let limits = orc_limits()?;
-            let (source, name) = source.open(&storage)?;
-            let reader =
-                OrcReader::open_with(source, limits, keys).map_err(|error| named(error, name.as_deref(), with_keys))?;
-            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), name, with_keys, arrow })))
+            let source = source.open(&storage)?;
+            let path = source.path().map(str::to_owned);
+            let reader = OrcReader::open_with(source, limits, keys).map_err(|error| in_file(error, path.as_deref()))?;
+            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), arrow })))
         })?
     }
 
-    /// The schema of the columns.
+    /// Return the schema that the columns are read with.
     #[pyo3(signature = (columns=None))]
     fn schema(&self, columns: Option<Vec<ColumnChoice>>) -> Result<ArrowSchema> {
         let options = self.0.options(columns, None)?;
         Ok(ArrowSchema(self.0.reader.schema(&options).map_err(|error| self.0.named(error))?))
     }
 
-    /// The type of the rows as ORC writes it.
+    /// The type of the rows in ORC's notation, such as ``struct<id:bigint>``.
     #[getter]
     fn type_description(&self) -> String {
         self.0.file().schema.to_string()
@@ -376,7 +307,7 @@ impl PyOrcFile {
         self.0.file().row_index_stride().unwrap_or_default()
     }
 
-    /// Lengths in bytes: file, content, stripe statistics, footer, postscript.
+    /// Lengths in bytes of the file, its content, the stripe statistics, the footer and the postscript.
     #[getter]
     fn lengths(&self) -> (u64, u64, u64, u64, usize) {
         let file = self.0.file();
@@ -401,7 +332,7 @@ impl PyOrcFile {
         Ok(metadata)
     }
 
-    /// All rows of some columns.
+    /// Return all rows, of some columns if they are named, in the order of the file.
     #[pyo3(signature = (columns=None, *, predicate=None, threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, threads=1)")]
     fn read(
         &self,
@@ -417,7 +348,7 @@ impl PyOrcFile {
         })?
     }
 
-    /// The rows of one stripe.
+    /// Return the rows of one stripe, which counts from 0, as a struct array.
     #[pyo3(signature = (stripe, columns=None, *, predicate=None))]
     fn read_stripe(
         &self,
@@ -432,20 +363,12 @@ impl PyOrcFile {
             InvalidArgumentError::new_err(format!("stripe {} does not exist, the file has {count}", stripe.0))
         })?;
         detached(py, || {
-            let options = self.0.options(columns, predicate)?;
-            let read = || {
-                let batches = self.0.batches(options, vec![stripe])?;
-                let schema = Arc::clone(batches.schema());
-                match <[RecordBatch; 1]>::try_from(batches.collect::<icefield_orc::Result<Vec<_>>>()?) {
-                    Ok([only]) => Ok(only),
-                    Err(batches) => Ok(arrow_select::concat::concat_batches(&schema, &batches)?),
-                }
-            };
-            read().map(as_array).map_err(|error| self.0.named(error))
+            let read = self.0.reader.read_stripe(stripe, self.0.options(columns, predicate)?);
+            Ok(as_array(read.map_err(|error| self.0.named(error))?))
         })?
     }
 
-    /// The rows batch by batch; errors have their own classes.
+    /// Return the rows batch by batch.
     #[pyo3(signature = (columns=None, *, predicate=None, batch_size=Int(8192)), text_signature = "($self, columns=None, *, predicate=None, batch_size=8192)")]
     fn batches(
         &self,
@@ -456,12 +379,12 @@ impl PyOrcFile {
     ) -> Result<PyOrcBatches> {
         let batches = detached(py, || {
             let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
-            NamedBatches::open(&self.0, options)
+            Ok::<_, BorderError>(self.0.batches(options, 1)?)
         })?;
         Ok(PyOrcBatches(Mutex::new(batches?)))
     }
 
-    /// The rows as a stream of Arrow's interface; with `threads`, stripes are read ahead, several at a time.
+    /// Return the rows as they are read; with several ``threads``, stripes are read ahead.
     #[pyo3(signature = (columns=None, *, predicate=None, batch_size=Int(8192), threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, batch_size=8192, threads=1)")]
     fn stream(
         &self,
@@ -473,28 +396,23 @@ impl PyOrcFile {
     ) -> Result<ArrowStream> {
         detached(py, || {
             let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
-            if threads.0 > 1 {
-                let name = self.0.name.as_deref().unwrap_or("(memory)").into();
-                let stream = ReadAhead::new(&self.0.reader, &name, options, |_| true, threads.0)?;
-                return Ok(ArrowStream::new(Box::new(ManyThreads(stream))));
-            }
-            Ok(ArrowStream::new(Box::new(NamedBatches::open(&self.0, options)?)))
+            Ok(ArrowStream::new(Box::new(BatchReader(self.0.batches(options, threads.0)?))))
         })?
     }
 
-    /// Everything that the file says of itself, as JSON; with ``runs`` also what each stream is made of.
+    /// Return a description of all parts of the file as JSON; with ``runs``, also of the runs of each stream.
     #[pyo3(signature = (*, runs=false))]
     fn inspect(&self, py: Python<'_>, runs: bool) -> Result<String> {
         detached(py, || Ok(describe(&self.0.reader, runs).map_err(|error| self.0.named(error))?.to_string()))?
     }
 
-    /// The statistics of the file by column, as JSON.
+    /// Return the statistics of the file by column, as JSON.
     fn file_statistics(&self, py: Python<'_>) -> Result<String> {
         let statistics = detached(py, || self.0.file().file_statistics())?.map_err(|error| self.0.named(error))?;
         Ok(messages(&statistics).to_string())
     }
 
-    /// The statistics of each stripe by column, as JSON.
+    /// Return the statistics of each stripe by column, as JSON.
     fn stripe_statistics(&self, py: Python<'_>) -> Result<String> {
         let statistics = detached(py, || self.0.file().stripe_statistics())?.map_err(|error| self.0.named(error))?;
         Ok(messages(&statistics).to_string())
@@ -502,7 +420,7 @@ impl PyOrcFile {
 
     fn __repr__(&self) -> String {
         let file = self.0.file();
-        format!("OrcFile({:?}, {} rows: {})", self.0.name, file.rows(), file.schema)
+        format!("OrcFile({:?}, {} rows: {})", self.0.path(), file.rows(), file.schema)
     }
 }
 
@@ -516,14 +434,11 @@ pub(crate) enum FileInput {
 }
 
 impl FileInput {
-    /// The bytes, and the name that errors give them.
-    pub(crate) fn open(self, storage: &Storage) -> Result<(OrcSource, Option<String>)> {
+    /// Where the bytes are.
+    pub(crate) fn open(self, storage: &Storage) -> Result<OrcSource> {
         match self {
-            Self::Memory(bytes) => Ok((OrcSource::Memory(Bytes::from_owner(bytes)), None)),
-            Self::Path(path) => {
-                let (storage, length) = (storage.clone(), storage.size(&path)?);
-                Ok((OrcSource::Stored { storage, path: path.clone(), length }, Some(path)))
-            }
+            Self::Memory(bytes) => Ok(OrcSource::Memory(Bytes::from_owner(bytes))),
+            Self::Path(path) => Ok(OrcSource::of_path(storage, &path)?),
         }
     }
 }

@@ -35,9 +35,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Bytes that are gathered before they go to the storage or to Python.
 const BUFFER: usize = 1 << 20;
 
-/// Batches of fewer rows are encoded by one thread: to wake others takes longer.
-const MANY_ROWS: usize = 1 << 10;
-
 /// Where the file goes. What is not whole does not stay in a storage.
 #[derive(FromPyObject)]
 enum WhereInput {
@@ -275,7 +272,8 @@ impl WhereInput {
 }
 
 impl Beginning {
-    fn begin(self, schema: &Schema) -> Result<Box<FileWriter>> {
+    /// Columns may be encoded by several threads.
+    fn begin(self, schema: &Schema, use_threads: bool) -> Result<Box<FileWriter>> {
         let column = |column: ColumnInput| match column {
             ColumnInput::Name(name) => Ok(name),
             ColumnInput::Index(index) => match usize::try_from(index).ok().and_then(|index| schema.fields().get(index))
@@ -292,11 +290,13 @@ impl Beginning {
         let bloom_filter_columns = self.blooms.into_iter().map(column).collect::<Result<_>>()?;
         let options = WriterOptions { bloom_filter_columns, ..self.options };
         let target = self.place.open(&self.storage)?;
-        Ok(Box::new(Writer::try_new(target, schema, options)?))
+        let mut writer = Box::new(Writer::try_new(target, schema, options)?);
+        writer.set_pool(use_threads.then(|| Arc::new(ProcessPool) as _));
+        Ok(writer)
     }
 }
 
-/// Writes one ORC file. After an error, or without `close`, nothing of it stays in a storage.
+/// A writer of one ORC file; after an error, or without `close`, nothing of it stays in a storage.
 #[pyclass(frozen, name = "OrcWriter", module = "icefield._core")]
 pub struct PyOrcWriter {
     state: Mutex<State>,
@@ -314,15 +314,10 @@ impl PyOrcWriter {
         std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
     }
 
-    /// Lets columns be encoded side by side where they are worth it.
-    fn share(&self, writer: &mut FileWriter, many: bool) {
-        writer.set_pool((many && self.use_threads).then(|| Arc::new(ProcessPool) as _));
-    }
-
     /// The writer, begun with these columns where it is not yet; nobody else has it meanwhile.
     fn take(&self, schema: &Schema) -> Result<Box<FileWriter>> {
         match self.replace(State::Gone) {
-            State::New(beginning) => beginning.begin(schema),
+            State::New(beginning) => beginning.begin(schema, self.use_threads),
             State::Open(writer) => Ok(writer),
             State::Gone => {
                 Err(InvalidArgumentError::new_err("the writer is closed, has failed, or is in use by another thread")
@@ -354,47 +349,39 @@ impl PyOrcWriter {
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
         let beginning = Box::new(Beginning { place, storage, options, blooms });
         let state = match schema {
-            Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0))??),
+            Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0, use_threads))??),
             None => State::New(beginning),
         };
         Ok(Self { state: Mutex::new(state), batch_size, use_threads })
     }
 
-    /// Appends rows; on an error the file is given up.
+    /// Append rows; after an error the file is discarded.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
         detached(py, || {
             let mut writer = self.take(&rows.0.schema())?;
             for batch in rows.0 {
-                let batch = batch.map_err(from_producer)?;
-                self.share(&mut writer, batch.num_rows() >= MANY_ROWS);
-                let mut at = 0;
-                while at < batch.num_rows() {
-                    interrupt::check()?;
-                    let count = self.batch_size.min(batch.num_rows() - at);
-                    writer.write(&batch.slice(at, count))?;
-                    at += count;
-                }
+                let check = || interrupt::check().map_err(icefield_orc::Error::external);
+                writer.write_in_steps(&batch.map_err(from_producer)?, self.batch_size, check)?;
             }
             self.replace(State::Open(writer));
             Ok(())
         })?
     }
 
-    /// Ends the stripe: what is written next begins another one.
+    /// End the stripe, so that the next rows begin another one.
     fn flush(&self, py: Python<'_>) -> Result<()> {
         detached(py, || {
             if matches!(&*self.state.lock().unwrap_or_else(PoisonError::into_inner), State::New(_)) {
                 return Ok(());
             }
             let mut writer = self.take(&Schema::empty())?;
-            self.share(&mut writer, true);
             writer.flush()?;
             self.replace(State::Open(writer));
             Ok(())
         })?
     }
 
-    /// Bytes that are held for the stripe.
+    /// Bytes that are buffered for the stripe.
     #[getter]
     fn memory(&self) -> usize {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -403,18 +390,17 @@ impl PyOrcWriter {
         }
     }
 
-    /// Writes the rest and the tail, and makes the file appear: its length and its rows.
+    /// Write the rest of the file, and return its length in bytes and its number of rows.
     fn close(&self, py: Python<'_>) -> Result<(u64, u64)> {
         detached(py, || {
-            let mut writer = self.take(&Schema::empty())?;
-            self.share(&mut writer, true);
+            let writer = self.take(&Schema::empty())?;
             let (target, file) = writer.finish()?;
             unbuffered(target)?.finish()?;
             Ok((file.length, file.rows))
         })?
     }
 
-    /// Discards the file.
+    /// Discard the file.
     fn abort(&self, py: Python<'_>) -> Result<()> {
         detached(py, || drop(self.replace(State::Gone)))
     }
@@ -431,7 +417,7 @@ fn from_producer(error: arrow_schema::ArrowError) -> BorderError {
     }
 }
 
-/// Puts files one behind the other without decoding them: the length and the rows of the new one.
+/// Concatenate files without decoding them, and return the length in bytes and the number of rows of the result.
 #[pyfunction]
 #[pyo3(signature = (inputs, place, /, *, storage=None))]
 fn orc_merge(
@@ -445,8 +431,8 @@ fn orc_merge(
         let mut merger = Merger::try_new(place.open(&storage)?)?;
         for (number, input) in inputs.into_iter().enumerate() {
             interrupt::check()?;
-            let (source, name) = input.open(&storage)?;
-            let name = name.unwrap_or_else(|| format!("file {number}"));
+            let source = input.open(&storage)?;
+            let name = source.path().map_or_else(|| format!("file {number}"), str::to_owned);
             let reader = Reader::open(source).map_err(|error| error.in_file(&name))?;
             merger.add(&name, &reader)?;
         }

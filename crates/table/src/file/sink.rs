@@ -1,4 +1,6 @@
 //! The output of the store as a `Write`, which is what encoders of files want.
+//!
+//! Encoders may turn an error into text; the sink keeps it, so that callers get it with its type ([`Sink::failure`]).
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,7 @@
-//! Filters of a lone ORC file, that belongs to no table: its columns are called by their names.
+//! Filters of an ORC file that belongs to no table: its columns are found by their names.
+//!
+//! It is part of `read` and not of `file`, as rows are tested like those of a table: the rules of projection bring the columns of
+//! the file to the types of Iceberg.
 
 use std::sync::Arc;
 

@@ -1,21 +1,19 @@
 //! ORC data files ("Appendix A: ORC"): stripes of a byte range, columns by the ids in their `iceberg.id` attributes.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, FieldRef, Fields};
-use bytes::Bytes;
 use icefield_format::types::arrow::{FIELD_ID_KEY, field_id, has_ids};
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_orc::{
-    ArrowOptions, Batches, Kind, OutOfRange, Predicate, Projection, ReadOptions, Reader, RowFilter, Source, TimeUnit,
-    TypeDescription,
+    ArrowOptions, Kind, OutOfRange, Predicate, Projection, ReadOptions, Reader, RowFilter, TimeUnit, TypeDescription,
 };
 
-use super::ahead::ReadAhead;
+use super::batches::FileBatches;
+use super::source::OrcSource;
 use super::{metrics, predicate};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
@@ -33,7 +31,7 @@ const ID: &str = "iceberg.id";
 
 /// An ORC file whose tail was read.
 pub struct OrcFile {
-    reader: Arc<Reader<Stored>>,
+    reader: Arc<Reader<OrcSource>>,
     path: Arc<str>,
     arrow: ArrowOptions,
     /// The columns with the ids that they are read by.
@@ -66,28 +64,11 @@ impl RowFilter for LeafTest {
     }
 }
 
-/// A file of the storage as the ORC crate reads files.
-struct Stored {
-    storage: Storage,
-    path: Arc<str>,
-    size: u64,
-}
-
-impl Source for Stored {
-    fn length(&self) -> icefield_orc::Result<u64> {
-        Ok(self.size)
-    }
-
-    fn read_range(&self, range: Range<u64>) -> icefield_orc::Result<Bytes> {
-        self.storage.range(&self.path, range).map_err(icefield_orc::Error::external)
-    }
-}
-
 impl OrcFile {
     /// Reads the tail.
     pub fn open(storage: &Storage, path: &str, size: u64) -> Result<Self> {
         let path: Arc<str> = path.into();
-        let source = Stored { storage: storage.clone(), path: path.clone(), size };
+        let source = OrcSource::Stored { storage: storage.clone(), path: path.clone(), length: size };
         let reader = Reader::open_with(source, orc_limits()?, None).map_err(|error| Error::of_orc(&path, error))?;
         // A value that the table's type cannot hold is corrupt: it must not read as null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
@@ -149,15 +130,10 @@ impl OrcFile {
             let offset = stripe.and_then(|stripe| stripe.offset).unwrap_or(0);
             offset >= start && offset < start.saturating_add(length)
         };
-        if request.threads > 1 && self.reader.metadata().rows() >= FEW_ROWS {
-            return Ok(Box::new(ReadAhead::new(&self.reader, &self.path, options, starts_inside, request.threads)?));
-        }
-        let (reader, path) = (Arc::clone(&self.reader), Arc::clone(&self.path));
-        let wrong = move |error| Error::of_orc(&path, error);
-        let all = reader.stripes(&options).map_err(&wrong)?;
-        let stripes: Vec<usize> = all.into_iter().filter(|index| starts_inside(*index)).collect();
-        let batches = Batches::new(reader, options, stripes).map_err(&wrong)?;
-        Ok(Box::new(batches.map(move |batch| batch.map_err(&wrong))))
+        let threads = if self.reader.metadata().rows() < FEW_ROWS { 1 } else { request.threads };
+        let path = Arc::clone(&self.path);
+        let wrong = Arc::new(move |error| Error::of_orc(&path, error));
+        Ok(Box::new(FileBatches::new(&self.reader, wrong, options, starts_inside, threads)?))
     }
 }
 
