@@ -62,7 +62,7 @@ class ArrowStream:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def to_pyarrow(self) -> pa.RecordBatchReader:
-        """Return the rows as a ``pyarrow.RecordBatchReader``."""
+        """Return the rows as a ``pyarrow.RecordBatchReader`` that raises the exceptions of icefield."""
 
     def raise_failure(self) -> None:
         """Raise the exception that the reader failed with, if it has failed."""
@@ -78,7 +78,11 @@ _Json: TypeAlias = str | bytes | dict[str, Any] | list[Any]
 
 @final
 class Type:
-    """A type of the table specification ("Schemas and Data Types"), from its text, its JSON form, or another type."""
+    """A type of the table specification ("Schemas and Data Types").
+
+    Constructed from its name, such as ``Type("decimal(9, 2)")``, or its JSON form; ``icefield.types`` has a function
+    for each.
+    """
 
     def __new__(cls, text: Type | _Json, /) -> Type: ...
     @staticmethod
@@ -814,7 +818,7 @@ class Storage:
 
 @final
 class TableState:
-    """A table in one state: its metadata, and the storage of its files."""
+    """A table as one metadata file describes it; a commit returns a new state."""
 
     @staticmethod
     def load(storage: Storage, metadata_location: str) -> TableState:
@@ -846,7 +850,7 @@ class TableState:
         """Define a new table that is written nowhere yet."""
 
     def commit(self, catalog: object, identifier: object, requirements: _Json, updates: _Json) -> TableState:
-        """Commit updates of the REST protocol, and return the new state."""
+        """Commit updates of the REST protocol, if the table meets the requirements, and return the new state."""
 
     def append(
         self,
@@ -860,13 +864,17 @@ class TableState:
         ignore_extra: bool = False,
         evolve: bool = False,
     ) -> tuple[TableState, int | None, int]:
-        """Append rows, and return the new state, the id of the snapshot and the number of rows."""
+        """Append rows in one snapshot, and return the new state, the id of the snapshot and the number of rows.
+
+        ``allow_missing`` and ``ignore_extra`` allow the columns of the rows to differ from those of the table; with
+        ``evolve``, the table gets its missing columns in the same commit.
+        """
 
     def purge(self, warehouse: str | None = None) -> tuple[int, list[str]]:
         """Delete the files that the metadata names.
 
         Return how many could not be read or deleted, and the first reasons. Nothing is deleted outside of the folders
-        of the table, nor in the folder ``warehouse`` itself or above it.
+        of the table, by way of a link, or in the folder ``warehouse`` itself or above it.
         """
 
     @property
@@ -1703,7 +1711,10 @@ class Scan:
         lookback: int | None = None,
         open_file_cost: int | None = None,
     ) -> list[ReadTask]:
-        """Return the tasks of a plan of this scan; if ``places`` are given, of the files at these in `Plan.files`."""
+        """Return the tasks of a plan of this scan.
+
+        If ``places`` are given, only of the files at these places in `Plan.files`.
+        """
 
 @final
 class Progress:
@@ -1734,7 +1745,7 @@ class Plan:
         the number of bytes of the piece.
         """
 
-    def tells_apart(self, field_ids: Sequence[int]) -> list[int]:
+    def skippable_by(self, field_ids: Sequence[int]) -> list[int]:
         """Return those of some string columns, whose bounds the plan has, that a filter could skip files by."""
 
     def obstacles(self, read: EngineRead) -> ArrowTable:
@@ -1838,7 +1849,7 @@ class MicroBatches:
 
 @final
 class Inspect:
-    """The metadata tables of a table."""
+    """The metadata tables of a table in one state."""
 
     def __new__(cls, table: TableState, /) -> Inspect: ...
     @staticmethod
@@ -1870,7 +1881,7 @@ class Inspect:
     ) -> ArrowStream:
         """Return the rows of a metadata table as they are read, in the types of ``schema`` if it is given.
 
-        With ``part``, a number from 0 and a count, only those of one part of so many.
+        With ``part``, one part of some: ``(0, 4)`` is the first of four.
         """
 
     def most_parts(
@@ -1925,12 +1936,13 @@ class WritePlan:
         """Id of the write, which is part of the names of its files."""
 
     def check(self, storage: Storage, schema: object, *, allow_missing: bool = True) -> None:
-        """Raise ``ValidationError`` if rows of this schema cannot be written."""
+        """Raise ``ValidationError`` if rows of this schema cannot be written, without writing any."""
 
     def discard(self, storage: Storage, written: Sequence[bytes], *, search: bool) -> tuple[int, list[str]]:
-        """Delete the files of a write that failed; return how many could not be deleted, and the first reasons.
+        """Delete the files of a write that was certainly not committed.
 
-        With ``search``, files of the write that no task has reported are looked for as well.
+        Return how many could not be deleted, and the first reasons. With ``search``, files that no task has reported
+        are looked for as well.
         """
 
     def append(
@@ -1964,7 +1976,11 @@ class TaskWriter:
         clustered: bool = False,
     ) -> TaskWriter: ...
     def write(self, rows: object) -> None:
-        """Write rows."""
+        """Take rows to write.
+
+        They are written while the next ones are taken, so an error may be that of rows taken before. After an error
+        nothing more can be written: call `abort`.
+        """
 
     def close(self) -> tuple[bytes, int, int, int]:
         """Close the files.
@@ -1973,13 +1989,16 @@ class TaskWriter:
         """
 
     def abort(self) -> None:
-        """Delete the files."""
+        """Delete the files; this has no effect after `close`."""
 
 # evolution
 
 @final
 class SchemaChange:
-    """Changes of a schema, each checked when it is made ("Schema Evolution")."""
+    """Changes of the current schema ("Schema Evolution").
+
+    Each is checked when it is made, and one that fails leaves the others as they are.
+    """
 
     def __new__(
         cls, metadata: TableMetadata, *, case_sensitive: bool = True, allow_incompatible: bool = False
@@ -1994,7 +2013,10 @@ class SchemaChange:
         required: bool = False,
         default_value: object = None,
     ) -> None:
-        """Add a column at the end of a struct, or of the schema without a ``parent``."""
+        """Add a column at the end of a struct, or of the schema without a ``parent``.
+
+        Field ids in its type are replaced by new ones.
+        """
 
     def delete_column(self, path: str) -> None:
         """Delete a column."""
@@ -2015,7 +2037,7 @@ class SchemaChange:
         """Set or remove the comment of a column."""
 
     def update_default(self, path: str, value: object) -> None:
-        """Set the value of rows written without one."""
+        """Set or remove the default value of a column in rows written without one."""
 
     def move_first(self, path: str) -> None:
         """Move a column to the front of its struct."""
@@ -2040,20 +2062,23 @@ class SchemaChange:
 
 @final
 class SpecChange:
-    """Changes of a partition spec ("Partition Evolution")."""
+    """Changes of the default partition spec ("Partition Evolution").
+
+    Each is checked when it is made, and one that fails leaves the others as they are.
+    """
 
     def __new__(cls, metadata: TableMetadata, *, case_sensitive: bool = True) -> SpecChange: ...
     def add_field(self, column: str, transform: Transform | str, name: str | None = None) -> None:
         """Add a transform of a column; without a ``name``, it is named after both."""
 
     def add_text(self, text: str, name: str | None = None) -> None:
-        """Add a field by its text, such as ``bucket(16, id)``."""
+        """Add a field by its text, such as ``bucket(16, id) as shard``."""
 
     def remove_field(self, name: str) -> None:
         """Remove a field by its name."""
 
     def remove_text(self, text: str) -> None:
-        """Remove a field by its text."""
+        """Remove a field by its text, such as ``bucket(16, id)``."""
 
     def rename_field(self, name: str, new_name: str) -> None:
         """Rename a field."""
@@ -2077,7 +2102,7 @@ def create_ref(
     max_snapshot_age_ms: int | None = None,
     min_snapshots_to_keep: int | None = None,
 ) -> str:
-    """Return the update that creates or replaces a branch or tag, as JSON text. Ages are in milliseconds."""
+    """Return the update that creates a branch or tag, as JSON text; ages are in milliseconds."""
 
 def remove_ref(metadata: TableMetadata, name: str, *, is_branch: bool) -> str:
     """Return the update that removes a branch or tag, as JSON text."""
@@ -2111,4 +2136,4 @@ def rollback_to_snapshot(metadata: TableMetadata, snapshot_id: int) -> str:
     """Return the update that makes an ancestor of the current snapshot the current one, as JSON text."""
 
 def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> str:
-    """Return the update that makes the snapshot of a time, in milliseconds, the current one, as JSON text."""
+    """Return the update that makes the last ancestor before a time, in milliseconds, the current one, as JSON text."""

@@ -535,7 +535,7 @@ class ScanPlan:
             Ids of string columns whose metrics the plan has (``plan_files(metrics=...)``).
 
         """
-        return self._plan.tells_apart(list(field_ids))
+        return self._plan.skippable_by(list(field_ids))
 
     @property
     def report(self) -> dict[str, int]:

@@ -76,9 +76,7 @@ fn world(location: &str, manifests: usize) -> World {
 }
 
 fn streamed(scan: &Scan) -> usize {
-    let stream = scan.plan_stream().unwrap();
-    let columns = stream.columns().unwrap();
-    stream.map(|manifest| columns.batch(&manifest.unwrap()).unwrap().num_rows()).sum()
+    scan.plan_batches().unwrap().map(|batch| batch.unwrap().num_rows()).sum()
 }
 
 /// The one test of its process: others would be counted too.

@@ -35,7 +35,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rollback_to_timestamp, module)?)
 }
 
-/// A change of the current schema; each operation is checked at once, and one that fails leaves the others.
+/// Changes of the current schema ("Schema Evolution").
+///
+/// Each is checked when it is made, and one that fails leaves the others as they are.
 #[pyclass(frozen, name = "SchemaChange", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PySchemaChange {
@@ -43,7 +45,9 @@ pub struct PySchemaChange {
     change: Mutex<UpdateSchema>,
 }
 
-/// A change of the default partition spec; each operation is checked at once, and one that fails leaves the others.
+/// Changes of the default partition spec ("Partition Evolution").
+///
+/// Each is checked when it is made, and one that fails leaves the others as they are.
 #[pyclass(frozen, name = "SpecChange", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PySpecChange {
@@ -86,7 +90,9 @@ impl PySchemaChange {
         Self { metadata, change: Mutex::new(change) }
     }
 
-    /// Add a column; ids in its type do not count.
+    /// Add a column at the end of a struct, or of the schema without a ``parent``.
+    ///
+    /// Field ids in its type are replaced by new ones.
     #[pyo3(signature = (parent, name, field_type, *, doc=None, required=false, default_value=None))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
     fn add_column(
@@ -109,12 +115,12 @@ impl PySchemaChange {
         Ok(step(&self.change, |change| change.delete(path).map(drop))?)
     }
 
-    /// Give a column another name.
+    /// Rename a column.
     fn rename_column(&self, path: &str, new_name: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.rename(path, new_name).map(drop))?)
     }
 
-    /// Make a column required.
+    /// Make a column required, which is an incompatible change.
     fn require_column(&self, path: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.require(path).map(drop))?)
     }
@@ -124,20 +130,20 @@ impl PySchemaChange {
         Ok(step(&self.change, |change| change.make_optional(path).map(drop))?)
     }
 
-    /// Promote a column to another type.
+    /// Promote the type of a column; other changes of a type raise ``InvalidArgumentError``.
     #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
     fn update_type(&self, path: &str, field_type: TypeInput) -> Result<()> {
         let ty = primitive(&field_type.0)?;
         Ok(step(&self.change, |change| change.update_type(path, &ty).map(drop))?)
     }
 
-    /// Set the comment of a column, or take it away.
+    /// Set or remove the comment of a column.
     #[pyo3(signature = (path, doc))]
     fn update_doc(&self, path: &str, doc: Option<&str>) -> Result<()> {
         Ok(step(&self.change, |change| change.update_doc(path, doc).map(drop))?)
     }
 
-    /// Set the default of a column for rows to come, or take it away.
+    /// Set or remove the default value of a column in rows written without one.
     #[pyo3(signature = (path, value))]
     fn update_default(&self, path: &str, value: Option<&Bound<'_, PyAny>>) -> Result<()> {
         let value = match value {
@@ -147,28 +153,28 @@ impl PySchemaChange {
         Ok(step(&self.change, |change| change.update_default(path, value).map(drop))?)
     }
 
-    /// Move a column to the beginning of its struct.
+    /// Move a column to the front of its struct.
     fn move_first(&self, path: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.move_first(path).map(drop))?)
     }
 
-    /// Move a column before another one.
+    /// Move a column before another one of its struct.
     fn move_before(&self, path: &str, before: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.move_before(path, before).map(drop))?)
     }
 
-    /// Move a column behind another one.
+    /// Move a column after another one of its struct.
     fn move_after(&self, path: &str, after: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.move_after(path, after).map(drop))?)
     }
 
-    /// Add what another schema has more, and widen what it has wider.
+    /// Add the columns of a schema that are missing, by name, and promote types as needed.
     fn union_by_name(&self, schema: IcebergSchemaInput) -> Result<()> {
         let other = schema.for_version(self.metadata.format_version().number())?;
         Ok(step(&self.change, |change| change.union_by_name(&other).map(drop))?)
     }
 
-    /// Set the fields that identify rows.
+    /// Set the columns that identify a row.
     #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
     fn set_identifier_fields(&self, names: Vec<String>) -> Result<()> {
         Ok(step(&self.change, |change| {
@@ -177,12 +183,12 @@ impl PySchemaChange {
         })?)
     }
 
-    /// The schema with all changes.
+    /// Return the changed schema.
     fn apply(&self) -> Result<PySchema> {
         Ok(PySchema(current(&self.change).apply()?))
     }
 
-    /// The updates, as JSON texts.
+    /// Return the updates of the REST protocol that make the changes, as JSON texts.
     fn updates(&self) -> Result<Vec<String>> {
         Ok(texts(&self.metadata.schema_updates(&current(&self.change))?))
     }
@@ -199,13 +205,13 @@ impl PySpecChange {
         Self { metadata, change: Mutex::new(change) }
     }
 
-    /// Add a field: a transform of a column.
+    /// Add a transform of a column; without a ``name``, it is named after both.
     #[pyo3(signature = (column, transform, name=None))]
     fn add_field(&self, column: &str, transform: TransformInput, name: Option<&str>) -> Result<()> {
         Ok(step(&self.change, |change| change.add_field(transform.0, column, name).map(drop))?)
     }
 
-    /// Add a field of its text, such as ``bucket(16, id) as shard``.
+    /// Add a field by its text, such as ``bucket(16, id) as shard``.
     #[pyo3(signature = (text, name=None))]
     fn add_text(&self, text: &str, name: Option<&str>) -> Result<()> {
         let term = PartitionTerm::parse(text)?;
@@ -213,28 +219,28 @@ impl PySpecChange {
         Ok(step(&self.change, |change| change.add_field(term.transform, &term.column, name).map(drop))?)
     }
 
-    /// Remove the field of this name.
+    /// Remove a field by its name.
     fn remove_field(&self, name: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.remove_field(name).map(drop))?)
     }
 
-    /// Remove the field that is this text, such as ``bucket(16, id)``.
+    /// Remove a field by its text, such as ``bucket(16, id)``.
     fn remove_text(&self, text: &str) -> Result<()> {
         let term = PartitionTerm::parse(text)?;
         Ok(step(&self.change, |change| change.remove_transform(&term.transform, &term.column).map(drop))?)
     }
 
-    /// Give a field another name.
+    /// Rename a field.
     fn rename_field(&self, name: &str, new_name: &str) -> Result<()> {
         Ok(step(&self.change, |change| change.rename_field(name, new_name).map(drop))?)
     }
 
-    /// The spec with all changes; its id is the table's to give.
+    /// Return the changed spec.
     fn apply(&self) -> Result<PyPartitionSpec> {
         Ok(PyPartitionSpec(Arc::new(current(&self.change).apply()?)))
     }
 
-    /// The updates, as JSON texts.
+    /// Return the updates of the REST protocol that make the changes, as JSON texts.
     fn updates(&self) -> Result<Vec<String>> {
         Ok(texts(&self.metadata.default_spec_updates(&current(&self.change).apply()?)))
     }
@@ -247,7 +253,7 @@ enum SortInput {
     Column(String, String, String),
 }
 
-/// The updates that make an order of these fields the default one; of none: unsorted.
+/// Return the updates of the REST protocol that set the sort order, as JSON texts.
 #[pyfunction]
 fn sort_order_updates(metadata: &Bound<'_, PyTableMetadata>, fields: Vec<SortInput>) -> Result<Vec<String>> {
     let metadata = &metadata.get().0;
@@ -264,7 +270,7 @@ fn sort_order_updates(metadata: &Bound<'_, PyTableMetadata>, fields: Vec<SortInp
     Ok(texts(&metadata.default_sort_order_updates(&order)))
 }
 
-/// The update that creates a branch or tag.
+/// Return the update that creates a branch or tag, as JSON text; ages are in milliseconds.
 #[pyfunction]
 #[pyo3(signature = (
     metadata, name, snapshot_id, *, is_branch, max_ref_age_ms=None, max_snapshot_age_ms=None, min_snapshots_to_keep=None
@@ -288,7 +294,7 @@ fn create_ref(
     Ok(metadata.get().0.create_ref(name, reference)?.to_json().to_string())
 }
 
-/// The update that removes a branch, or a tag.
+/// Return the update that removes a branch or tag, as JSON text.
 #[pyfunction]
 #[pyo3(signature = (metadata, name, *, is_branch))]
 fn remove_ref(metadata: &Bound<'_, PyTableMetadata>, name: &str, is_branch: bool) -> Result<String> {
@@ -343,19 +349,19 @@ fn set_retention(
     Ok(metadata.set_retention(name, max_ref_age_ms, max_snapshot_age_ms, min_snapshots_to_keep)?.to_json().to_string())
 }
 
-/// The update that makes a snapshot the current one.
+/// Return the update that makes a snapshot the current one, as JSON text.
 #[pyfunction]
 fn set_current_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: Int<i64>) -> Result<String> {
     Ok(metadata.get().0.set_current(snapshot_id.0)?.to_json().to_string())
 }
 
-/// The update that takes the table back to an ancestor of its current snapshot.
+/// Return the update that makes an ancestor of the current snapshot the current one, as JSON text.
 #[pyfunction]
 fn rollback_to_snapshot(metadata: &Bound<'_, PyTableMetadata>, snapshot_id: Int<i64>) -> Result<String> {
     Ok(metadata.get().0.rollback_to(snapshot_id.0)?.to_json().to_string())
 }
 
-/// The update that takes the table back to its last ancestor before a time.
+/// Return the update that makes the last ancestor before a time, in milliseconds, the current one, as JSON text.
 #[pyfunction]
 fn rollback_to_timestamp(metadata: &Bound<'_, PyTableMetadata>, timestamp_ms: Int<i64>) -> Result<String> {
     Ok(metadata.get().0.rollback_to_before(timestamp_ms.0)?.to_json().to_string())

@@ -19,7 +19,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyInspect>()
 }
 
-/// The metadata tables of a table at one moment.
+/// The metadata tables of a table in one state.
 #[pyclass(frozen, name = "Inspect", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyInspect(Inspect);
@@ -38,20 +38,20 @@ impl PyInspect {
         }))
     }
 
-    /// Names of all metadata tables.
+    /// Return the names of all metadata tables.
     #[staticmethod]
     fn names() -> Vec<&'static str> {
         MetadataTable::ALL.iter().map(|table| table.name()).collect()
     }
 
-    /// Whether a snapshot can be chosen.
+    /// Return whether a metadata table is read as of a snapshot.
     #[staticmethod]
     #[pyo3(signature = (name, /))]
     fn has_snapshots(name: &str) -> Result<bool> {
         Ok(MetadataTable::parse(name)?.has_snapshots())
     }
 
-    /// The columns of a metadata table, or those of them that are selected.
+    /// Return the schema of a metadata table.
     #[pyo3(signature = (name, /, *, selected_fields=None, case_sensitive=true))]
     fn schema(&self, name: &str, selected_fields: Option<Vec<String>>, case_sensitive: bool) -> Result<PySchema> {
         let schema = self.0.schema(MetadataTable::parse(name)?)?;
@@ -61,7 +61,7 @@ impl PyInspect {
         }))
     }
 
-    /// Into how many parts the rows of a metadata table can be cut, for workers that share them.
+    /// Return the maximum number of parts that a metadata table can be read in.
     #[pyo3(signature = (name, /, *, snapshot_id=None, as_of_ms=None, reference=None))]
     fn most_parts(
         &self,
@@ -76,8 +76,9 @@ impl PyInspect {
         Ok(detached(py, || self.0.most_parts(table, &selection))??)
     }
 
-    /// The rows of a metadata table, as they come: all, or one part of some (`(0, 4)` is the first of four); in the types of
-    /// `schema` where an engine takes no others.
+    /// Return the rows of a metadata table as they are read, in the types of ``schema`` if it is given.
+    ///
+    /// With ``part``, one part of some: ``(0, 4)`` is the first of four.
     #[pyo3(signature = (
         name, /, *, row_filter=None, selected_fields=None, case_sensitive=true, snapshot_id=None, as_of_ms=None,
         reference=None, part=None, schema=None

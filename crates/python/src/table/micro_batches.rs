@@ -5,6 +5,7 @@ use std::sync::Arc;
 use icefield_format::metadata::TableMetadata;
 use icefield_table::plan::Scan;
 use icefield_table::plan::micro_batch::{Offset, ReadLimit, Stream};
+use icefield_table::read::row_scan::RowScan;
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 
@@ -19,8 +20,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyMicroBatches>()
 }
 
-/// A table as a stream, in one state of it. Offsets are pairs: a snapshot, and how many of the files that it added were
-/// read.
+/// A table as a stream of micro-batches.
+///
+/// An offset is a pair: the id of a snapshot, and the number of the files it added that were read.
 #[pyclass(frozen, name = "MicroBatches", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyMicroBatches {
@@ -63,12 +65,12 @@ impl PyMicroBatches {
         }
     }
 
-    /// Where a stream begins that has read nothing.
+    /// Return the offset of a stream that has read nothing.
     fn initial(&self) -> Result<(i64, i64)> {
         Ok(pair(self.stream.initial(&self.metadata)?))
     }
 
-    /// Up to where the batch goes that begins at an offset.
+    /// Return the end of the batch that begins at an offset: ``start`` if there is nothing new.
     #[pyo3(signature = (start, *, max_files=None, max_rows=None, last_snapshot_id=None))]
     fn latest(
         &self,
@@ -85,7 +87,7 @@ impl PyMicroBatches {
         Ok(pair(detached(py, latest)??))
     }
 
-    /// A scan of the files between two offsets.
+    /// Return a scan of the files between two offsets.
     #[pyo3(signature = (start, end, *, selected_fields=None, case_sensitive=true))]
     fn scan(
         &self,
@@ -97,7 +99,6 @@ impl PyMicroBatches {
         let (start, end) = (stored(start)?, stored(end)?);
         let mut scan = Scan::micro_batch(&self.storage, &self.metadata, &self.stream, start, end)?;
         scan.case_sensitive = case_sensitive;
-        let wanted = scan.wanted(selected_fields.as_deref())?;
-        Ok(PyScan { scan, wanted, limit: None, comparison: None })
+        Ok(PyScan(RowScan::new(scan, selected_fields.as_deref(), None)?))
     }
 }

@@ -3,25 +3,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::metadata::TableMetadata;
 use icefield_table::limits;
-use icefield_table::plan::bounds::ColumnBounds;
-use icefield_table::plan::changes::Changes;
-use icefield_table::plan::columns::PlanColumns;
-use icefield_table::plan::engine::{EngineRead, Obstacle};
-use icefield_table::plan::incremental::{ChangeColumns, Point, Range};
-use icefield_table::plan::split::SplitOptions;
+use icefield_table::plan::columns::PlanBatches;
+use icefield_table::plan::engine::EngineRead;
+use icefield_table::plan::incremental::{Point, Range};
+use icefield_table::plan::split::SplitOverrides;
 use icefield_table::plan::tasks::ReadTask;
-use icefield_table::plan::wanted::Wanted;
-use icefield_table::plan::{At, Plan, PlanStream, Scan, ScanReport};
-use icefield_table::read::changelog::{self, Comparison, Updates};
+use icefield_table::plan::{At, Plan, Scan, ScanReport};
+use icefield_table::read::changelog::{Comparison, Updates};
 use icefield_table::read::options::{Progress, ReadOptions};
+use icefield_table::read::row_scan::RowScan;
+use icefield_table::read::task;
 use icefield_table::read::wire::{from_bytes, pack, to_bytes, unpack};
-use icefield_table::read::{scan as rows, task};
 use icefield_table::stream::BatchStream;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -45,16 +42,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyReadTask>()
 }
 
-/// What is read of a table: a snapshot, some of its columns, some of its rows.
+/// What is read of a table: a snapshot or the changes of some, some of the columns, some of the rows.
 #[pyclass(frozen, name = "Scan", module = "icefield._core")]
 #[derive(Debug)]
-pub struct PyScan {
-    pub(super) scan: Scan,
-    pub(super) wanted: Arc<Wanted>,
-    pub(super) limit: Option<usize>,
-    /// Of a changelog whose rows are compared.
-    pub(super) comparison: Option<Comparison>,
-}
+pub struct PyScan(pub(super) RowScan);
 
 /// The files that a scan reads.
 #[pyclass(frozen, name = "Plan", module = "icefield._core")]
@@ -62,8 +53,6 @@ pub struct PyScan {
 pub struct PyPlan {
     plan: Plan,
     metadata: Arc<TableMetadata>,
-    /// Of a changelog.
-    changes: Option<Arc<Changes>>,
 }
 
 /// How the Parquet reader of an engine reads the columns of a scan.
@@ -73,14 +62,14 @@ pub struct PyEngineRead(EngineRead);
 
 #[pymethods]
 impl PyEngineRead {
-    /// The columns that it reads, those of the filter too: name, field id, and the name to ask for it by.
+    /// The columns that it reads, those of the filter included: name, field id, and the name to read it by.
     #[getter]
     fn columns(&self) -> Vec<(&str, i32, &str)> {
         let columns = self.0.columns.iter();
         columns.map(|column| (&*column.name, column.field_id, column.asked_by())).collect()
     }
 
-    /// What stands against it in every file, if anything does.
+    /// Why the engine cannot read any of the files; ``None`` if it can.
     #[getter]
     fn obstacle(&self) -> Option<String> {
         self.0.obstacle.as_ref().map(ToString::to_string)
@@ -93,12 +82,12 @@ impl PyEngineRead {
     }
 }
 
-/// Parts of files that one worker reads, on this machine or another.
+/// Parts of data files that one worker reads, on this machine or another.
 #[pyclass(frozen, name = "ReadTask", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyReadTask(ReadTask);
 
-/// How far a scan has come, for whoever shows it.
+/// The progress of a scan.
 #[pyclass(frozen, name = "Progress", module = "icefield._core")]
 #[derive(Debug, Default)]
 pub struct PyProgress(Arc<Progress>);
@@ -110,13 +99,13 @@ impl PyProgress {
         Self::default()
     }
 
-    /// Files to read.
+    /// Number of files to read.
     #[getter]
     fn files(&self) -> usize {
         self.0.files()
     }
 
-    /// Those of them that were opened.
+    /// Number of files that have been opened.
     #[getter]
     fn opened(&self) -> usize {
         self.0.opened()
@@ -128,12 +117,14 @@ fn read_options(
     batch_size: Option<Int<usize>>,
     memory_limit: Option<Int<usize>>,
     dictionary_columns: Option<Vec<String>>,
+    schema: Option<SchemaInput>,
     progress: Option<&Bound<'_, PyProgress>>,
 ) -> ReadOptions {
     ReadOptions {
         batch_rows: batch_size.map(|Int(rows)| rows),
         memory: memory_limit.map(|Int(bytes)| bytes),
         dictionaries: dictionary_columns.unwrap_or_default(),
+        schema: schema.map(|schema| schema.0),
         progress: progress.map(|progress| progress.get().0.clone()),
     }
 }
@@ -156,67 +147,32 @@ impl RecordBatchReader for Reader {
 }
 
 /// A plan in the making as Arrow's readers are.
-struct PlanReader {
-    columns: FileColumns,
-    stream: PlanStream,
-}
-
-/// What makes batches of files.
-enum FileColumns {
-    Files(PlanColumns),
-    Changes(ChangeColumns),
-}
+struct PlanReader(PlanBatches);
 
 impl Iterator for PlanReader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let manifest = self.stream.next()?;
-        let batch = manifest.and_then(|manifest| match &self.columns {
-            FileColumns::Files(columns) => columns.batch(&manifest),
-            FileColumns::Changes(columns) => columns.batch(&manifest),
-        });
-        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        self.0.next().map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 
 impl RecordBatchReader for PlanReader {
     fn schema(&self) -> SchemaRef {
-        match &self.columns {
-            FileColumns::Files(columns) => columns.schema().clone(),
-            FileColumns::Changes(columns) => columns.schema().clone(),
-        }
+        self.0.schema().clone()
     }
 }
 
-impl PyScan {
-    fn exact_bounds(&self, column: &str) -> icefield_table::Result<(ArrowArray, Option<String>)> {
-        let (ty, bounds) = self.scan.bounds(column)?;
-        let bounds = match self.comparison {
-            Some(_) => ColumnBounds::Unknown("rows of a changelog that are compared may be left out".to_owned()),
-            None => bounds,
-        };
-        let (field, array, why) = bounds.to_arrow(column, &ty)?;
-        Ok((ArrowArray { field, array }, why.map(str::to_owned)))
-    }
-
-    fn open(&self, options: &ReadOptions) -> icefield_table::Result<BatchStream> {
-        match &self.comparison {
-            Some(comparison) => options.apply(changelog::rows(&self.scan, comparison, &self.wanted, self.limit)?),
-            None => rows::rows_with(&self.scan, &self.scan.plan()?, &self.wanted, self.limit, options),
-        }
-    }
-
-    fn row_count(&self) -> icefield_table::Result<i64> {
-        match &self.comparison {
-            Some(comparison) => changelog::count(&self.scan, comparison, self.limit),
-            None => rows::count_wanted(&self.scan, &self.wanted, self.limit),
-        }
-    }
-
-    /// The changes of a changelog.
-    fn changelog(&self) -> Option<Arc<Changes>> {
-        self.scan.changes.clone().filter(|changes| changes.is_changelog())
+/// Keywords of splitting as the core takes them.
+fn overrides(
+    split_size: Option<Int<i64>>,
+    lookback: Option<Int<usize>>,
+    open_file_cost: Option<Int<i64>>,
+) -> SplitOverrides {
+    SplitOverrides {
+        split_size: split_size.map(|Int(bytes)| bytes),
+        lookback: lookback.map(|Int(tasks)| tasks),
+        open_file_cost: open_file_cost.map(|Int(bytes)| bytes),
     }
 }
 
@@ -245,13 +201,13 @@ impl PyScan {
         if let Some(filter) = row_filter {
             scan.filter = filter.0;
         }
-        // A column that is not there is told now, not when the rows are read.
-        let wanted = scan.wanted(selected_fields.as_deref())?;
-        Ok(Self { scan, wanted, limit, comparison: None })
+        Ok(Self(RowScan::new(scan, selected_fields.as_deref(), limit)?))
     }
 
-    /// What snapshots changed: rows that `append` snapshots added, or the changelog of all. A snapshot is given by its id
-    /// or by the name of a tag. The rows of a changelog are compared where anything of that is asked for.
+    /// Return a scan of what snapshots changed: the rows that ``append`` snapshots added, or a changelog.
+    ///
+    /// A snapshot is an id or the name of a tag. The rows of a changelog are compared if carryovers are to be removed,
+    /// or net changes or updates computed.
     #[staticmethod]
     #[pyo3(signature = (
         table, *, changelog, from_snapshot=None, from_inclusive=false, to_snapshot=None, branch=None, row_filter=None,
@@ -291,46 +247,44 @@ impl PyScan {
         if let Some(filter) = row_filter {
             scan.filter = filter.0;
         }
-        let wanted = scan.wanted(selected_fields.as_deref())?;
-        let updates = compute_updates.then_some(Updates { identifier_columns });
-        let is_compared = remove_carryovers || net_changes || compute_updates;
-        let comparison = is_compared.then_some(Comparison { net_changes, updates });
-        if let Some(comparison) = &comparison {
-            comparison.check(&scan, &wanted)?;
+        let rows = RowScan::new(scan, selected_fields.as_deref(), limit)?;
+        if !(remove_carryovers || net_changes || compute_updates) {
+            return Ok(Self(rows));
         }
-        Ok(Self { scan, wanted, limit, comparison })
+        let updates = compute_updates.then_some(Updates { identifier_columns });
+        Ok(Self(rows.compared(Comparison { net_changes, updates })?))
     }
 
-    /// How the Parquet reader of an engine reads the columns of this scan.
+    /// Return how the Parquet reader of an engine would read the columns of this scan.
     fn engine_read(&self) -> Result<PyEngineRead> {
-        Ok(PyEngineRead(self.scan.engine_read(&self.wanted.projection)?))
+        Ok(PyEngineRead(self.0.scan().engine_read(&self.0.wanted().projection)?))
     }
 
     /// The columns that are read.
     #[getter]
     fn schema(&self) -> Result<PySchema> {
-        Ok(PySchema(self.wanted.projection.as_ref().clone()))
+        Ok(PySchema(self.0.wanted().projection.as_ref().clone()))
     }
 
-    /// The snapshots whose changes are read, oldest first; none where the scan is not of changes.
+    /// Ids of the snapshots whose changes are read, oldest first; ``None`` for a scan of a snapshot.
     #[getter]
     fn changed_snapshot_ids(&self) -> Option<Vec<i64>> {
-        let changes = self.scan.changes.as_ref()?;
+        let changes = self.0.scan().changes.as_ref()?;
         Some(changes.snapshots().iter().map(|snapshot| snapshot.snapshot_id).collect())
     }
 
-    /// The snapshot that is read, if the table has one.
+    /// Id of the snapshot that is read; ``None`` if the table is empty.
     #[getter]
     fn snapshot_id(&self) -> Option<i64> {
-        self.scan.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id)
+        self.0.scan().snapshot.as_ref().map(|snapshot| snapshot.snapshot_id)
     }
 
-    /// No rows, with the columns that are read.
+    /// Return a table without rows, with the columns that are read.
     fn empty(&self) -> Result<ArrowTable> {
-        Ok(ArrowTable { schema: self.wanted.arrow()?, batches: Vec::new() })
+        Ok(ArrowTable { schema: self.0.wanted().arrow()?, batches: Vec::new() })
     }
 
-    /// The rows as they come.
+    /// Return the rows as they are read.
     #[pyo3(signature = (*, batch_size=None, memory_limit=None, dictionary_columns=None, progress=None))]
     fn stream(
         &self,
@@ -340,12 +294,12 @@ impl PyScan {
         dictionary_columns: Option<Vec<String>>,
         progress: Option<&Bound<'_, PyProgress>>,
     ) -> Result<ArrowStream> {
-        let options = read_options(batch_size, memory_limit, dictionary_columns, progress);
-        let stream = detached(py, || self.open(&options))??;
+        let options = read_options(batch_size, memory_limit, dictionary_columns, None, progress);
+        let stream = detached(py, || self.0.rows(&options))??;
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
 
-    /// All rows.
+    /// Return all rows.
     #[pyo3(signature = (*, batch_size=None, memory_limit=None, dictionary_columns=None))]
     fn collect(
         &self,
@@ -354,9 +308,9 @@ impl PyScan {
         memory_limit: Option<Int<usize>>,
         dictionary_columns: Option<Vec<String>>,
     ) -> Result<ArrowTable> {
-        let options = read_options(batch_size, memory_limit, dictionary_columns, None);
+        let options = read_options(batch_size, memory_limit, dictionary_columns, None, None);
         let collected = || {
-            let stream = self.open(&options)?;
+            let stream = self.0.rows(&options)?;
             let schema = stream.schema().clone();
             Ok::<_, icefield_table::Error>(ArrowTable {
                 schema,
@@ -366,44 +320,42 @@ impl PyScan {
         Ok(detached(py, collected)??)
     }
 
-    /// How many rows there are.
+    /// Return the number of rows.
     fn count(&self, py: Python<'_>) -> Result<i64> {
-        Ok(detached(py, || self.row_count())??)
+        Ok(detached(py, || self.0.count())??)
     }
 
-    /// Which files are read; with all metrics, or with those of some columns.
+    /// Return the files that are read, with all metrics, or those of some columns, or none.
     #[pyo3(signature = (*, metrics=false, metrics_of=None))]
     fn plan(&self, py: Python<'_>, metrics: bool, metrics_of: Option<Vec<String>>) -> Result<PyPlan> {
-        let mut scan = self.scan.clone();
+        let mut scan = self.0.scan().clone();
         scan.metrics = match metrics_of {
             Some(names) => scan.metrics_of(&names)?,
             None if metrics => Metrics::all(),
             None => Metrics::none(),
         };
         let plan = detached(py, || scan.plan())??;
-        Ok(PyPlan { plan, metadata: self.scan.metadata.clone(), changes: self.changelog() })
+        Ok(PyPlan { plan, metadata: scan.metadata })
     }
 
-    /// Which files are read, as batches with the columns of `Plan.files`, while they are found.
+    /// Return the files that are read, as they are found, with the columns of `Plan.files`.
     fn plan_stream(&self, py: Python<'_>) -> Result<ArrowStream> {
-        let stream = detached(py, || {
-            let stream = self.scan.plan_stream()?;
-            let columns = match self.changelog() {
-                Some(_) => FileColumns::Changes(ChangeColumns::new(stream.columns()?)),
-                None => FileColumns::Files(stream.columns()?),
-            };
-            Ok::<_, icefield_table::Error>(PlanReader { columns, stream })
-        })??;
-        Ok(ArrowStream::new(Box::new(stream)))
+        let batches = detached(py, || self.0.scan().plan_batches())??;
+        Ok(ArrowStream::new(Box::new(PlanReader(batches))))
     }
 
-    /// The least and the greatest value of a column as an array of both, nulls where there is none, and why they are
-    /// not known.
+    /// Return the smallest and the largest value of a column as an array of both, and why they are unknown.
+    ///
+    /// Both are null if there is no value, or if they are unknown; the reason is ``None`` if they are known.
     fn bounds(&self, py: Python<'_>, column: &str) -> Result<(ArrowArray, Option<String>)> {
-        Ok(detached(py, || self.exact_bounds(column))??)
+        let (ty, bounds) = detached(py, || self.0.bounds(column))??;
+        let (field, array, why) = bounds.to_arrow(column, &ty)?;
+        Ok((ArrowArray { field, array }, why.map(str::to_owned)))
     }
 
-    /// The tasks of a plan of this scan; only of the files at some places in `Plan.files`, if places are given.
+    /// Return the tasks of a plan of this scan.
+    ///
+    /// If ``places`` are given, only of the files at these places in `Plan.files`.
     #[pyo3(signature = (plan, *, places=None, split_size=None, lookback=None, open_file_cost=None))]
     fn tasks(
         &self,
@@ -414,47 +366,24 @@ impl PyScan {
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<Vec<PyReadTask>> {
-        if self.comparison.is_some() {
-            let message =
-                "a changelog of compared rows cannot be cut into tasks: no task has all rows that are compared";
-            return Err(icefield_table::Error::invalid(message).into());
-        }
-        let options = plan.get().split_by(split_size, lookback, open_file_cost)?;
-        let plan = &plan.get().plan;
-        let tasks = detached(py, || self.scan.tasks_of(plan, &self.wanted, &options, places.as_ref()))??;
+        let PyPlan { plan, metadata } = plan.get();
+        let options = overrides(split_size, lookback, open_file_cost).for_table(metadata)?;
+        let tasks = detached(py, || self.0.tasks(plan, &options, places.as_ref()))??;
         Ok(tasks.into_iter().map(PyReadTask).collect())
-    }
-}
-
-impl PyPlan {
-    /// How the plan is split: as the table says, unless told otherwise.
-    fn split_by(
-        &self,
-        split_size: Option<Int<i64>>,
-        lookback: Option<Int<usize>>,
-        open_file_cost: Option<Int<i64>>,
-    ) -> Result<SplitOptions> {
-        let table = SplitOptions::of_table(&self.metadata)?;
-        Ok(SplitOptions {
-            split_size: split_size.map_or(table.split_size, |Int(bytes)| bytes),
-            lookback: lookback.map_or(table.lookback, |Int(tasks)| tasks),
-            open_file_cost: open_file_cost.map_or(table.open_file_cost, |Int(bytes)| bytes),
-        })
     }
 }
 
 #[pymethods]
 impl PyPlan {
-    /// A row a data file.
+    /// Return the data files, one row each; of a changelog, the changes.
     fn files(&self, py: Python<'_>) -> Result<ArrowTable> {
-        let files = || match &self.changes {
-            Some(_) => ChangeColumns::of_plan(&self.plan),
-            None => self.plan.to_batch(),
-        };
-        Ok(detached(py, files)??.into())
+        Ok(detached(py, || self.plan.to_batch())??.into())
     }
 
-    /// A row a piece of a data file: the task it belongs to, the place of its file in `files`, the bytes.
+    /// Return the pieces of data files, one row each.
+    ///
+    /// The columns are the number of the task, the place of the file in `files`, its location, and the first byte and
+    /// the number of bytes of the piece.
     #[pyo3(signature = (split_size=None, *, lookback=None, open_file_cost=None))]
     fn tasks(
         &self,
@@ -463,37 +392,28 @@ impl PyPlan {
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
     ) -> Result<ArrowTable> {
-        let options = self.split_by(split_size, lookback, open_file_cost)?;
-        Ok(detached(py, || self.pieces(&options))??.into())
+        let options = overrides(split_size, lookback, open_file_cost).for_table(&self.metadata)?;
+        Ok(detached(py, || self.plan.tasks_to_batch(&options))??.into())
     }
 
-    /// Of some text columns, whose bounds the plan has, those of which a condition could skip some of the files.
-    fn tells_apart(&self, py: Python<'_>, field_ids: Vec<i32>) -> Result<Vec<i32>> {
-        detached(py, || field_ids.into_iter().filter(|id| self.plan.tells_apart(*id)).collect())
+    /// Return those of some string columns, whose bounds the plan has, that a filter could skip files by.
+    fn skippable_by(&self, py: Python<'_>, field_ids: Vec<i32>) -> Result<Vec<i32>> {
+        detached(py, || field_ids.into_iter().filter(|id| self.plan.skippable_by(*id)).collect())
     }
 
-    /// A row a file: why an engine does not read it, in a word and in full; nulls for those that it may read.
+    /// Return for each file why an engine does not read it itself: a kind and a text, both null if it may.
     fn obstacles(&self, py: Python<'_>, read: &Bound<'_, PyEngineRead>) -> Result<ArrowTable> {
         let read = &read.get().0;
-        let found = detached(py, || self.plan.obstacles(read))??;
-        let column = |text: fn(&Obstacle) -> String| -> ArrayRef {
-            let texts: Vec<Option<String>> = found.iter().map(|found| found.as_ref().map(text)).collect();
-            Arc::new(texts.iter().map(Option::as_deref).collect::<DictionaryArray<Int32Type>>())
-        };
-        let columns = [
-            ("kind", column(|obstacle| obstacle.kind().to_owned()), true),
-            ("obstacle", column(Obstacle::to_string), true),
-        ];
-        Ok(RecordBatch::try_from_iter_with_nullable(columns)?.into())
+        Ok(detached(py, || self.plan.obstacles_to_batch(read))??.into())
     }
 
-    /// What was looked at and what could be skipped.
+    /// Counts of what was scanned and skipped, by their names.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counts(py, &self.plan.report)
     }
 
-    /// The report as a person reads it.
+    /// The report as text for people.
     #[getter]
     fn report_text(&self) -> String {
         self.plan.report.to_string()
@@ -512,13 +432,13 @@ impl PyReadTask {
         Self::from_bytes(data)
     }
 
-    /// The task that `to_bytes` made into bytes.
+    /// Return the task of what `to_bytes` returned.
     #[staticmethod]
     fn from_bytes(data: PyBackedBytes) -> Result<Self> {
         Ok(Self(from_bytes(&unpack(&data)?)?))
     }
 
-    /// All that another machine must know, but how to reach the storage.
+    /// Return all that another machine needs to read the task, except for the properties of the storage.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &pack(&to_bytes(&self.0)?)?))
     }
@@ -534,7 +454,7 @@ impl PyReadTask {
         self.0.wanted.projection.fields().iter().map(|field| field.name.as_str()).collect()
     }
 
-    /// The rows; in the types of `schema` where an engine takes no others.
+    /// Return the rows as they are read, in the types of ``schema`` if it is given.
     #[pyo3(signature = (storage, *, schema=None, batch_size=None, memory_limit=None, dictionary_columns=None))]
     fn rows(
         &self,
@@ -544,16 +464,8 @@ impl PyReadTask {
         memory_limit: Option<Int<usize>>,
         dictionary_columns: Option<Vec<String>>,
     ) -> Result<ArrowStream> {
-        let options = read_options(batch_size, memory_limit, dictionary_columns, None);
-        if schema.is_some() && !options.dictionaries.is_empty() {
-            let message = "dictionary_columns: the types of all columns are those of the schema that is given";
-            return Err(icefield_table::Error::invalid(message).into());
-        }
+        let options = read_options(batch_size, memory_limit, dictionary_columns, schema, None);
         let stream = task::rows_with(self.0.clone(), &storage.get().0, None, &limits()?, &options)?;
-        let stream = match schema {
-            Some(target) => stream.as_schema(target.0)?,
-            None => stream,
-        };
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
 
@@ -581,35 +493,4 @@ fn counts<'py>(py: Python<'py>, report: &ScanReport) -> PyResult<Bound<'py, PyDi
     let counts = PyDict::new(py);
     report.counts().into_iter().try_for_each(|(name, count)| counts.set_item(name, count))?;
     Ok(counts)
-}
-
-impl PyPlan {
-    fn pieces(&self, options: &SplitOptions) -> Result<RecordBatch> {
-        let tasks = self.plan.tasks(options)?;
-        // Places of files count on over the manifests, as in `files`.
-        let firsts = self.plan.first_places();
-        let (mut numbers, mut files, mut paths, mut starts, mut lengths) = (vec![], vec![], vec![], vec![], vec![]);
-        for (number, pieces) in (0i32..).zip(&tasks) {
-            for piece in pieces {
-                let (Some(manifest), Some(first)) =
-                    (self.plan.manifests.get(piece.manifest), firsts.get(piece.manifest))
-                else {
-                    continue;
-                };
-                numbers.push(number);
-                files.push(i64::try_from(first + piece.row).unwrap_or(i64::MAX));
-                paths.push(manifest.entries.file_path.value(piece.row));
-                starts.push(piece.start);
-                lengths.push(piece.length);
-            }
-        }
-        let columns: [(&str, ArrayRef); 5] = [
-            ("task", Arc::new(Int32Array::from(numbers))),
-            ("file", Arc::new(Int64Array::from(files))),
-            ("file_path", Arc::new(StringArray::from(paths))),
-            ("start", Arc::new(Int64Array::from(starts))),
-            ("length", Arc::new(Int64Array::from(lengths))),
-        ];
-        Ok(RecordBatch::try_from_iter(columns)?)
-    }
 }

@@ -31,7 +31,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTableState>()
 }
 
-/// A table as one metadata file says it is. Commits give a new state; this one stays.
+/// A table as one metadata file describes it; a commit returns a new state.
 #[pyclass(frozen, name = "TableState", module = "icefield._core")]
 #[derive(Debug, Clone)]
 pub struct PyTableState {
@@ -69,13 +69,13 @@ impl PyTableState {
         Ok(Self { storage, committed: Arc::new(committed) })
     }
 
-    /// The table as its catalog has it now.
+    /// Return the state that the catalog has now.
     fn refresh(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<Self> {
         let table = self.table(catalog, identifier)?;
         Ok(self.with(detached(py, || table.refresh())??.committed().clone()))
     }
 
-    /// Write the first metadata file of a new table, of which no catalog knows yet.
+    /// Write the metadata file of a new table.
     #[staticmethod]
     fn create(
         py: Python<'_>,
@@ -107,7 +107,7 @@ impl PyTableState {
         Ok(Self { storage: storage.get().clone(), committed: Arc::new(committed) })
     }
 
-    /// Apply updates (REST protocol) to the table as the catalog now has it, if it meets the requirements.
+    /// Commit updates of the REST protocol, if the table meets the requirements, and return the new state.
     fn commit(
         &self,
         py: Python<'_>,
@@ -127,10 +127,10 @@ impl PyTableState {
         Ok(self.with(table.committed().clone()))
     }
 
-    /// Write rows to data files and append them in one snapshot: the new state, the snapshot's id and the number of rows.
+    /// Append rows in one snapshot, and return the new state, the id of the snapshot and the number of rows.
     ///
-    /// `allow_missing` and `ignore_extra` say how the columns of the rows may differ from the table's;
-    /// `evolve` first adds those that the table has not, in the same commit.
+    /// ``allow_missing`` and ``ignore_extra`` allow the columns of the rows to differ from those of the table; with
+    /// ``evolve``, the table gets its missing columns in the same commit.
     #[pyo3(signature = (
         catalog, identifier, rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true,
         ignore_extra=false, evolve=false
@@ -156,10 +156,10 @@ impl PyTableState {
         Ok((self.with(appended.table.committed().clone()), appended.snapshot_id, appended.rows))
     }
 
-    /// Delete the files that the metadata names, in the table's own folders: how many things could not be read or deleted,
-    /// and what the first of them said.
+    /// Delete the files that the metadata names.
     ///
-    /// Nothing is deleted in the warehouse itself or above it, nor by way of a link.
+    /// Return how many could not be read or deleted, and the first reasons. Nothing is deleted outside of the folders
+    /// of the table, by way of a link, or in the folder ``warehouse`` itself or above it.
     #[pyo3(signature = (warehouse=None))]
     fn purge(&self, py: Python<'_>, warehouse: Option<&str>) -> Result<(usize, Vec<String>)> {
         let limits = limits()?;
@@ -167,7 +167,7 @@ impl PyTableState {
         Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
     }
 
-    /// Files of the table.
+    /// Where the files of the table are.
     #[getter]
     fn storage(&self) -> PyStorage {
         self.storage.clone()
@@ -185,12 +185,12 @@ impl PyTableState {
         PyTableMetadata(self.committed.metadata.clone())
     }
 
-    /// The metadata as JSON.
+    /// Return the metadata as JSON text.
     fn metadata_json(&self, py: Python<'_>) -> Result<String> {
         detached(py, || self.committed.metadata.to_json())
     }
 
-    /// Base location of the table.
+    /// The base location of the table.
     #[getter]
     fn location(&self) -> &str {
         self.committed.metadata.location()
@@ -202,19 +202,19 @@ impl PyTableState {
         self.committed.metadata.format_version().number()
     }
 
-    /// The table's uuid; old v1 tables may have none.
+    /// UUID of the table; old tables of version 1 may have none.
     #[getter]
     fn table_uuid(&self) -> Option<&str> {
         self.committed.metadata.table_uuid()
     }
 
-    /// Id of the snapshot that readers see; none before the first commit of data.
+    /// Id of the current snapshot; ``None`` if the table is empty.
     #[getter]
     fn current_snapshot_id(&self) -> Option<i64> {
         self.committed.metadata.current_snapshot_id()
     }
 
-    /// The schema with this id, or the current one.
+    /// Return the schema with this id, or the current one.
     #[pyo3(signature = (schema_id=None))]
     fn schema(&self, schema_id: Option<Int<i32>>) -> Result<PySchema> {
         let metadata = &self.committed.metadata;

@@ -27,12 +27,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTaskWriter>()
 }
 
-/// One write into a table, as all its tasks must know it.
+/// What all writers of a distributed write have in common: the table, its properties, and the id of the write.
 #[pyclass(frozen, name = "WritePlan", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyWritePlan(WritePlan);
 
-/// Writes the data files of one task.
+/// A writer of the data files of one task of a distributed write.
 #[pyclass(frozen, name = "TaskWriter", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyTaskWriter {
@@ -55,24 +55,24 @@ impl PyWritePlan {
         Ok(Self(WritePlan::new(metadata).with_properties(properties)))
     }
 
-    /// The plan that `to_bytes` made into bytes.
+    /// Return the plan of what `to_bytes` returned.
     #[staticmethod]
     fn from_bytes(data: PyBackedBytes) -> Result<Self> {
         Ok(Self(WritePlan::from_bytes(&data)?))
     }
 
-    /// All that an executor must know, but how to reach the storage.
+    /// Return all that another machine needs to write, except for the properties of the storage.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.0.to_bytes()?))
     }
 
-    /// Id of the write, a part of the name of every file that it makes.
+    /// Id of the write, which is part of the names of its files.
     #[getter]
     fn write_id(&self) -> String {
         self.0.operation.to_string()
     }
 
-    /// Whether rows of these columns can be written, without writing any.
+    /// Raise ``ValidationError`` if rows of this schema cannot be written, without writing any.
     #[pyo3(signature = (storage, schema, *, allow_missing=true))]
     fn check(&self, storage: &Bound<'_, PyStorage>, schema: SchemaInput, allow_missing: bool) -> Result<()> {
         let mut config = self.0.config(storage.get().0.clone(), 0, 0);
@@ -80,8 +80,10 @@ impl PyWritePlan {
         Ok(TableWriter::new(config, &schema.0).map(drop)?)
     }
 
-    /// Delete what the tasks have written, which was certainly not committed; with `search`, what none has reported too.
-    /// How many files could not be deleted, and what the first failures said.
+    /// Delete the files of a write that was certainly not committed.
+    ///
+    /// Return how many could not be deleted, and the first reasons. With ``search``, files that no task has reported
+    /// are looked for as well.
     #[pyo3(signature = (storage, written, *, search))]
     fn discard(
         &self,
@@ -95,7 +97,9 @@ impl PyWritePlan {
         Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
     }
 
-    /// Append what the tasks have written, in one snapshot: the new state, the snapshot's id, the number of rows.
+    /// Commit the files that tasks have written.
+    ///
+    /// Return the new state, the id of the snapshot and the number of rows.
     #[pyo3(signature = (table, catalog, identifier, written, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new()))]
     #[expect(clippy::too_many_arguments, reason = "the table, its place in the catalog, and the keywords of a commit")]
     fn append(
@@ -155,7 +159,9 @@ impl PyTaskWriter {
         Ok(Self { writer: Mutex::new(Some(writer)), plan })
     }
 
-    /// Take rows, to be written while the next ones come; so an error may be that of rows taken before. After an error
+    /// Take rows to write.
+    ///
+    /// They are written while the next ones are taken, so an error may be that of rows taken before. After an error
     /// nothing more can be written: call `abort`.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
         Ok(detached(py, || {
@@ -169,7 +175,9 @@ impl PyTaskWriter {
         })??)
     }
 
-    /// Close all files: their descriptions as bytes, for the commit, then their number, rows and bytes.
+    /// Close the files.
+    ///
+    /// Return their description for `WritePlan.append`, and the numbers of files, rows and bytes.
     fn close<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyBytes>, usize, i64, i64)> {
         let (bytes, files) = detached(py, || {
             let writer = self.take().ok_or_else(closed)?;
@@ -181,7 +189,7 @@ impl PyTaskWriter {
         Ok((PyBytes::new(py, &bytes), files.len(), rows, size))
     }
 
-    /// Delete what was written; of no effect after `close`.
+    /// Delete the files; this has no effect after `close`.
     fn abort(&self, py: Python<'_>) -> Result<()> {
         detached(py, || {
             if let Some(writer) = self.take() {

@@ -3,6 +3,9 @@
 //! uuid becomes text, fixed becomes binary, nanoseconds become microseconds (rounded down), `time` of microseconds becomes
 //! nanoseconds; text and bytes take any of their layouts, dictionaries among them; all else must be the same type but for
 //! names of list elements, metadata and nullability.
+//!
+//! `read::reshape` and `write::conform` rebuild nested arrays as well, but not by such a cast of types: reading follows a plan of
+//! where each field comes from, writing cuts away the values of null rows and reports the row of a fault.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

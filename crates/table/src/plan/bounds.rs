@@ -7,14 +7,15 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array};
+use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 use icefield_format::expr::{Datum, Expression};
-use icefield_format::manifest::{FileFormat, MetricMap, Metrics};
+use icefield_format::manifest::{FileFormat, Metrics};
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary};
 
+use super::field_metrics::FieldMetrics;
 use super::{PlannedManifest, Scan};
 use crate::arrow::constant;
 use crate::error::{Error, Result};
@@ -104,36 +105,18 @@ fn is_below(left: &Value, right: &Value) -> bool {
 struct OfManifest<'a> {
     manifest: &'a PlannedManifest,
     ty: &'a PrimitiveType,
-    values: Option<Int64Array>,
-    nulls: Option<Int64Array>,
-    nans: Option<Int64Array>,
-    lower: Option<BinaryArray>,
-    upper: Option<BinaryArray>,
+    metrics: FieldMetrics,
 }
 
 impl<'a> OfManifest<'a> {
     fn new(manifest: &'a PlannedManifest, id: i32, ty: &'a PrimitiveType) -> Self {
-        let entries = &manifest.entries;
-        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(id));
-        Self {
-            manifest,
-            ty,
-            values: counts(&entries.value_counts),
-            nulls: counts(&entries.null_value_counts),
-            nans: counts(&entries.nan_value_counts),
-            lower: bounds(&entries.lower_bounds),
-            upper: bounds(&entries.upper_bounds),
-        }
+        Self { manifest, ty, metrics: FieldMetrics::new(&manifest.entries, id) }
     }
 
     /// The bounds of a file, none where all its values are null; or why they are not known.
     fn bounds(&self, row: usize) -> Result<Option<(Value, Value)>, String> {
         use PrimitiveType as P;
-        let count = |counts: &Option<Int64Array>| {
-            counts.as_ref().filter(|counts| counts.is_valid(row)).map(|counts| counts.value(row))
-        };
-        let manifest = self.manifest;
+        let (manifest, metrics) = (self.manifest, &self.metrics);
         if manifest.residual(row).ok() != Some(&Expression::True) {
             return Err("the filter is not decided by its partition".to_owned());
         }
@@ -143,11 +126,10 @@ impl<'a> OfManifest<'a> {
         if manifest.entries.record_count.value(row) == 0 {
             return Ok(None);
         }
-        let (values, nulls) = (count(&self.values), count(&self.nulls));
-        if values.is_some() && values == nulls {
+        if metrics.value_count(row).is_some() && metrics.value_count(row) == metrics.null_count(row) {
             return Ok(None);
         }
-        if matches!(self.ty, P::Float | P::Double) && count(&self.nans) != Some(0) {
+        if matches!(self.ty, P::Float | P::Double) && metrics.nan_count(row) != Some(0) {
             return Err("it may hold NaN".to_owned());
         }
         let format = FileFormat::from_name(manifest.entries.file_format.value(row));
@@ -155,11 +137,11 @@ impl<'a> OfManifest<'a> {
         if timestamp && format == Some(FileFormat::Orc) {
             return Err("bounds of timestamps in ORC files have milliseconds".to_owned());
         }
-        let bound = |bounds: &Option<BinaryArray>, which: &str| {
-            let bytes = bounds.as_ref().filter(|bounds| bounds.is_valid(row)).map(|bounds| bounds.value(row));
+        let bound = |bytes: Option<&[u8]>, which: &str| {
             let bytes = bytes.ok_or_else(|| format!("it has no {which} bound"))?;
             binary::from_bytes(bytes, self.ty).map_err(|error| format!("its {which} bound is not valid: {error}"))
         };
-        Ok(Some((bound(&self.lower, "lower")?, bound(&self.upper, "upper")?)))
+        let bounds = &metrics.bounds;
+        Ok(Some((bound(bounds.lower(row), "lower")?, bound(bounds.upper(row), "upper")?)))
     }
 }

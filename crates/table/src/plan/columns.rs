@@ -1,22 +1,26 @@
-//! A plan as one Arrow table: a row a data file, its deletes as a list.
+//! Arrow tables of a plan: a row a data file, its deletes as a list; a row a piece of a task; a row an obstacle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    UInt32Array, new_empty_array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use arrow_select::concat::concat_batches;
+use arrow_select::concat::{concat, concat_batches};
 use arrow_select::take::take;
-use icefield_format::manifest::{FieldIds, Metrics};
+use icefield_format::manifest::{Entries, FieldIds, Metrics};
 use icefield_format::types::arrow::field_id;
 
-use super::deletes::{DeleteFile, Deletes};
-use super::{Plan, PlannedManifest};
+use super::deletes::Deletes;
+use super::engine::{EngineRead, Obstacle};
+use super::split::SplitOptions;
+use super::{Plan, PlanStream, PlannedManifest, Scan};
 use crate::error::{Error, Result};
 
 /// Makes batches of planned manifests, all of one schema.
@@ -25,6 +29,7 @@ pub struct PlanColumns {
     partition: Fields,
     deletes: StructArray,
     metrics: Metrics,
+    is_changelog: bool,
     schema: SchemaRef,
 }
 
@@ -35,56 +40,123 @@ impl Plan {
     /// `record_count`, `file_size_in_bytes`, `data_sequence_number`, `first_row_id`, `residual` (expression JSON),
     /// `deletes` (a list of structs: path, content, format, place of a vector, referenced data file, sequence number,
     /// rows, equality ids); and the metrics that the scan asked for, as maps by field id.
+    ///
+    /// A changelog has four more: `deleted_by` (deletes as those in `deletes`, one of which must have deleted a row that is
+    /// read; all rows are read where there is none), `operation` (`INSERT` or `DELETE`), `change_ordinal` and
+    /// `commit_snapshot_id`.
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        let columns = PlanColumns::new(&self.partition, &self.deletes, &self.metrics)?;
+        let columns = PlanColumns::new(&self.partition, &self.deletes, &self.metrics, self.is_changelog)?;
         let batches = self.manifests.iter().map(|manifest| columns.batch(manifest));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         concat_batches(&columns.schema, &batches).map_err(internal)
     }
 }
 
-/// Partition fields by id; of two with one id the later wins, unless it is `void` (true): version 1 leaves that, of the
-/// source's type, where a field was removed.
-pub(super) fn union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
-    let mut found: Vec<FieldRef> = Vec::new();
-    for (field, void) in all {
-        match found.iter_mut().find(|known| field_id(known) == field_id(&field)) {
-            Some(_) if void => {}
-            Some(known) => *known = field,
-            None => found.push(field),
+impl Plan {
+    /// The tasks that the plan is cut into, as a batch: a row a piece of a data file.
+    ///
+    /// Columns: `task` (its number, from 0), `file` (the place of the file in [`Plan::to_batch`]), `file_path`, `start` and
+    /// `length` in bytes.
+    pub fn tasks_to_batch(&self, options: &SplitOptions) -> Result<RecordBatch> {
+        let tasks = self.tasks(options)?;
+        let firsts = self.first_places();
+        let (mut numbers, mut files, mut paths, mut starts, mut lengths) = (vec![], vec![], vec![], vec![], vec![]);
+        for (number, piece) in
+            (0i32..).zip(&tasks).flat_map(|(number, task)| task.iter().map(move |piece| (number, piece)))
+        {
+            let found = self.manifests.get(piece.manifest).zip(firsts.get(piece.manifest));
+            let (manifest, first) = found.ok_or_else(|| Error::Internal("a piece without its file".to_owned()))?;
+            numbers.push(number);
+            files.push(i64::try_from(first + piece.row).unwrap_or(i64::MAX));
+            paths.push(manifest.entries.file_path.value(piece.row));
+            starts.push(piece.start);
+            lengths.push(piece.length);
         }
+        let columns: [(&str, ArrayRef); 5] = [
+            ("task", Arc::new(Int32Array::from(numbers))),
+            ("file", Arc::new(Int64Array::from(files))),
+            ("file_path", Arc::new(StringArray::from(paths))),
+            ("start", Arc::new(Int64Array::from(starts))),
+            ("length", Arc::new(Int64Array::from(lengths))),
+        ];
+        RecordBatch::try_from_iter(columns).map_err(internal)
     }
-    found.into()
+}
+
+impl Plan {
+    /// Why an engine does not read the files of the plan itself ([`Plan::obstacles`]), as a batch: a row a file.
+    ///
+    /// Columns: `kind`, a word or two, and `obstacle`, the same in full; both null for files that it may read.
+    pub fn obstacles_to_batch(&self, read: &EngineRead) -> Result<RecordBatch> {
+        let found = self.obstacles(read)?;
+        let column = |text: fn(&Obstacle) -> String| -> ArrayRef {
+            let texts: Vec<Option<String>> = found.iter().map(|found| found.as_ref().map(text)).collect();
+            Arc::new(texts.iter().map(Option::as_deref).collect::<DictionaryArray<Int32Type>>())
+        };
+        let columns = [
+            ("kind", column(|obstacle| obstacle.kind().to_owned()), true),
+            ("obstacle", column(Obstacle::to_string), true),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns).map_err(internal)
+    }
+}
+
+/// A plan in the making, as batches: one for each manifest, with the columns of [`Plan::to_batch`].
+#[derive(Debug)]
+pub struct PlanBatches {
+    columns: PlanColumns,
+    stream: PlanStream,
+}
+
+impl PlanBatches {
+    /// The schema of all batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.columns.schema
+    }
+}
+
+impl Iterator for PlanBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let manifest = self.stream.next()?;
+        Some(manifest.and_then(|manifest| self.columns.batch(&manifest)))
+    }
+}
+
+impl Scan {
+    /// Plans the scan, as batches; see [`Scan::plan_stream`].
+    pub fn plan_batches(&self) -> Result<PlanBatches> {
+        let stream = self.plan_stream()?;
+        let columns = PlanColumns::of_stream(&stream)?;
+        Ok(PlanBatches { columns, stream })
+    }
 }
 
 impl PlanColumns {
     /// For a plan with these partition fields and deletes; `metrics` are shown, and must have been read.
-    pub fn new(partition: &Fields, deletes: &Deletes, metrics: &Metrics) -> Result<Self> {
+    fn new(partition: &Fields, deletes: &Deletes, metrics: &Metrics, is_changelog: bool) -> Result<Self> {
         let deletes = delete_rows(deletes)?;
-        let schema = schema(partition, deletes.fields(), metrics);
-        Ok(Self { partition: partition.clone(), deletes, metrics: metrics.clone(), schema })
+        let mut fields = fields(partition, deletes.fields(), metrics);
+        if is_changelog {
+            fields.extend(change_fields(deletes.fields()));
+        }
+        let schema = Arc::new(Schema::new(fields));
+        Ok(Self { partition: partition.clone(), deletes, metrics: metrics.clone(), is_changelog, schema })
     }
 
-    /// The schema of all batches; see [`Plan::to_batch`].
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+    /// For the manifests of a stream.
+    fn of_stream(stream: &PlanStream) -> Result<Self> {
+        Self::new(stream.partition(), stream.deletes(), stream.metrics(), stream.is_changelog())
     }
 
-    /// A row a data file.
-    pub fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
-        batch(manifest, &self.partition, &self.deletes, &self.metrics, &self.schema)
-    }
-}
-
-impl PlanColumns {
-    /// A column of lists of deletes.
-    pub(super) fn list_of_deletes(&self, name: &str) -> Field {
-        Field::new(name, DataType::List(element(self.deletes.fields())), false)
-    }
-
-    /// The values of such a column: a list for each list of places of deletes.
-    pub(super) fn lists_of_deletes<'p>(&self, lists: impl Iterator<Item = &'p [u32]> + Clone) -> Result<ArrayRef> {
-        lists_of(&self.deletes, lists)
+    /// A row a data file; of a changelog, a row a change.
+    fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
+        let mut columns = file_columns(manifest, &self.partition, &self.deletes, &self.metrics)?;
+        if self.is_changelog {
+            columns.extend(change_columns(manifest, &self.deletes)?);
+        }
+        RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
     }
 }
 
@@ -99,47 +171,48 @@ fn lists_of<'p>(deletes: &StructArray, lists: impl Iterator<Item = &'p [u32]> + 
     Ok(Arc::new(ListArray::try_new(element(deletes.fields()), offsets, linked, None).map_err(internal)?))
 }
 
+/// A row a delete file, in the order of their places.
 fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
-    let all = deletes.iter().collect::<Result<Vec<DeleteFile>>>()?;
-    let files = || all.iter().map(|delete| &delete.file);
-    let ids: Vec<Option<&Vec<i32>>> = files().map(|file| file.equality_ids.as_ref()).collect();
     let item = Arc::new(Field::new("element", DataType::Int32, false));
-    let flat = Int32Array::from_iter_values(ids.iter().copied().flatten().flatten().copied());
-    let offsets = OffsetBuffer::from_lengths(ids.iter().map(|ids| ids.map_or(0, Vec::len)));
-    let valid = arrow_buffer::NullBuffer::from_iter(ids.iter().map(Option::is_some));
-    let ids = ListArray::try_new(item, offsets, Arc::new(flat), Some(valid)).map_err(internal)?;
-    let columns: Vec<(&str, bool, ArrayRef)> = vec![
-        ("file_path", false, Arc::new(StringArray::from_iter_values(files().map(|file| &file.file_path)))),
-        ("content", false, Arc::new(Int32Array::from_iter_values(files().map(|file| file.content.id())))),
-        (
-            "file_format",
-            false,
-            Arc::new(StringArray::from_iter_values(files().map(|file| file.file_format.to_lowercase()))),
-        ),
-        ("content_offset", true, Arc::new(Int64Array::from_iter(files().map(|file| file.content_offset)))),
-        (
-            "content_size_in_bytes",
-            true,
-            Arc::new(Int64Array::from_iter(files().map(|file| file.content_size_in_bytes))),
-        ),
-        (
-            "referenced_data_file",
-            true,
-            Arc::new(StringArray::from_iter(files().map(|file| file.referenced_data_file.as_deref()))),
-        ),
-        (
-            "data_sequence_number",
-            false,
-            Arc::new(Int64Array::from_iter_values(all.iter().map(|delete| delete.sequence_number))),
-        ),
-        ("record_count", false, Arc::new(Int64Array::from_iter_values(files().map(|file| file.record_count)))),
-        ("equality_ids", true, Arc::new(ids)),
-    ];
-    let fields =
-        columns.iter().map(|(name, nullable, column)| Field::new(*name, column.data_type().clone(), *nullable));
-    let fields: Fields = fields.collect();
-    let columns = columns.into_iter().map(|(_, _, column)| column).collect();
-    StructArray::try_new_with_length(fields, columns, None, all.len()).map_err(internal)
+    let fields = Fields::from(vec![
+        Field::new("file_path", DataType::Utf8, false),
+        Field::new("content", DataType::Int32, false),
+        Field::new("file_format", DataType::Utf8, false),
+        Field::new("content_offset", DataType::Int64, true),
+        Field::new("content_size_in_bytes", DataType::Int64, true),
+        Field::new("referenced_data_file", DataType::Utf8, true),
+        Field::new("data_sequence_number", DataType::Int64, false),
+        Field::new("record_count", DataType::Int64, false),
+        Field::new("equality_ids", DataType::List(item.clone()), true),
+    ]);
+    let of_source = |entries: &Entries| {
+        let rows = 0..entries.len();
+        let contents = rows.map(|row| Ok(entries.content_of(row)?.id())).collect::<Result<Vec<i32>>>()?;
+        let (_, offsets, ids, valid) = entries.equality_ids.clone().into_parts();
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(entries.file_path.clone()),
+            Arc::new(Int32Array::from(contents)),
+            lower_case(&entries.file_format),
+            Arc::new(entries.content_offset.clone()),
+            Arc::new(entries.content_size_in_bytes.clone()),
+            Arc::new(entries.referenced_data_file.clone()),
+            Arc::new(Int64Array::from_iter_values(entries.sequence_number.iter().map(Option::unwrap_or_default))),
+            Arc::new(entries.record_count.clone()),
+            Arc::new(ListArray::try_new(item.clone(), offsets, ids, valid).map_err(internal)?),
+        ];
+        StructArray::try_new(fields.clone(), columns, None).map_err(internal)
+    };
+    let sources = deletes.sources().iter().map(|source| of_source(&source.entries)).collect::<Result<Vec<_>>>()?;
+    let sources: Vec<&dyn Array> = sources.iter().map(|rows| rows as &dyn Array).collect();
+    if sources.is_empty() {
+        return Ok(new_empty_array(&DataType::Struct(fields)).as_struct().clone());
+    }
+    Ok(concat(&sources).map_err(internal)?.as_struct().clone())
+}
+
+/// The names of file formats, which writers have in either case.
+fn lower_case(formats: &StringArray) -> ArrayRef {
+    Arc::new(StringArray::from_iter(formats.iter().map(|format| format.map(str::to_lowercase))))
 }
 
 /// The metrics that are asked for, by name: of which fields, and of what type.
@@ -155,14 +228,13 @@ fn asked(metrics: &Metrics) -> impl Iterator<Item = (&'static str, &FieldIds, Da
     all.into_iter().filter(|(_, ids, _)| **ids != FieldIds::None)
 }
 
-fn schema(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> SchemaRef {
+fn fields(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> Vec<Field> {
     let metric = |(name, _, value): (&str, &FieldIds, DataType)| {
         let pair = vec![Field::new("key", DataType::Int32, false), Field::new("value", value, false)];
         let entries = Field::new("entries", DataType::Struct(pair.into()), false);
         Field::new(name, DataType::Map(Arc::new(entries), false), true)
     };
     let metrics = asked(metrics).map(metric);
-    let residual = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let fields = [
         Field::new("file_path", DataType::Utf8, false),
         Field::new("file_format", DataType::Utf8, false),
@@ -172,25 +244,50 @@ fn schema(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> SchemaRef 
         Field::new("file_size_in_bytes", DataType::Int64, false),
         Field::new("data_sequence_number", DataType::Int64, true),
         Field::new("first_row_id", DataType::Int64, true),
-        Field::new("residual", residual, false),
+        Field::new("residual", dictionary(), false),
         Field::new("deletes", DataType::List(element(deletes)), false),
     ];
-    Arc::new(Schema::new(fields.into_iter().chain(metrics).collect::<Vec<_>>()))
+    fields.into_iter().chain(metrics).collect()
 }
 
-fn batch(
+/// Texts of which many rows have the same.
+fn dictionary() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+fn change_fields(deletes: &Fields) -> [Field; 4] {
+    [
+        Field::new("deleted_by", DataType::List(element(deletes)), false),
+        Field::new("operation", dictionary(), false),
+        Field::new("change_ordinal", DataType::Int32, false),
+        Field::new("commit_snapshot_id", DataType::Int64, false),
+    ]
+}
+
+fn change_columns(manifest: &PlannedManifest, deletes: &StructArray) -> Result<[ArrayRef; 4]> {
+    let rows = 0..manifest.entries.len();
+    let changes = rows.clone().map(|row| manifest.change(row)).collect::<Result<Vec<_>>>()?;
+    let mut operations = StringDictionaryBuilder::<Int32Type>::new();
+    changes.iter().for_each(|change| operations.append_value(change.change_type.as_str()));
+    Ok([
+        lists_of(deletes, rows.map(|row| manifest.deleted_by(row)))?,
+        Arc::new(operations.finish()),
+        Arc::new(Int32Array::from_iter_values(changes.iter().map(|change| change.ordinal))),
+        Arc::new(Int64Array::from_iter_values(changes.iter().map(|change| change.snapshot_id))),
+    ])
+}
+
+fn file_columns(
     manifest: &PlannedManifest,
     partition: &Fields,
     deletes: &StructArray,
     metrics: &Metrics,
-    schema: &SchemaRef,
-) -> Result<RecordBatch> {
+) -> Result<Vec<ArrayRef>> {
     let entries = &manifest.entries;
     let rows = entries.len();
-    let formats = entries.file_format.iter().map(|format| format.map(str::to_lowercase));
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(entries.file_path.clone()),
-        Arc::new(StringArray::from_iter(formats)),
+        lower_case(&entries.file_format),
         Arc::new(Int32Array::from_value(manifest.spec_id(), rows)),
         partition_column(&entries.partition, partition, rows)?,
         Arc::new(entries.record_count.clone()),
@@ -215,7 +312,7 @@ fn batch(
         let map = map.ok_or_else(|| Error::Internal(format!("{name} was asked for and not read")))?;
         columns.push(Arc::new(map.restricted(ids)?.as_array().clone()));
     }
-    RecordBatch::try_new(schema.clone(), columns).map_err(internal)
+    Ok(columns)
 }
 
 /// The tuple with the fields of all specs: those of other specs are null.

@@ -14,18 +14,19 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use arrow_array::{Array, BinaryArray};
+use arrow_array::Array;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use icefield_format::Limits;
 use icefield_format::expr::Datum;
-use icefield_format::manifest::{DataFile, Entries, FileContent, FileFormat, MetricMap};
+use icefield_format::manifest::{DataFile, Entries, FileContent, FileFormat};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::reserved::DELETE_FILE_PATH;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_format::value::Value;
 use serde::{Deserialize, Serialize};
 
-use super::overlap::{Bound, Columns, Of, column_may_meet};
+use super::field_metrics::{FieldBounds, FieldMetrics};
+use super::overlap::{Bound, Of, column_may_meet};
 use crate::error::{Error, Result};
 
 /// A delete file and the sequence number that decides what it reaches.
@@ -265,18 +266,17 @@ impl DeleteIndex {
     pub fn add(&mut self, spec: &PartitionSpec, entries: Arc<Entries>) -> Result<()> {
         let start = self.files.push(Source { spec_id: spec.spec_id, entries: entries.clone() })?;
         let mut keys = Keys::new(spec, &entries);
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(DELETE_FILE_PATH.id));
-        let (lower, upper) = (bounds(&entries.lower_bounds), bounds(&entries.upper_bounds));
-        let mut columns: HashMap<i32, Columns> = HashMap::new();
+        let bounds = FieldBounds::new(&entries, DELETE_FILE_PATH.id);
+        let mut columns: HashMap<i32, FieldMetrics> = HashMap::new();
         for (row, place) in (0..entries.len()).zip(start..) {
             self.sequence_numbers.push(sequence_number(&entries, row));
             match DeleteKind::of_entry(&entries, row)? {
                 DeleteKind::Equality => {
                     let of_file = equality_ids(&entries, row).into_iter().map(|id| {
-                        let columns = columns.entry(id).or_insert_with(|| Columns::new(&entries, id));
+                        let columns = columns.entry(id).or_insert_with(|| FieldMetrics::new(&entries, id));
                         let at = self.tested(id);
                         let ty = self.tested.get(at).and_then(|(_, ty)| ty.as_ref())?;
-                        Some((at, columns.get(row, ty).map(Bound::of)))
+                        Some((at, Of::file(columns, row, ty).map(Bound::of)))
                     });
                     let of_file: Vec<_> = of_file.flatten().collect();
                     self.equality.resize_with(place as usize + 1, Vec::new);
@@ -302,7 +302,7 @@ impl DeleteIndex {
                         return Err(Error::corrupt_file(path, message));
                     }
                 }
-                DeleteKind::Positions => match referenced(&entries, row, lower.as_ref(), upper.as_ref()) {
+                DeleteKind::Positions => match referenced(&entries, row, &bounds) {
                     Some(path) => {
                         self.positions_of_path.add(path, place);
                     }
@@ -360,7 +360,7 @@ impl DeleteIndex {
         let mut keys = Keys::new(spec, entries);
         // What the partition of each tuple has: looked up once.
         let mut found: Vec<Option<OfPartition<'_>>> = vec![None; entries.tuples.len()];
-        let columns: Vec<Columns> = self.tested.iter().map(|(id, _)| Columns::new(entries, *id)).collect();
+        let columns: Vec<FieldMetrics> = self.tested.iter().map(|(id, _)| FieldMetrics::new(entries, *id)).collect();
         let mut links = DeleteLinks { offsets: Vec::with_capacity(entries.len() + 1), places: Vec::new() };
         links.offsets.push(0);
         let mut data = Vec::with_capacity(columns.len());
@@ -396,7 +396,7 @@ impl DeleteIndex {
         entries: &Entries,
         row: usize,
         of_partition: OfPartition<'_>,
-        columns: &'c [Columns],
+        columns: &'c [FieldMetrics],
         data: &mut Vec<Option<Of<Datum<'c>>>>,
         out: &mut Vec<u32>,
     ) -> Result<()> {
@@ -406,8 +406,8 @@ impl DeleteIndex {
             let newer = places.partition_point(|place| self.sequence_number(*place) <= sequence);
             let newer = places.get(newer..).unwrap_or_default();
             if !newer.is_empty() && data.is_empty() {
-                let of = |((_, ty), column): (&(i32, Option<PrimitiveType>), &'c Columns)| {
-                    ty.as_ref().map(|ty| column.get(row, ty))
+                let of = |((_, ty), column): (&(i32, Option<PrimitiveType>), &'c FieldMetrics)| {
+                    ty.as_ref().map(|ty| Of::file(column, row, ty))
                 };
                 data.extend(self.tested.iter().zip(columns).map(of));
             }
@@ -484,21 +484,13 @@ pub(super) fn equality_ids(entries: &Entries, row: usize) -> Vec<i32> {
 }
 
 /// The one data file that position deletes are about: named, or the only path between their bounds.
-fn referenced<'a>(
-    entries: &'a Entries,
-    row: usize,
-    lower: Option<&'a BinaryArray>,
-    upper: Option<&'a BinaryArray>,
-) -> Option<&'a str> {
+fn referenced<'a>(entries: &'a Entries, row: usize, bounds: &'a FieldBounds) -> Option<&'a str> {
     let named = &entries.referenced_data_file;
     if named.is_valid(row) {
         return Some(named.value(row));
     }
-    let (lower, upper) = (lower?, upper?);
-    if !lower.is_valid(row) || !upper.is_valid(row) || lower.value(row) != upper.value(row) {
-        return None;
-    }
-    std::str::from_utf8(lower.value(row)).ok()
+    let lower = bounds.lower(row).filter(|lower| bounds.upper(row) == Some(*lower))?;
+    std::str::from_utf8(lower).ok()
 }
 
 /// A partition of a spec as bytes: equal exactly where the tuples are.

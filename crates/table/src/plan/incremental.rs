@@ -10,19 +10,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_array::builder::StringDictionaryBuilder;
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
-use arrow_select::concat::concat_batches;
 use icefield_format::manifest::{ManifestContent, ManifestFile};
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
 use super::changes::Changes;
-use super::columns::PlanColumns;
 use super::pipeline::{Ordered, Work};
 use super::prune::Pruner;
-use super::{At, Plan, PlannedManifest, Scan};
+use super::{At, Scan};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
@@ -200,57 +194,5 @@ impl Work for ListWork {
 
     fn memory(manifests: &Self::Done) -> usize {
         manifests.iter().map(ManifestFile::memory).sum()
-    }
-}
-
-/// Makes batches of the planned manifests of a changelog: those of [`PlanColumns`], `deleted_by` (deletes as those in
-/// `deletes`, one of which must have deleted a row that is read; all rows are read where there is none), `operation` (`INSERT`
-/// or `DELETE`), `change_ordinal`, `commit_snapshot_id`.
-#[derive(Debug)]
-pub struct ChangeColumns {
-    columns: PlanColumns,
-    schema: SchemaRef,
-}
-
-impl ChangeColumns {
-    /// For a plan with these columns of files.
-    pub fn new(columns: PlanColumns) -> Self {
-        let mut fields = columns.schema().fields().to_vec();
-        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        fields.extend([
-            Arc::new(columns.list_of_deletes("deleted_by")),
-            Arc::new(Field::new("operation", text, false)),
-            Arc::new(Field::new("change_ordinal", DataType::Int32, false)),
-            Arc::new(Field::new("commit_snapshot_id", DataType::Int64, false)),
-        ]);
-        Self { columns, schema: Arc::new(ArrowSchema::new(fields)) }
-    }
-
-    /// The schema of all batches.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// A row a change.
-    pub fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
-        let rows = 0..manifest.entries.len();
-        let changes = rows.map(|row| manifest.change(row)).collect::<Result<Vec<_>>>()?;
-        let mut operations = StringDictionaryBuilder::<Int32Type>::new();
-        changes.iter().for_each(|change| operations.append_value(change.change_type.as_str()));
-        let mut columns = self.columns.batch(manifest)?.columns().to_vec();
-        columns.extend::<[ArrayRef; 4]>([
-            self.columns.lists_of_deletes((0..manifest.entries.len()).map(|row| manifest.deleted_by(row)))?,
-            Arc::new(operations.finish()),
-            Arc::new(Int32Array::from_iter_values(changes.iter().map(|change| change.ordinal))),
-            Arc::new(Int64Array::from_iter_values(changes.iter().map(|change| change.snapshot_id))),
-        ]);
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(|error| Error::Internal(error.to_string()))
-    }
-
-    /// A plan as a batch.
-    pub fn of_plan(plan: &Plan) -> Result<RecordBatch> {
-        let columns = Self::new(PlanColumns::new(&plan.partition, &plan.deletes, &plan.metrics)?);
-        let batches = plan.manifests.iter().map(|manifest| columns.batch(manifest)).collect::<Result<Vec<_>>>()?;
-        concat_batches(columns.schema(), &batches).map_err(|error| Error::Internal(error.to_string()))
     }
 }

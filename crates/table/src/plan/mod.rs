@@ -10,7 +10,6 @@
 //! is bounded by [`pipeline`]; both, beside the cache. What a plan and the delete files take is bounded by
 //! [`Limits::operation_memory`].
 
-mod apart;
 pub mod bounds;
 pub mod changelog;
 pub mod changes;
@@ -19,6 +18,7 @@ pub mod count;
 mod cut;
 pub mod deletes;
 pub mod engine;
+mod field_metrics;
 pub mod incremental;
 pub mod metadata_columns;
 pub mod micro_batch;
@@ -29,6 +29,7 @@ pub mod pipeline;
 mod planned;
 pub mod prune;
 pub mod report;
+mod skippable;
 pub mod split;
 mod step;
 mod stream;

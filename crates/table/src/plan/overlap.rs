@@ -2,19 +2,10 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::{Array, BinaryArray, Int64Array};
 use icefield_format::expr::Datum;
-use icefield_format::manifest::{Entries, MetricMap};
 use icefield_format::types::PrimitiveType;
 
-/// The metrics of one column in the files of a manifest.
-#[derive(Debug)]
-pub(super) struct Columns {
-    values: Option<Int64Array>,
-    nulls: Option<Int64Array>,
-    lower: Option<BinaryArray>,
-    upper: Option<BinaryArray>,
-}
+use super::field_metrics::FieldMetrics;
 
 /// What the metrics of a file say about one of its columns; `B` holds the bounds.
 #[derive(Debug, Clone, Copy)]
@@ -52,28 +43,11 @@ impl Bound {
     }
 }
 
-impl Columns {
-    pub(super) fn new(entries: &Entries, id: i32) -> Self {
-        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| map.bounds(id));
-        Self {
-            values: counts(&entries.value_counts),
-            nulls: counts(&entries.null_value_counts),
-            lower: bounds(&entries.lower_bounds),
-            upper: bounds(&entries.upper_bounds),
-        }
-    }
-
+impl<'m> Of<Datum<'m>> {
     /// What is known of a file; bounds that do not fit the type are not known.
-    pub(super) fn get(&self, row: usize, ty: &PrimitiveType) -> Of<Datum<'_>> {
-        let count = |array: &Option<Int64Array>| {
-            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
-        };
-        fn bytes(array: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
-            array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row))
-        }
-        let (lower, upper) = Datum::of_bounds(ty, bytes(&self.lower, row), bytes(&self.upper, row));
-        Of { values: count(&self.values), nulls: count(&self.nulls), lower, upper }
+    pub(super) fn file(metrics: &'m FieldMetrics, row: usize, ty: &PrimitiveType) -> Self {
+        let (lower, upper) = Datum::of_bounds(ty, metrics.bounds.lower(row), metrics.bounds.upper(row));
+        Self { values: metrics.value_count(row), nulls: metrics.null_count(row), lower, upper }
     }
 }
 

@@ -23,7 +23,8 @@ use crate::error::{Error, Result};
 pub struct FilePart {
     /// Location.
     pub path: String,
-    /// `parquet`, `orc` or `avro`, in lower case.
+    /// `parquet`, `orc` or `avro`, in lower case. It is text, as a format of a later specification can be planned: only
+    /// reading the file is an error, which names the format.
     pub format: String,
     /// Bytes of the whole file.
     pub size: u64,
@@ -74,7 +75,7 @@ pub struct DeletePart {
     pub kind: DeleteKind,
     /// Location.
     pub path: String,
-    /// `parquet`, `orc`, `avro` or `puffin`, in lower case.
+    /// `parquet`, `orc`, `avro` or `puffin`, in lower case; text as in [`FilePart::format`].
     pub format: String,
     /// Bytes of the whole file.
     pub size: u64,

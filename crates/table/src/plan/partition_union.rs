@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow_schema::{FieldRef, Fields};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::spec::{PartitionField, PartitionSpec};
 use icefield_format::transform::Transform;
+use icefield_format::types::arrow::field_id;
 use icefield_format::types::{Field, StructType};
 
 use crate::error::{Error, Result};
@@ -44,6 +46,20 @@ pub fn partition_union(metadata: &TableMetadata) -> Result<StructType> {
         }
     }
     Ok(StructType::new(found.into_values().map(|(column, _)| column).collect()))
+}
+
+/// Arrow fields of the tuples of several specs by id, as manifests store them; of two with one id the later wins, unless it is `void` (true): version 1 leaves that, of the
+/// source's type, where a field was removed.
+pub(super) fn stored_union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
+    let mut found: Vec<FieldRef> = Vec::new();
+    for (field, void) in all {
+        match found.iter_mut().find(|known| field_id(known) == field_id(&field)) {
+            Some(_) if void => {}
+            Some(known) => *known = field,
+            None => found.push(field),
+        }
+    }
+    found.into()
 }
 
 /// Whether two fields of one id are the same one; names may differ, and one may have been dropped.

@@ -25,6 +25,8 @@ pub struct Plan {
     pub metrics: Metrics,
     /// What was looked at and what was skipped.
     pub report: ScanReport,
+    /// Whether the data files are changes of a changelog.
+    pub is_changelog: bool,
 }
 
 /// The files of one manifest that a scan reads; all vectors have an item a file.

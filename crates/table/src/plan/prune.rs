@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::Fields;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use icefield_format::expr::{
 };
 use icefield_format::manifest::entries::{Entries, ManifestReader, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{FieldIds, MetricMap, Metrics, partition_fields};
+use icefield_format::manifest::{FieldIds, Metrics, partition_fields};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
@@ -24,7 +24,9 @@ use icefield_format::value::Value;
 
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
+use super::field_metrics::FieldMetrics;
 use super::metadata_columns::{FileFacts, PartitionFieldIds, names_metadata_columns, without_metadata_columns};
+use super::partition_union::stored_union;
 use super::pipeline::Work;
 use super::report::FileCounts;
 use super::step::Step;
@@ -201,7 +203,7 @@ impl Pruner {
     pub fn partition_fields<'m>(&self, manifests: impl Iterator<Item = &'m ManifestFile>) -> Fields {
         let ids: BTreeSet<i32> = manifests.map(|manifest| manifest.partition_spec_id).collect();
         let specs = ids.iter().filter_map(|id| self.specs.get(id));
-        super::columns::union(specs.flat_map(|prepared| {
+        stored_union(specs.flat_map(|prepared| {
             let fields = partition_fields(&prepared.partition_type).to_vec().into_iter();
             fields.map(|field| {
                 let known = prepared.spec.fields.iter().find(|part| Some(part.field_id) == field_id(&field));
@@ -513,12 +515,10 @@ pub(crate) fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldS
 pub(crate) fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumns> {
     let mut columns = StatisticsColumns::new(&entries.record_count);
     for &id in ids {
-        let counts = |map: &Option<MetricMap>| map.as_ref().map(|map| map.counts(id));
-        let bounds = |map: &Option<MetricMap>| map.as_ref().map(|map| Arc::new(map.bounds(id)) as ArrayRef);
-        let (values, nulls, nans) =
-            (counts(&entries.value_counts), counts(&entries.null_value_counts), counts(&entries.nan_value_counts));
+        let FieldMetrics { values, nulls, nans, bounds } = FieldMetrics::new(entries, id);
         columns = columns.with_counts(id, values, nulls, nans)?;
-        let (lower, upper) = (bounds(&entries.lower_bounds), bounds(&entries.upper_bounds));
+        let array = |bounds: Option<BinaryArray>| bounds.map(|bounds| Arc::new(bounds) as ArrayRef);
+        let (lower, upper) = (array(bounds.lower), array(bounds.upper));
         columns = columns.with_bounds(id, lower.as_ref(), upper.as_ref())?;
     }
     Ok(columns)

@@ -50,6 +50,32 @@ impl SplitOptions {
     }
 }
 
+/// What a caller asks of a split; the rest is as the properties of the table say.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SplitOverrides {
+    /// Weight that a task should have, in bytes.
+    pub split_size: Option<i64>,
+    /// Tasks that are open for more pieces at a time.
+    pub lookback: Option<usize>,
+    /// Least weight of a piece, in bytes.
+    pub open_file_cost: Option<i64>,
+}
+
+impl SplitOverrides {
+    /// The options for a table.
+    ///
+    /// # Errors
+    /// As [`SplitOptions::of_table`].
+    pub fn for_table(&self, metadata: &TableMetadata) -> Result<SplitOptions> {
+        let table = SplitOptions::of_table(metadata)?;
+        Ok(SplitOptions {
+            split_size: self.split_size.unwrap_or(table.split_size),
+            lookback: self.lookback.unwrap_or(table.lookback),
+            open_file_cost: self.open_file_cost.unwrap_or(table.open_file_cost),
+        })
+    }
+}
+
 /// A part of a data file: what begins within these bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {

@@ -9,7 +9,6 @@ use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{FieldIds, ManifestContent, Metrics};
 use icefield_format::types::PrimitiveType;
 
-use super::columns::PlanColumns;
 use super::deletes::{DeleteIndex, Deletes};
 use super::pipeline::Ordered;
 use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner, stored};
@@ -87,9 +86,19 @@ impl PlanStream {
         self.changed.as_deref().unwrap_or_else(|| self.index.files())
     }
 
-    /// What makes Arrow batches of the manifests.
-    pub fn columns(&self) -> Result<PlanColumns> {
-        PlanColumns::new(&self.partition, self.deletes(), &self.metrics)
+    /// Whether data files are changes of a changelog.
+    pub(super) fn is_changelog(&self) -> bool {
+        self.changed.is_some()
+    }
+
+    /// Partition fields of all specs that were looked at.
+    pub(super) fn partition(&self) -> &Fields {
+        &self.partition
+    }
+
+    /// Metrics that the scan asked for.
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     pub(super) fn into_plan(mut self) -> Result<Plan> {
@@ -98,6 +107,7 @@ impl PlanStream {
             self.held.keep(manifest.memory())?;
             manifests.push(manifest);
         }
+        let is_changelog = self.is_changelog();
         // Nobody else has the index once the last manifest is done.
         drop(self.found);
         let deletes = match (self.changed, Arc::try_unwrap(self.index)) {
@@ -105,7 +115,8 @@ impl PlanStream {
             (None, Ok(index)) => Arc::new(index.into_files()),
             (None, Err(shared)) => Arc::new(shared.files().clone()),
         };
-        Ok(Plan { manifests, deletes, partition: self.partition, metrics: self.metrics, report: self.report })
+        let (partition, metrics, report) = (self.partition, self.metrics, self.report);
+        Ok(Plan { manifests, deletes, partition, metrics, report, is_changelog })
     }
 }
 

@@ -26,6 +26,8 @@ pub struct ReadOptions {
     pub memory: Option<usize>,
     /// Columns of text or bytes that are returned as dictionaries.
     pub dictionaries: Vec<String>,
+    /// The types that columns are returned in, where an engine takes no others; not together with `dictionaries`.
+    pub schema: Option<SchemaRef>,
     /// Told of the files that are read.
     pub progress: Option<Arc<Progress>>,
 }
@@ -58,11 +60,14 @@ impl Progress {
 }
 
 impl ReadOptions {
-    /// Checks the numbers.
+    /// Checks the numbers, and that no two of the options contradict each other.
     pub fn check(&self) -> Result<()> {
         match (self.batch_rows, self.memory) {
             (Some(0), _) => Err(Error::invalid("batch_size: a batch has at least one row")),
             (_, Some(0)) => Err(Error::invalid("memory_limit: at least one byte is needed")),
+            _ if self.schema.is_some() && !self.dictionaries.is_empty() => Err(Error::invalid(
+                "dictionary_columns: the types of all columns are those of the schema that is given",
+            )),
             _ => Ok(()),
         }
     }
@@ -91,14 +96,18 @@ impl ReadOptions {
             Some(rows) => stream.with_batch_rows(rows),
             None => stream,
         };
-        match self.schema(stream.schema())? {
+        let schema = match &self.schema {
+            Some(schema) => Some(schema.clone()),
+            None => self.with_dictionaries(stream.schema())?,
+        };
+        match schema {
             Some(schema) => stream.as_schema(schema),
             None => Ok(stream),
         }
     }
 
     /// The schema with dictionaries, where some are asked for.
-    fn schema(&self, output: &SchemaRef) -> Result<Option<SchemaRef>> {
+    fn with_dictionaries(&self, output: &SchemaRef) -> Result<Option<SchemaRef>> {
         if self.dictionaries.is_empty() {
             return Ok(None);
         }

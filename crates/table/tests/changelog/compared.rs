@@ -6,7 +6,11 @@ use arrow_array::RecordBatch;
 use icefield_format::expr::Expr;
 use icefield_table::Error;
 use icefield_table::plan::Scan;
+use icefield_table::plan::bounds::ColumnBounds;
+use icefield_table::plan::split::SplitOptions;
 use icefield_table::read::changelog::{Comparison, Updates, count, rows};
+use icefield_table::read::options::ReadOptions;
+use icefield_table::read::row_scan::RowScan;
 use proptest::prelude::*;
 
 use crate::history::{History, Step};
@@ -187,4 +191,23 @@ fn what_cannot_be_compared_is_told() {
         let error = read(&changelog(&history, 0, 5), &comparison).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
+}
+
+#[test]
+fn compared_rows_have_no_tasks_and_no_bounds() {
+    let scan = changelog(&updated(2), 0, 3);
+    let plan = scan.plan().unwrap();
+    let plain = RowScan::new(scan, Some(&["id".to_owned()]), None).unwrap();
+    let compared = plain.clone().compared(by(&["id"])).unwrap();
+    assert_eq!(plain.tasks(&plan, &SplitOptions::default(), None).unwrap().len(), 1);
+    let error = compared.tasks(&plan, &SplitOptions::default(), None).unwrap_err().to_string();
+    assert!(error.contains("cannot be cut into tasks"), "{error}");
+    let (_, ColumnBounds::Unknown(why)) = compared.bounds("id").unwrap() else { panic!("bounds of compared rows") };
+    assert!(why.contains("compared"), "{why}");
+    let rows = |scan: &RowScan| {
+        let batches = scan.rows(&ReadOptions::default()).unwrap();
+        batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>() as i64
+    };
+    assert_eq!((rows(&compared), compared.count().unwrap()), (5, 5));
+    assert_eq!(rows(&plain), plain.count().unwrap());
 }

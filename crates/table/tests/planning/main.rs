@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
-mod apart;
 mod cache;
 mod counts;
 mod damage;
@@ -12,6 +11,7 @@ mod links;
 mod micro_batches;
 mod purge;
 mod sizes;
+mod skippable;
 mod streams;
 mod tasks;
 mod tolerant;

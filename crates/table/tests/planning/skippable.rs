@@ -1,4 +1,4 @@
-//! Which text columns tell files apart: where no two files have a value in common that can be known to be in none other.
+//! Which text columns a filter could skip files by: those whose bounds are disjoint in two files, or missing in one.
 
 use icefield_format::value::Value;
 use icefield_table::storage::Storage;
@@ -11,17 +11,17 @@ type Manifests = &'static [&'static [Option<&'static [&'static str]>]];
 const CASES: &[(&str, Manifests, bool)] = &[
     ("no file", &[], false),
     ("one file", &[&[Some(&["a", "z"])]], false),
-    ("ranges that all meet", &[&[Some(&["a", "m"]), Some(&["b", "z"])], &[Some(&["c", "d"])]], false),
+    ("ranges that all overlap", &[&[Some(&["a", "m"]), Some(&["b", "z"])], &[Some(&["c", "d"])]], false),
     ("ranges that meet in one value", &[&[Some(&["a", "m"])], &[Some(&["m", "z"])]], false),
-    ("two apart in one manifest", &[&[Some(&["a", "b"]), Some(&["c", "d"])]], true),
-    ("two apart in two manifests", &[&[Some(&["c", "d"])], &[Some(&["a", "z"])], &[Some(&["a", "b"])]], true),
+    ("disjoint in one manifest", &[&[Some(&["a", "b"]), Some(&["c", "d"])]], true),
+    ("disjoint in two manifests", &[&[Some(&["c", "d"])], &[Some(&["a", "z"])], &[Some(&["a", "b"])]], true),
     ("beyond ASCII, by bytes", &[&[Some(&["é", "é"])], &[Some(&["z", "z"])]], true),
     ("no bounds", &[&[Some(&["a", "z"]), None]], true),
     ("a manifest without bounds", &[&[Some(&["a", "z"])], &[None]], true),
 ];
 
 #[test]
-fn files_are_told_apart_by_ranges_that_do_not_meet() {
+fn files_can_be_skipped_by_bounds_that_are_disjoint_or_missing() {
     for (what, manifests, expected) in CASES {
         let folder = tempfile::tempdir().unwrap();
         let storage = Storage::default();
@@ -44,7 +44,7 @@ fn files_are_told_apart_by_ranges_that_do_not_meet() {
             let mut scan = world.scan("true");
             scan.cached = false;
             scan.metrics = scan.metrics_of(&["name".to_owned()]).unwrap();
-            assert_eq!(scan.plan().unwrap().tells_apart(NAME), *expected, "{what}, version {version}");
+            assert_eq!(scan.plan().unwrap().skippable_by(NAME), *expected, "{what}, version {version}");
         }
     }
 }

@@ -1,0 +1,35 @@
+//! Whether a filter on a text column could skip some of the files of a plan.
+
+use arrow_array::{Array, BinaryArray};
+
+use super::Plan;
+use super::field_metrics::FieldBounds;
+
+impl Plan {
+    /// Whether the bounds of a text column are disjoint in two of the files, or missing in one.
+    ///
+    /// Otherwise the ranges of all files overlap, as they do where rows are not sorted by this column: nearly every value
+    /// lies within nearly every range, and no filter skips much. The bounds of `field_id` must be among the plan's metrics.
+    pub fn skippable_by(&self, field_id: i32) -> bool {
+        let mut ranges: Option<(Vec<u8>, Vec<u8>)> = None;
+        for manifest in &self.manifests {
+            let FieldBounds { lower, upper } = FieldBounds::new(&manifest.entries, field_id);
+            let complete = |bounds: &BinaryArray| bounds.null_count() == 0;
+            let Some((lower, upper)) = lower.filter(complete).zip(upper.filter(complete)) else { return true };
+            let Some((from, to)) = values(&lower).max().zip(values(&upper).min()) else { continue };
+            let (from, to) = match ranges {
+                None => (from.to_vec(), to.to_vec()),
+                Some((before, after)) => (before.max(from.to_vec()), after.min(to.to_vec())),
+            };
+            if from > to {
+                return true;
+            }
+            ranges = Some((from, to));
+        }
+        false
+    }
+}
+
+fn values(bounds: &BinaryArray) -> impl Iterator<Item = &[u8]> {
+    (0..bounds.len()).map(|row| bounds.value(row))
+}
