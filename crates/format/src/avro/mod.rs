@@ -7,6 +7,7 @@
 pub mod codec;
 pub mod container;
 pub mod cursor;
+pub mod decimal;
 pub mod encode;
 pub mod from_type;
 pub mod name;

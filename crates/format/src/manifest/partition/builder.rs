@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, NullArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
 use arrow_schema::{DataType, TimeUnit};
 
+use crate::avro::decimal::unscaled;
 use crate::avro::{Cursor, Fault};
 use crate::manifest::builders::{BytesBuilder, NumberBuilder};
 use crate::types::{Field, PrimitiveType};
@@ -137,7 +138,11 @@ impl PartitionBuilder {
                 values.push(Some(f64::from(f32::from_le_bytes(cursor.array()?))))
             }
             PartitionValues::Doubles(values) => values.push(Some(f64::from_le_bytes(cursor.array()?))),
-            PartitionValues::Decimals(values) => values.push(Some(unscaled(bytes(cursor, wire, form)?)?)),
+            // A value of no bytes is zero.
+            PartitionValues::Decimals(values) => values.push(Some(match bytes(cursor, wire, form)? {
+                [] => 0,
+                bytes => unscaled(bytes)?,
+            })),
             PartitionValues::Bytes(values) => {
                 let bytes = bytes(cursor, wire, form)?;
                 if self.ty == PrimitiveType::String {
@@ -268,44 +273,5 @@ fn bytes<'a>(cursor: &mut Cursor<'a>, wire: &Wire, form: FixedForm) -> Result<&'
             Err(Fault::Length)
         }
         _ => cursor.bytes(),
-    }
-}
-
-/// The number of a big-endian two's complement.
-fn unscaled(bytes: &[u8]) -> Result<i128, Fault> {
-    let negative = bytes.first().is_some_and(|first| *first >= 0x80);
-    let fill = if negative { 0xff } else { 0 };
-    // Bytes that only repeat the sign may stand before sixteen that matter.
-    let (extra, kept) = bytes.split_at(bytes.len().saturating_sub(16));
-    let mut whole = [fill; 16];
-    whole.iter_mut().rev().zip(kept.iter().rev()).for_each(|(to, from)| *to = *from);
-    let number = i128::from_be_bytes(whole);
-    if extra.iter().any(|byte| *byte != fill) || (number < 0) != negative {
-        return Err(Fault::Range);
-    }
-    Ok(number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_of_any_length() {
-        for (bytes, number) in [
-            (&[][..], Ok(0)),
-            (&[0xff], Ok(-1)),
-            (&[0x00, 0x80], Ok(128)),
-            (&[0xff; 20], Ok(-1)),
-            (&[0x7f, 0xff], Ok(0x7fff)),
-        ] {
-            assert_eq!(unscaled(bytes), number);
-        }
-        let mut large = [0u8; 17];
-        large[0] = 1;
-        assert_eq!(unscaled(&large), Err(Fault::Range));
-        large[0] = 0;
-        large[1] = 0x80;
-        assert_eq!(unscaled(&large), Err(Fault::Range), "a sign that changes when the extra byte goes");
     }
 }

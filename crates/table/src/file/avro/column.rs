@@ -14,6 +14,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use icefield_format::avro::cursor::{Cursor, Fault};
+use icefield_format::avro::decimal::unscaled;
 use icefield_format::avro::{Schema, Skip};
 
 use super::schema::{Presence, map_pair, value};
@@ -291,7 +292,7 @@ impl Values {
                     Some(size) => cursor.take(*size)?,
                     None => cursor.bytes()?,
                 };
-                values.push(decimal(bytes).inspect_err(|_| *cursor = before)?);
+                values.push(unscaled(bytes).inspect_err(|_| *cursor = before)?);
             }
             Self::Fixed(size, bytes) => bytes.extend_from_slice(cursor.take(*size as u64)?),
             Self::UuidText(bytes) => {
@@ -443,41 +444,5 @@ fn items(
             read(cursor, budget)?;
         }
         all += count;
-    }
-}
-
-/// A number of two's complement, the highest byte first.
-fn decimal(bytes: &[u8]) -> Result<i128, Fault> {
-    let negative = *bytes.first().ok_or(Fault::Length)? >= 0x80;
-    let fill = if negative { 0xff } else { 0 };
-    let (more, low) = bytes.split_at(bytes.len().saturating_sub(16));
-    let mut whole = [fill; 16];
-    if let Some(end) = whole.get_mut(16 - low.len()..) {
-        end.copy_from_slice(low);
-    }
-    let number = i128::from_be_bytes(whole);
-    if more.iter().any(|byte| *byte != fill) || (number < 0) != negative {
-        return Err(Fault::Range);
-    }
-    Ok(number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_are_of_any_length() {
-        for (bytes, number) in
-            [(&[0x7f][..], 127), (&[0x80], -128), (&[0, 0x80], 128), (&[0xff; 20], -1), (&[0x01, 0x00, 0x00], 65536)]
-        {
-            assert_eq!(decimal(bytes), Ok(number));
-        }
-        let mut long = [0u8; 17];
-        long[1] = 0x80;
-        assert_eq!(decimal(&long), Err(Fault::Range));
-        long[0] = 1;
-        assert_eq!(decimal(&long), Err(Fault::Range));
-        assert_eq!(decimal(&[]), Err(Fault::Length));
     }
 }
