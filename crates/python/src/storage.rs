@@ -18,21 +18,21 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(redacted, module)?)
 }
 
-/// The value of a property as it may be seen: stars where its name or the value itself is that of a secret.
+/// Return the value of a property as messages show it: without secrets.
 #[pyfunction]
 fn shown_property(name: &str, value: &str) -> String {
     storage::shown(name, value)
 }
 
-/// A text without the users, passwords and queries of the URLs in it.
+/// Return a text without the users, passwords and queries of the URLs in it.
 #[pyfunction]
 fn redacted(text: &str) -> String {
     storage::redacted(text)
 }
 
-/// Files of tables: local ones, memory, S3, GCS, Azure, HTTP, each by the scheme of its path.
+/// Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
 ///
-/// ``relocate`` maps old prefixes of paths to new ones, for tables that were moved or copied.
+/// ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied.
 #[pyclass(frozen, name = "Storage", module = "icefield._core")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
@@ -49,35 +49,35 @@ impl PyStorage {
         Ok(Self(if relocate.is_empty() { storage } else { storage.relocated(relocate)? }))
     }
 
-    /// The whole file.
+    /// Return all bytes of a file; a missing one raises ``MissingFileError``.
     fn read<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
         let bytes = detached(py, || self.0.read(path))??;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Whether there is a file.
+    /// Return whether the file exists.
     fn exists(&self, py: Python<'_>, path: &str) -> Result<bool> {
         Ok(detached(py, || self.0.exists(path))??)
     }
 
-    /// Where a path of metadata really lies, as a URL.
+    /// Return the location that a path is read from, after ``relocate``, as a URL.
     fn resolve(&self, path: &str) -> Result<String> {
         Ok(self.0.resolve(path)?.to_string())
     }
 
-    /// Write a file whole; without ``overwrite`` one that exists is an error.
+    /// Write a whole file; an existing one raises ``StorageError`` unless it is to be replaced.
     #[pyo3(signature = (path, data, *, overwrite=false))]
     fn write(&self, py: Python<'_>, path: &str, data: PyBackedBytes, overwrite: bool) -> Result<()> {
         let existing = if overwrite { Existing::Replace } else { Existing::Refuse };
         Ok(detached(py, || self.0.put(path, data.to_vec(), existing))??)
     }
 
-    /// Delete a file; one that is not there is no error.
+    /// Delete a file; a missing one is not an error.
     fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
         Ok(detached(py, || self.0.delete(path))??)
     }
 
-    /// Paths and sizes of all files below a folder.
+    /// Return the files below a folder, with their lengths in bytes.
     fn list(&self, py: Python<'_>, folder: &str) -> Result<Vec<(String, u64)>> {
         let entries = detached(py, || self.0.list(folder))??;
         Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())

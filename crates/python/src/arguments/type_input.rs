@@ -8,9 +8,10 @@ use pyo3::types::{PyDict, PyString};
 use crate::arguments::json::JsonInput;
 use crate::errors::BorderError;
 
-/// A type of the table specification.
+/// A type of the table specification ("Schemas and Data Types").
 ///
-/// Made of a type's name (``Type("decimal(9, 2)")``) or its JSON form; ``icefield.types`` has a function for each.
+/// Constructed from its name, such as ``Type("decimal(9, 2)")``, or its JSON form; ``icefield.types`` has a function
+/// for each.
 #[pyclass(frozen, name = "Type", module = "icefield._core")]
 #[derive(Debug, Clone)]
 pub struct PyIcebergType(pub Type);

@@ -20,12 +20,12 @@ use crate::callback::keep_interrupt;
 use crate::entry::detached;
 use crate::errors::{BorderError, Result};
 
-/// An Arrow schema for any library that takes ``__arrow_c_schema__``.
+/// A schema for any library that takes Arrow data by the PyCapsule interface.
 #[pyclass(frozen, module = "icefield._core")]
 #[derive(Debug)]
 pub struct ArrowSchema(pub SchemaRef);
 
-/// One Arrow array for any library that takes ``__arrow_c_array__``.
+/// An array for any library that takes Arrow data by the PyCapsule interface.
 #[pyclass(frozen, module = "icefield._core")]
 #[derive(Debug)]
 pub struct ArrowArray {
@@ -35,7 +35,7 @@ pub struct ArrowArray {
     pub array: ArrayRef,
 }
 
-/// Rows in memory for any library that takes ``__arrow_c_stream__``, as often as it likes.
+/// Rows in memory, for any library that takes Arrow data by the PyCapsule interface.
 #[pyclass(frozen, module = "icefield._core")]
 #[derive(Debug)]
 pub struct ArrowTable {
@@ -45,7 +45,7 @@ pub struct ArrowTable {
     pub batches: Vec<RecordBatch>,
 }
 
-/// Rows as they come, for any library that takes ``__arrow_c_stream__``; it can be read once.
+/// Rows as they are read, for any library that takes Arrow data by the PyCapsule interface; it can be read once.
 #[pyclass(frozen, module = "icefield._core")]
 pub struct ArrowStream {
     schema: SchemaRef,
@@ -178,7 +178,7 @@ impl ArrowSchema {
         export_schema(py, &self.0)
     }
 
-    /// This as a ``pyarrow.Schema``.
+    /// Return the schema as a ``pyarrow.Schema``.
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.call_method1("schema", (slf,))
     }
@@ -216,7 +216,7 @@ impl ArrowArray {
         Ok((export_field(py, &self.field)?, array))
     }
 
-    /// This as a ``pyarrow.Array``.
+    /// Return the array as a ``pyarrow.Array``; no buffer is copied.
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.call_method1("array", (slf,))
     }
@@ -259,7 +259,7 @@ impl ArrowTable {
         export_stream(py, requested(reader, requested_schema)?)
     }
 
-    /// This as a ``pyarrow.Table``.
+    /// Return the rows as a ``pyarrow.Table``; no buffer is copied.
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?.call_method1("table", (slf,))
     }
@@ -270,7 +270,7 @@ impl ArrowTable {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// Names of the columns.
+    /// Names of the columns, in their order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
@@ -306,14 +306,14 @@ impl ArrowStream {
         export_stream(py, requested(self.take()?, requested_schema)?)
     }
 
-    /// This as a ``pyarrow.RecordBatchReader``, which raises our exceptions.
+    /// Return the rows as a ``pyarrow.RecordBatchReader`` that raises the exceptions of icefield.
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?;
         slf.get().failure.is_asked_for.store(true, Ordering::Release);
         slf.py().import("icefield._streams")?.call_method1("reader_of", (slf,))
     }
 
-    /// Raise what the reader failed with, if it did.
+    /// Raise the exception that the reader failed with, if it has failed.
     fn raise_failure(&self) -> Result<()> {
         match self.failure.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error.into()),
