@@ -35,6 +35,7 @@ mod step;
 mod stream;
 pub mod tasks;
 pub mod wanted;
+mod whole;
 mod window;
 
 use std::sync::Arc;

@@ -13,9 +13,9 @@ use icefield_format::types::{Field, StructType, Type};
 use icefield_format::value::Value;
 
 use super::columns::{Constants, Planned, Rules, Source};
-use super::deletes::Deletes;
 use super::deletes::marks::{Marks, test_deleted};
 use super::deletes::part::PartDeletes;
+use super::deletes::{Chosen, Deletes};
 use super::file_columns::{pairs, plan_columns, with_ids};
 use super::options::ReadOptions;
 use super::reshape::Reshape;
@@ -48,6 +48,23 @@ pub fn rows_with(
     limits: &Limits,
     options: &ReadOptions,
 ) -> Result<BatchStream> {
+    rows_of(task, storage, limit, limits, options, None)
+}
+
+/// The rows of a task that are chosen by position, all columns of them that are wanted. Files are read whole: the positions are
+/// those of rows that no other part of a file has.
+pub fn rows_chosen(task: ReadTask, storage: &Storage, chosen: Chosen, options: &ReadOptions) -> Result<BatchStream> {
+    rows_of(task, storage, None, &limits()?, options, Some(chosen))
+}
+
+fn rows_of(
+    task: ReadTask,
+    storage: &Storage,
+    limit: Option<usize>,
+    limits: &Limits,
+    options: &ReadOptions,
+    chosen: Option<Chosen>,
+) -> Result<BatchStream> {
     options.check()?;
     let output = task.wanted.arrow()?;
     // A limit is mostly small: reading ahead would be wasted.
@@ -55,7 +72,7 @@ pub fn rows_with(
     if let Some(progress) = &options.progress {
         progress.expect(task.parts.len());
     }
-    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts, limits)?);
+    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts, limits)?.choosing(chosen));
     let open = |part: FilePart| -> OpenParts {
         let (storage, wanted, output) = (storage.clone(), task.wanted.clone(), output.clone());
         let deletes = deletes.clone();

@@ -118,6 +118,7 @@ pub struct FileNames {
     task: u32,
     attempt: u64,
     operation: Uuid,
+    suffix: &'static str,
     extension: &'static str,
     count: AtomicU32,
 }
@@ -125,13 +126,20 @@ pub struct FileNames {
 impl FileNames {
     /// Names for one attempt at one task. The operation's id is one for the whole write, fresh for each.
     pub fn new(task: u32, attempt: u64, operation: Uuid, extension: &'static str) -> Self {
-        Self { task, attempt, operation, extension, count: AtomicU32::new(0) }
+        Self { task, attempt, operation, suffix: "", extension, count: AtomicU32::new(0) }
+    }
+
+    /// The same names, with this before the extension.
+    #[must_use]
+    pub fn with_suffix(self, suffix: &'static str) -> Self {
+        Self { suffix, ..self }
     }
 
     /// The next name.
     pub fn next(&self) -> String {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("{:05}-{}-{}-{number:05}.{}", self.task, self.attempt, self.operation, self.extension)
+        let Self { task, attempt, operation, suffix, extension, .. } = self;
+        format!("{task:05}-{attempt}-{operation}-{number:05}{suffix}.{extension}")
     }
 }
 

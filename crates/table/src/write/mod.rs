@@ -2,11 +2,13 @@
 //!
 //! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`intake`] makes rows ready
 //! while those before them are encoded: [`conform`] brings them to the table's schema, [`route`] finds the partition of each
-//! row, [`sort`] sorts, and the rows go to [files](crate::file) of the table's format.
+//! row, [`sort`] sorts, and the rows go to [files](crate::file) of the table's format. [`deletes`] writes delete files.
 
 mod background;
 mod cast;
 pub mod conform;
+pub mod deletes;
+mod describe;
 mod fault;
 pub mod intake;
 pub mod location;

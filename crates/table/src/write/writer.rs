@@ -5,14 +5,17 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::take::take_record_batch;
-use icefield_format::manifest::{DataFile, FileFormat};
+use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{StringMap, TableMetadata};
+use icefield_format::spec::path::partition_path;
 use icefield_format::spec::{PartitionSpec, SortOrder};
-use icefield_format::types::Schema;
+use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::Value;
 use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::conform::{Conform, Matching};
+use super::describe::described;
 use super::intake::{Intake, Prepared};
 use super::location::{DataLocations, FileNames};
 use super::options::WriteOptions;
@@ -55,8 +58,12 @@ pub struct WriterConfig {
     pub schema: Arc<Schema>,
     /// The spec that files are written with.
     pub spec: Arc<PartitionSpec>,
+    /// The partition that all rows are of, whatever their values; without it the values tell.
+    pub partition: Option<Vec<Option<Value>>>,
     /// The order that files are sorted in; none to leave rows as they come.
     pub order: Option<Arc<SortOrder>>,
+    /// The id of an order that rows are known to come in, where `order` asks for none.
+    pub sorted_by: Option<i32>,
     /// How the columns of the data may differ from the table's.
     pub matching: Matching,
     /// How rows of different partitions come.
@@ -69,6 +76,8 @@ pub struct WriterConfig {
     pub attempt: u64,
     /// The write, one id for all its tasks.
     pub operation: Uuid,
+    /// What the names of files end with, before the extension.
+    pub suffix: &'static str,
     /// Bytes that rows waiting to be written may take.
     pub memory_bytes: usize,
     /// Files that are open at once.
@@ -94,13 +103,16 @@ impl WriterConfig {
             properties: StringMap::new(),
             schema,
             spec,
+            partition: None,
             order: None,
+            sorted_by: None,
             matching: Matching::default(),
             distribution: Distribution::default(),
             task: 0,
             distributed: false,
             attempt: 0,
             operation: Uuid::new_v4(),
+            suffix: "",
             memory_bytes: 512 << 20,
             open_files: 512,
         }
@@ -157,11 +169,19 @@ impl TableWriter {
         let modes = Modes::new(&config.properties, &config.schema, config.order.as_deref())?;
         let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options.format, modes)?;
         let locations = DataLocations::new(&config.location, &config.properties)?;
-        let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension());
+        let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension())
+            .with_suffix(config.suffix);
         let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
-        let partitioned = !config.spec.fields.is_empty();
-        let router = partitioned.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
-        let lanes = if partitioned { Vec::new() } else { vec![Lane::default()] };
+        let routed = !config.spec.fields.is_empty() && config.partition.is_none();
+        let router = routed.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
+        let lanes = match &config.partition {
+            Some(tuple) => {
+                let path = partition_path(&config.spec, &source_types(&config.spec, &config.schema), tuple)?;
+                vec![Lane { tuple: tuple.clone(), path, ..Lane::default() }]
+            }
+            None if routed => Vec::new(),
+            None => vec![Lane::default()],
+        };
         let task = config.distributed.then_some(config.task);
         let shared = Arc::new(Shared { config, options, layout, locations, names, sorter });
         Ok(Self { intake: Intake::new(conform, router, task), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
@@ -391,26 +411,15 @@ impl Lane {
 impl Shared {
     /// The manifest's description of a file.
     fn describe(&self, written: WrittenFile, partition: Tuple) -> DataFile {
-        let found = written.metrics;
-        let sorted = self.sorter.as_ref().and(self.config.order.as_ref());
-        // As in the Java library nothing but the rows of an Avro file is counted.
-        let has_metrics = self.layout.format() != FileFormat::Avro;
-        DataFile {
-            file_path: written.path,
-            file_format: self.layout.format().name().to_owned(),
-            partition_spec_id: self.config.spec.spec_id,
-            partition,
-            record_count: found.record_count,
-            file_size_in_bytes: i64::try_from(written.bytes).unwrap_or(i64::MAX),
-            column_sizes: has_metrics.then(|| found.column_sizes.into_iter().collect()),
-            value_counts: has_metrics.then(|| found.value_counts.into_iter().collect()),
-            null_value_counts: has_metrics.then(|| found.null_value_counts.into_iter().collect()),
-            nan_value_counts: has_metrics.then(|| found.nan_value_counts.into_iter().collect()),
-            lower_bounds: has_metrics.then(|| found.lower_bounds.into_iter().collect()),
-            upper_bounds: has_metrics.then(|| found.upper_bounds.into_iter().collect()),
-            split_offsets: has_metrics.then_some(found.split_offsets),
-            sort_order_id: Some(sorted.map_or(0, |order| order.order_id)),
-            ..DataFile::default()
-        }
+        let sorted = self.sorter.as_ref().and(self.config.order.as_ref()).map(|order| order.order_id);
+        let order = sorted.or(self.config.sorted_by).unwrap_or(0);
+        described(written, self.layout.format(), self.config.spec.spec_id, partition, order)
     }
+}
+
+/// The types of the source columns of a spec's fields, for the paths of its partitions; a column that the schema has no
+/// more has none.
+pub(super) fn source_types(spec: &PartitionSpec, schema: &Schema) -> Vec<PrimitiveType> {
+    let of = |id: Option<i32>| id.and_then(|id| schema.find_type(id)).and_then(Type::as_primitive).cloned();
+    spec.fields.iter().map(|field| of(field.source_id()).unwrap_or(PrimitiveType::Unknown)).collect()
 }

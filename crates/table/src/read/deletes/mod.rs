@@ -41,6 +41,16 @@ pub struct Deletes {
     vectors: HashMap<Id, Shared<DeletionVector>>,
     positions: HashMap<Id, PositionFile>,
     equality: EqualityFiles,
+    chosen: Option<Chosen>,
+}
+
+/// Rows that are chosen by their positions in data files, among those that are not deleted.
+#[derive(Debug, Clone)]
+pub enum Chosen {
+    /// All but these; a data file that is not named has all its rows.
+    Without(HashMap<String, Arc<DeletionVector>>),
+    /// Only these; a data file that is not named has no row.
+    Only(HashMap<String, Arc<DeletionVector>>),
 }
 
 /// A position delete file and the data files whose positions are wanted of it, each with its rows where they are known.
@@ -61,6 +71,7 @@ impl Deletes {
             vectors: HashMap::new(),
             positions: HashMap::new(),
             equality: EqualityFiles::default(),
+            chosen: None,
         };
         for part in parts {
             own.expect(part, &part.deletes)?;
@@ -68,6 +79,13 @@ impl Deletes {
         }
         own.equality.finish()?;
         Ok(own)
+    }
+
+    /// The same, of which only some rows are read.
+    #[must_use]
+    pub fn choosing(mut self, chosen: Option<Chosen>) -> Self {
+        self.chosen = chosen;
+        self
     }
 
     /// Announces that some deletes of a part will be asked for.
@@ -91,29 +109,41 @@ impl Deletes {
         if !part.deleted_by.is_empty() {
             found.deleted_by = Some(Box::new(self.of_files(part, &part.deleted_by)?));
         }
+        match &self.chosen {
+            None => {}
+            Some(Chosen::Without(rows)) => join(&mut found.positions, rows.get(&part.path)),
+            Some(Chosen::Only(rows)) => {
+                let positions = rows.get(&part.path).filter(|rows| !rows.is_empty()).cloned();
+                found.deleted_by = Some(Box::new(PartDeletes { positions, ..PartDeletes::default() }));
+            }
+        }
         Ok(found)
     }
 
-    fn of_files(&self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<PartDeletes> {
-        if deletes.is_empty() {
-            return Ok(PartDeletes::default());
-        }
+    /// What delete files delete of a part by position; a part asks for this instead of [`Deletes::of`].
+    pub fn positions_of(&self, part: &FilePart) -> Result<Option<Arc<DeletionVector>>> {
+        self.by_position(part, &part.deletes)
+    }
+
+    fn by_position(&self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<Option<Arc<DeletionVector>>> {
         let mut positions: Option<Arc<DeletionVector>> = None;
         for delete in by_position(part, deletes)? {
             let found = match delete.kind {
                 DeleteKind::Vector => Some(self.vector(delete, part)?),
                 _ => self.positions(delete)?.of(&part.path),
             };
-            if let Some(found) = found {
-                match &mut positions {
-                    None => positions = Some(found),
-                    Some(all) => Arc::make_mut(all).union_with(&found),
-                }
-            }
+            join(&mut positions, found.as_ref());
         }
+        Ok(positions.filter(|found| !found.is_empty()))
+    }
+
+    fn of_files(&self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<PartDeletes> {
+        if deletes.is_empty() {
+            return Ok(PartDeletes::default());
+        }
+        let positions = self.by_position(part, deletes)?;
         let equality = equality_of(deletes);
         let equality = self.equality.of(&equality, &self.storage, &self.wanted, &self.limits, &self.kept)?;
-        let positions = positions.filter(|found| !found.is_empty());
         Ok(PartDeletes { positions, equality, deleted_by: None })
     }
 
@@ -145,6 +175,15 @@ impl Deletes {
             let bytes = positions.memory();
             Ok((positions, bytes))
         })
+    }
+}
+
+/// Adds positions to some.
+fn join(positions: &mut Option<Arc<DeletionVector>>, more: Option<&Arc<DeletionVector>>) {
+    match (positions, more) {
+        (_, None) => {}
+        (none @ None, Some(more)) => *none = Some(more.clone()),
+        (Some(all), Some(more)) => Arc::make_mut(all).union_with(more),
     }
 }
 
