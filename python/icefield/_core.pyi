@@ -1003,6 +1003,63 @@ class Transaction:
     def abort(self) -> None:
         """Abandon the changes and delete the files written for them."""
 
+#: Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files.
+_RowCounts: TypeAlias = tuple[int, int, int, int, int, int]
+
+@final
+class FoundRows:
+    """Rows of a branch that a filter matches."""
+
+    def rows(self) -> ArrowStream:
+        """Return the rows, with all columns of the table and, from version 3 on, ``_row_id``."""
+
+@final
+class RowChanges:
+    """How rows are changed in a transaction."""
+
+    def __new__(
+        cls,
+        transaction: Transaction,
+        *,
+        branch: str = ...,
+        snapshot_properties: Mapping[str, str] = ...,
+        mode: str | None = None,
+        isolation: str | None = None,
+        dry_run: bool = False,
+    ) -> RowChanges: ...
+    def delete(self, filter: Expression | str | None, *, case_sensitive: bool = True) -> _RowCounts:
+        """Delete the rows that a filter matches; all without one."""
+
+    def overwrite(
+        self,
+        rows: object,
+        filter: Expression | str | None,
+        *,
+        case_sensitive: bool = True,
+        allow_missing: bool = True,
+    ) -> _RowCounts:
+        """Delete the rows that a filter matches, all without one, and add others."""
+
+    def overwrite_partitions(self, rows: object, *, rewrite: bool = False, allow_missing: bool = True) -> _RowCounts:
+        """Add rows in place of all others of their partitions."""
+
+    def find(self, filter: Expression | str | None, *, case_sensitive: bool = True) -> FoundRows:
+        """Find the rows that a filter matches; all without one."""
+
+    def update(self, found: FoundRows, rows: object) -> _RowCounts:
+        """Remove found rows and add others in their place."""
+
+    def upsert(
+        self,
+        rows: object,
+        join_columns: Sequence[str],
+        *,
+        update_matched: bool = True,
+        insert_others: bool = True,
+        case_sensitive: bool = True,
+    ) -> tuple[int, int, _RowCounts]:
+        """Change the rows of the table that have the keys of others, and add the rest."""
+
 # partitioning
 
 @final

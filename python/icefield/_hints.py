@@ -13,16 +13,11 @@ __all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_sch
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "delete": "delete rows with Spark or PyIceberg",
-        "dynamic_partition_overwrite": "overwrite with Spark or PyIceberg",
         "merge": "merge with Spark or PyIceberg",
-        "overwrite": "overwrite with Spark or PyIceberg; append() adds rows",
         "rewrite_data_files": "compact with Spark",
         "remove_orphan_files": "remove them with Spark",
         "to_daft": "use scan().to_arrow()",
-        "update": "update rows with Spark",
         "update_statistics": "set statistics with Spark or PyIceberg",
-        "upsert": "merge with Spark or upsert with PyIceberg",
     }
 )
 

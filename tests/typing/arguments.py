@@ -48,7 +48,7 @@ def tables(catalog: Catalog, schema: ice.Schema) -> None:
 
 
 def missing_verbs(table: ice.Table) -> None:
-    table.upsert(Stream())
+    table.merge(Stream())
     table.name()  # type: ignore[unreachable]
 
 

@@ -58,6 +58,7 @@ const ROOMS: &[Room] = &[
     table::inspect::register,
     table::maintenance::register,
     table::write::register,
+    table::rows::register,
     orc::read::register,
     orc::write::register,
 ];

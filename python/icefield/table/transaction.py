@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,8 @@ from icefield.table.update import (
     UpdateSortOrder,
     UpdateSpec,
 )
+from icefield.table.rows import ChangesRows
+from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 from icefield.table.update.change import warn_of_lost
 from icefield.table.update.producing import SnapshotOptions
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["CreateTableTransaction", "Transaction"]
 
 
-class Transaction:
+class Transaction(ChangesRows):
     """Changes of one table, committed together at the end of the ``with`` block.
 
     A block that raises commits nothing. Outside of a block call `commit_transaction`; without it changes are
@@ -117,6 +120,12 @@ class Transaction:
         """
         options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
         return RewriteManifests(self, options, standalone=False)
+    @contextmanager
+    def _changing(self) -> Iterator[CoreTransaction]:
+        """Make a change of rows on top of the previous changes."""
+        self._check_open()
+        yield self._changes
+        self._staged = self._changes.metadata
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Change the schema; see `Table.update_schema`."""

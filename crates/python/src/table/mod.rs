@@ -5,6 +5,7 @@ pub(crate) mod evolution;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
 pub(crate) mod micro_batches;
+pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod state;
 pub(crate) mod transaction;

@@ -17,6 +17,7 @@ use icefield_table::operation::append::{Append, append};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
 use icefield_table::operation::rewrite_manifests::RewriteManifests;
+use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
@@ -45,8 +46,12 @@ pub struct PyTransaction {
 }
 
 impl PyTransaction {
-    fn changes(&self) -> MutexGuard<'_, Transaction> {
+    pub(super) fn changes(&self) -> MutexGuard<'_, Transaction> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn storage(&self) -> &Storage {
+        &self.state.storage.0
     }
 
     /// Files with their partition values in the types of the table as the changes so far leave it.

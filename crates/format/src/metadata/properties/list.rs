@@ -77,7 +77,7 @@ properties! {
     MANIFEST_COMPRESSION_LEVEL: i64 = "write.manifest.compression-level", AllowedValues::Level, Effect::Honoured;
     /// Format of delete files; without it that of data files.
     DELETE_DEFAULT_FILE_FORMAT: &'static str = "write.delete.format.default",
-        AllowedValues::OneOf(&["parquet", "orc", "avro", "puffin"]), Effect::Harmless("No delete files are written.");
+        AllowedValues::OneOf(&["parquet", "orc", "avro", "puffin"]), Effect::Honoured;
     /// Where data files are written; without it `data` below the table's location.
     WRITE_DATA_LOCATION: &'static str = "write.data.path", AllowedValues::Filled, Effect::Honoured;
     /// Older name of `write.data.path`.
@@ -96,15 +96,15 @@ properties! {
     /// How rows of DELETE are distributed before they are written.
     DELETE_DISTRIBUTION_MODE: &'static str = "write.delete.distribution-mode",
         AllowedValues::OneOf(&["none", "hash", "range"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Harmless("Files are written again one by one, as they are; other engines read it.");
     /// How rows of UPDATE are distributed before they are written.
     UPDATE_DISTRIBUTION_MODE: &'static str = "write.update.distribution-mode",
         AllowedValues::OneOf(&["none", "hash", "range"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Harmless("Files are written again one by one, as they are; other engines read it.");
     /// How rows of MERGE are distributed before they are written.
     MERGE_DISTRIBUTION_MODE: &'static str = "write.merge.distribution-mode",
         AllowedValues::OneOf(&["none", "hash", "range"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Harmless("Files are written again one by one, as they are; other engines read it.");
     /// A comment on the table.
     COMMENT: &'static str = "comment", AllowedValues::Text, Effect::Harmless("Kept for people and other engines.");
     /// A Java class that says where data files lie.
@@ -120,52 +120,52 @@ properties! {
         AllowedValues::AtLeast(1), Effect::Harmless("Read by the Java connector of Spark only.");
     /// As write.parquet.row-group-size-bytes, for delete files.
     DELETE_PARQUET_ROW_GROUP_SIZE_BYTES: &'static str = "write.delete.parquet.row-group-size-bytes",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.page-size-bytes, for delete files.
     DELETE_PARQUET_PAGE_SIZE_BYTES: &'static str = "write.delete.parquet.page-size-bytes",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.page-version, for delete files.
     DELETE_PARQUET_PAGE_VERSION: &'static str = "write.delete.parquet.page-version",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.page-row-limit, for delete files.
     DELETE_PARQUET_PAGE_ROW_LIMIT: &'static str = "write.delete.parquet.page-row-limit",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.dict-size-bytes, for delete files.
     DELETE_PARQUET_DICT_SIZE_BYTES: &'static str = "write.delete.parquet.dict-size-bytes",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.compression-codec, for delete files.
     DELETE_PARQUET_COMPRESSION_CODEC: &'static str = "write.delete.parquet.compression-codec",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.compression-level, for delete files.
     DELETE_PARQUET_COMPRESSION_LEVEL: &'static str = "write.delete.parquet.compression-level",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.parquet.row-group-check-min-record-count, for delete files.
     DELETE_PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT: &'static str = "write.delete.parquet.row-group-check-min-record-count",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("The size is looked at after every batch.");
     /// As write.parquet.row-group-check-max-record-count, for delete files.
     DELETE_PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT: &'static str = "write.delete.parquet.row-group-check-max-record-count",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("The size is looked at after every batch.");
     /// As write.avro.compression-codec, for delete files.
     DELETE_AVRO_COMPRESSION_CODEC: &'static str = "write.delete.avro.compression-codec",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.avro.compression-level, for delete files.
     DELETE_AVRO_COMPRESSION_LEVEL: &'static str = "write.delete.avro.compression-level",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.orc.stripe-size-bytes, for delete files.
     DELETE_ORC_STRIPE_SIZE_BYTES: &'static str = "write.delete.orc.stripe-size-bytes",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.orc.block-size-bytes, for delete files.
     DELETE_ORC_BLOCK_SIZE_BYTES: &'static str = "write.delete.orc.block-size-bytes",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.orc.vectorized.batch-size, for delete files.
     DELETE_ORC_VECTORIZED_BATCH_SIZE: &'static str = "write.delete.orc.vectorized.batch-size",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Harmless("Batches are those of the rows given.");
     /// As write.orc.compression-codec, for delete files.
     DELETE_ORC_COMPRESSION_CODEC: &'static str = "write.delete.orc.compression-codec",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// As write.orc.compression-strategy, for delete files.
     DELETE_ORC_COMPRESSION_STRATEGY: &'static str = "write.delete.orc.compression-strategy",
-        AllowedValues::Text, Effect::Harmless("No delete files are written.");
+        AllowedValues::Text, Effect::Honoured;
     /// Whether data files are planned locally or by Spark's executors.
     DATA_PLANNING_MODE: &'static str = "read.data-planning-mode",
         AllowedValues::OneOf(&["auto", "local", "distributed"]), Effect::Harmless("Plans are made where the scan is.");
@@ -207,34 +207,34 @@ properties! {
         AllowedValues::AtLeast(1), Effect::Honoured;
     /// Size at which a writer starts the next delete file.
     DELETE_TARGET_FILE_SIZE_BYTES: i64 = "write.delete.target-file-size-bytes", 67_108_864,
-        AllowedValues::AtLeast(1), Effect::Harmless("No delete files are written.");
-    /// Whether position deletes are written a file or a partition.
+        AllowedValues::AtLeast(1), Effect::Honoured;
+    /// Whether position deletes are written for a data file or for a partition; icefield takes `file` where it is not set.
     DELETE_GRANULARITY: &'static str = "write.delete.granularity", "partition",
-        AllowedValues::OneOf(&["file", "partition"]), Effect::Harmless("No delete files are written.");
-    /// How DELETE works in engines.
+        AllowedValues::OneOf(&["file", "partition"]), Effect::Honoured;
+    /// How rows are deleted; icefield decides file by file where it is not set.
     DELETE_MODE: &'static str = "write.delete.mode", "copy-on-write",
         AllowedValues::OneOf(&["copy-on-write", "merge-on-read"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
-    /// How UPDATE works in engines.
+        Effect::Honoured;
+    /// How rows are updated; icefield decides file by file where it is not set.
     UPDATE_MODE: &'static str = "write.update.mode", "copy-on-write",
         AllowedValues::OneOf(&["copy-on-write", "merge-on-read"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
-    /// How MERGE works in engines.
+        Effect::Honoured;
+    /// How rows are merged or upserted; icefield decides file by file where it is not set.
     MERGE_MODE: &'static str = "write.merge.mode", "copy-on-write",
         AllowedValues::OneOf(&["copy-on-write", "merge-on-read"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Honoured;
     /// What concurrent commits a DELETE tolerates.
     DELETE_ISOLATION_LEVEL: &'static str = "write.delete.isolation-level", "serializable",
         AllowedValues::OneOf(&["serializable", "snapshot"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Honoured;
     /// What concurrent commits an UPDATE tolerates.
     UPDATE_ISOLATION_LEVEL: &'static str = "write.update.isolation-level", "serializable",
         AllowedValues::OneOf(&["serializable", "snapshot"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Honoured;
     /// What concurrent commits a MERGE tolerates.
     MERGE_ISOLATION_LEVEL: &'static str = "write.merge.isolation-level", "serializable",
         AllowedValues::OneOf(&["serializable", "snapshot"]),
-        Effect::Harmless("Rows are not deleted or updated yet; other engines read it.");
+        Effect::Honoured;
     /// Size of Parquet row groups.
     PARQUET_ROW_GROUP_SIZE_BYTES: i64 = "write.parquet.row-group-size-bytes", 134_217_728,
         AllowedValues::AtLeast(1), Effect::Honoured;

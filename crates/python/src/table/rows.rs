@@ -1,0 +1,186 @@
+//! Changes of rows in a transaction: deletes, updates, overwrites, upserts.
+
+use std::collections::BTreeMap;
+
+use icefield_format::expr::{Expr, Expression};
+use icefield_table::commit::SnapshotOptions;
+use icefield_table::operation::delete_rows::delete_rows;
+use icefield_table::operation::matching::Matches;
+use icefield_table::operation::overwrite_rows::{OldSpecs, overwrite_partitions, overwrite_rows};
+use icefield_table::operation::replace_rows::{NewRows, RowOptions, RowsReplaced, columns_to_change, replace};
+use icefield_table::operation::row_change::{Command, Isolation, Mode};
+use icefield_table::operation::upsert::{UpsertOptions, upsert};
+use icefield_table::write::Matching;
+use pyo3::prelude::*;
+
+use crate::capsule::{ArrowStream, StreamInput};
+use crate::entry::detached;
+use crate::errors::{Result, from_rows};
+use crate::format::expressions::ExpressionInput;
+use crate::table::scan::Reader;
+use crate::table::transaction::PyTransaction;
+
+/// Adds this room's names to `icefield._core`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyFoundRows>()?;
+    module.add_class::<PyRowChanges>()
+}
+
+/// Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files.
+type Counts = (i64, i64, usize, usize, usize, i64);
+
+/// Rows of a branch that a filter matches.
+#[pyclass(frozen, name = "FoundRows", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyFoundRows(Matches);
+
+/// How rows are changed in a transaction.
+#[pyclass(frozen, name = "RowChanges", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyRowChanges {
+    transaction: Py<PyTransaction>,
+    options: RowOptions,
+}
+
+#[pymethods]
+impl PyFoundRows {
+    /// The rows, with all columns of the table and, from version 3 on, `_row_id`.
+    fn rows(&self, py: Python<'_>) -> Result<ArrowStream> {
+        let stream = detached(py, || self.0.matching_rows(columns_to_change(self.0.metadata())?))??;
+        Ok(ArrowStream::new(Box::new(Reader(stream))))
+    }
+}
+
+#[pymethods]
+impl PyRowChanges {
+    /// Changes of a branch. `mode` is `copy-on-write`, `merge-on-read` or `auto`, `isolation` is `serializable` or `snapshot`;
+    /// without them the table says. With `dry_run` nothing is written.
+    #[new]
+    #[pyo3(signature = (
+        transaction, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), mode=None, isolation=None, dry_run=false
+    ))]
+    fn py_new(
+        transaction: Py<PyTransaction>,
+        branch: String,
+        snapshot_properties: BTreeMap<String, String>,
+        mode: Option<&str>,
+        isolation: Option<&str>,
+        dry_run: bool,
+    ) -> Result<Self> {
+        let properties = snapshot_properties.into_iter().collect();
+        let options = RowOptions {
+            snapshot: SnapshotOptions { branch, properties, ..SnapshotOptions::default() },
+            mode: mode.map(Mode::parse).transpose()?,
+            isolation: isolation.map(Isolation::parse).transpose()?,
+            dry_run,
+        };
+        Ok(Self { transaction, options })
+    }
+
+    /// Delete the rows that a filter matches; all without one.
+    #[pyo3(signature = (filter, *, case_sensitive=true))]
+    fn delete(&self, py: Python<'_>, filter: Option<ExpressionInput>, case_sensitive: bool) -> Result<Counts> {
+        let (filter, own) = (of(filter), self.transaction.get());
+        let counts = detached(py, || {
+            delete_rows(own.storage(), &mut own.changes(), &filter, case_sensitive, self.options.clone())
+        });
+        Ok(counted(counts??))
+    }
+
+    /// Delete the rows that a filter matches, all without one, and add others.
+    #[pyo3(signature = (rows, filter, *, case_sensitive=true, allow_missing=true))]
+    fn overwrite(
+        &self,
+        py: Python<'_>,
+        rows: StreamInput,
+        filter: Option<ExpressionInput>,
+        case_sensitive: bool,
+        allow_missing: bool,
+    ) -> Result<Counts> {
+        let (filter, own) = (of(filter), self.transaction.get());
+        let schema = rows.0.schema();
+        let mut batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let matching = Matching { allow_missing, ignore_extra: false };
+        let counts = detached(py, || {
+            let rows = NewRows { schema: &schema, batches: &mut batches, matching };
+            let options = self.options.clone();
+            overwrite_rows(own.storage(), &mut own.changes(), &filter, case_sensitive, rows, options)
+        });
+        Ok(counted(counts??))
+    }
+
+    /// Add rows in place of all others of their partitions; with `rewrite`, in files of older partition specs too.
+    #[pyo3(signature = (rows, *, rewrite=false, allow_missing=true))]
+    fn overwrite_partitions(
+        &self,
+        py: Python<'_>,
+        rows: StreamInput,
+        rewrite: bool,
+        allow_missing: bool,
+    ) -> Result<Counts> {
+        let own = self.transaction.get();
+        let schema = rows.0.schema();
+        let mut batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let matching = Matching { allow_missing, ignore_extra: false };
+        let old_specs = if rewrite { OldSpecs::Rewrite } else { OldSpecs::Refuse };
+        let counts = detached(py, || {
+            let rows = NewRows { schema: &schema, batches: &mut batches, matching };
+            overwrite_partitions(own.storage(), &mut own.changes(), rows, old_specs, self.options.clone())
+        });
+        Ok(counted(counts??))
+    }
+
+    /// Find the rows that a filter matches; all without one.
+    #[pyo3(signature = (filter, *, case_sensitive=true))]
+    fn find(&self, py: Python<'_>, filter: Option<ExpressionInput>, case_sensitive: bool) -> Result<PyFoundRows> {
+        let (filter, own) = (of(filter), self.transaction.get());
+        let branch = &self.options.snapshot.branch;
+        Ok(PyFoundRows(detached(py, || {
+            let mut changes = own.changes();
+            changes.check_open()?;
+            Matches::find(own.storage(), changes.metadata()?, branch, &filter, case_sensitive)
+        })??))
+    }
+
+    /// Take found rows out and add others in their place.
+    fn update(&self, py: Python<'_>, found: &Bound<'_, PyFoundRows>, rows: StreamInput) -> Result<Counts> {
+        let (found, own) = (found.get(), self.transaction.get());
+        let schema = rows.0.schema();
+        let mut batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let matching = Matching::default();
+        let counts = detached(py, || {
+            let rows = NewRows { schema: &schema, batches: &mut batches, matching };
+            replace(own.storage(), &mut own.changes(), &found.0, Command::Update, Some(rows), self.options.clone())
+        });
+        Ok(counted(counts??))
+    }
+
+    /// Change the rows of the table that have the keys of others, and add the rest: rows updated, rows inserted, counts.
+    #[pyo3(signature = (rows, join_columns, *, update_matched=true, insert_others=true, case_sensitive=true))]
+    fn upsert(
+        &self,
+        py: Python<'_>,
+        rows: StreamInput,
+        join_columns: Vec<String>,
+        update_matched: bool,
+        insert_others: bool,
+        case_sensitive: bool,
+    ) -> Result<(i64, i64, Counts)> {
+        let own = self.transaction.get();
+        let schema = rows.0.schema();
+        let batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let rows = self.options.clone();
+        let options = UpsertOptions { join_columns, update_matched, insert_others, case_sensitive, rows };
+        let done = detached(py, || upsert(own.storage(), &mut own.changes(), &schema, batches, options))??;
+        Ok((done.rows_updated, done.rows_inserted, counted(done.replaced)))
+    }
+}
+
+fn of(filter: Option<ExpressionInput>) -> Expr {
+    filter.map_or(Expression::True, |filter| filter.0)
+}
+
+fn counted(done: RowsReplaced) -> Counts {
+    let files = done.files;
+    (done.rows_removed, done.rows_added, files.dropped, files.rewritten, files.marked, files.rewritten_bytes)
+}

@@ -1,0 +1,346 @@
+//! The rows that a filter matches, by their positions in data files: what changes of rows are made of.
+//!
+//! A row matches where a scan with the filter has it, so what is left are the rows that such a scan does not have.
+//! Files all of whose rows match by partition or metrics are not opened; of the others nothing is read but the columns of the
+//! filter.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use icefield_format::expr::{Expr, Expression};
+use icefield_format::manifest::{DataFile, FileContent, Metrics};
+use icefield_format::metadata::{Snapshot, TableMetadata};
+use icefield_format::puffin::DeletionVector;
+use icefield_format::types::Schema;
+use icefield_format::types::reserved::{DELETE_FILE_PATH, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
+
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::limits::limits;
+use crate::plan::deletes::{DeleteFile, DeleteKind};
+use crate::plan::part::FilePart;
+use crate::plan::tasks::ReadTask;
+use crate::plan::wanted::Wanted;
+use crate::plan::{At, Scan};
+use crate::read::deletes::{Chosen, Deletes};
+use crate::read::options::ReadOptions;
+use crate::read::task::{rows_chosen, rows_with};
+use crate::storage::Storage;
+use crate::stream::BatchStream;
+
+/// Data files that have rows of a filter, of a branch as it is.
+#[derive(Debug)]
+pub struct Matches {
+    /// The files. Files that the filter might match, and does not, are not among them.
+    pub files: Vec<MatchedFile>,
+    scan: Scan,
+    wanted: Arc<Wanted>,
+}
+
+/// Data files that may have rows of a filter.
+#[derive(Debug)]
+pub struct Candidates {
+    matches: Matches,
+    /// The files, with what is left to test of their rows.
+    parts: Vec<FilePart>,
+    /// Those all of whose rows match.
+    certain: Vec<bool>,
+}
+
+/// A data file with rows that match.
+#[derive(Debug, Clone)]
+pub struct MatchedFile {
+    /// All that a reader must know of it. There is nothing left to test: `rows` tells.
+    pub part: FilePart,
+    /// As its manifest has it, without metrics.
+    pub file: DataFile,
+    /// Which rows.
+    pub rows: MatchedRows,
+    /// Delete files that are about this data file and no other.
+    pub own_deletes: Vec<DataFile>,
+}
+
+/// Which rows of a data file match.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MatchedRows {
+    /// All of them.
+    All,
+    /// Those at these positions, which are not deleted yet.
+    Some(Arc<DeletionVector>),
+}
+
+impl MatchedFile {
+    /// The number of rows that match; of [`MatchedRows::All`] those of the file, deleted ones included.
+    pub fn row_count(&self) -> i64 {
+        match &self.rows {
+            MatchedRows::All => self.file.record_count,
+            MatchedRows::Some(positions) => i64::try_from(positions.cardinality()).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Whether rows of it are deleted by values: how many it has left is not known then.
+    pub fn has_equality_deletes(&self) -> bool {
+        self.part.deletes.iter().any(|delete| delete.kind == DeleteKind::Equality)
+    }
+}
+
+impl Matches {
+    /// Finds the rows of a branch that a filter matches; of a branch that does not exist, those of the current snapshot, which
+    /// it will begin at.
+    ///
+    /// # Errors
+    /// A filter that does not fit the schema, a tag, and what is wrong with the files.
+    pub fn find(
+        storage: &Storage,
+        metadata: &Arc<TableMetadata>,
+        branch: &str,
+        filter: &Expr,
+        case_sensitive: bool,
+    ) -> Result<Self> {
+        let Candidates { mut matches, parts, certain } =
+            Self::candidates(storage, metadata, branch, filter, case_sensitive)?;
+        let mut uncertain = Vec::new();
+        for ((part, certain), file) in parts.into_iter().zip(certain).zip(&mut matches.files) {
+            match certain {
+                true => file.rows = MatchedRows::All,
+                false => uncertain.push(part),
+            }
+        }
+        let found = positions(uncertain, &matches.wanted, storage)?;
+        matches.choose(found);
+        Ok(matches)
+    }
+
+    /// The data files of a branch that may have rows of a filter, of which none are chosen yet.
+    ///
+    /// # Errors
+    /// As [`Matches::find`].
+    pub fn candidates(
+        storage: &Storage,
+        metadata: &Arc<TableMetadata>,
+        branch: &str,
+        filter: &Expr,
+        case_sensitive: bool,
+    ) -> Result<Candidates> {
+        let scan = Self::scan(storage, metadata, branch, filter, case_sensitive)?;
+        let (bound, _) = scan.bound_filter()?;
+        let ids: Vec<i32> = bound.predicates().map(|predicate| predicate.term.reference.id).collect();
+        let scan = Scan { metrics: Metrics::for_filter(ids), ..scan };
+        let wanted = scan.wanted(Some(&[]))?;
+        let plan = scan.plan()?;
+        let parts = scan.parts(&plan, &plan.whole_files())?;
+        let (mut files, mut all_certain) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
+        let mut next = parts.iter();
+        for manifest in &plan.manifests {
+            let certain = manifest.certain()?;
+            for row in 0..manifest.entries.len() {
+                let part = next.next().ok_or_else(|| Error::Internal("a planned file without its part".to_owned()))?;
+                let deletes = manifest.deletes(row).iter().map(|place| plan.deletes.get(*place));
+                let deletes = deletes.collect::<Result<Vec<_>>>()?;
+                let own = deletes.into_iter().filter(is_about_one_file).map(|delete| delete.file);
+                files.push(MatchedFile {
+                    part: FilePart { residual: Expression::True, ..part.clone() },
+                    file: manifest.entries.file(row, manifest.spec_id())?,
+                    rows: MatchedRows::Some(Arc::default()),
+                    own_deletes: own.collect(),
+                });
+                all_certain.push(certain.value(row));
+            }
+        }
+        Ok(Candidates { matches: Self { files, scan, wanted }, parts, certain: all_certain })
+    }
+
+    /// Chooses rows of the files by position, by the paths of the files; files without any are left out.
+    fn choose(&mut self, mut rows: HashMap<String, Arc<DeletionVector>>) {
+        for file in &mut self.files {
+            if let MatchedRows::Some(of_file) = &mut file.rows {
+                *of_file = rows.remove(&file.part.path).unwrap_or_default();
+            }
+        }
+        self.files.retain(|file| !matches!(&file.rows, MatchedRows::Some(rows) if rows.is_empty()));
+    }
+
+    fn scan(
+        storage: &Storage,
+        metadata: &Arc<TableMetadata>,
+        branch: &str,
+        filter: &Expr,
+        case_sensitive: bool,
+    ) -> Result<Scan> {
+        let reference = match metadata.reference(branch) {
+            Some(found) if !found.is_branch() => {
+                return Err(Error::invalid(format!("{branch} is a tag: only a branch can be written to")));
+            }
+            found => found.map(|_| branch.to_owned()),
+        };
+        let at = At { reference, ..At::default() };
+        Ok(Scan { filter: filter.clone(), case_sensitive, ..Scan::new(storage.clone(), metadata.clone(), &at)? })
+    }
+
+    /// The snapshot whose rows these are.
+    pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        self.scan.snapshot.as_ref()
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &Expr {
+        &self.scan.filter
+    }
+
+    /// Whether the case of the names in the filter matters.
+    pub fn is_case_sensitive(&self) -> bool {
+        self.scan.case_sensitive
+    }
+
+    /// The table as it was.
+    pub fn metadata(&self) -> &Arc<TableMetadata> {
+        &self.scan.metadata
+    }
+
+    /// The table's columns, with what rewritten rows keep of their lineage from version 3 on.
+    pub fn columns(&self, lineage: bool) -> Result<Arc<Schema>> {
+        let schema = &self.scan.schema;
+        match lineage {
+            true => with_lineage(schema),
+            false => Ok(schema.clone()),
+        }
+    }
+
+    /// The rows that match, file after file.
+    pub fn matching_rows(&self, columns: Arc<Schema>) -> Result<BatchStream> {
+        let mut only = HashMap::new();
+        for file in &self.files {
+            let rows = match &file.rows {
+                MatchedRows::Some(rows) => rows.clone(),
+                MatchedRows::All => {
+                    let mut all = DeletionVector::new();
+                    all.insert_range(0..file.file.record_count.max(0).unsigned_abs())?;
+                    Arc::new(all)
+                }
+            };
+            only.insert(file.part.path.clone(), rows);
+        }
+        let parts = self.files.iter().map(|file| file.part.clone()).collect();
+        rows_chosen(self.task(parts, columns), &self.scan.storage, Chosen::Only(only), &ReadOptions::default())
+    }
+
+    /// The rows of a file that are left: live, and not matching.
+    pub fn rows_left(&self, file: &MatchedFile, columns: Arc<Schema>, threads: usize) -> Result<BatchStream> {
+        let gone = match &file.rows {
+            MatchedRows::All => return Err(Error::Internal("nothing is left of a file that matches".to_owned())),
+            MatchedRows::Some(rows) => HashMap::from([(file.part.path.clone(), rows.clone())]),
+        };
+        let task = self.task(vec![file.part.clone()], columns);
+        let stream = rows_chosen(task, &self.scan.storage, Chosen::Without(gone), &ReadOptions::default())?;
+        Ok(stream.with_width(threads))
+    }
+
+    /// What older delete files delete of each file by position: by all of them, or by those that are about one file only.
+    pub fn deleted_before(&self, files: &[&MatchedFile], only_own: bool) -> Result<Vec<Option<Arc<DeletionVector>>>> {
+        let parts: Vec<FilePart> = files
+            .iter()
+            .map(|file| {
+                let own = |path: &str| file.own_deletes.iter().any(|delete| delete.file_path == path);
+                let deletes = file.part.deletes.iter();
+                let deletes =
+                    deletes.filter(|delete| delete.kind != DeleteKind::Equality && (!only_own || own(&delete.path)));
+                FilePart { deletes: deletes.cloned().collect(), ..file.part.clone() }
+            })
+            .collect();
+        let deletes = Deletes::new(&self.scan.storage, &self.wanted, &parts, &self.scan.limits)?;
+        parts.iter().map(|part| deletes.positions_of(part)).collect()
+    }
+
+    fn task(&self, parts: Vec<FilePart>, columns: Arc<Schema>) -> ReadTask {
+        ReadTask { wanted: Arc::new(Wanted { projection: columns, ..(*self.wanted).clone() }), parts }
+    }
+}
+
+impl Candidates {
+    /// The rows that the filter matches, file after file.
+    pub fn rows(&self, columns: Arc<Schema>) -> Result<BatchStream> {
+        let task = self.matches.task(self.parts.clone(), columns);
+        rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &ReadOptions::default())
+    }
+
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = &DataFile> {
+        self.matches.files.iter().map(|file| &file.file)
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &Expr {
+        self.matches.filter()
+    }
+
+    /// The snapshot that they are of.
+    pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        self.matches.snapshot()
+    }
+
+    /// The files with the rows that were chosen of them, by path and position.
+    pub fn choose(mut self, rows: HashMap<String, Arc<DeletionVector>>) -> Matches {
+        self.matches.choose(rows);
+        self.matches
+    }
+}
+
+/// A schema with the columns of row lineage behind its own.
+pub fn with_lineage(schema: &Schema) -> Result<Arc<Schema>> {
+    let lineage = [ROW_ID.to_field(), LAST_UPDATED_SEQUENCE_NUMBER.to_field()];
+    let fields = schema.fields().iter().cloned().chain(lineage).collect();
+    Ok(Arc::new(Schema::new(schema.schema_id(), fields)?))
+}
+
+/// The positions of the rows of some parts that pass what is left to test, by path.
+fn positions(
+    parts: Vec<FilePart>,
+    wanted: &Arc<Wanted>,
+    storage: &Storage,
+) -> Result<HashMap<String, Arc<DeletionVector>>> {
+    let mut found: HashMap<String, DeletionVector> = HashMap::new();
+    if parts.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let projection = Arc::new(Schema::new(0, vec![FILE.to_field(), POS.to_field()])?);
+    let task = ReadTask { wanted: Arc::new(Wanted { projection, ..(**wanted).clone() }), parts };
+    for batch in rows_with(task, storage, None, &limits()?, &ReadOptions::default())? {
+        interrupt::check()?;
+        add(&mut found, &batch?)?;
+    }
+    Ok(found.into_iter().map(|(path, rows)| (path, Arc::new(rows))).collect())
+}
+
+/// Adds the positions of a batch, all of one file, to those of each file.
+fn add(found: &mut HashMap<String, DeletionVector>, batch: &RecordBatch) -> Result<()> {
+    let lost = || Error::Internal("rows without their places".to_owned());
+    let [paths, numbers] = batch.columns() else { return Err(lost()) };
+    let paths = paths.as_string_opt::<i32>().ok_or_else(lost)?;
+    let numbers = numbers.as_primitive_opt::<Int64Type>().ok_or_else(lost)?;
+    let Some(path) = (!paths.is_empty()).then(|| paths.value(0)) else { return Ok(()) };
+    if !found.contains_key(path) {
+        found.insert(path.to_owned(), DeletionVector::new());
+    }
+    let rows = found.get_mut(path).ok_or_else(lost)?;
+    for number in numbers.values() {
+        rows.insert(u64::try_from(*number).map_err(|_| lost())?)?;
+    }
+    Ok(())
+}
+
+/// Whether position deletes are about one data file: it is named, or is the only path between their bounds.
+fn is_about_one_file(delete: &DeleteFile) -> bool {
+    let file = &delete.file;
+    if file.content != FileContent::PositionDeletes {
+        return false;
+    }
+    let bound = |bounds: &Option<Vec<(i32, Vec<u8>)>>| {
+        let of_path = bounds.iter().flatten().find(|(id, _)| *id == DELETE_FILE_PATH.id);
+        of_path.map(|(_, bound)| bound.clone())
+    };
+    let lower = bound(&file.lower_bounds);
+    file.referenced_data_file.is_some() || (lower.is_some() && lower == bound(&file.upper_bounds))
+}

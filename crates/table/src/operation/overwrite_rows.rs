@@ -1,0 +1,166 @@
+//! Rows in place of those that a filter matches, and in place of those of their partitions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use icefield_format::expr::{Comparison, Expr, Expression, Literal, Predicate, Term, Test};
+use icefield_format::manifest::DataFile;
+use icefield_format::spec::PartitionSpec;
+use icefield_format::transform::Transform;
+use icefield_format::types::{Schema, Type};
+use icefield_format::value::Value;
+
+use super::matching::Matches;
+use super::replace_partitions::ReplacePartitions;
+use super::replace_rows::{NewRows, OfRows, RowOptions, RowsReplaced, replace, replace_with, start, write};
+use super::row_change::{Command, Isolation};
+use crate::commit::{SnapshotProducer, Transaction};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// Deletes the rows that a filter matches and adds others, in one snapshot.
+///
+/// # Errors
+/// As [`replace`].
+pub fn overwrite_rows(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    filter: &Expr,
+    case_sensitive: bool,
+    rows: NewRows<'_>,
+    options: RowOptions,
+) -> Result<RowsReplaced> {
+    transaction.check_open()?;
+    let metadata = transaction.metadata()?.clone();
+    let matches = Matches::find(storage, &metadata, &options.snapshot.branch, filter, case_sensitive)?;
+    replace(storage, transaction, &matches, Command::Delete, Some(rows), options)
+}
+
+/// What becomes of rows in files of older partition specs, which may be of partitions that are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OldSpecs {
+    /// Such files are an error.
+    #[default]
+    Refuse,
+    /// The rows of the partitions are taken out of them.
+    Rewrite,
+}
+
+/// Adds rows in place of all others of their partitions.
+///
+/// # Errors
+/// A table without partitions, files of older specs that may have such rows where these are refused, and as [`replace`].
+pub fn overwrite_partitions(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    rows: NewRows<'_>,
+    old_specs: OldSpecs,
+    options: RowOptions,
+) -> Result<RowsReplaced> {
+    transaction.check_open()?;
+    let metadata = transaction.metadata()?.clone();
+    let spec = metadata.default_spec().clone();
+    if spec.is_unpartitioned() {
+        return Err(Error::invalid("the table has no partitions: overwrite it with a filter instead"));
+    }
+    let isolation = Isolation::of(options.isolation, Command::Delete, metadata.properties())?;
+    let added = write(storage, &metadata, rows)?;
+    if added.is_empty() {
+        return Ok(RowsReplaced::default());
+    }
+    let discard = |files: &[DataFile]| {
+        let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
+        storage.discard(&paths, "data files of an overwrite that failed");
+    };
+    let found = of_partitions(&spec, metadata.current_schema(), &added)
+        .and_then(|filter| Matches::candidates(storage, &metadata, &options.snapshot.branch, &filter, true));
+    let candidates = match found {
+        Ok(found) => found,
+        Err(error) => {
+            discard(&added);
+            return Err(error);
+        }
+    };
+    let is_old = |file: &&DataFile| file.partition_spec_id != spec.spec_id;
+    if let Some(old) = candidates.files().find(is_old) {
+        if old_specs == OldSpecs::Refuse {
+            let (path, id) = (old.file_path.clone(), old.partition_spec_id);
+            discard(&added);
+            return Err(Error::Validation(format!(
+                "{path} is of the older partition spec {id} and may have rows of partitions that are replaced: ask for \
+                 on_old_specs=\"rewrite\", or overwrite with a filter"
+            )));
+        }
+        let filter = candidates.filter().clone();
+        return match Matches::find(storage, &metadata, &options.snapshot.branch, &filter, true) {
+            Ok(matches) if options.dry_run => {
+                discard(&added);
+                let rows_added = added.iter().map(|file| file.record_count).sum();
+                let result = replace_with(storage, transaction, &matches, Command::Delete, Vec::new(), options)?;
+                Ok(RowsReplaced { rows_added, ..result })
+            }
+            Ok(matches) => replace_with(storage, transaction, &matches, Command::Delete, added, options),
+            Err(error) => {
+                discard(&added);
+                Err(error)
+            }
+        };
+    }
+    let mut result = RowsReplaced {
+        rows_removed: candidates.files().map(|file| file.record_count).sum(),
+        rows_added: added.iter().map(|file| file.record_count).sum(),
+        ..RowsReplaced::default()
+    };
+    result.files.dropped = candidates.files().count();
+    if options.dry_run {
+        discard(&added);
+        return Ok(result);
+    }
+    let from = start(candidates.snapshot());
+    let mut content = ReplacePartitions::new().that_owns_its_files(storage.clone());
+    if let Some((id, _)) = &from {
+        content.validate_from_snapshot(*id);
+    }
+    content.validate_no_conflicting_deletes();
+    if isolation == Isolation::Serializable {
+        content.validate_no_conflicting_data();
+    }
+    added.into_iter().try_for_each(|file| content.add_file(file))?;
+    transaction.stage(SnapshotProducer::new(storage.clone(), OfRows { content, from }, options.snapshot))?;
+    Ok(result)
+}
+
+/// The filter of the rows of the files' partitions.
+fn of_partitions(spec: &Arc<PartitionSpec>, schema: &Schema, files: &[DataFile]) -> Result<Expr> {
+    let mut partitions: BTreeMap<String, &[Option<Value>]> = BTreeMap::new();
+    partitions.extend(files.iter().map(|file| (format!("{:?}", file.partition), file.partition.as_slice())));
+    let mut any = Vec::with_capacity(partitions.len());
+    for partition in partitions.into_values() {
+        let mut all = Vec::with_capacity(spec.fields.len());
+        for (field, value) in spec.fields.iter().zip(partition) {
+            if field.transform.is_void() {
+                continue;
+            }
+            let source = field.source_id().and_then(|id| Some((schema.column_name(id)?, schema.find_type(id)?)));
+            let lost =
+                || Error::invalid(format!("the source of the partition field {} is not in the schema", field.name));
+            let (name, ty) = source.ok_or_else(lost)?;
+            let term = match &field.transform {
+                Transform::Identity => Term::column(name),
+                transform => Term::transform(transform.clone(), name),
+            };
+            let test = match (value, field.transform.result_type(ty)) {
+                (None, _) => Test::IsNull,
+                (Some(Value::Float(value)), _) if value.is_nan() => Test::IsNan,
+                (Some(Value::Double(value)), _) if value.is_nan() => Test::IsNan,
+                (Some(value), Some(Type::Primitive(ty))) => {
+                    Test::Compare(Comparison::Eq, Literal::new(ty, value.clone())?)
+                }
+                (Some(_), _) => return Err(lost()),
+            };
+            all.push(Expression::Predicate(Predicate { term, test }));
+        }
+        any.push(Expr::all(all));
+    }
+    Ok(Expr::any(any).balanced())
+}

@@ -1,0 +1,301 @@
+//! Rows in place of others, in one snapshot: what deletes, updates and overwrites of rows have in common.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema as ArrowSchema;
+use icefield_format::expr::Expr;
+use icefield_format::manifest::DataFile;
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::metadata::{FormatVersion, Operation, Snapshot, SnapshotManifests, TableMetadata};
+use icefield_format::types::Schema;
+use icefield_format::types::reserved::ROW_ID;
+use uuid::Uuid;
+
+use super::matching::{Matches, with_lineage};
+use super::overwrite::Overwrite;
+use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
+use super::row_delta::RowDelta;
+use crate::commit::{Arranged, Content, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::storage::Storage;
+use crate::write::{Matching, TableWriter, WriterConfig};
+
+/// How rows are changed.
+#[derive(Debug, Clone, Default)]
+pub struct RowOptions {
+    /// The snapshot: its branch and its summary.
+    pub snapshot: SnapshotOptions,
+    /// How rows are taken out of files; by default as the table says.
+    pub mode: Option<Mode>,
+    /// What concurrent commits are tolerated; by default as the table says.
+    pub isolation: Option<Isolation>,
+    /// Whether nothing is written: the result says what would be.
+    pub dry_run: bool,
+}
+
+/// What a change of rows has done, or would do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowsReplaced {
+    /// Rows taken out. Of files that are removed unread, rows that equality deletes had deleted before count as well.
+    pub rows_removed: i64,
+    /// Rows written in their place, or beside.
+    pub rows_added: i64,
+    /// What became of the files that had the rows.
+    pub files: FileCounts,
+}
+
+/// Rows to be added.
+pub struct NewRows<'a> {
+    /// Their columns; where they are rows that were there before, the column `_row_id` is one of them.
+    pub schema: &'a ArrowSchema,
+    /// The rows.
+    pub batches: &'a mut dyn Iterator<Item = Result<RecordBatch>>,
+    /// How their columns may differ from the table's.
+    pub matching: Matching,
+}
+
+/// Takes the rows of `matches` out and adds others, in one snapshot. Without any of both there is no snapshot.
+///
+/// # Errors
+/// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when the
+/// transaction fails.
+pub fn replace(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    matches: &Matches,
+    command: Command,
+    rows: Option<NewRows<'_>>,
+    options: RowOptions,
+) -> Result<RowsReplaced> {
+    let metadata = transaction.metadata()?.clone();
+    if options.dry_run {
+        let mut result = replace_with(storage, transaction, matches, command, Vec::new(), options)?;
+        if let Some(rows) = rows {
+            for batch in rows.batches {
+                result.rows_added += i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX);
+            }
+        }
+        return Ok(result);
+    }
+    // New rows first: they are where errors are likely.
+    let added = rows.map_or(Ok(Vec::new()), |rows| write(storage, &metadata, rows))?;
+    replace_with(storage, transaction, matches, command, added, options)
+}
+
+/// As [`replace`], with rows that are written already; their files are deleted after an error.
+pub(super) fn replace_with(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    matches: &Matches,
+    command: Command,
+    added: Vec<DataFile>,
+    options: RowOptions,
+) -> Result<RowsReplaced> {
+    let dry_run = options.dry_run;
+    let prepared = Prepared::new(transaction, matches, command, &options);
+    let planned = prepared.and_then(|prepared| {
+        let removals = Removals::plan(matches, prepared.mode, prepared.metadata.format_version())?;
+        let rows_added = added.iter().map(|file| file.record_count).sum();
+        let result = RowsReplaced { rows_removed: removals.rows(), rows_added, files: removals.counts() };
+        let changed = match dry_run {
+            true => ChangedFiles::default(),
+            false => removals.write(storage, &prepared.metadata, Uuid::new_v4())?,
+        };
+        Ok((prepared, result, changed))
+    });
+    let (prepared, result, mut changed) = match planned {
+        Ok(planned) => planned,
+        Err(error) => {
+            ChangedFiles { added, ..ChangedFiles::default() }.discard(storage);
+            return Err(error);
+        }
+    };
+    changed.added.extend(added);
+    if !changed.is_empty() {
+        commit(storage, transaction, matches, command, prepared.isolation, changed, options.snapshot)?;
+    }
+    Ok(result)
+}
+
+/// What a change of rows goes by.
+struct Prepared {
+    metadata: Arc<TableMetadata>,
+    mode: Mode,
+    isolation: Isolation,
+}
+
+impl Prepared {
+    fn new(transaction: &mut Transaction, matches: &Matches, command: Command, options: &RowOptions) -> Result<Self> {
+        let metadata = transaction.metadata()?.clone();
+        check_same(&metadata, matches)?;
+        let mode = Mode::of(options.mode, command, &metadata)?;
+        let isolation = Isolation::of(options.isolation, command, metadata.properties())?;
+        Ok(Self { metadata, mode, isolation })
+    }
+}
+
+/// Refuses rows that were found in another state of the table.
+fn check_same(metadata: &Arc<TableMetadata>, matches: &Matches) -> Result<()> {
+    match Arc::ptr_eq(metadata, matches.metadata()) {
+        true => Ok(()),
+        false => Err(Error::invalid("the table has changed since the rows were found: find them again")),
+    }
+}
+
+/// Writes new rows; what was written of them is deleted after an error.
+pub(super) fn write(storage: &Storage, metadata: &TableMetadata, rows: NewRows<'_>) -> Result<Vec<DataFile>> {
+    let mut config = WriterConfig::of_table(storage.clone(), metadata);
+    if rows.schema.fields().iter().any(|field| field.name() == ROW_ID.name) && has_lineage(metadata) {
+        config.schema = with_lineage(metadata.current_schema())?;
+    }
+    config.matching = rows.matching;
+    let mut writer = TableWriter::new(config, rows.schema)?;
+    for batch in rows.batches {
+        if let Err(error) = interrupt::check().and(batch).and_then(|batch| writer.write(&batch)) {
+            writer.abort();
+            return Err(error);
+        }
+    }
+    writer.finish()
+}
+
+/// Whether rows of a table have ids.
+pub(super) fn has_lineage(metadata: &TableMetadata) -> bool {
+    metadata.format_version() >= FormatVersion::V3
+}
+
+/// The columns that rows of a table are read with to be written again with other values.
+pub fn columns_to_change(metadata: &TableMetadata) -> Result<Arc<Schema>> {
+    let schema = metadata.current_schema();
+    if !has_lineage(metadata) {
+        return Ok(schema.clone());
+    }
+    let fields = schema.fields().iter().cloned().chain([ROW_ID.to_field()]).collect();
+    Ok(Arc::new(Schema::new(schema.schema_id(), fields)?))
+}
+
+/// Adds the snapshot to a transaction, with the checks that its isolation needs: those that Spark asks the Java library for.
+fn commit(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    matches: &Matches,
+    command: Command,
+    isolation: Isolation,
+    changed: ChangedFiles,
+    snapshot: SnapshotOptions,
+) -> Result<()> {
+    let from = start(matches.snapshot());
+    if changed.added_deletes.is_empty() {
+        let content = overwrite(storage, matches.filter(), matches.is_case_sensitive(), isolation, &from, changed)?;
+        return transaction.stage(SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot));
+    }
+    let content = row_delta(storage, matches, command, isolation, &from, changed)?;
+    transaction.stage(SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot))
+}
+
+fn overwrite(
+    storage: &Storage,
+    filter: &Expr,
+    case_sensitive: bool,
+    isolation: Isolation,
+    from: &Start,
+    changed: ChangedFiles,
+) -> Result<Overwrite> {
+    let mut content = Overwrite::new().that_owns_its_files(storage.clone());
+    content.set_case_sensitive(case_sensitive);
+    content.conflict_detection_filter(filter.clone());
+    if let Some((id, _)) = from {
+        content.validate_from_snapshot(*id);
+    }
+    content.validate_no_conflicting_deletes();
+    if isolation == Isolation::Serializable {
+        content.validate_no_conflicting_data();
+    }
+    changed.added.into_iter().try_for_each(|file| content.add_file(file))?;
+    changed.removed.into_iter().try_for_each(|file| content.delete_file(file))?;
+    changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
+    Ok(content)
+}
+
+fn row_delta(
+    storage: &Storage,
+    matches: &Matches,
+    command: Command,
+    isolation: Isolation,
+    from: &Start,
+    changed: ChangedFiles,
+) -> Result<RowDelta> {
+    let mut content = RowDelta::new().that_owns_its_files(storage.clone());
+    content.set_case_sensitive(matches.is_case_sensitive());
+    content.conflict_detection_filter(matches.filter().clone());
+    if let Some((id, _)) = from {
+        content.validate_from_snapshot(*id);
+    }
+    // Deletes of rows that another commit has deleted as well do no harm; rows that are written again would come back.
+    if command != Command::Delete || !changed.removed.is_empty() {
+        content.validate_deleted_files();
+        content.validate_no_conflicting_delete_files();
+    }
+    if isolation == Isolation::Serializable {
+        content.validate_no_conflicting_data_files();
+    }
+    content.validate_data_files_exist(changed.referenced);
+    changed.added.into_iter().try_for_each(|file| content.add_rows(file))?;
+    changed.added_deletes.into_iter().try_for_each(|file| content.add_deletes(file))?;
+    changed.removed.into_iter().try_for_each(|file| content.remove_rows(file))?;
+    changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
+    Ok(content)
+}
+
+/// The snapshot that rows were found in, and where its manifests are.
+pub(super) type Start = Option<(i64, SnapshotManifests)>;
+
+pub(super) fn start(snapshot: Option<&Arc<Snapshot>>) -> Start {
+    snapshot.map(|snapshot| (snapshot.snapshot_id, snapshot.manifests.clone()))
+}
+
+/// A change of rows that were found in a snapshot. Where that is an earlier one of the same transaction, which is made anew
+/// when another commit was first, the rows may have become others: the checks look at later snapshots only.
+#[derive(Debug)]
+pub(super) struct OfRows<C> {
+    pub(super) content: C,
+    pub(super) from: Start,
+}
+
+impl<C: Content> Content for OfRows<C> {
+    fn operation(&self) -> Operation {
+        self.content.operation()
+    }
+
+    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
+        if let Some((id, manifests)) = &self.from
+            && base.snapshot(*id).is_some_and(|found| found.manifests != *manifests)
+        {
+            return Err(Error::Validation(format!(
+                "another commit came before this transaction, whose snapshot {id} the changed rows were found in: run the \
+                 transaction again"
+            )));
+        }
+        self.content.validate(storage, base, parent)
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        self.content.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder> {
+        self.content.summary(base)
+    }
+
+    fn failed(&mut self) {
+        self.content.failed();
+    }
+}

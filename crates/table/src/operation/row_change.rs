@@ -1,0 +1,389 @@
+//! Rows out of data files: by rewriting the files without them, or by delete files beside them ("Row-level Deletes").
+//!
+//! What is rewritten is read through the reader that knows all deletes, and keeps its partition, its partition spec and, from
+//! version 3 on, the lineage of its rows. A file of which nothing is left is removed, and none without rows is written.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::properties::{
+    DELETE_ISOLATION_LEVEL, DELETE_MODE, MERGE_ISOLATION_LEVEL, MERGE_MODE, UPDATE_ISOLATION_LEVEL, UPDATE_MODE,
+};
+use icefield_format::metadata::{FormatVersion, StringMap, TableMetadata};
+use icefield_format::puffin::DeletionVector;
+use icefield_format::types::Schema;
+use icefield_format::types::arrow::ToArrow;
+use uuid::Uuid;
+
+use super::matching::{MatchedFile, MatchedRows, Matches};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+use crate::stream::BatchStream;
+use crate::write::deletes::positions::write_positions;
+use crate::write::deletes::vectors::write_vectors;
+use crate::write::deletes::{DeleteConfig, DeletedRows, Granularity};
+use crate::write::{TableWriter, WriterConfig};
+use crate::{interrupt, runtime};
+
+/// Of a file that loses at least one of so many of its rows, the others are rewritten, where the table does not say how rows are
+/// deleted: reading it beside its deletes would cost more than is saved, time after time.
+const REWRITTEN_SHARE: i64 = 5;
+
+/// How rows are taken out of files (`write.delete.mode`, `write.update.mode`, `write.merge.mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The files are written again without them.
+    CopyOnWrite,
+    /// Delete files or deletion vectors say that they are deleted. Not in version 1.
+    MergeOnRead,
+    /// Either, for each file by the share of its rows that it loses; files are rewritten in version 1.
+    Auto,
+}
+
+/// What concurrent commits a change of rows tolerates (`write.delete.isolation-level`, …).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// None that add rows which the change would have been about.
+    Serializable,
+    /// Those that add rows.
+    Snapshot,
+}
+
+/// The kind of a change: each has its properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Rows are deleted.
+    Delete,
+    /// Rows get other values.
+    Update,
+    /// Rows are changed by those of a source.
+    Merge,
+}
+
+impl Mode {
+    /// The mode that is asked for, else that of the table, else [`Mode::Auto`].
+    ///
+    /// # Errors
+    /// A property with another value, and [`Mode::MergeOnRead`] in a table of version 1.
+    pub fn of(asked: Option<Self>, command: Command, metadata: &TableMetadata) -> Result<Self> {
+        let property = match command {
+            Command::Delete => DELETE_MODE,
+            Command::Update => UPDATE_MODE,
+            Command::Merge => MERGE_MODE,
+        };
+        let properties = metadata.properties();
+        let mode = match asked {
+            Some(mode) => mode,
+            None if !properties.contains_key(property.name) => Self::Auto,
+            None => match property.read_choice(properties)? {
+                "merge-on-read" => Self::MergeOnRead,
+                _ => Self::CopyOnWrite,
+            },
+        };
+        if mode == Self::MergeOnRead && metadata.format_version() < FormatVersion::V2 {
+            return Err(Error::unsupported(
+                "merge-on-read: tables of format version 1 have no delete files; upgrade the table, or use copy-on-write",
+            ));
+        }
+        Ok(mode)
+    }
+
+    /// The mode of this name.
+    ///
+    /// # Errors
+    /// Another name.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "copy-on-write" => Ok(Self::CopyOnWrite),
+            "merge-on-read" => Ok(Self::MergeOnRead),
+            "auto" => Ok(Self::Auto),
+            _ => Err(Error::invalid(format!("mode: expected copy-on-write, merge-on-read or auto, got '{text}'"))),
+        }
+    }
+
+    /// Whether a file that loses some rows is rewritten.
+    fn rewrites(self, file: &MatchedFile, version: FormatVersion) -> bool {
+        match self {
+            Self::CopyOnWrite => true,
+            Self::MergeOnRead => false,
+            Self::Auto => {
+                let lost = file.row_count().saturating_mul(REWRITTEN_SHARE);
+                version < FormatVersion::V2 || lost >= file.file.record_count
+            }
+        }
+    }
+}
+
+impl Isolation {
+    /// The level that is asked for, else that of the table, else [`Isolation::Serializable`].
+    ///
+    /// # Errors
+    /// A property with another value.
+    pub fn of(asked: Option<Self>, command: Command, properties: &StringMap) -> Result<Self> {
+        let property = match command {
+            Command::Delete => DELETE_ISOLATION_LEVEL,
+            Command::Update => UPDATE_ISOLATION_LEVEL,
+            Command::Merge => MERGE_ISOLATION_LEVEL,
+        };
+        match asked {
+            Some(level) => Ok(level),
+            None => Self::parse(property.read_choice(properties)?),
+        }
+    }
+
+    /// The level of this name.
+    ///
+    /// # Errors
+    /// Another name.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "serializable" => Ok(Self::Serializable),
+            "snapshot" => Ok(Self::Snapshot),
+            _ => Err(Error::invalid(format!("isolation: expected serializable or snapshot, got '{text}'"))),
+        }
+    }
+}
+
+/// What becomes of the files that have rows to take out.
+#[derive(Debug)]
+pub struct Removals<'a> {
+    matches: &'a Matches,
+    /// Files of which nothing is left.
+    dropped: Vec<&'a MatchedFile>,
+    /// Files that are written again.
+    rewritten: Vec<&'a MatchedFile>,
+    /// Files that stay, with more deletes.
+    marked: Vec<&'a MatchedFile>,
+    rows: i64,
+}
+
+/// Files of a change of rows, written and not committed.
+#[derive(Debug, Default)]
+pub struct ChangedFiles {
+    /// Data files that are removed.
+    pub removed: Vec<DataFile>,
+    /// Delete files that are removed: of data files that are, and those that new ones replace.
+    pub removed_deletes: Vec<DataFile>,
+    /// New data files.
+    pub added: Vec<DataFile>,
+    /// New delete files.
+    pub added_deletes: Vec<DataFile>,
+    /// Data files that new delete files are for.
+    pub referenced: Vec<String>,
+}
+
+/// What a change of rows does to files, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Data files that are removed, for all of their rows are.
+    pub dropped: usize,
+    /// Data files that are written again without some rows.
+    pub rewritten: usize,
+    /// Data files that get a delete file or a deletion vector.
+    pub marked: usize,
+    /// Bytes of the files that are written again.
+    pub rewritten_bytes: i64,
+}
+
+impl<'a> Removals<'a> {
+    /// Decides what becomes of each file.
+    ///
+    /// # Errors
+    /// Older deletes that cannot be read.
+    pub fn plan(matches: &'a Matches, mode: Mode, version: FormatVersion) -> Result<Self> {
+        let mut own = Self { matches, dropped: Vec::new(), rewritten: Vec::new(), marked: Vec::new(), rows: 0 };
+        let is_known = |file: &&MatchedFile| !file.part.deletes.is_empty() && !file.has_equality_deletes();
+        let with_deletes: Vec<&MatchedFile> = matches.files.iter().filter(is_known).collect();
+        let mut before = matches.deleted_before(&with_deletes, false)?.into_iter();
+        for file in &matches.files {
+            let before = if is_known(&file) { before.next().flatten() } else { None };
+            let before = before.map_or(0, |positions| positions.cardinality());
+            let live = file.file.record_count.max(0).unsigned_abs().saturating_sub(before);
+            let (lost, of_file) = match &file.rows {
+                MatchedRows::All => (live, &mut own.dropped),
+                MatchedRows::Some(rows) => match rows.cardinality() {
+                    all if all >= live && !file.has_equality_deletes() => (all, &mut own.dropped),
+                    some if mode.rewrites(file, version) => (some, &mut own.rewritten),
+                    some => (some, &mut own.marked),
+                },
+            };
+            own.rows = own.rows.saturating_add(i64::try_from(lost).unwrap_or(i64::MAX));
+            of_file.push(file);
+        }
+        Ok(own)
+    }
+
+    /// The number of rows that are taken out.
+    pub fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    /// What is done, in numbers.
+    pub fn counts(&self) -> FileCounts {
+        FileCounts {
+            dropped: self.dropped.len(),
+            rewritten: self.rewritten.len(),
+            marked: self.marked.len(),
+            rewritten_bytes: self.rewritten.iter().map(|file| file.file.file_size_in_bytes).sum(),
+        }
+    }
+
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// What is wrong with the files or the storage. What was written is deleted then.
+    pub fn write(&self, storage: &Storage, metadata: &TableMetadata, operation: Uuid) -> Result<ChangedFiles> {
+        let mut changed = ChangedFiles::default();
+        for file in self.dropped.iter().chain(&self.rewritten) {
+            changed.removed.push(file.file.clone());
+            changed.removed_deletes.extend(file.own_deletes.iter().cloned());
+        }
+        changed.added = self.rewrite(storage, metadata, operation)?;
+        match self.mark(storage, metadata, operation, &mut changed) {
+            Ok(()) => Ok(changed),
+            Err(error) => {
+                changed.discard(storage);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes delete files.
+    fn mark(
+        &self,
+        storage: &Storage,
+        metadata: &TableMetadata,
+        operation: Uuid,
+        changed: &mut ChangedFiles,
+    ) -> Result<()> {
+        if self.marked.is_empty() {
+            return Ok(());
+        }
+        let config = DeleteConfig::of_table(storage.clone(), metadata, operation);
+        let vectors = metadata.format_version() >= FormatVersion::V3;
+        let granularity = Granularity::of(metadata.properties())?;
+        // A vector has all that is deleted of its file. Of position deletes those of one file are replaced, as in the Java library.
+        let replaced = vectors || granularity == Granularity::File;
+        let before = match replaced {
+            true => self.matches.deleted_before(&self.marked, !vectors)?,
+            false => vec![None; self.marked.len()],
+        };
+        let mut deleted = Vec::with_capacity(self.marked.len());
+        for (file, before) in self.marked.iter().zip(before) {
+            let MatchedRows::Some(rows) = &file.rows else { continue };
+            let mut positions = rows.clone();
+            if let Some(before) = before {
+                Arc::<DeletionVector>::make_mut(&mut positions).union_with(&before);
+            }
+            if replaced {
+                changed.removed_deletes.extend(file.own_deletes.iter().cloned());
+            }
+            changed.referenced.push(file.part.path.clone());
+            deleted.push(DeletedRows {
+                data_file: file.part.path.clone(),
+                spec: file.part.partition.spec.spec.clone(),
+                partition: file.part.partition.tuple.clone(),
+                positions,
+            });
+        }
+        changed.added_deletes = match vectors {
+            true => write_vectors(&config, deleted)?,
+            false => write_positions(&config, deleted, granularity)?,
+        };
+        Ok(())
+    }
+
+    /// Writes files again without the rows, several at a time.
+    fn rewrite(&self, storage: &Storage, metadata: &TableMetadata, operation: Uuid) -> Result<Vec<DataFile>> {
+        let files = self.rewritten.as_slice();
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let columns = self.matches.columns(metadata.format_version() >= FormatVersion::V3)?;
+        let threads = runtime::threads();
+        let workers = threads.min(files.len());
+        let (next, stopped, done) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new((Vec::new(), None)));
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(file) = files.get(number).filter(|_| !stopped.load(Ordering::Relaxed)) else { return };
+                let written = self.writer(storage, metadata, operation, &columns, (number, file)).and_then(|writer| {
+                    let rows = self.matches.rows_left(file, columns.clone(), (threads / workers).max(1))?;
+                    copy(rows, writer, &stopped)
+                });
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                match written {
+                    Ok(written) => done.0.extend(written),
+                    Err(error) => {
+                        done.1.get_or_insert(error);
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..workers).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+        let (mut written, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = failed {
+            discard(storage, &written);
+            return Err(error);
+        }
+        written.sort_by(|a: &DataFile, b| a.file_path.cmp(&b.file_path));
+        Ok(written)
+    }
+
+    /// A writer of what is left of a file.
+    fn writer(
+        &self,
+        storage: &Storage,
+        metadata: &TableMetadata,
+        operation: Uuid,
+        columns: &Arc<Schema>,
+        (number, file): (usize, &MatchedFile),
+    ) -> Result<TableWriter> {
+        let mut config = WriterConfig::of_table(storage.clone(), metadata);
+        config.schema = columns.clone();
+        config.spec = file.part.partition.spec.spec.clone();
+        config.partition = Some(file.part.partition.tuple.clone());
+        // Rows keep their order, and so the name of it.
+        (config.order, config.sorted_by) = (None, file.file.sort_order_id);
+        (config.operation, config.task) = (operation, u32::try_from(number).unwrap_or(u32::MAX));
+        TableWriter::new(config, &columns.to_arrow(&ToArrow::default())?)
+    }
+}
+
+/// Writes rows until another thread has failed.
+fn copy(rows: BatchStream, mut writer: TableWriter, stopped: &AtomicBool) -> Result<Vec<DataFile>> {
+    for batch in rows {
+        let ended = || match stopped.load(Ordering::Relaxed) {
+            true => Err(Error::Internal("another thread has failed".to_owned())),
+            false => interrupt::check(),
+        };
+        if let Err(error) = ended().and(batch).and_then(|batch| writer.write(&batch)) {
+            writer.abort();
+            return Err(error);
+        }
+    }
+    writer.finish()
+}
+
+impl ChangedFiles {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.added.is_empty() && self.added_deletes.is_empty()
+    }
+
+    /// Deletes what was written.
+    pub fn discard(&self, storage: &Storage) {
+        discard(storage, &self.added);
+        discard(storage, &self.added_deletes);
+    }
+}
+
+fn discard(storage: &Storage, files: &[DataFile]) {
+    let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
+    storage.discard(&paths, "files of a change of rows that failed");
+}

@@ -1,0 +1,107 @@
+"""New values of rows that are updated: literals, expressions of pyarrow, functions of record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from icefield._core import ArrowStream
+from icefield._optional import require
+from icefield.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["changed_rows"]
+
+#: The column of row ids, which stays as it is.
+ROW_ID = "_row_id"
+
+
+def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader:
+    """Return the rows with new values, batch by batch.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a column does not exist, or the assignments are neither a mapping nor a function.
+
+    """
+    require("pyarrow")
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(rows)
+    # What must not be null is checked, with the name of the column, where the rows are written.
+    schema = pa.schema([field.with_nullable(nullable=True) for field in reader.schema])
+    columns = pa.schema([field for field in schema if field.name != ROW_ID])
+    change: Callable[[pa.RecordBatch], object]
+    if isinstance(assignments, Mapping):
+        if unknown := [name for name in assignments if name not in columns.names]:
+            msg = f"update: the table has no column {unknown[0]!r} (there are: {', '.join(columns.names)})"
+            raise InvalidArgumentError(msg)
+        change = partial(_assigned, assignments)
+    elif callable(assignments):
+        change = assignments
+    else:
+        msg = f"update: expected new values by column, or a function, got {type(assignments).__name__}"
+        raise InvalidArgumentError(msg)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            own = pa.RecordBatch.from_arrays([batch.column(name) for name in columns.names], schema=columns)
+            yield _checked(batch, change(own), schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _assigned(assignments: Mapping[str, object], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with new values of some columns; all are computed from the old values."""
+    new = batch
+    for name, value in assignments.items():
+        place = batch.schema.get_field_index(name)
+        field = batch.schema.field(place)
+        new = new.set_column(place, field, _column(batch, field, value))
+    return new
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, value: object) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(value, pc.Expression):
+        from pyarrow import dataset
+
+        scanner = dataset.Scanner.from_batches([batch], schema=batch.schema, columns={field.name: value})
+        array = scanner.to_table().column(0).combine_chunks()
+    elif callable(value):
+        array = value(batch)
+    else:
+        scalar = value if isinstance(value, pa.Scalar) else pa.array([value], field.type)[0]
+        array = pa.repeat(scalar, batch.num_rows)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if not isinstance(array, pa.Array) or len(array) != batch.num_rows:
+        msg = f"update: expected an array of {batch.num_rows} values for the column {field.name!r}, got {array!r:.100}"
+        raise InvalidArgumentError(msg)
+    return _cast(array, field)
+
+
+def _checked(old: pa.RecordBatch, new: object, schema: pa.Schema) -> pa.RecordBatch:
+    """Return new rows in the columns of old ones, with their row ids."""
+    import pyarrow as pa
+
+    if not isinstance(new, pa.RecordBatch) or new.num_rows != old.num_rows:
+        msg = f"update: expected a record batch of {old.num_rows} rows from the function, got {new!r:.100}"
+        raise InvalidArgumentError(msg)
+    names = [name for name in schema.names if name != ROW_ID]
+    if sorted(new.schema.names) != sorted(names):
+        msg = f"update: expected the columns {', '.join(names)} from the function, got {', '.join(new.schema.names)}"
+        raise InvalidArgumentError(msg)
+    arrays = [old.column(field.name) if field.name == ROW_ID else new.column(field.name) for field in schema]
+    arrays = [_cast(array, field) for array, field in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
+    return array if array.type == field.type else array.cast(field.type)

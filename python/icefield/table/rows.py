@@ -1,0 +1,293 @@
+"""Changes of rows: deletes, overwrites, updates and upserts, of a table or in a transaction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from icefield._arguments import property_texts
+from icefield._arrow_names import without_nul
+from icefield._core import RowChanges as CoreRowChanges
+from icefield._core import TableState
+from icefield._core import Transaction as CoreTransaction
+from icefield.table.assignments import changed_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icefield.arrow import Rows
+    from icefield.expressions import RowFilter
+
+__all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "UpsertResult", "changing"]
+
+#: How rows are removed from data files.
+RowMode: TypeAlias = Literal["copy-on-write", "merge-on-read", "auto"]
+
+#: Which concurrent commits a change tolerates.
+Isolation: TypeAlias = Literal["serializable", "snapshot"]
+
+
+@dataclass(frozen=True)
+class RowsChanged:
+    """What a change of rows did, or would do with ``dry_run=True``."""
+
+    #: Rows removed. Of files that were removed unread, rows count that equality deletes had deleted before.
+    rows_removed: int
+    #: Rows added.
+    rows_added: int
+    #: Data files removed because all of their rows were.
+    files_removed: int
+    #: Data files written again without the rows.
+    files_rewritten: int
+    #: Data files that got a delete file or a deletion vector.
+    files_marked: int
+    #: Size of the data files written again.
+    bytes_rewritten: int
+
+
+@dataclass(frozen=True)
+class UpsertResult:
+    """What an upsert did."""
+
+    #: Rows of the table that were changed.
+    rows_updated: int
+    #: Rows that were added.
+    rows_inserted: int
+
+
+@contextmanager
+def changing(state: TableState, commit: Callable[[CoreTransaction], None]) -> Iterator[CoreTransaction]:
+    """Make a change of rows in a transaction of its own; without changes there is nothing to commit."""
+    changes = CoreTransaction(state)
+    try:
+        yield changes
+    except BaseException:
+        changes.abort()
+        raise
+    if not changes.is_empty:
+        commit(changes)
+
+
+class ChangesRows(ABC):
+    """Changes of rows, the same for `icefield.Table` and for its transactions."""
+
+    @abstractmethod
+    def _changing(self) -> AbstractContextManager[CoreTransaction]:
+        """Return the transaction that a change is made in."""
+
+    def delete(
+        self,
+        delete_filter: RowFilter | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str = "main",
+        *,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        dry_run: bool = False,
+    ) -> RowsChanged:
+        """Delete the rows that a scan with the filter returns; all rows without a filter.
+
+        Parameters
+        ----------
+        delete_filter
+            Which rows, as for `Table.scan`. A row is kept if the filter is not true for it: ``x = 1`` keeps rows where
+            ``x`` is null.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        case_sensitive
+            Whether column names are case-sensitive.
+        branch
+            The branch that is changed.
+        mode
+            ``"copy-on-write"`` writes data files again without the rows; ``"merge-on-read"`` writes position delete
+            files (version 2) or deletion vectors (version 3); ``"auto"`` decides for each file by the share of its rows
+            that are deleted. By default ``write.delete.mode``, or ``"auto"`` if the table does not set it. Files with
+            no row left are removed in every mode.
+        isolation
+            ``"serializable"`` fails if another commit added rows that the filter may match; ``"snapshot"`` allows that.
+            By default ``write.delete.isolation-level``.
+        dry_run
+            Only return what would be done.
+
+        Raises
+        ------
+        ValidationException
+            If the change conflicts with another commit; the error names it.
+        CommitFailedException
+            If every attempt lost to another commit; the written files were deleted.
+        CommitStateUnknownException
+            If the outcome is unknown; nothing was deleted.
+
+        """
+        with self._changing() as changes:
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            return RowsChanged(*options.delete(delete_filter, case_sensitive=case_sensitive))
+
+    def overwrite(
+        self,
+        df: Rows,
+        overwrite_filter: RowFilter | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str = "main",
+        *,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        dry_run: bool = False,
+    ) -> RowsChanged:
+        """Delete the rows that a filter matches, all rows without one, and append others, in one snapshot.
+
+        Parameters
+        ----------
+        df
+            The rows to append, as for `Table.append`.
+        overwrite_filter
+            Which rows to delete, as for `delete`.
+        snapshot_properties, case_sensitive, branch, mode, isolation, dry_run
+            As for `delete`.
+
+        """
+        with self._changing() as changes:
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            return RowsChanged(*options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive))
+
+    def dynamic_partition_overwrite(
+        self,
+        df: Rows,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        on_old_specs: Literal["error", "rewrite"] = "error",
+        isolation: Isolation | None = None,
+        dry_run: bool = False,
+    ) -> RowsChanged:
+        """Replace the partitions of some rows by these rows, in one snapshot.
+
+        Parameters
+        ----------
+        df
+            The rows, as for `Table.append`.
+        on_old_specs
+            What to do if files of older partition specs may have rows of these partitions: fail, or delete the rows
+            from those files, as `delete` does.
+        snapshot_properties, branch, isolation, dry_run
+            As for `delete`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the table has no partitions.
+        ValidationException
+            If there are files of older partition specs, or a conflict with another commit.
+
+        """
+        with self._changing() as changes:
+            options = _core(changes, snapshot_properties, branch, None, isolation, dry_run)
+            return RowsChanged(*options.overwrite_partitions(without_nul(df), rewrite=on_old_specs == "rewrite"))
+
+    def update(
+        self,
+        assignments: Mapping[str, object] | Callable[[pa.RecordBatch], pa.RecordBatch],
+        where: RowFilter | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str = "main",
+        *,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        dry_run: bool = False,
+    ) -> RowsChanged:
+        """Change values of rows.
+
+        Parameters
+        ----------
+        assignments
+            New values by column: a value, an expression of ``pyarrow.compute`` over the columns of the table
+            (``pc.field("price") * 2``), or a function that takes a record batch and returns an array. Or one function
+            that takes a record batch and returns one with the same columns and number of rows.
+        where
+            Which rows, as for `delete`; all rows without it.
+        snapshot_properties, case_sensitive, branch, dry_run
+            As for `delete`.
+        mode, isolation
+            As for `delete`; by default ``write.update.mode`` and ``write.update.isolation-level``.
+
+        """
+        with self._changing() as changes:
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            found = options.find(where, case_sensitive=case_sensitive)
+            return RowsChanged(*options.update(found, changed_rows(found.rows(), assignments)))
+
+    def upsert(
+        self,
+        df: Rows,
+        join_cols: Iterable[str] | str | None = None,
+        when_matched_update_all: bool = True,
+        when_not_matched_insert_all: bool = True,
+        case_sensitive: bool = True,
+        branch: str = "main",
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        dry_run: bool = False,
+    ) -> UpsertResult:
+        """Update the rows whose key the table has, where they differ, and append the others, in one snapshot.
+
+        The rows are held in memory. Columns that they lack keep their values in updated rows. In a key, null equals
+        null and NaN equals NaN.
+
+        Parameters
+        ----------
+        df
+            The rows, as for `Table.append`. A key must not occur twice.
+        join_cols
+            The columns of the key; by default the identifier fields of the schema.
+        when_matched_update_all, when_not_matched_insert_all
+            Whether to update rows, and whether to append rows.
+        case_sensitive, branch, snapshot_properties
+            As for `delete`.
+        mode, isolation
+            As for `delete`; by default ``write.merge.mode`` and ``write.merge.isolation-level``.
+        dry_run
+            Only return what would be done.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no key, or a key occurs twice in the rows.
+
+        """
+        columns = [join_cols] if isinstance(join_cols, str) else list(join_cols or ())
+        with self._changing() as changes:
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            updated, inserted, _ = options.upsert(
+                without_nul(df),
+                columns,
+                update_matched=when_matched_update_all,
+                insert_others=when_not_matched_insert_all,
+                case_sensitive=case_sensitive,
+            )
+            return UpsertResult(updated, inserted)
+
+
+def _core(
+    changes: CoreTransaction,
+    snapshot_properties: Mapping[str, str] | None,
+    branch: str,
+    mode: RowMode | None,
+    isolation: Isolation | None,
+    dry_run: bool,
+) -> CoreRowChanges:
+    return CoreRowChanges(
+        changes,
+        branch=branch,
+        snapshot_properties=property_texts(snapshot_properties),
+        mode=mode,
+        isolation=isolation,
+        dry_run=dry_run,
+    )
