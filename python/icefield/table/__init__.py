@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NoReturn
@@ -27,7 +27,7 @@ from icefield.scan import DataScan, fields_of, split_of
 from icefield.table.description import TableDescription
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.maintenance import ExpiredSnapshots, Maintenance
-from icefield.table.rows import ChangesRows, changing
+from icefield.table.rows import TableRows
 from icefield.table.transaction import CreateTableTransaction, Transaction
 from icefield.table.update import (
     ManageSnapshots,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["CreateTableTransaction", "MetadataLogEntry", "Snapshot", "SnapshotLogEntry", "SnapshotRef", "Table"]
 
 
-class Table(TableDescription, ChangesRows):
+class Table(TableDescription, TableRows):
     """A table as it was when it was loaded; `refresh` loads its current state.
 
     Loaded by a catalog, or without one by `Table.from_metadata`; then it is read-only.
@@ -670,10 +670,6 @@ class Table(TableDescription, ChangesRows):
         if done[0] is not None:
             self._advance(done[0], base)
         return done
-
-    def _changing(self) -> AbstractContextManager[CoreTransaction]:
-        self._require_catalog()
-        return changing(self._state, self.commit_changes)
 
     def _advance(self, state: TableState, base: TableState) -> None:
         """Take over the result of an operation on ``base``, or the newest state if another thread changed it."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from icefield.arrow import Rows
     from icefield.expressions import RowFilter
 
-__all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "UpsertResult", "changing"]
+__all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "UpsertResult"]
 
 #: How rows are removed from data files.
 RowMode: TypeAlias = Literal["copy-on-write", "merge-on-read", "auto"]
@@ -56,19 +56,6 @@ class UpsertResult:
     rows_updated: int
     #: Rows that were added.
     rows_inserted: int
-
-
-@contextmanager
-def changing(state: TableState, commit: Callable[[CoreTransaction], None]) -> Iterator[CoreTransaction]:
-    """Make a change of rows in a transaction of its own; without changes there is nothing to commit."""
-    changes = CoreTransaction(state)
-    try:
-        yield changes
-    except BaseException:
-        changes.abort()
-        raise
-    if not changes.is_empty:
-        commit(changes)
 
 
 class ChangesRows(ABC):
@@ -273,6 +260,33 @@ class ChangesRows(ABC):
                 case_sensitive=case_sensitive,
             )
             return UpsertResult(updated, inserted)
+
+
+class TableRows(ChangesRows):
+    """Changes of rows of a table: each is committed by itself."""
+
+    _state: TableState
+
+    @abstractmethod
+    def commit_changes(self, changes: CoreTransaction) -> None:
+        """Commit the changes of a transaction of this table."""
+
+    @abstractmethod
+    def _require_catalog(self) -> object:
+        """Return the catalog, and fail without one."""
+
+    @contextmanager
+    def _changing(self) -> Iterator[CoreTransaction]:
+        self._require_catalog()
+        changes = CoreTransaction(self._state)
+        try:
+            yield changes
+        except BaseException:
+            changes.abort()
+            raise
+        # Without changes there is nothing to commit.
+        if not changes.is_empty:
+            self.commit_changes(changes)
 
 
 def _core(

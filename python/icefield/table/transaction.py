@@ -12,6 +12,7 @@ from icefield._arguments import append_options, property_texts, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.table.rows import ChangesRows
 from icefield.table.update import (
     ManageSnapshots,
     RewriteManifests,
@@ -20,8 +21,6 @@ from icefield.table.update import (
     UpdateSortOrder,
     UpdateSpec,
 )
-from icefield.table.rows import ChangesRows
-from icefield.table.update import ManageSnapshots, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
 from icefield.table.update.change import warn_of_lost
 from icefield.table.update.producing import SnapshotOptions
 
@@ -120,6 +119,7 @@ class Transaction(ChangesRows):
         """
         options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
         return RewriteManifests(self, options, standalone=False)
+
     @contextmanager
     def _changing(self) -> Iterator[CoreTransaction]:
         """Make a change of rows on top of the previous changes."""
