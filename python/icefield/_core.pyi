@@ -923,6 +923,22 @@ class SnapshotKind(TypedDict):
     merge: bool
     make: bool
 
+class FileChanges(TypedDict):
+    """Files that are added and removed, and the checks that are asked for."""
+
+    added: list[DataFile]
+    added_deletes: list[tuple[DeleteFile, int | None]]
+    removed: list[DataFile]
+    removed_deletes: list[DeleteFile]
+    removed_paths: list[str]
+    filters: list[object]
+    case_sensitive: bool
+    from_snapshot: int | None
+    conflict_filter: object
+    data_sequence_number: int | None
+    referenced: list[str]
+    checks: list[str]
+
 @final
 class Transaction:
     """Changes of a table, applied to its current state at each attempt to commit them."""
@@ -962,6 +978,9 @@ class Transaction:
         kind: SnapshotKind,
     ) -> None:
         """Write manifests of data files again, their entries grouped in another way."""
+
+    def change_files(self, operation: str, changes: FileChanges, kind: SnapshotKind) -> None:
+        """Add and remove files that are described, by the operation of this name."""
 
     def replace(
         self,

@@ -76,6 +76,152 @@ def append(world: World, target: Target, given: Json) -> Commit:
     return change.commit
 
 
+def _filter(given: Json) -> ice.expressions.Expression:
+    return ice.expressions.from_json(json.dumps(given))
+
+
+def _checked(change: Any, given: Json, names: tuple[str, ...]) -> None:
+    for name in names:
+        if given.get(name):
+            getattr(change, name)()
+
+
+def _from(world: World, change: Any, given: Json) -> None:
+    if given.get("validate_from") is not None:
+        change.validate_from_snapshot(world.snapshot_id(given["validate_from"]))
+
+
+def _conflicts(change: Any, given: Json) -> None:
+    if given.get("conflict_filter") is not None:
+        change.conflict_detection_filter(_filter(given["conflict_filter"]))
+
+
+VALIDATED = {"validate_from"}
+OVERWRITE_CHECKS = (
+    "validate_added_files_match_overwrite_filter",
+    "validate_no_conflicting_data",
+    "validate_no_conflicting_deletes",
+)
+
+
+@operation(
+    "overwrite",
+    SNAPSHOT
+    | VALIDATED
+    | {"case_sensitive", "filter", "remove", "remove_deletes", "add", "conflict_filter", *OVERWRITE_CHECKS},
+)
+def overwrite(world: World, target: Target, given: Json) -> Commit:
+    """Replace data files."""
+    change = update_snapshot(target, given).overwrite()
+    if "case_sensitive" in given:
+        change.case_sensitive(given["case_sensitive"])
+    if "filter" in given:
+        change.delete_by_predicate(_filter(given["filter"]), given.get("case_sensitive", True))
+    for name in given.get("remove", []):
+        change.delete_data_file(world.file(name, target))
+    for name in given.get("remove_deletes", []):
+        change.remove_deletes(world.file(name, target))
+    for name in given.get("add", []):
+        change.append_data_file(world.file(name, target))
+    _from(world, change, given)
+    _conflicts(change, given)
+    _checked(change, given, OVERWRITE_CHECKS)
+    return change.commit
+
+
+@operation("delete", SNAPSHOT | {"case_sensitive", "filter", "remove", "remove_paths", "validate_files_exist"})
+def delete(world: World, target: Target, given: Json) -> Commit:
+    """Remove data files."""
+    change = update_snapshot(target, given).delete()
+    if "filter" in given:
+        change.delete_by_predicate(_filter(given["filter"]), given.get("case_sensitive", True))
+    for name in given.get("remove", []):
+        change.delete_data_file(world.file(name, target))
+    for name in given.get("remove_paths", []):
+        change.delete_path(world.path(name))
+    _checked(change, given, ("validate_files_exist",))
+    return change.commit
+
+
+DELTA_CHECKS = (
+    "validate_deleted_files",
+    "validate_no_conflicting_data_files",
+    "validate_no_conflicting_delete_files",
+)
+
+
+@operation(
+    "row_delta",
+    SNAPSHOT
+    | VALIDATED
+    | {
+        "case_sensitive",
+        "add",
+        "add_deletes",
+        "remove",
+        "remove_deletes",
+        "conflict_filter",
+        "validate_data_files_exist",
+        *DELTA_CHECKS,
+    },
+)
+def row_delta(world: World, target: Target, given: Json) -> Commit:
+    """Add rows and deletes."""
+    change = update_snapshot(target, given).row_delta()
+    if "case_sensitive" in given:
+        change.case_sensitive(given["case_sensitive"])
+    for name in given.get("add", []):
+        change.add_rows(world.file(name, target))
+    for name in given.get("add_deletes", []):
+        change.add_deletes(world.file(name, target))
+    for name in given.get("remove", []):
+        change.remove_rows(world.file(name, target))
+    for name in given.get("remove_deletes", []):
+        change.remove_deletes(world.file(name, target))
+    _from(world, change, given)
+    _conflicts(change, given)
+    if given.get("validate_data_files_exist"):
+        change.validate_data_files_exist([world.path(name) for name in given["validate_data_files_exist"]])
+    _checked(change, given, DELTA_CHECKS)
+    return change.commit
+
+
+@operation(
+    "rewrite_files",
+    SNAPSHOT | VALIDATED | {"remove", "remove_deletes", "add", "add_deletes", "data_sequence_number"},
+)
+def rewrite_files(world: World, target: Target, given: Json) -> Commit:
+    """Replace files by others with the same rows."""
+    change = update_snapshot(target, given).rewrite_files()
+    for name in given.get("remove", []):
+        change.delete_data_file(world.file(name, target))
+    for name in given.get("remove_deletes", []):
+        change.delete_delete_file(world.file(name, target))
+    for name in given.get("add", []):
+        change.add_data_file(world.file(name, target))
+    for file in given.get("add_deletes", []):
+        name, number = (file, None) if isinstance(file, str) else file
+        change.add_delete_file(world.file(name, target), number)
+    if "data_sequence_number" in given:
+        change.data_sequence_number(given["data_sequence_number"])
+    _from(world, change, given)
+    return change.commit
+
+
+PARTITION_CHECKS = ("validate_append_only", "validate_no_conflicting_data", "validate_no_conflicting_deletes")
+
+
+@operation("replace_partitions", SNAPSHOT | VALIDATED | {"add", *PARTITION_CHECKS})
+def replace_partitions(world: World, target: Target, given: Json) -> Commit:
+    """Replace partitions."""
+    change = update_snapshot(target, given).replace_partitions()
+    for name in given.get("add", []):
+        change.append_data_file(world.file(name, target))
+    _from(world, change, given)
+    _checked(change, given, PARTITION_CHECKS)
+    return change.commit
+
+
 #: How entries are clustered, by the names of the cases.
 CLUSTERS: dict[str, tuple[Any, ...]] = {
     "all": (),

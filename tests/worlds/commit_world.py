@@ -129,6 +129,11 @@ class World:
         """Return where a file of the case lies here."""
         return path.replace("mem://", self.root, 1)
 
+    def path(self, name: str) -> str:
+        """Return where a file of the case lies here; a name that no file has is a path of none."""
+        given = self.case["files"].get(name)
+        return self.location(given["path"] if given else name)
+
     def snapshot_id(self, number: int) -> int:
         """Return the id of a snapshot of the case."""
         return UNKNOWN_ID if number == UNKNOWN else self.snapshots[number]

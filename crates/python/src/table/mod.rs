@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod evolution;
+pub(crate) mod file_changes;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
 pub(crate) mod micro_batches;

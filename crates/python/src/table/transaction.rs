@@ -25,11 +25,12 @@ use crate::arguments::json::JsonInput;
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrayInput, ArrowTable, StreamInput};
 use crate::entry::detached;
-use crate::errors::{Result, from_callback, from_rows};
+use crate::errors::{InvalidArgumentError, Result, from_callback, from_rows};
 use crate::format::data_file::PyContentFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
 use crate::format::values::to_value;
+use crate::table::file_changes::FileChangesInput;
 use crate::table::state::{Fields, PyTableState, append_options, definition, elements};
 
 /// Adds this room's names to `icefield._core`.
@@ -212,6 +213,25 @@ impl PyTransaction {
     fn append_files(&self, py: Python<'_>, files: Vec<Bound<'_, PyContentFile>>, kind: SnapshotKind) -> Result<()> {
         let content = Append::new(self.files(py, &files)?)?;
         self.produce(py, content, kind)
+    }
+
+    /// Add and remove files that are described, by the operation of this name.
+    fn change_files(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        changes: FileChangesInput<'_>,
+        kind: SnapshotKind,
+    ) -> Result<()> {
+        let files = changes.files(|files| self.files(py, files))?;
+        match operation {
+            "overwrite" => self.produce(py, changes.overwrite(files)?, kind),
+            "delete" => self.produce(py, changes.delete(files)?, kind),
+            "row_delta" => self.produce(py, changes.row_delta(files)?, kind),
+            "rewrite_files" => self.produce(py, changes.rewrite_files(files)?, kind),
+            "replace_partitions" => self.produce(py, changes.replace_partitions(files)?, kind),
+            other => Err(InvalidArgumentError::new_err(format!("{other:?} is no change of files")).into()),
+        }
     }
 
     /// Make the changes of a snapshot again at the end of the main branch; with `make` at once, otherwise when it is

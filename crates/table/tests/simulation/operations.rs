@@ -68,6 +68,9 @@ pub enum Planned {
     Replace(ReplacePartitions),
 }
 
+/// A data file, its rows of some keys with their positions, and its other rows.
+type Touched = (DataFile, Vec<(usize, Row)>, Vec<Row>);
+
 /// Makes files of changes, from the table as a writer sees it.
 pub struct Planner<'a> {
     pub version: u8,
@@ -136,7 +139,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The data files that have rows of some keys, with these and their other rows.
-    fn touched(&self, keys: &BTreeSet<i64>) -> Vec<(DataFile, Vec<(usize, Row)>, Vec<Row>)> {
+    fn touched(&self, keys: &BTreeSet<i64>) -> Vec<Touched> {
         let split = |(file, number): &(DataFile, i64)| {
             let (matching, others): (Vec<_>, Vec<_>) =
                 self.live.rows(self.contents, file, *number).into_iter().partition(|(_, row)| keys.contains(&row.0));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icefield.table.update.change import Change
+from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
 from icefield.table.update.files import AppendFiles, RewriteManifests, UpdateSnapshot
 from icefield.table.update.schema import UpdateSchema
 from icefield.table.update.snapshots import ManageSnapshots
@@ -12,8 +13,13 @@ from icefield.table.update.spec import UpdateSpec
 __all__ = [
     "AppendFiles",
     "Change",
+    "DeleteFiles",
     "ManageSnapshots",
+    "OverwriteFiles",
+    "ReplacePartitions",
+    "RewriteFiles",
     "RewriteManifests",
+    "RowDelta",
     "UpdateSchema",
     "UpdateSnapshot",
     "UpdateSortOrder",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from icefield._arguments import property_texts
 from icefield.errors import InvalidArgumentError
+from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
 from icefield.table.update.producing import SnapshotChange, SnapshotOptions
 
 if TYPE_CHECKING:
@@ -43,6 +44,26 @@ class UpdateSnapshot:
     def merge_append(self) -> AppendFiles:
         """Append data files, and merge small manifests (``commit.manifest.*``)."""
         return AppendFiles(self._transaction, self._options, standalone=self._standalone)
+
+    def overwrite(self) -> OverwriteFiles:
+        """Replace data files by others."""
+        return OverwriteFiles(self._transaction, self._options, standalone=self._standalone)
+
+    def delete(self) -> DeleteFiles:
+        """Remove data files."""
+        return DeleteFiles(self._transaction, self._options, standalone=self._standalone)
+
+    def row_delta(self) -> RowDelta:
+        """Add delete files, and data files beside them."""
+        return RowDelta(self._transaction, self._options, standalone=self._standalone)
+
+    def rewrite_files(self) -> RewriteFiles:
+        """Replace files by others with the same rows."""
+        return RewriteFiles(self._transaction, self._options, standalone=self._standalone)
+
+    def replace_partitions(self) -> ReplacePartitions:
+        """Replace whole partitions by data files."""
+        return ReplacePartitions(self._transaction, self._options, standalone=self._standalone)
 
 
 class AppendFiles(SnapshotChange):
