@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,72 @@ from worlds.commit_state import state
 from worlds.commit_world import World
 
 #: Cases of our set with operations that are not there yet; they are not run.
-NOT_YET = 2295
+NOT_YET = 300
 
 #: A change that is refused before its commit is dropped.
 pytestmark = pytest.mark.filterwarnings("ignore:.*were never committed:ResourceWarning")
 
 ALL = cases()
 KNOWN = [case for case in ALL if is_known(case)]
+
+
+#: Cases that do not come out as in the library yet, or in which it is wrong and no rule says so yet.
+OPEN = {
+    "cherry-picks of overwrites and replaced partitions are refused": (
+        "cherrypick/replace_partitions/append/Q/concurrent",
+        "cherrypick/replace_partitions/delete_file/P",
+        "cherrypick/replace_partitions/delete_file/Q",
+        "cherrypick/replace_partitions/publish",
+        "cherrypick/replace_partitions/replace_partitions/Q/concurrent",
+        "cherrypick/replace_partitions/publish/concurrent",
+        "cherrypick/replace_wap/delete_file/P",
+        "cherrypick/replace_wap/delete_file/P/concurrent",
+        "cherrypick/replace_wap/delete_file/Q",
+        "cherrypick/replace_wap/delete_file/Q/concurrent",
+        "cherrypick/replace_wap/publish",
+        "cherrypick/replace_wap/publish/concurrent",
+        "cherrypick/replace_wap/rewrite_manifests",
+    ),
+    "manifests that are written again stand in another order": (
+        "evolution/73",
+        "manifests/0/delete_file/P",
+        "manifests/0/overwrite_filter/P",
+        "manifests/0/pos_delete/P",
+        "manifests/0/rewrite/P",
+        "matrix/rewrite_manifests/delete_file/Q",
+        "matrix/rewrite_manifests/overwrite_files/Q",
+        "matrix/rewrite_manifests/overwrite_filter/Q",
+        "matrix/rewrite_manifests/replace_partitions/Q",
+    ),
+    "a conflict filter names a column that was renamed meanwhile": (
+        "matrix/rd_remove_rows/rename_column",
+        "matrix/rd_upsert/rename_column",
+    ),
+    "the message names another file, or fewer": (
+        "arguments/dv-v2",
+        "matrix/rd_remove_rows/delete_file/P",
+        "matrix/rd_remove_rows/delete_filter/P",
+        "matrix/rd_update/delete_all",
+    ),
+    "format version 4": ("arguments/upgrade/unknown", "cherrypick/row_delta/upgrade"),
+    "the library leaves a removed file of a void partition of version 1": ("evolution/53", "replace_table/9"),
+    "the library keeps a delete file that applies to nothing one snapshot longer": ("expire/41",),
+    "the library accepts a second vector": ("arguments/row_delta/second-dv-kept",),
+    "the library does not see that a data file with new deletes was removed": (
+        "isolation/serializable/merge-on-read/delete/delete_filter/P",
+        "isolation/snapshot/merge-on-read/delete/delete_filter/P",
+        "matrix/rd_delete_2/delete_filter/P",
+    ),
+    "the library counts the files of each attempt": ("transactions/61",),
+}
+OPEN_IDS = {case: reason for reason, ids in OPEN.items() for case in ids} if FOLDER == OURS else {}
+
+
+def marked(case: Json) -> object:
+    """Return a case as a parameter; one that is open must fail."""
+    reason = OPEN_IDS.get(case["id"])
+    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+    return pytest.param(case, id=case["id"], marks=marks)
 
 
 @pytest.fixture(autouse=True)
@@ -80,11 +140,11 @@ class Client:
             self.refused = error
 
 
-@pytest.mark.parametrize("case", KNOWN, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", [marked(case) for case in KNOWN])
 def test_commits(case: Json) -> None:
     world, steps, expected = World(case), case["steps"], case["expected"]
     client = Client(world)
-    before: list[object] = []
+    before: list[Any] = []
 
     def carry_out(first: int, last: int) -> None:
         for number in range(first, last):
@@ -93,14 +153,20 @@ def test_commits(case: Json) -> None:
         world.hour(len(steps))
 
     def race() -> None:
+        # What the first attempt has written is there by now, and must go.
+        written = set(world.left())
         for given in case.get("race", []):
             play(world, given, world.table())()
-        before[:] = [world.table().metadata, world.left()]
+        theirs = set(world.left()) - written
+        before[:] = [world.table().metadata, sorted({*before[1], *theirs})]
 
     carry_out(0, case["base"])
+    known = set(world.left())
     client.begin(case["operation"])
+    # A transaction has written manifests by now, which must go with it.
+    own = set(world.left()) - known
     carry_out(case["base"], len(steps))
-    before = [world.table().metadata, world.left()]
+    before = [world.table().metadata, sorted({*world.left()} - own)]
     world.catalog.race = race if case.get("race") else None
     client.end()
 
