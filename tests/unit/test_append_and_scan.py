@@ -225,9 +225,10 @@ def test_no_manifest_is_without_a_file(catalog):
     schema = pa.schema([("p", pa.int64())])
     properties = {"commit.manifest.target-size-bytes": "1"}
     table = catalog.create_table("a.tiny", schema, partition_by=["p"], properties=properties)
-    for _ in range(2):
-        table.append(pa.table({"p": [1, 2, 3]}))
+    table.append(pa.table({"p": [1]}))
+    table.append(pa.table({"p": list(range(260))}))
+    # As in the Java library, the size is looked at after every 250 files.
     manifests = table.inspect.manifests()
-    assert manifests["added_data_files_count"].to_pylist() == [1] * 6
-    assert table.current_snapshot().summary["manifests-created"] == "3"
-    assert table.scan().count() == 6
+    assert manifests["added_data_files_count"].to_pylist() == [250, 10, 1]
+    assert table.current_snapshot().summary["manifests-created"] == "2"
+    assert table.scan().count() == 261

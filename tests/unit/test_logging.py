@@ -60,7 +60,7 @@ def test_a_race_that_is_lost(table, caplog):
     levels, texts = zip(*logged(caplog), strict=True)
     assert levels == ("INFO", "WARNING", "INFO", "INFO")
     assert texts[1] == f"{table.location()}: the commit lost to others (busy); no attempt is left"
-    assert texts[3].startswith("deleted 1 of 1 data files of an append that was not committed")
+    assert texts[3].startswith("deleted 1 of 1 files of a change that was not committed")
 
 
 def test_an_unknown_outcome(table, caplog):
