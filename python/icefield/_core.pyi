@@ -923,6 +923,7 @@ class SnapshotKind(TypedDict):
     merge: bool
     make: bool
 
+@type_check_only
 class FileChanges(TypedDict):
     """Files that are added and removed, and the checks that are asked for."""
 

@@ -51,8 +51,8 @@ class _FileChange(SnapshotChange):
 
     def _holds_changes(self) -> bool:
         files = self._files
-        kinds = ("added", "added_deletes", "removed", "removed_deletes", "removed_paths", "filters")
-        return any(files[kind] for kind in kinds)
+        named = files["removed_paths"] or files["filters"]
+        return bool(files["added"] or files["added_deletes"] or files["removed"] or files["removed_deletes"] or named)
 
     def _check(self, name: str) -> Self:
         self._files["checks"].append(name)
