@@ -222,7 +222,7 @@ class RewriteFiles(_ValidatedChange):
         return self
 
     def data_sequence_number(self, sequence_number: int) -> Self:
-        """Give the added data files this sequence number, so that newer equality deletes apply to them."""
+        """Set the sequence number of the added data files, so that newer equality deletes apply to them."""
         self._files["data_sequence_number"] = sequence_number
         return self
 
