@@ -68,57 +68,8 @@ class _ValidatedChange(_FileChange):
         return self
 
 
-class DeleteFiles(_FileChange):
-    """Removes data files."""
-
-    _operation = "delete"
-
-    def delete_data_file(self, data_file: DataFile) -> Self:
-        """Remove a data file."""
-        self._files["removed"].append(data_file)
-        return self
-
-    def delete_path(self, path: str) -> Self:
-        """Remove the data file at this location; all manifests are read for it."""
-        self._files["removed_paths"].append(path)
-        return self
-
-    def delete_by_predicate(self, predicate: RowFilter, case_sensitive: bool = True) -> Self:
-        """Remove the data files all of whose rows match; a file that has other rows as well is an error."""
-        self._files["filters"].append(predicate)
-        self._files["case_sensitive"] = case_sensitive
-        return self
-
-    def validate_files_exist(self) -> Self:
-        """Refuse to remove a file that the table does not have."""
-        return self._check("files_exist")
-
-
-class OverwriteFiles(_ValidatedChange):
-    """Removes data files, by filter or one by one, and adds others."""
-
-    _operation = "overwrite"
-
-    def append_data_file(self, data_file: DataFile) -> Self:
-        """Add a data file."""
-        self._files["added"].append(data_file)
-        return self
-
-    def delete_data_file(self, data_file: DataFile) -> Self:
-        """Remove a data file."""
-        self._files["removed"].append(data_file)
-        return self
-
-    def remove_deletes(self, delete_file: DeleteFile) -> Self:
-        """Remove a delete file that applied to removed data files only."""
-        self._files["removed_deletes"].append(delete_file)
-        return self
-
-    def delete_by_predicate(self, predicate: RowFilter, case_sensitive: bool = True) -> Self:
-        """Remove the data files all of whose rows match; a file that has other rows as well is an error."""
-        self._files["filters"].append(predicate)
-        self._files["case_sensitive"] = case_sensitive
-        return self
+class _FilteredChange(_ValidatedChange):
+    """A change for which only some files are conflicts, and which can take delete files away."""
 
     def case_sensitive(self, case_sensitive: bool) -> Self:
         """Whether the case of names in filters matters."""
@@ -128,6 +79,56 @@ class OverwriteFiles(_ValidatedChange):
     def conflict_detection_filter(self, conflict_filter: RowFilter) -> Self:
         """Take only files that may have rows of this filter for conflicts."""
         self._files["conflict_filter"] = conflict_filter
+        return self
+
+    def remove_deletes(self, delete_file: DeleteFile) -> Self:
+        """Remove a delete file: added ones replace it, or it applied to removed data files only."""
+        self._files["removed_deletes"].append(delete_file)
+        return self
+
+
+class _Deleting(_FileChange):
+    """A change that removes data files, by filter or one by one."""
+
+    def delete_data_file(self, data_file: DataFile) -> Self:
+        """Remove a data file."""
+        self._files["removed"].append(data_file)
+        return self
+
+    def delete_by_predicate(self, predicate: RowFilter, case_sensitive: bool | None = None) -> Self:
+        """Remove the data files all of whose rows match; a file that has other rows as well is an error.
+
+        The case of names matters unless it is set otherwise, for all filters of the change.
+        """
+        self._files["filters"].append(predicate)
+        if case_sensitive is not None:
+            self._files["case_sensitive"] = case_sensitive
+        return self
+
+
+class DeleteFiles(_Deleting):
+    """Removes data files."""
+
+    _operation = "delete"
+
+    def delete_path(self, path: str) -> Self:
+        """Remove the data file at this location; all manifests are read for it."""
+        self._files["removed_paths"].append(path)
+        return self
+
+    def validate_files_exist(self) -> Self:
+        """Refuse to remove a file that the table does not have."""
+        return self._check("files_exist")
+
+
+class OverwriteFiles(_Deleting, _FilteredChange):
+    """Removes data files, by filter or one by one, and adds others."""
+
+    _operation = "overwrite"
+
+    def append_data_file(self, data_file: DataFile) -> Self:
+        """Add a data file."""
+        self._files["added"].append(data_file)
         return self
 
     def validate_added_files_match_overwrite_filter(self) -> Self:
@@ -143,7 +144,7 @@ class OverwriteFiles(_ValidatedChange):
         return self._check("no_conflicting_deletes")
 
 
-class RowDelta(_ValidatedChange):
+class RowDelta(_FilteredChange):
     """Adds delete files, and data files beside them (merge-on-read)."""
 
     _operation = "row_delta"
@@ -161,21 +162,6 @@ class RowDelta(_ValidatedChange):
     def remove_rows(self, data_file: DataFile) -> Self:
         """Remove a data file."""
         self._files["removed"].append(data_file)
-        return self
-
-    def remove_deletes(self, delete_file: DeleteFile) -> Self:
-        """Remove a delete file, which added ones replace."""
-        self._files["removed_deletes"].append(delete_file)
-        return self
-
-    def case_sensitive(self, case_sensitive: bool) -> Self:
-        """Whether the case of names in filters matters."""
-        self._files["case_sensitive"] = case_sensitive
-        return self
-
-    def conflict_detection_filter(self, conflict_filter: RowFilter) -> Self:
-        """Take only files that may have rows of this filter for conflicts."""
-        self._files["conflict_filter"] = conflict_filter
         return self
 
     def validate_data_files_exist(self, referenced_files: Iterable[str]) -> Self:
