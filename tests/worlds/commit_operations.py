@@ -291,7 +291,7 @@ def update_schema(world: World, target: Target, given: Json) -> Commit:
             case "type", [name, type_]:
                 change.update_column(name, type_)
             case _:
-                raise NotImplementedError(kind)
+                raise AssertionError(f"the runner has no change {kind!r}")
     return change.commit
 
 
@@ -306,7 +306,7 @@ def update_spec(world: World, target: Target, given: Json) -> Commit:
             case "remove", [name]:
                 change.remove_field(name)
             case _:
-                raise NotImplementedError(kind)
+                raise AssertionError(f"the runner has no change {kind!r}")
     return change.commit
 
 
