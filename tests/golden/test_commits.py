@@ -5,6 +5,7 @@ Differences on purpose are in docs/differences.md; here they are recognised by r
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -81,13 +82,6 @@ OPEN = {
 OPEN_IDS = {case: reason for reason, ids in OPEN.items() for case in ids} if FOLDER == OURS else {}
 
 
-def marked(case: Json) -> object:
-    """Return a case as a parameter; one that is open must fail."""
-    reason = OPEN_IDS.get(case["id"])
-    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-    return pytest.param(case, id=case["id"], marks=marks)
-
-
 @pytest.fixture(autouse=True)
 def clock() -> Iterator[None]:
     yield
@@ -116,6 +110,15 @@ def play(world: World, given: Json, target: ice.Table) -> Callable[[], object]:
     return finish
 
 
+def without_frames(error: ice.IcefieldError) -> ice.IcefieldError:
+    """Return an error that holds no frames: by them a refused change lives on, to be lost during some other test."""
+    found: BaseException | None = error
+    while found is not None:
+        found.__traceback__ = None
+        found = found.__context__
+    return error
+
+
 class Client:
     """The client of the operation under test, and what became of it."""
 
@@ -130,18 +133,35 @@ class Client:
         try:
             self.commit = play(self.world, given, self.world.table())
         except ice.IcefieldError as error:
-            self.refused = error
+            self.refused = without_frames(error)
 
     def end(self) -> None:
         """Commit, unless the operation was refused already."""
         try:
             self.done = self.commit() if self.commit else None
         except ice.IcefieldError as error:
-            self.refused = error
+            self.refused = without_frames(error)
 
 
-@pytest.mark.parametrize("case", [marked(case) for case in KNOWN])
+@pytest.mark.parametrize("case", KNOWN, ids=lambda case: case["id"])
 def test_commits(case: Json) -> None:
+    reason = OPEN_IDS.get(case["id"])
+    if reason is None:
+        compare(case)
+        return
+    differs = False
+    try:
+        compare(case)
+    except (AssertionError, ice.IcefieldError):
+        differs = True
+    # Here changes that were refused may be lost.
+    gc.collect()
+    assert differs, f"it comes out as in the library, and is still in OPEN: {reason}"
+    pytest.xfail(reason)
+
+
+def compare(case: Json) -> None:
+    """Carry out a case, and compare what comes of it."""
     world, steps, expected = World(case), case["steps"], case["expected"]
     client = Client(world)
     before: list[Any] = []
