@@ -99,10 +99,17 @@ def _is_frozen(path: Path) -> bool:
             head = file.read(20)
     except OSError:
         return False
-    log = path.with_name(f"{path.name}-wal")
     # Data that is only in the log is not in the database yet.
-    logged = log.exists() and log.stat().st_size > 0
+    logged = _size(path.with_name(f"{path.name}-wal")) > 0
     return head[18:20] == _WRITE_AHEAD and not logged and not os.access(path.absolute().parent, os.W_OK)
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, 0 if it is missing: the last connection to close deletes the log at any moment."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _patiently(call: Callable[..., _Result], *arguments: object) -> _Result:

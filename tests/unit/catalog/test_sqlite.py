@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -219,3 +220,26 @@ def test_an_empty_database_has_nothing_to_tell(tmp_path):
         assert catalog.list_namespaces() == []
         with pytest.raises(NoSuchTableError, match="in catalog c; there is no namespace a$"):
             catalog.load_table("a.t")
+
+
+def test_a_log_may_vanish_while_it_is_looked_at(tmp_path, monkeypatch):
+    # The last connection to close deletes the log: a catalog that opens meanwhile saw it there, and then did not.
+    path = tmp_path / "catalog.db"
+    SqlCatalog("icefield", uri=f"sqlite:///{path}", warehouse=str(tmp_path)).create_namespace("db")
+    stat = Path.stat
+    answers = []
+
+    def vanishing(self, **options):
+        if not self.name.endswith("-wal"):
+            return stat(self, **options)
+        if answers and answers.pop():
+            return stat(path)
+        raise FileNotFoundError(2, "No such file or directory", str(self))
+
+    for seen in ([], [True]):
+        answers[:] = seen
+        monkeypatch.setattr(Path, "stat", vanishing)
+        again = SqlCatalog("icefield", uri=f"sqlite:///{path}", warehouse=str(tmp_path))
+        monkeypatch.undo()
+        assert again.list_namespaces() == [("db",)]
+        assert not answers
