@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icefield._optional import require
-from icefield._pushed import Columns
+from icefield._pushed import Columns, PushableScan
 from icefield.errors import UnsupportedFeatureError
 from icefield.expressions import And, Expression, NotNull, Or
 
@@ -19,14 +18,12 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    from icefield.scan import TableScan
-
 __all__ = ["dataset_of"]
 
 _Literal: TypeAlias = "str | bool | float | date"
 
 
-def dataset_of(scan: TableScan) -> ds.Dataset:
+def dataset_of(scan: PushableScan) -> ds.Dataset:
     """Return a dataset of a scan."""
     require("pyarrow")
     made: ds.Dataset = _scan_dataset()(scan)
@@ -36,7 +33,7 @@ def dataset_of(scan: TableScan) -> ds.Dataset:
 class _Reads:
     """A scan; of the methods of a dataset it has those that read."""
 
-    def __init__(self, scan: TableScan) -> None:
+    def __init__(self, scan: PushableScan) -> None:
         # Nothing of pyarrow's own is made: what follows is all that a reader calls.
         self._of = scan
         self._schema = scan.empty().to_pyarrow().schema
@@ -79,14 +76,14 @@ class _Reads:
     def head(self, num_rows: int, *args: Any, **options: Any) -> pa.Table:
         """Read the first rows; further arguments are those of `scanner`."""
         if self._of.limit is None and options.get("filter") is None and not args[1:]:
-            return dataset_of(replace(self._of, limit=num_rows)).to_table(*args, **options)
+            return dataset_of(self._of.at_most(num_rows)).to_table(*args, **options)
         return self.scanner(*args, **options).head(num_rows)
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:
         """Count the rows that match."""
         return self._of.count() if filter is None else int(self.scanner(filter=filter, **options).count_rows())
 
-    def __reduce__(self) -> tuple[Callable[[TableScan], ds.Dataset], tuple[TableScan]]:
+    def __reduce__(self) -> tuple[Callable[[PushableScan], ds.Dataset], tuple[PushableScan]]:
         return dataset_of, (self._of,)
 
     def __repr__(self) -> str:

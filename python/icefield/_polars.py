@@ -5,17 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icefield._optional import require
-from icefield._pushed import Columns
+from icefield._pushed import Columns, PushableScan
 from icefield.expressions import And, Expression, IsNull, NotNull, Or, StartsWith
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from icefield.scan import TableScan
 
 __all__ = ["lazy_frame"]
 
@@ -27,7 +24,7 @@ _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
-def lazy_frame(of: Callable[[], TableScan]) -> pl.LazyFrame:
+def lazy_frame(of: Callable[[], PushableScan]) -> pl.LazyFrame:
     """Return a lazy frame of the scan that `of` returns whenever the frame is collected."""
     polars = require("polars")
     register = require("polars.io.plugins").register_io_source
@@ -41,7 +38,7 @@ def lazy_frame(of: Callable[[], TableScan]) -> pl.LazyFrame:
             scan = scan.only(dict.fromkeys(needed))
         if rows is not None:
             # A limit is of the rows before the condition.
-            scan = replace(scan, limit=rows if scan.limit is None else min(rows, scan.limit))
+            scan = scan.at_most(rows)
         elif predicate is not None and scan.limit is None:
             pushed = translated(predicate, Columns(scan.projection(), scan.case_sensitive))
             scan = scan if pushed is None else scan.filter(pushed)

@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from icefield.errors import IcefieldError
 from icefield.expressions import (
@@ -27,10 +27,14 @@ from icefield.expressions import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import Self
+
+    from icefield._core import ArrowTable
     from icefield.expressions import Expression, Term
     from icefield.schema import Schema
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "PushableScan"]
 
 _COMPARISONS = {
     "==": EqualTo,
@@ -40,6 +44,39 @@ _COMPARISONS = {
     ">": GreaterThan,
     ">=": GreaterThanOrEqual,
 }
+
+
+class PushableScan(Protocol):
+    """What other libraries need of a scan: to read less of it."""
+
+    @property
+    def limit(self) -> int | None:
+        """The number of rows, if it is limited."""
+
+    @property
+    def case_sensitive(self) -> bool:
+        """Whether column names are case-sensitive."""
+
+    def projection(self) -> Schema:
+        """Return the schema of the selected columns."""
+
+    def only(self, names: Iterable[str], /) -> Self:
+        """Read only some of the selected columns."""
+
+    def at_most(self, rows: int, /) -> Self:
+        """Read at most this many rows."""
+
+    def filter(self, row_filter: Expression, /) -> Self:
+        """Also apply this filter."""
+
+    def empty(self) -> ArrowTable:
+        """Return an Arrow table of the columns that are read, without rows."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def to_arrow_batch_reader(self, *, batch_size: int | None = None) -> pa.RecordBatchReader:
+        """Read the rows as batches."""
 
 
 class Columns:

@@ -252,12 +252,15 @@ class TableScan(ABC):
             return self
         return replace(self, selected_fields=tuple(name for name in columns if name in wanted))
 
+    def at_most(self, rows: int) -> Self:
+        """Read at most this many rows, and no more than the limit that the scan has."""
+        return replace(self, limit=rows if self.limit is None else min(rows, self.limit))
+
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a DataFrame of this session, read by its executors."""
-        require("pyspark")
-        from icefield.spark import of_scan
-
-        return of_scan(spark, self)
+        # Spark's side stands on this module: it is loaded by its name, as any package that may be missing.
+        rows: DataFrame = require("icefield.spark").of_scan(spark, self)
+        return rows
 
     def count(self) -> int:
         """Count the rows.

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from icefield._core import HIDDEN
+from icefield._identifiers import Identifier, IdentifierLike
 from icefield._secrets import guarded
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
-from icefield.catalog.identifier import Identifier, IdentifierLike
 from icefield.catalog.known import check as check_properties
 from icefield.catalog.registry import OWN_KINDS, class_named, class_of_kind, kinds
 from icefield.errors import InvalidArgumentError, NoSuchCatalogError, UnsupportedFeatureError

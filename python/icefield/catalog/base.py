@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from icefield._arguments import field_texts, property_texts
 from icefield._arrow_names import without_nul
+from icefield._identifiers import Identifier, IdentifierLike
 from icefield._secrets import guarded
-from icefield.catalog.identifier import Identifier, IdentifierLike
 from icefield.errors import (
     IcefieldError,
     NamespaceAlreadyExistsError,

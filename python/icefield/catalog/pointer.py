@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from icefield._arguments import field_texts, property_texts
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
+from icefield._identifiers import Identifier, IdentifierLike, table_tuple
 from icefield._secrets import revealed
 from icefield.catalog.base import Catalog, CommitTableResponse
-from icefield.catalog.identifier import Identifier, IdentifierLike, table_tuple
 from icefield.errors import (
     InvalidArgumentError,
     MissingFileError,

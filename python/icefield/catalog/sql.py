@@ -18,10 +18,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from icefield._arguments import property_names, property_texts
+from icefield._identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield._optional import require
 from icefield._secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
-from icefield.catalog.identifier import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield.catalog.pointer import PointerCatalog
 from icefield.catalog.sqlite import open_sqlite, use_write_ahead_log
 from icefield.errors import (

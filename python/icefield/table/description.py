@@ -14,8 +14,7 @@ from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 
 if TYPE_CHECKING:
-    from icefield.catalog.base import Catalog
-    from icefield.catalog.identifier import Identifier
+    from icefield._identifiers import Identifier
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
     from icefield.schema import Schema
@@ -27,10 +26,9 @@ __all__ = ["TableDescription"]
 class TableDescription:
     """A table as its metadata describe it; `Table` adds scans and changes."""
 
-    def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
+    def __init__(self, identifier: Identifier, state: TableState) -> None:
         self._identifier = identifier
         self._state = state
-        self._catalog = catalog
 
     def name(self) -> Identifier:
         """Namespace and name; empty for a table loaded without a catalog."""
@@ -40,11 +38,6 @@ class TableDescription:
     def identifier(self) -> Identifier:
         """Namespace and name."""
         return self._identifier
-
-    @property
-    def catalog(self) -> Catalog | None:
-        """The catalog that loaded the table."""
-        return self._catalog
 
     @property
     def storage(self) -> Storage:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from icefield._arguments import property_texts
 from icefield._arrow_names import without_nul
 from icefield._core import RowChanges as CoreRowChanges
-from icefield._core import TableState
 from icefield._core import Transaction as CoreTransaction
 from icefield.table.assignments import changed_rows
+from icefield.table.handle import TableHandle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -262,18 +262,8 @@ class ChangesRows(ABC):
             return UpsertResult(updated, inserted)
 
 
-class TableRows(ChangesRows):
+class TableRows(TableHandle, ChangesRows):
     """Changes of rows of a table: each is committed by itself."""
-
-    _state: TableState
-
-    @abstractmethod
-    def commit_changes(self, changes: CoreTransaction) -> None:
-        """Commit the changes of a transaction of this table."""
-
-    @abstractmethod
-    def _require_catalog(self) -> object:
-        """Return the catalog, and fail without one."""
 
     @contextmanager
     def _changing(self) -> Iterator[CoreTransaction]:

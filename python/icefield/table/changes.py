@@ -1,0 +1,274 @@
+"""Changes of a table's files, metadata and references; each is committed by itself, or with others in a transaction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from icefield._arguments import property_names, property_texts, property_updates
+from icefield._core import expire_snapshots
+from icefield.errors import InvalidArgumentError
+from icefield.table.handle import TableHandle
+from icefield.table.maintenance import ExpiredSnapshots, Maintenance
+from icefield.table.update import (
+    ManageSnapshots,
+    RewriteManifests,
+    UpdateSchema,
+    UpdateSnapshot,
+    UpdateSortOrder,
+    UpdateSpec,
+)
+from icefield.table.update.producing import SnapshotOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield._core import ExpiryRequest
+    from icefield.manifests import DataFile
+    from icefield.table.maintenance import Expired
+    from icefield.table.transaction import Transaction
+
+__all__ = ["TableChanges"]
+
+
+class TableChanges(TableHandle):
+    """Changes of a table's files, metadata and references."""
+
+    @abstractmethod
+    def transaction(self) -> Transaction:
+        """Start a transaction: changes that are committed together."""
+
+    def update_snapshot(
+        self,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Change the files of the table by their descriptions, in a ``with`` block or with `Change.commit`.
+
+        Examples
+        --------
+        >>> with table.update_snapshot().fast_append() as append:  # doctest: +SKIP
+        ...     append.append_data_file(ice.DataFile(file_path=path, file_format="parquet", record_count=3, ...))
+
+        """
+        return UpdateSnapshot(
+            self.transaction(),
+            snapshot_properties=snapshot_properties,
+            branch=branch,
+            stage_only=stage_only,
+            standalone=True,
+        )
+
+    def append_files(
+        self,
+        files: Iterable[DataFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        stage_only: bool = False,
+    ) -> Self:
+        """Append data files that are written already, in one snapshot.
+
+        The files are not opened: what is said of them must be true. If the append fails, they stay where they are.
+
+        Parameters
+        ----------
+        files
+            The files; their partition values are those of the partition spec that each names.
+        snapshot_properties, branch
+            As in `append`.
+        stage_only
+            Only add the snapshot to the table, without moving the branch.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a file does not fit the table's partition specs.
+
+        """
+        update = self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).merge_append()
+        for file in files:
+            update.append_data_file(file)
+        update.commit()
+        return self
+
+    def add_files(
+        self,
+        file_paths: Iterable[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str = "main",
+        *,
+        partitions: Mapping[str, Mapping[str, object]] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+    ) -> Self:
+        """Take Parquet, ORC and Avro files that others have written into the table, in one snapshot.
+
+        The files stay where they are and belong to the table from then on. Their columns are found by the field ids
+        that they store, else by name; for that the table gets a name mapping if it has none. Partition values come
+        from ``partitions``, else from folders ``name=value`` with the name of the partition field, else from the
+        bounds in the footer, else from the rows.
+
+        Parameters
+        ----------
+        file_paths
+            Locations of the files.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        check_duplicate_files
+            Refuse files that the branch already has.
+        branch
+            The branch to which the snapshot is added.
+        partitions
+            Values of partition fields by name, for each path.
+        validate
+            ``"data"`` also compares partition values that are given, or stand in the path, with the rows where the
+            footer does not prove them.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If a file is given twice or is in the table, if its rows do not belong to one partition, or if its field
+            ids, required columns or partition values contradict the table; nothing was changed.
+        CorruptDataError
+            If it is no data file, or a column cannot be read as the table's type.
+        CommitFailedException
+            If every attempt lost to another commit.
+        CommitStateUnknownException
+            If the outcome is unknown.
+
+        """
+        with self.transaction() as changes:
+            changes.add_files(
+                file_paths,
+                snapshot_properties,
+                check_duplicate_files,
+                branch,
+                partitions=partitions,
+                validate=validate,
+            )
+        return self
+
+    def rewrite_manifests(self, snapshot_properties: Mapping[str, str] | None = None) -> RewriteManifests:
+        """Write manifests of data files again, so that a filter reads few of them.
+
+        The new manifests have the entries of the old ones, grouped by `RewriteManifests.cluster_by`.
+
+        Examples
+        --------
+        >>> table.rewrite_manifests().cluster_by("month").commit()  # doctest: +SKIP
+
+        """
+        options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
+        return RewriteManifests(self.transaction(), options, standalone=True)
+
+    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:
+        """Set and remove table properties; ``format-version`` upgrades the table, as in Java.
+
+        A single str in ``removals`` is one name.
+        """
+        changes, names = property_updates(updates), property_names(removals)
+        if both := sorted(set(names) & set(updates or {})):
+            raise InvalidArgumentError(f"table property {both[0]!r} cannot be set and removed at once")
+        if names:
+            changes.append({"action": "remove-properties", "removals": names})
+        return self.commit([], changes)
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Change the schema, in a ``with`` block or with `Change.commit`.
+
+        Parameters
+        ----------
+        allow_incompatible_changes
+            Allow changes that existing rows may violate: required columns without a default, optional columns made
+            required.
+        case_sensitive
+            Whether column names are case-sensitive.
+
+        Examples
+        --------
+        >>> with table.update_schema() as update:  # doctest: +SKIP
+        ...     update.add_column("place.country", "string", doc="ISO 3166")
+        ...     update.rename_column("time", "departure").move_first("departure")
+
+        """
+        return UpdateSchema(
+            self.transaction(),
+            standalone=True,
+            allow_incompatible_changes=allow_incompatible_changes,
+            case_sensitive=case_sensitive,
+        )
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Change the partition spec, in a ``with`` block or with `Change.commit`.
+
+        Parameters
+        ----------
+        case_sensitive
+            Whether column names are case-sensitive.
+
+        Examples
+        --------
+        >>> with table.update_spec() as update:  # doctest: +SKIP
+        ...     update.add_field("bucket(16, id)").remove_field("day")
+
+        """
+        return UpdateSpec(self.transaction(), standalone=True, case_sensitive=case_sensitive)
+
+    def update_sort_order(self) -> UpdateSortOrder:
+        """Replace the sort order, in a ``with`` block or with `Change.commit`."""
+        return UpdateSortOrder(self.transaction(), standalone=True)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches, tags and the current snapshot, in a ``with`` block or with `Change.commit`.
+
+        Examples
+        --------
+        >>> table.manage_snapshots().create_tag(snapshot_id, "audited").commit()  # doctest: +SKIP
+
+        """
+        return ManageSnapshots(self.transaction(), standalone=True)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """What keeps the table in order: ``table.maintenance.expire_snapshots()``."""
+        return Maintenance(self._expire)
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: datetime | str | int | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+        clean_expired_metadata: bool = False,
+        cleanup: Literal["all", "metadata", "nothing"] = "all",
+        dry_run: bool = False,
+    ) -> ExpiredSnapshots:
+        """Expire snapshots, and delete the files that only they name; see `ExpireSnapshots`.
+
+        Parameters
+        ----------
+        older_than, retain_last, snapshot_ids, clean_expired_metadata, cleanup
+            As in `ExpireSnapshots`.
+        dry_run
+            Change nothing, and return what would be done.
+
+        """
+        change = self.maintenance.expire_snapshots().by_ids(snapshot_ids).cleanup(cleanup)
+        change.clean_expired_metadata(clean_expired_metadata)
+        if older_than is not None:
+            change.older_than(older_than)
+        if retain_last is not None:
+            change.retain_last(retain_last)
+        return change.dry_run() if dry_run else change.commit()
+
+    def _expire(self, request: ExpiryRequest) -> Expired:
+        base = self._state
+        done = expire_snapshots(base, self._require_catalog(), self._identifier, request)
+        if done[0] is not None:
+            self._advance(done[0], base)
+        return done

@@ -1,0 +1,101 @@
+"""A table and the catalog that has it: how its state is refreshed, and how changes are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from icefield.errors import UnsupportedFeatureError
+from icefield.table.description import TableDescription
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icefield._core import TableState
+    from icefield._core import Transaction as CoreTransaction
+    from icefield._identifiers import Identifier
+    from icefield.catalog.base import Catalog
+
+__all__ = ["TableHandle"]
+
+
+class TableHandle(TableDescription):
+    """A table that can be refreshed and changed, by any number of threads."""
+
+    def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
+        super().__init__(identifier, state)
+        self._catalog = catalog
+        self._lock = Lock()
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The catalog that loaded the table."""
+        return self._catalog
+
+    def refresh(self) -> Self:
+        """Refresh this table to its newest metadata.
+
+        Returns
+        -------
+        Table
+            This one.
+
+        Raises
+        ------
+        NoSuchTableError
+            If the table was dropped.
+        TableReplacedError
+            If another table has its name now. Tables of version 1 without a uuid cannot be distinguished.
+
+        """
+        with self._lock:
+            self._state = self._refreshed(self._state)
+        return self
+
+    def commit(self, requirements: Iterable[Mapping[str, object]], updates: Iterable[Mapping[str, object]]) -> Self:
+        """Apply updates of the REST protocol to the current table, if it meets the requirements.
+
+        Raises
+        ------
+        CommitFailedException
+            If it does not meet them, or every attempt lost to another commit.
+        CommitStateUnknownException
+            If the outcome is unknown.
+
+        """
+        base = self._state
+        state = base.commit(self._require_catalog(), self._identifier, list(requirements), list(updates))
+        self._advance(state, base)
+        return self
+
+    def commit_changes(self, changes: CoreTransaction) -> None:
+        """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
+        base = self._state
+        self._advance(changes.commit(self._require_catalog(), self._identifier), base)
+
+    def take_over(self, state: TableState) -> None:
+        """Become the table of a state; `CreateTableTransaction.commit_transaction` calls it."""
+        with self._lock:
+            self._state = state
+
+    def _advance(self, state: TableState, base: TableState) -> None:
+        """Take over the result of an operation on ``base``, or the newest state if another thread changed it."""
+        with self._lock:
+            if self._state is not base:
+                # The commit has succeeded, even if the catalog cannot be read now.
+                with suppress(Exception):
+                    state = self._refreshed(state)
+            self._state = state
+
+    def _refreshed(self, known: TableState) -> TableState:
+        return known.refresh(self._require_catalog(), self._identifier)
+
+    def _require_catalog(self) -> Catalog:
+        if self._catalog is None:
+            msg = (
+                "this table was opened by its metadata file, without a catalog: it is read-only and cannot be refreshed"
+            )
+            raise UnsupportedFeatureError(msg)
+        return self._catalog
