@@ -44,7 +44,7 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 .PHONY: need-rust need-python demo-estimate public-api test-miri test-address
 
 help:
-	@echo "make demo             a pipeline on real data: PySpark in, PySpark, Python and DuckDB out"
+	@echo "make demo             a pipeline on real data: PySpark in, rows changed, PySpark, Python and DuckDB out"
 	@echo "make test             all tests: Rust, Python, Spark, Java and other implementations"
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"

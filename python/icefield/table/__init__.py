@@ -17,7 +17,7 @@ from icefield.metadata import Snapshot, SnapshotRef
 from icefield.table.changes import TableChanges
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.reads import TableReads
-from icefield.table.rows import TableRows
+from icefield.table.rows import RowsChanged, TableRows, UpsertResult
 from icefield.table.transaction import CreateTableTransaction, Transaction
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CreateTableTransaction",
     "MetadataLogEntry",
+    "RowsChanged",
     "Snapshot",
     "SnapshotLogEntry",
     "SnapshotRef",
     "Table",
     "Transaction",
+    "UpsertResult",
 ]
 
 

@@ -238,9 +238,10 @@ mod tests {
 
     #[test]
     fn every_day_of_four_centuries_around_the_epoch_and_the_ends_of_the_range() {
-        (-160_000..160_000).for_each(check);
+        let every = if cfg!(miri) { 997 } else { 1 };
+        (-160_000..160_000).step_by(every).for_each(check);
         let (first, last) = (-(SHIFT as i32), (1 << 30) - 1 - SHIFT as i32);
-        (first..first + 150_000).chain(last - 150_000..=last).for_each(check);
+        (first..first + 150_000).chain(last - 150_000..=last).step_by(every).for_each(check);
         for outside in [i32::MIN, first - 1, last + 1, i32::MAX] {
             assert!(!years(&mut [0, outside]) && !months(&mut [outside, 0]), "day {outside}");
         }
@@ -250,7 +251,7 @@ mod tests {
     fn what_has_passed_is_rounded_down() {
         let mut seed = 1_u64;
         for units in [1, 1_000, 1_000_000, 1_000_000_000].into_iter().flat_map(|unit| [unit * 3_600, unit * 86_400]) {
-            let multiples = (0..2000).map(|i: i64| {
+            let multiples = (0..if cfg!(miri) { 8 } else { 2000 }).map(|i: i64| {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (seed as i64 >> (i % 64)) / units * units
             });
