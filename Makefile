@@ -238,7 +238,7 @@ MIRI = MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-tree-borro
 test-miri: | need-rust
 	$(call say,Miri)
 	@$(MIRI) -p icefield-format --lib -- transform::kernel
-	@$(MIRI) -p icefield-table --lib -- runtime::tests transform::tests write::text::tests
+	@$(MIRI) -p icefield-table --lib -- runtime::tests transform::tests write::text::tests write::conform::tests arrow::places::tests
 
 test-address: | need-rust
 	$(call say,address sanitizer)

@@ -37,7 +37,7 @@ ARROWS = {
 GROUND = {
     "format": {"error", "json", "limits", "nearest", "primitive", "secret", "version"},
     "orc": {"calendar", "error", "limits", "pool", "proto", "utf8", "zone"},
-    "table": {"clock", "error", "interrupt", "limits", "memory", "orc_pool", "runtime"},
+    "table": {"clock", "error", "interrupt", "limits", "memory", "orc_pool", "runtime", "spill"},
     "python": {"callback", "entry", "errors", "logging"},
 }
 

@@ -83,6 +83,7 @@ pub mod plan;
 pub mod read;
 pub mod runtime;
 pub mod snapshot;
+mod spill;
 pub mod storage;
 pub mod stream;
 mod table;

@@ -1,0 +1,205 @@
+//! Rows that do not fit into memory: batches in a temporary file, as a stream of Arrow's IPC format.
+//!
+//! The file is in the system's folder for temporary files (`TMPDIR`) and has no name there, so that it is gone with the
+//! process however that ends.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::error::{Error, Result};
+use crate::interrupt;
+
+/// Bytes that are read or written at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Batches on their way into a temporary file.
+pub(crate) struct SpillWriter {
+    stream: StreamWriter<BufWriter<File>>,
+    rows: usize,
+}
+
+impl std::fmt::Debug for SpillWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpillWriter").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+/// Batches in a temporary file, which goes with them.
+#[derive(Debug, Clone)]
+pub(crate) struct Spilled {
+    file: Arc<File>,
+    rows: usize,
+}
+
+/// The batches of a temporary file, in their order.
+#[derive(Debug)]
+pub(crate) struct SpillReader(StreamReader<BufReader<Positioned>>);
+
+/// A file that is read from a position of its own, so that several can read it at once.
+#[derive(Debug)]
+struct Positioned {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl SpillWriter {
+    /// An empty file for batches of a schema.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub(crate) fn create(schema: &SchemaRef) -> Result<Self> {
+        let file = tempfile::tempfile().map_err(|error| failed("create", &error))?;
+        let stream = StreamWriter::try_new(BufWriter::with_capacity(BUFFER_BYTES, file), schema);
+        Ok(Self { stream: stream.map_err(|error| of_arrow("write", error))?, rows: 0 })
+    }
+
+    /// Adds a batch.
+    ///
+    /// # Errors
+    /// The disk is full, or fails.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        interrupt::check()?;
+        self.rows += batch.num_rows();
+        self.stream.write(batch).map_err(|error| of_arrow("write", error))
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The disk is full, or fails.
+    pub(crate) fn finish(self) -> Result<Spilled> {
+        let Self { mut stream, rows } = self;
+        stream.finish().map_err(|error| of_arrow("write", error))?;
+        let mut buffer = stream.into_inner().map_err(|error| of_arrow("write", error))?;
+        buffer.flush().map_err(|error| failed("write", &error))?;
+        let file = buffer.into_inner().map_err(|error| failed("write", error.error()))?;
+        Ok(Spilled { file: Arc::new(file), rows })
+    }
+}
+
+impl Spilled {
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Reads the batches from the first on. Several readers do not disturb each other.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub(crate) fn read(&self) -> Result<SpillReader> {
+        let file = BufReader::with_capacity(BUFFER_BYTES, Positioned { file: self.file.clone(), position: 0 });
+        StreamReader::try_new(file, None).map(SpillReader).map_err(|error| of_arrow("read", error))
+    }
+}
+
+impl Iterator for SpillReader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.next()?.map_err(|error| of_arrow("read", error)))
+    }
+}
+
+impl Read for Positioned {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(&*self.file, buffer, self.position)?;
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(&*self.file, buffer, self.position)?;
+        self.position += u64::try_from(read).unwrap_or(u64::MAX);
+        Ok(read)
+    }
+}
+
+fn failed(operation: &'static str, error: &io::Error) -> Error {
+    let path = std::env::temp_dir().display().to_string();
+    Error::Storage { path, operation, message: format!("a temporary file for rows that exceed the memory limit: {error}") }
+}
+
+fn of_arrow(operation: &'static str, error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => failed(operation, &error),
+        other => Error::Internal(format!("a temporary file of rows: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use arrow_array::builder::{Int32Builder, ListBuilder, MapBuilder, StringBuilder, StringDictionaryBuilder};
+    use arrow_array::types::Int32Type;
+    use arrow_array::{
+        ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, Float64Array, NullArray, StringViewArray, StructArray,
+    };
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::*;
+
+    /// Rows of many types, with metadata of fields, as the extension types of variants and uuids have.
+    fn rows(start: i32, count: i32) -> RecordBatch {
+        let numbers: Vec<i32> = (start..start + count).collect();
+        let text = |number: &i32| (number % 3 != 0).then(|| format!("text {number} {}", "x".repeat(20)));
+        let mut lists = ListBuilder::new(Int32Builder::new());
+        let mut maps = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+        let mut words = StringDictionaryBuilder::<Int32Type>::new();
+        for number in &numbers {
+            lists.append_option((number % 4 != 0).then(|| (0..number % 4).map(Some)));
+            maps.keys().append_value(format!("k{number}"));
+            maps.values().append_option((number % 2 == 0).then_some(*number));
+            maps.append(number % 5 != 0).unwrap();
+            words.append_value(format!("word {}", number % 7));
+        }
+        let doubles: Float64Array = numbers.iter().map(|n| (n % 2 == 0).then_some(f64::from(*n))).collect();
+        let inner = Arc::new(Field::new("d", DataType::Float64, true));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("text", Arc::new(numbers.iter().map(text).collect::<StringViewArray>())),
+            ("bytes", Arc::new(numbers.iter().map(|n| text(n).map(String::into_bytes)).collect::<BinaryViewArray>())),
+            ("truth", Arc::new(numbers.iter().map(|n| (n % 2 == 0).then_some(n % 3 == 0)).collect::<BooleanArray>())),
+            ("money", Arc::new(numbers.iter().map(|n| Some(i128::from(*n) << 70)).collect::<Decimal128Array>())),
+            ("struct", Arc::new(StructArray::from(vec![(inner, Arc::new(doubles) as ArrayRef)]))),
+            ("list", Arc::new(lists.finish())),
+            ("map", Arc::new(maps.finish())),
+            ("word", Arc::new(words.finish())),
+            ("nothing", Arc::new(NullArray::new(numbers.len()))),
+        ];
+        let about = HashMap::from([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())]);
+        let fields = columns.iter().map(|(name, array)| {
+            Field::new(*name, array.data_type().clone(), true).with_metadata(about.clone())
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        RecordBatch::try_new(schema, columns.into_iter().map(|(_, array)| array).collect()).unwrap()
+    }
+
+    #[test]
+    fn batches_come_back_as_they_were_to_any_number_of_readers() {
+        let batches = [rows(0, 1000), rows(1000, 0), rows(1000, 700).slice(13, 600), rows(5, 1)];
+        let mut writer = SpillWriter::create(&batches[0].schema()).unwrap();
+        for batch in &batches {
+            writer.write(batch).unwrap();
+        }
+        let spilled = writer.finish().unwrap();
+        assert_eq!(spilled.rows(), 1601);
+        let (mut one, mut other) = (spilled.read().unwrap(), spilled.clone().read().unwrap());
+        drop(spilled);
+        for batch in &batches {
+            assert_eq!(&one.next().unwrap().unwrap(), batch);
+            assert_eq!(&other.next().unwrap().unwrap(), batch);
+        }
+        assert!(one.next().is_none() && other.next().is_none());
+    }
+
+    #[test]
+    fn an_empty_file_has_no_batches() {
+        let spilled = SpillWriter::create(&rows(0, 0).schema()).unwrap().finish().unwrap();
+        assert_eq!(spilled.rows(), 0);
+        assert!(spilled.read().unwrap().next().is_none());
+    }
+}
