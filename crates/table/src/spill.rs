@@ -18,9 +18,17 @@ use crate::interrupt;
 /// Bytes that are read or written at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// A temporary file for any number of streams, one after the other.
+#[derive(Debug)]
+pub(crate) struct SpillFile {
+    file: Arc<File>,
+    end: u64,
+}
+
 /// Batches on their way into a temporary file.
 pub(crate) struct SpillWriter {
-    stream: StreamWriter<BufWriter<File>>,
+    stream: StreamWriter<BufWriter<Positioned>>,
+    start: u64,
     rows: usize,
 }
 
@@ -34,6 +42,8 @@ impl std::fmt::Debug for SpillWriter {
 #[derive(Debug, Clone)]
 pub(crate) struct Spilled {
     file: Arc<File>,
+    start: u64,
+    end: u64,
     rows: usize,
 }
 
@@ -41,22 +51,55 @@ pub(crate) struct Spilled {
 #[derive(Debug)]
 pub(crate) struct SpillReader(StreamReader<BufReader<Positioned>>);
 
-/// A file that is read from a position of its own, so that several can read it at once.
+/// A file that is read and written at a position of its own, so that several can use it at once.
 #[derive(Debug)]
 struct Positioned {
     file: Arc<File>,
     position: u64,
 }
 
+impl SpillFile {
+    /// An empty file.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub(crate) fn create() -> Result<Self> {
+        let file = tempfile::tempfile().map_err(|error| failed("create", &error))?;
+        Ok(Self { file: Arc::new(file), end: 0 })
+    }
+
+    /// Adds a stream of batches behind those that the file has.
+    ///
+    /// # Errors
+    /// The disk is full, or fails; errors of the batches.
+    pub(crate) fn add(
+        &mut self,
+        schema: &SchemaRef,
+        batches: impl IntoIterator<Item = Result<RecordBatch>>,
+    ) -> Result<Spilled> {
+        let mut writer = SpillWriter::at(self.file.clone(), self.end, schema)?;
+        for batch in batches {
+            writer.write(&batch?)?;
+        }
+        let spilled = writer.finish()?;
+        self.end = spilled.end;
+        Ok(spilled)
+    }
+}
+
 impl SpillWriter {
-    /// An empty file for batches of a schema.
+    /// An empty file of its own for batches of a schema.
     ///
     /// # Errors
     /// The folder for temporary files cannot be written.
     pub(crate) fn create(schema: &SchemaRef) -> Result<Self> {
-        let file = tempfile::tempfile().map_err(|error| failed("create", &error))?;
-        let stream = StreamWriter::try_new(BufWriter::with_capacity(BUFFER_BYTES, file), schema);
-        Ok(Self { stream: stream.map_err(|error| of_arrow("write", error))?, rows: 0 })
+        Self::at(SpillFile::create()?.file, 0, schema)
+    }
+
+    fn at(file: Arc<File>, start: u64, schema: &SchemaRef) -> Result<Self> {
+        let target = BufWriter::with_capacity(BUFFER_BYTES, Positioned { file, position: start });
+        let stream = StreamWriter::try_new(target, schema).map_err(|error| of_arrow("write", error))?;
+        Ok(Self { stream, start, rows: 0 })
     }
 
     /// Adds a batch.
@@ -74,12 +117,11 @@ impl SpillWriter {
     /// # Errors
     /// The disk is full, or fails.
     pub(crate) fn finish(self) -> Result<Spilled> {
-        let Self { mut stream, rows } = self;
+        let Self { mut stream, start, rows } = self;
         stream.finish().map_err(|error| of_arrow("write", error))?;
-        let mut buffer = stream.into_inner().map_err(|error| of_arrow("write", error))?;
-        buffer.flush().map_err(|error| failed("write", &error))?;
-        let file = buffer.into_inner().map_err(|error| failed("write", error.error()))?;
-        Ok(Spilled { file: Arc::new(file), rows })
+        let buffer = stream.into_inner().map_err(|error| of_arrow("write", error))?;
+        let written = buffer.into_inner().map_err(|error| failed("write", error.error()))?;
+        Ok(Spilled { file: written.file, start, end: written.position, rows })
     }
 }
 
@@ -94,7 +136,7 @@ impl Spilled {
     /// # Errors
     /// The disk fails.
     pub(crate) fn read(&self) -> Result<SpillReader> {
-        let file = BufReader::with_capacity(BUFFER_BYTES, Positioned { file: self.file.clone(), position: 0 });
+        let file = BufReader::with_capacity(BUFFER_BYTES, Positioned { file: self.file.clone(), position: self.start });
         StreamReader::try_new(file, None).map(SpillReader).map_err(|error| of_arrow("read", error))
     }
 }
@@ -118,9 +160,28 @@ impl Read for Positioned {
     }
 }
 
+impl Write for Positioned {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let written = std::os::unix::fs::FileExt::write_at(&*self.file, buffer, self.position)?;
+        #[cfg(windows)]
+        let written = std::os::windows::fs::FileExt::seek_write(&*self.file, buffer, self.position)?;
+        self.position += u64::try_from(written).unwrap_or(u64::MAX);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn failed(operation: &'static str, error: &io::Error) -> Error {
     let path = std::env::temp_dir().display().to_string();
-    Error::Storage { path, operation, message: format!("a temporary file for rows that exceed the memory limit: {error}") }
+    Error::Storage {
+        path,
+        operation,
+        message: format!("a temporary file for rows that exceed the memory limit: {error}"),
+    }
 }
 
 fn of_arrow(operation: &'static str, error: ArrowError) -> Error {
@@ -171,9 +232,9 @@ mod tests {
             ("nothing", Arc::new(NullArray::new(numbers.len()))),
         ];
         let about = HashMap::from([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())]);
-        let fields = columns.iter().map(|(name, array)| {
-            Field::new(*name, array.data_type().clone(), true).with_metadata(about.clone())
-        });
+        let fields = columns
+            .iter()
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), true).with_metadata(about.clone()));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         RecordBatch::try_new(schema, columns.into_iter().map(|(_, array)| array).collect()).unwrap()
     }
@@ -194,6 +255,23 @@ mod tests {
             assert_eq!(&other.next().unwrap().unwrap(), batch);
         }
         assert!(one.next().is_none() && other.next().is_none());
+    }
+
+    #[test]
+    fn a_file_has_several_streams() {
+        let mut file = SpillFile::create().unwrap();
+        let parts = [rows(0, 90), rows(90, 0), rows(90, 1200)];
+        let streams = parts
+            .iter()
+            .map(|part| file.add(&part.schema(), [Ok(part.slice(0, part.num_rows() / 2)), Ok(part.clone())]));
+        let streams: Vec<Spilled> = streams.map(Result::unwrap).collect();
+        for (part, stream) in parts.iter().zip(streams).rev() {
+            let batches: Vec<RecordBatch> = stream.read().unwrap().map(Result::unwrap).collect();
+            assert_eq!(batches, [part.slice(0, part.num_rows() / 2), part.clone()]);
+            assert_eq!(stream.rows(), part.num_rows() / 2 + part.num_rows());
+        }
+        let broken = file.add(&parts[0].schema(), [Err(Error::invalid("the source"))]);
+        assert_eq!(broken.unwrap_err().to_string(), "the source");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`intake`] makes rows ready
 //! while those before them are encoded: [`conform`] brings them to the table's schema, [`route`] finds the partition of each
-//! row, [`sort`] sorts, and the rows go to [files](crate::file) of the table's format. [`deletes`] writes delete files.
+//! row, [`sort`] sorts, with temporary files where memory does not hold the rows of a partition, and the rows go to [files](crate::file) of the table's format. [`deletes`] writes delete files.
 
 mod background;
 mod cast;
@@ -16,6 +16,7 @@ pub mod options;
 pub mod plan;
 mod roll;
 mod route;
+mod runs;
 pub mod sort;
 mod text;
 pub mod widening;

@@ -12,9 +12,6 @@ use icefield_format::types::Schema;
 use crate::arrow::cells::StoredColumn;
 use crate::error::{Error, Result};
 
-/// Rows of a sorted batch.
-const BATCH_ROWS: usize = 1 << 16;
-
 /// Sorts stored batches.
 #[derive(Debug)]
 pub struct Sorter {
@@ -43,8 +40,12 @@ impl Sorter {
         Ok((!keys.is_empty()).then_some(Self { keys }))
     }
 
-    /// All rows of the batches, sorted; equal ones keep their order.
-    pub fn sort(&self, batches: &[RecordBatch]) -> Result<Vec<RecordBatch>> {
+    /// All rows of the batches, sorted, in batches of `count`; equal ones keep their order.
+    pub fn sort(
+        &self,
+        batches: &[RecordBatch],
+        count: usize,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let mut converter = None;
         let rows = batches.iter().map(|batch| self.rows(batch, &mut converter)).collect::<Result<Vec<_>>>()?;
         let mut places: Vec<(usize, usize)> = Vec::new();
@@ -53,12 +54,16 @@ impl Sorter {
         }
         let key = |place: &(usize, usize)| rows.get(place.0).map(|rows| rows.row(place.1));
         places.sort_by(|a, b| key(a).cmp(&key(b)));
-        let batches: Vec<&RecordBatch> = batches.iter().collect();
-        let sorted = places.chunks(BATCH_ROWS).map(|places| interleave_record_batch(&batches, places));
-        sorted.collect::<std::result::Result<_, _>>().map_err(|error| Error::Internal(format!("sorting: {error}")))
+        let batches = batches.to_vec();
+        Ok((0..places.len()).step_by(count.max(1)).map(move |start| {
+            let batches: Vec<&RecordBatch> = batches.iter().collect();
+            let places = places.get(start..(start + count).min(places.len())).unwrap_or_default();
+            interleave_record_batch(&batches, places).map_err(|error| Error::Internal(format!("sorting: {error}")))
+        }))
     }
 
-    fn rows(&self, batch: &RecordBatch, converter: &mut Option<RowConverter>) -> Result<Rows> {
+    /// What rows are compared by; the converter is the same for all batches.
+    pub(super) fn rows(&self, batch: &RecordBatch, converter: &mut Option<RowConverter>) -> Result<Rows> {
         let columns = self.keys.iter().map(|(column, transform, _)| {
             transform.kernel(&column.of(batch)?).map_err(|error| match error {
                 // Rows have left the order in which they came.

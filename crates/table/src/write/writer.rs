@@ -1,6 +1,6 @@
 //! A stream of batches to the data files of one task: routed to partitions, sorted, rolled over by size, in bounded memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema as ArrowSchema;
@@ -21,10 +21,12 @@ use super::location::{DataLocations, FileNames};
 use super::options::WriteOptions;
 use super::roll::{self, bytes_of};
 use super::route::{Router, Share, Tuple};
+use super::runs::Runs;
 use super::sort::Sorter;
 use crate::error::{Error, Result};
 use crate::file::modes::Modes;
 use crate::file::{FileLayout, FileWriter, WrittenFile};
+use crate::spill::SpillFile;
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
 
@@ -32,6 +34,8 @@ use crate::{interrupt, runtime};
 const CHUNK_ROWS: usize = 1 << 17;
 /// Bytes of data at which an unpartitioned lane encodes what it holds.
 const CHUNK_BYTES: usize = 32 << 20;
+/// Rows of a sorted batch.
+const SORTED_ROWS: usize = 1 << 16;
 /// Bytes of data at which a partition's lane encodes what it holds.
 const LANE_BYTES: usize = 1 << 20;
 
@@ -145,6 +149,8 @@ struct Shared {
     locations: DataLocations,
     names: FileNames,
     sorter: Option<Sorter>,
+    /// Where rows that are to be sorted wait if memory does not hold them.
+    spill: Mutex<Option<SpillFile>>,
 }
 
 /// The rows of one partition on their way.
@@ -155,6 +161,8 @@ struct Lane {
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
+    /// Rows before those, sorted.
+    runs: Runs,
     file: Option<Box<dyn FileWriter>>,
     done: Vec<DataFile>,
     /// When it last got rows.
@@ -183,7 +191,7 @@ impl TableWriter {
             None => vec![Lane::default()],
         };
         let task = config.distributed.then_some(config.task);
-        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter });
+        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter, spill: Mutex::new(None) });
         Ok(Self { intake: Intake::new(conform, router, task), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
     }
 
@@ -259,12 +267,14 @@ impl Lanes {
     fn gather(&mut self, chunk: RecordBatch) -> Result<()> {
         let Some(lane) = self.lanes.first_mut() else { return Err(Error::Internal("no lane".into())) };
         lane.push(chunk);
-        let full = match self.shared.sorter {
-            // Sorted files are made of all rows that memory holds.
-            Some(_) => lane.pending_bytes >= self.shared.config.memory_bytes,
-            None => lane.pending_bytes >= CHUNK_BYTES || lane.pending_rows >= 4 * CHUNK_ROWS,
-        };
-        if full { lane.flush(&self.shared, true) } else { Ok(()) }
+        match self.shared.sorter {
+            // The keys that rows are sorted by, and the rows that are sorted, take memory too.
+            Some(_) if lane.pending_bytes >= self.shared.config.memory_bytes / 2 => lane.make_room(&self.shared),
+            None if lane.pending_bytes >= CHUNK_BYTES || lane.pending_rows >= 4 * CHUNK_ROWS => {
+                lane.flush(&self.shared, true)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fan_out(&mut self, chunk: &RecordBatch, shares: Vec<Share>) -> Result<()> {
@@ -317,8 +327,7 @@ impl Lanes {
         if total > config.memory_bytes {
             held.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
             for (bytes, lane) in held {
-                lane.flush(&self.shared, true)?;
-                lane.file.as_mut().map_or(Ok(()), |file| file.close_group())?;
+                lane.make_room(&self.shared)?;
                 total -= bytes;
                 if total <= config.memory_bytes / 2 {
                     break;
@@ -362,17 +371,43 @@ impl Lane {
         std::mem::take(&mut self.pending)
     }
 
-    /// Encodes what is pending. A sorted lane ends its file with it, so that every file is sorted as a whole.
+    /// Frees the memory of what is pending: rows that are to be sorted go to a temporary file, others into the data file.
+    fn make_room(&mut self, shared: &Shared) -> Result<()> {
+        let Some(sorter) = &shared.sorter else {
+            self.flush(shared, true)?;
+            return self.file.as_mut().map_or(Ok(()), |file| file.close_group());
+        };
+        let pending = self.take_pending();
+        let mut spill = shared.spill.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &mut *spill {
+            Some(file) => file,
+            none => none.insert(SpillFile::create()?),
+        };
+        self.runs.spill(sorter, &pending, file)
+    }
+
+    /// Encodes what is pending, and before it what waits in a temporary file: all rows of a sorted lane at once.
     fn flush(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
-        if self.pending_rows == 0 {
-            return Ok(());
-        }
         let pending = self.take_pending();
         let Some(sorter) = &shared.sorter else { return self.append(shared, &pending, side_by_side) };
-        for batch in sorter.sort(&pending)? {
-            self.append(shared, &[batch], side_by_side)?;
+        if self.runs.is_empty() {
+            return self.append_all(shared, sorter.sort(&pending, SORTED_ROWS)?, side_by_side);
         }
-        self.end_file(shared)
+        let merged = self.runs.merge(sorter, &pending)?;
+        drop(pending);
+        self.append_all(shared, merged, side_by_side)
+    }
+
+    fn append_all(
+        &mut self,
+        shared: &Shared,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        side_by_side: bool,
+    ) -> Result<()> {
+        for batch in batches {
+            self.append(shared, &[batch?], side_by_side)?;
+        }
+        Ok(())
     }
 
     fn append(&mut self, shared: &Shared, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {

@@ -1,0 +1,191 @@
+//! Sorted runs: what memory does not hold of the rows of a partition is sorted piece by piece into a temporary file, and the
+//! pieces are merged when the partition ends ("Sorting").
+
+use std::cmp::Ordering;
+
+use arrow_array::RecordBatch;
+use arrow_row::{RowConverter, Rows};
+use arrow_select::interleave::interleave_record_batch;
+
+use super::roll::bytes_of;
+use super::sort::Sorter;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::spill::{SpillFile, SpillReader, Spilled};
+
+/// Bytes of a batch in a run: a merge holds one or two of each run.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Rows of a merged batch.
+const MERGED_ROWS: usize = 1 << 13;
+
+/// The runs of a partition, in the order in which their rows came.
+#[derive(Debug, Default)]
+pub(super) struct Runs(Vec<Spilled>);
+
+/// All rows of several runs in their order; equal ones in the order of the runs.
+pub(super) struct Merge<'a> {
+    sorter: &'a Sorter,
+    converter: Option<RowConverter>,
+    runs: Vec<Run>,
+    /// The runs that have rows left, the one with the least row first, as a heap.
+    heap: Vec<usize>,
+    /// Batches that rows to be returned are in.
+    batches: Vec<RecordBatch>,
+    failed: bool,
+}
+
+/// A run, and the row that is its next one.
+struct Run {
+    source: Source,
+    rows: Rows,
+    row: usize,
+    /// Its batch among those of the merge.
+    batch: usize,
+}
+
+enum Source {
+    File(SpillReader),
+    Memory(std::vec::IntoIter<RecordBatch>),
+}
+
+impl Runs {
+    /// Whether all rows are in memory.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sorts rows and puts them into the file.
+    pub(super) fn spill(&mut self, sorter: &Sorter, rows: &[RecordBatch], file: &mut SpillFile) -> Result<()> {
+        let Some(schema) = rows.first().map(RecordBatch::schema) else { return Ok(()) };
+        let (count, bytes) = rows.iter().fold((0, 0), |(count, bytes), b| (count + b.num_rows(), bytes + bytes_of(b)));
+        let batch_rows = (BATCH_BYTES / (bytes / count.max(1)).max(1)).clamp(1, MERGED_ROWS);
+        let spilled = file.add(&schema, sorter.sort(rows, batch_rows)?)?;
+        self.0.push(spilled);
+        Ok(())
+    }
+
+    /// Merges the runs, and the rows that are in memory as the last one.
+    pub(super) fn merge<'a>(&mut self, sorter: &'a Sorter, last: &[RecordBatch]) -> Result<Merge<'a>> {
+        let mut merge =
+            Merge { sorter, converter: None, runs: Vec::new(), heap: Vec::new(), batches: Vec::new(), failed: false };
+        for run in std::mem::take(&mut self.0) {
+            merge.begin(Source::File(run.read()?))?;
+        }
+        let last = sorter.sort(last, MERGED_ROWS)?.collect::<Result<Vec<_>>>()?;
+        merge.begin(Source::Memory(last.into_iter()))?;
+        for place in (0..merge.heap.len() / 2).rev() {
+            merge.sift(place);
+        }
+        Ok(merge)
+    }
+}
+
+impl Merge<'_> {
+    fn begin(&mut self, mut source: Source) -> Result<()> {
+        let Some(batch) = source.batch()? else { return Ok(()) };
+        let rows = self.sorter.rows(&batch, &mut self.converter)?;
+        self.heap.push(self.runs.len());
+        self.runs.push(Run { source, rows, row: 0, batch: self.batches.len() });
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    /// Moves the run at a place of the heap down until it is before those below it.
+    fn sift(&mut self, mut place: usize) {
+        loop {
+            let below = [2 * place + 1, 2 * place + 2];
+            let least =
+                below.into_iter().fold(place, |least, other| if self.before(other, least) { other } else { least });
+            if least == place {
+                return;
+            }
+            self.heap.swap(place, least);
+            place = least;
+        }
+    }
+
+    /// Whether the next row of the run at a place comes before that of another; a place that is not there never does.
+    fn before(&self, place: usize, other: usize) -> bool {
+        let run = |place: usize| self.heap.get(place).and_then(|run| Some((*run, self.runs.get(*run)?)));
+        let (Some((number, run)), Some((other_number, other))) = (run(place), run(other)) else { return false };
+        let order = run.rows.row(run.row).cmp(&other.rows.row(other.row));
+        order.then(number.cmp(&other_number)) == Ordering::Less
+    }
+
+    /// Takes the least row; its place among the batches.
+    fn take(&mut self) -> Result<Option<(usize, usize)>> {
+        let Some(run) = self.heap.first().and_then(|run| self.runs.get_mut(*run)) else { return Ok(None) };
+        let place = (run.batch, run.row);
+        run.row += 1;
+        if run.row == run.rows.num_rows() {
+            match run.source.batch()? {
+                Some(batch) => {
+                    (run.rows, run.row, run.batch) =
+                        (self.sorter.rows(&batch, &mut self.converter)?, 0, self.batches.len());
+                    self.batches.push(batch);
+                }
+                None => {
+                    self.heap.swap_remove(0);
+                }
+            }
+        }
+        self.sift(0);
+        Ok(Some(place))
+    }
+
+    fn merged(&mut self) -> Result<Option<RecordBatch>> {
+        interrupt::check()?;
+        let mut places = Vec::with_capacity(MERGED_ROWS);
+        // Of rows that are long fewer are put together: a merged batch refers to few batches of the runs.
+        let most = self.batches.len() + self.runs.len();
+        while places.len() < MERGED_ROWS && self.batches.len() <= most {
+            let Some(place) = self.take()? else { break };
+            places.push(place);
+        }
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let batches: Vec<&RecordBatch> = self.batches.iter().collect();
+        let merged = interleave_record_batch(&batches, &places);
+        let merged = merged.map_err(|error| Error::Internal(format!("merging sorted rows: {error}")))?;
+        // Batches of which no row is left go.
+        let mut left = Vec::with_capacity(self.heap.len());
+        for number in &self.heap {
+            let Some(run) = self.runs.get_mut(*number) else { continue };
+            let Some(batch) = self.batches.get(run.batch) else { continue };
+            run.batch = left.len();
+            left.push(batch.clone());
+        }
+        self.batches = left;
+        Ok(Some(merged))
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let merged = self.merged();
+        self.failed = merged.is_err();
+        merged.transpose()
+    }
+}
+
+impl Source {
+    /// The next batch that has rows.
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let batch = match self {
+                Self::File(reader) => reader.next().transpose()?,
+                Self::Memory(batches) => batches.next(),
+            };
+            if batch.as_ref().is_none_or(|batch| batch.num_rows() > 0) {
+                return Ok(batch);
+            }
+        }
+    }
+}
