@@ -25,26 +25,11 @@ pub(crate) struct SpillFile {
     end: u64,
 }
 
-/// Batches on their way into a temporary file.
-pub(crate) struct SpillWriter {
-    stream: StreamWriter<BufWriter<Positioned>>,
-    start: u64,
-    rows: usize,
-}
-
-impl std::fmt::Debug for SpillWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SpillWriter").field("rows", &self.rows).finish_non_exhaustive()
-    }
-}
-
 /// Batches in a temporary file, which goes with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Spilled {
     file: Arc<File>,
     start: u64,
-    end: u64,
-    rows: usize,
 }
 
 /// The batches of a temporary file, in their order.
@@ -77,60 +62,21 @@ impl SpillFile {
         schema: &SchemaRef,
         batches: impl IntoIterator<Item = Result<RecordBatch>>,
     ) -> Result<Spilled> {
-        let mut writer = SpillWriter::at(self.file.clone(), self.end, schema)?;
+        let start = self.end;
+        let target = BufWriter::with_capacity(BUFFER_BYTES, Positioned { file: self.file.clone(), position: start });
+        let mut stream = StreamWriter::try_new(target, schema).map_err(|error| of_arrow("write", error))?;
         for batch in batches {
-            writer.write(&batch?)?;
+            interrupt::check()?;
+            stream.write(&batch?).map_err(|error| of_arrow("write", error))?;
         }
-        let spilled = writer.finish()?;
-        self.end = spilled.end;
-        Ok(spilled)
-    }
-}
-
-impl SpillWriter {
-    /// An empty file of its own for batches of a schema.
-    ///
-    /// # Errors
-    /// The folder for temporary files cannot be written.
-    pub(crate) fn create(schema: &SchemaRef) -> Result<Self> {
-        Self::at(SpillFile::create()?.file, 0, schema)
-    }
-
-    fn at(file: Arc<File>, start: u64, schema: &SchemaRef) -> Result<Self> {
-        let target = BufWriter::with_capacity(BUFFER_BYTES, Positioned { file, position: start });
-        let stream = StreamWriter::try_new(target, schema).map_err(|error| of_arrow("write", error))?;
-        Ok(Self { stream, start, rows: 0 })
-    }
-
-    /// Adds a batch.
-    ///
-    /// # Errors
-    /// The disk is full, or fails.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        interrupt::check()?;
-        self.rows += batch.num_rows();
-        self.stream.write(batch).map_err(|error| of_arrow("write", error))
-    }
-
-    /// Ends the file.
-    ///
-    /// # Errors
-    /// The disk is full, or fails.
-    pub(crate) fn finish(self) -> Result<Spilled> {
-        let Self { mut stream, start, rows } = self;
-        stream.finish().map_err(|error| of_arrow("write", error))?;
         let buffer = stream.into_inner().map_err(|error| of_arrow("write", error))?;
         let written = buffer.into_inner().map_err(|error| failed("write", error.error()))?;
-        Ok(Spilled { file: written.file, start, end: written.position, rows })
+        self.end = written.position;
+        Ok(Spilled { file: written.file, start })
     }
 }
 
 impl Spilled {
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// Reads the batches from the first on. Several readers do not disturb each other.
     ///
     /// # Errors
@@ -242,12 +188,9 @@ mod tests {
     #[test]
     fn batches_come_back_as_they_were_to_any_number_of_readers() {
         let batches = [rows(0, 1000), rows(1000, 0), rows(1000, 700).slice(13, 600), rows(5, 1)];
-        let mut writer = SpillWriter::create(&batches[0].schema()).unwrap();
-        for batch in &batches {
-            writer.write(batch).unwrap();
-        }
-        let spilled = writer.finish().unwrap();
-        assert_eq!(spilled.rows(), 1601);
+        let mut file = SpillFile::create().unwrap();
+        let spilled = file.add(&batches[0].schema(), batches.iter().cloned().map(Ok)).unwrap();
+        drop(file);
         let (mut one, mut other) = (spilled.read().unwrap(), spilled.clone().read().unwrap());
         drop(spilled);
         for batch in &batches {
@@ -268,7 +211,6 @@ mod tests {
         for (part, stream) in parts.iter().zip(streams).rev() {
             let batches: Vec<RecordBatch> = stream.read().unwrap().map(Result::unwrap).collect();
             assert_eq!(batches, [part.slice(0, part.num_rows() / 2), part.clone()]);
-            assert_eq!(stream.rows(), part.num_rows() / 2 + part.num_rows());
         }
         let broken = file.add(&parts[0].schema(), [Err(Error::invalid("the source"))]);
         assert_eq!(broken.unwrap_err().to_string(), "the source");
@@ -276,8 +218,7 @@ mod tests {
 
     #[test]
     fn an_empty_file_has_no_batches() {
-        let spilled = SpillWriter::create(&rows(0, 0).schema()).unwrap().finish().unwrap();
-        assert_eq!(spilled.rows(), 0);
+        let spilled = SpillFile::create().unwrap().add(&rows(0, 0).schema(), []).unwrap();
         assert!(spilled.read().unwrap().next().is_none());
     }
 }
