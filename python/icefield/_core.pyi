@@ -700,6 +700,118 @@ class DataFile(ContentFile):
     ) -> DataFile: ...
 
 @final
+class ManifestFile:
+    """A manifest, as a manifest list describes it ("Manifest Lists").
+
+    Parameters are the fields of the specification, as in a row of `icefield.manifests.read_list`.
+    """
+
+    def __new__(
+        cls,
+        *,
+        manifest_path: str,
+        manifest_length: int,
+        partition_spec_id: int,
+        content: Literal["data", "deletes"] | int = "data",
+        sequence_number: int = -1,
+        min_sequence_number: int = -1,
+        added_snapshot_id: int | None = None,
+        added_files_count: int | None = None,
+        existing_files_count: int | None = None,
+        deleted_files_count: int | None = None,
+        added_rows_count: int | None = None,
+        existing_rows_count: int | None = None,
+        deleted_rows_count: int | None = None,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        key_metadata: bytes | None = None,
+        first_row_id: int | None = None,
+    ) -> ManifestFile: ...
+    @property
+    def manifest_path(self) -> str:
+        """Location."""
+
+    @property
+    def manifest_length(self) -> int:
+        """Length in bytes."""
+
+    @property
+    def partition_spec_id(self) -> int:
+        """The partition spec of its files."""
+
+    @property
+    def content(self) -> Literal["data", "deletes"]:
+        """What it lists."""
+
+    @property
+    def sequence_number(self) -> int:
+        """Sequence number of the snapshot that added it; -1 before that, 0 in version 1."""
+
+    @property
+    def min_sequence_number(self) -> int:
+        """The smallest data sequence number of its live files; -1 where they inherit that of the snapshot."""
+
+    @property
+    def added_snapshot_id(self) -> int | None:
+        """The snapshot that added it; ``None`` before that."""
+
+    @property
+    def added_files_count(self) -> int | None:
+        """Number of added files."""
+
+    @property
+    def existing_files_count(self) -> int | None:
+        """Number of existing files."""
+
+    @property
+    def deleted_files_count(self) -> int | None:
+        """Number of deleted files."""
+
+    @property
+    def added_rows_count(self) -> int | None:
+        """Number of rows of added files."""
+
+    @property
+    def existing_rows_count(self) -> int | None:
+        """Number of rows of existing files."""
+
+    @property
+    def deleted_rows_count(self) -> int | None:
+        """Number of rows of deleted files."""
+
+    @property
+    def partitions(self) -> list[dict[str, object]] | None:
+        """The values of each partition field: whether one is null or NaN, and bounds as the bytes of single values."""
+
+    @property
+    def key_metadata(self) -> bytes | None:
+        """How it is encrypted."""
+
+    @property
+    def first_row_id(self) -> int | None:
+        """First row id of its rows without one (version 3)."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class ManifestWriter:
+    """A writer of one manifest, without snapshot id."""
+
+    def __new__(
+        cls, state: TableState, spec_id: int, content: Literal["data", "deletes"], location: str | None = None
+    ) -> ManifestWriter: ...
+    def add(self, file: ContentFile, sequence_number: int | None = None) -> None:
+        """Add a file that the commit adds."""
+
+    def existing(
+        self, file: ContentFile, snapshot_id: int, sequence_number: int, file_sequence_number: int | None = None
+    ) -> None:
+        """Add a file that the table has."""
+
+    def finish(self) -> ManifestFile:
+        """Write the manifest."""
+
+@final
 class DeleteFile(ContentFile):
     """A file of position or equality deletes, or a deletion vector (its format is ``puffin``).
 
@@ -968,17 +1080,19 @@ class Transaction:
     ) -> int:
         """Write rows to data files, to be appended with the other changes: the number of rows."""
 
-    def append_files(self, files: Sequence[DataFile], kind: SnapshotKind) -> None:
-        """Append data files that are written already."""
+    def append_files(self, files: Sequence[DataFile], manifests: Sequence[ManifestFile], kind: SnapshotKind) -> None:
+        """Append data files, and those of manifests, that are written already."""
 
     def rewrite_manifests(
         self,
-        columns: Sequence[str],
+        columns: Sequence[str] | None,
         function: Callable[[pa.Table], object] | None,
         only: Callable[[pa.Table], object] | None,
+        deleted: Sequence[str],
+        added: Sequence[ManifestFile],
         kind: SnapshotKind,
     ) -> None:
-        """Write manifests of data files again, their entries grouped in another way."""
+        """Write manifests of data files again, their entries grouped in another way; take out and add manifests."""
 
     def change_files(self, operation: str, changes: FileChanges, kind: SnapshotKind) -> None:
         """Add and remove files that are described, by the operation of this name."""

@@ -24,8 +24,6 @@ Prepare = Callable[[World, Target, Json], Commit]
 
 PREPARE: dict[str, Prepare] = {}
 FIELDS: dict[str, set[str]] = {}
-#: Fields that our API cannot do without.
-REQUIRED = {"rewrite_manifests": {"cluster_by"}}
 #: What a `manage_snapshots` may contain, as methods of its builder.
 ACTIONS: dict[str, Callable[[World, Any, Json], object]] = {}
 
@@ -48,7 +46,6 @@ def is_known(case: Json) -> bool:
     return all(
         given["op"] in PREPARE
         and set(given) <= FIELDS[given["op"]]
-        and REQUIRED.get(given["op"], set()) <= set(given)
         and all(action["action"] in ACTIONS for action in given.get("actions", []))
         for given in operations(case)
     )
@@ -66,13 +63,15 @@ def update_snapshot(target: Target, given: Json) -> Any:
     )
 
 
-@operation("append", SNAPSHOT | {"fast", "add"})
+@operation("append", SNAPSHOT | {"fast", "add", "manifests"})
 def append(world: World, target: Target, given: Json) -> Commit:
     """Append files."""
     update = update_snapshot(target, given)
     change = update.fast_append() if given.get("fast") else update.merge_append()
     for name in given.get("add", []):
         change.append_data_file(world.file(name, target))
+    for manifest in given.get("manifests", []):
+        change.append_manifest(world.manifest(manifest))
     return change.commit
 
 
@@ -233,10 +232,20 @@ CLUSTERS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@operation("rewrite_manifests", SNAPSHOT - {"branch"} | {"cluster_by", "rewrite_if"})
+@operation("rewrite_manifests", SNAPSHOT | {"cluster_by", "rewrite_if", "delete_manifests", "add_manifests"})
 def rewrite_manifests(world: World, target: Target, given: Json) -> Commit:
     """Write manifests again."""
-    change = target.rewrite_manifests(given.get("summary")).cluster_by(*CLUSTERS[given["cluster_by"]])
+    change = target.rewrite_manifests(
+        given.get("summary"), given.get("branch", "main"), stage_only=given.get("stage_only", False)
+    )
+    if "cluster_by" in given:
+        change.cluster_by(*CLUSTERS[given["cluster_by"]])
+    if "delete_manifests" in given:
+        rows = world.manifest_list(world.table().current_snapshot())
+        for place in given["delete_manifests"]:
+            change.delete_manifest(ice.manifests.ManifestFile(**rows[place]))
+    for manifest in given.get("add_manifests", []):
+        change.add_manifest(world.manifest(manifest, existing=not manifest.get("added", False)))
     chosen = given.get("rewrite_if", {})
 
     def choose(manifests: pa.Table) -> Any:

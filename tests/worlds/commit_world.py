@@ -165,8 +165,9 @@ class World:
                 line = [snapshot.snapshot_id for snapshot in metadata.ancestors(ref.snapshot_id)]
                 self.branched |= {self.snapshots.index(own) for own in line if own in self.last_noted}
 
-    def manifest_list(self, snapshot: ice.Snapshot) -> list[Json]:
+    def manifest_list(self, snapshot: ice.Snapshot | None) -> list[Json]:
         """Read the manifest list of a snapshot."""
+        assert snapshot is not None
         assert snapshot.manifest_list is not None
         found: list[Json] = ice.manifests.read_list(self.read(snapshot.manifest_list)).to_pylist()
         return found
@@ -179,14 +180,39 @@ class World:
         """Read a file."""
         return bytes(self.catalog.storage.read(location))
 
+    def manifest(self, given: Json, *, existing: bool = False) -> ice.manifests.ManifestFile:
+        """Write a manifest of files of the case: of new ones, or of those of the current snapshot as they are."""
+        table = self.table()
+        location = f"{self.root}/w/t/given/{uuid.uuid4()}.avro"
+        entries = self.live_entries() if existing else {}
+        with table.new_manifest_writer(given["spec_id"], location=location) as writer:
+            for name in given["files"]:
+                file = self.file(name, table)
+                if not existing:
+                    writer.add(file)
+                    continue
+                entry = entries[file.file_path]
+                fields = {"first_row_id": entry["data_file"].get("first_row_id")}
+                numbers = entry["sequence_number"], entry["file_sequence_number"]
+                writer.existing(self.file(name, table, **fields), entry["snapshot_id"], *numbers)
+        return writer.to_manifest_file()
+
+    def live_entries(self) -> dict[str, Json]:
+        """Read the live entries of the current snapshot, by the locations of the files."""
+        found = {}
+        for row in self.manifest_list(self.table().current_snapshot()):
+            entries = ice.manifests.read(self.read(row["manifest_path"]), manifest=row, live_only=True).to_pylist()
+            found |= {entry["data_file"]["file_path"]: entry for entry in entries}
+        return found
+
     @cached_property
     def names(self) -> dict[tuple[str, int | None], str]:
         """Names of the case's files by location, and offset of deletion vectors."""
         files = self.case["files"].items()
         return {(self.location(file["path"]), file.get("content_offset")): name for name, file in files}
 
-    def file(self, name: str, table: Any) -> ice.DataFile | ice.DeleteFile:
-        """Describe a file of the case."""
+    def file(self, name: str, table: Any, **more: Any) -> ice.DataFile | ice.DeleteFile:
+        """Describe a file of the case, with more of its fields."""
         given = self.case["files"][name]
         schemas = table.metadata.schemas
 
@@ -207,4 +233,4 @@ class World:
         if referenced := given.get("referenced_data_file"):
             fields["referenced_data_file"] = self.location(referenced)
         kind = ice.DataFile if given["content"] == "data" else ice.DeleteFile
-        return kind(file_path=self.location(given["path"]), file_format=given["format"], **fields)
+        return kind(file_path=self.location(given["path"]), file_format=given["format"], **fields | more)

@@ -2,6 +2,7 @@
 
 pub(crate) mod data_file;
 pub(crate) mod expressions;
+pub(crate) mod manifest_file;
 pub(crate) mod manifests;
 pub(crate) mod metadata;
 pub(crate) mod name_mapping;

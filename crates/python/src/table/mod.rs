@@ -5,6 +5,7 @@ pub(crate) mod evolution;
 pub(crate) mod file_changes;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
+pub(crate) mod manifests;
 pub(crate) mod micro_batches;
 pub(crate) mod rows;
 pub(crate) mod scan;

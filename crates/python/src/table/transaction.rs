@@ -27,6 +27,7 @@ use crate::capsule::{ArrayInput, ArrowTable, StreamInput};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result, from_callback, from_rows};
 use crate::format::data_file::PyContentFile;
+use crate::format::manifest_file::PyManifestFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
 use crate::format::values::to_value;
@@ -209,9 +210,16 @@ impl PyTransaction {
         })??)
     }
 
-    /// Append data files that are written already; they stay the caller's if that fails.
-    fn append_files(&self, py: Python<'_>, files: Vec<Bound<'_, PyContentFile>>, kind: SnapshotKind) -> Result<()> {
-        let content = Append::new(self.files(py, &files)?)?;
+    /// Append data files, and those of manifests, that are written already; they stay the caller's if that fails.
+    fn append_files(
+        &self,
+        py: Python<'_>,
+        files: Vec<Bound<'_, PyContentFile>>,
+        manifests: Vec<Bound<'_, PyManifestFile>>,
+        kind: SnapshotKind,
+    ) -> Result<()> {
+        let mut content = Append::new(self.files(py, &files)?)?;
+        manifests.iter().try_for_each(|manifest| content.add_manifest(manifest.get().0.clone()))?;
         self.produce(py, content, kind)
     }
 
@@ -249,23 +257,32 @@ impl PyTransaction {
         self.put(py, change, make)
     }
 
-    /// Write manifests of data files again: entries with the same values of some columns of their files stand together, or
-    /// with the same answer of a function of the entries. `only` says of manifests which ones.
-    #[pyo3(signature = (columns, function, only, kind))]
+    /// Write manifests of data files again, where columns are given: entries with the same values of these columns of their
+    /// files stand together, or with the same answer of a function of the entries. `only` says of manifests which ones.
+    /// Others are taken out and added as they are.
+    #[pyo3(signature = (columns, function, only, deleted, added, kind))]
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the operation")]
     fn rewrite_manifests(
         &self,
         py: Python<'_>,
-        columns: Vec<String>,
+        columns: Option<Vec<String>>,
         function: Option<Py<PyAny>>,
         only: Option<Py<PyAny>>,
+        deleted: Vec<String>,
+        added: Vec<Bound<'_, PyManifestFile>>,
         kind: SnapshotKind,
     ) -> Result<()> {
-        let mut content = RewriteManifests::new(Box::new(move |_, entries| match &function {
-            Some(function) => keys_of_values(&asked(function, entries.to_record_batch()?)?),
-            None => keys_of_columns(entries, &columns),
-        }));
+        let mut content = RewriteManifests::new();
+        deleted.into_iter().for_each(|path| content.delete_manifest(path));
+        added.iter().try_for_each(|manifest| content.add_manifest(manifest.get().0.clone()))?;
+        if let Some(columns) = columns {
+            content.cluster_by(Box::new(move |_, entries| match &function {
+                Some(function) => keys_of_values(&asked(function, entries.to_record_batch()?)?),
+                None => keys_of_columns(entries, &columns),
+            }));
+        }
         if let Some(only) = only {
-            content = content.only(Box::new(move |manifests| {
+            content.only(Box::new(move |manifests| {
                 let list = ManifestList { manifests: manifests.to_vec(), ..ManifestList::default() };
                 let answers = asked(&only, list.to_record_batch()?)?;
                 let flags = answers.as_boolean_opt().ok_or_else(|| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use icefield_format::expr::{Expr, Expression};
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{DataFile, FileContent, FileFormat, ManifestContent};
+use icefield_format::manifest::{DataFile, FileContent, FileFormat, ManifestContent, Status};
 use icefield_format::metadata::{FormatVersion, TableMetadata};
 
 use super::filter::{Dangling, Filtered, ManifestFilter, Means, Removal, Section, section};
@@ -127,26 +127,24 @@ impl FileChanges {
     }
 
     /// Adds the files of a manifest that lists added data files only, without snapshot id, sequence numbers and row ids. The
-    /// table owns it when the commit lands.
+    /// table owns it when the commit lands. One that is added twice is taken once.
     ///
     /// # Errors
     /// A manifest of another kind.
     pub fn add_manifest(&mut self, manifest: ManifestFile) -> Result<()> {
         let refused = match () {
-            () if manifest.content != ManifestContent::Data => "it lists delete files",
-            () if manifest.existing_files_count.is_none_or(|count| count > 0) => "it has existing files",
-            () if manifest.deleted_files_count.is_none_or(|count| count > 0) => "it has deleted files",
-            () if manifest.added_snapshot_id > 0 => "it has a snapshot id, which the commit assigns",
-            () if manifest.sequence_number != ManifestFile::UNASSIGNED => {
-                "it has a sequence number, which the commit assigns"
-            }
-            () if manifest.first_row_id.is_some() => "it has a first row id, which the commit assigns",
-            () => {
-                self.appended.push(manifest);
-                return Ok(());
-            }
+            () if manifest.content != ManifestContent::Data => Some("it lists delete files"),
+            () if manifest.has_existing_files() => Some("it has existing files"),
+            () if manifest.has_deleted_files() => Some("it has deleted files"),
+            () => assigned(&manifest),
         };
-        Err(Error::invalid(format!("{}: cannot append the manifest: {refused}", manifest.manifest_path)))
+        if let Some(why) = refused {
+            return Err(Error::invalid(format!("{}: cannot append the manifest: {why}", manifest.manifest_path)));
+        }
+        if self.appended.iter().all(|known| known.manifest_path != manifest.manifest_path) {
+            self.appended.push(manifest);
+        }
+        Ok(())
     }
 
     /// Removes a data file.
@@ -383,11 +381,14 @@ impl FileChanges {
                 data.push(ManifestFile { added_snapshot_id: manifests.snapshot_id(), ..manifest.clone() });
                 taken.push(manifest);
             } else {
-                data.push(manifests.copy_appended(form, specs, manifest, &mut count)?);
+                data.push(manifests.copy_given(form, specs, manifest, Status::Added, &mut count)?);
             }
         }
         taken.into_iter().for_each(|manifest| summary.appended(manifest));
-        let files = self.deletes.iter().map(|(file, number)| (file, *number));
+        // Deletion vectors come first, as in Java.
+        let (vectors, others): (Vec<_>, Vec<_>) =
+            self.deletes.iter().map(|(file, number)| (file, *number)).partition(|(file, _)| vector_of(file).is_some());
+        let files = vectors.into_iter().chain(others);
         let deletes = manifests.of_added(form, specs, ManifestContent::Deletes, files)?;
         let own = Own { data, deletes, summary };
         self.state.own = Some(own.clone());
@@ -500,6 +501,18 @@ impl FileChanges {
     }
 }
 
+/// Why a manifest of a caller has what only a commit assigns; none where it has nothing of that.
+pub(crate) fn assigned(manifest: &ManifestFile) -> Option<&'static str> {
+    match () {
+        () if manifest.added_snapshot_id > 0 => Some("it has a snapshot id, which the commit assigns"),
+        () if manifest.sequence_number != ManifestFile::UNASSIGNED => {
+            Some("it has a sequence number, which the commit assigns")
+        }
+        () if manifest.first_row_id.is_some() => Some("it has a first row id, which the commit assigns"),
+        () => None,
+    }
+}
+
 fn check_data(file: &DataFile) -> Result<()> {
     match file.content {
         FileContent::Data => Ok(()),
@@ -536,7 +549,8 @@ fn check_version(file: &DataFile, version: FormatVersion) -> Result<()> {
         ))),
         (_, FileContent::EqualityDeletes) => Ok(()),
         (FormatVersion::V2, FileContent::PositionDeletes) if vector => Err(Error::invalid(format!(
-            "{path}: a table of format version 2 has no deletion vectors: add a file of positions"
+            "{path}: a table of format version 2 has no deletion vectors, and this is one for {}: add a file of positions",
+            file.referenced_data_file.as_deref().unwrap_or("no data file")
         ))),
         (FormatVersion::V3, FileContent::PositionDeletes) if !vector => Err(Error::invalid(format!(
             "{path}: positions are added to a table of format version 3 as deletion vectors only"

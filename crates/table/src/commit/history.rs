@@ -38,6 +38,8 @@ pub struct History<'a> {
 
 /// Operations that add data files.
 const ADDING: &[Operation] = &[Operation::Append, Operation::Overwrite];
+/// Operations that have data files which the snapshot before did not have.
+const RENEWING: &[Operation] = &[Operation::Append, Operation::Overwrite, Operation::Replace];
 /// Operations that remove data files.
 const REMOVING: &[Operation] = &[Operation::Overwrite, Operation::Replace, Operation::Delete];
 /// Operations that add delete files for rows that were not deleted before.
@@ -74,6 +76,20 @@ impl<'a> History<'a> {
         Selection::new(filter, self.base, &self.specs, case_sensitive)
     }
 
+    /// A filter of conflicts, for [`Scope::Rows`]. None where nothing was committed since: then it need not fit the schema
+    /// of today, as a column may have been renamed meanwhile.
+    ///
+    /// # Errors
+    /// A filter that does not fit the schema, although there is something to compare with it, and one that fits no schema
+    /// which the table has had.
+    pub fn selection_of_conflicts(&self, filter: &Expr, case_sensitive: bool) -> Result<Option<Selection>> {
+        self.selection(filter, case_sensitive).map(Some).or_else(|error| {
+            let fitted = self.base.schemas().iter().any(|schema| filter.bind(schema, case_sensitive).is_ok());
+            let nothing = self.between().is_ok_and(|between| between.is_empty());
+            if fitted && nothing { Ok(None) } else { Err(error) }
+        })
+    }
+
     /// Refuses a snapshot to start from that is not one of the branch.
     ///
     /// # Errors
@@ -96,6 +112,18 @@ impl<'a> History<'a> {
     /// [`Error::Validation`], as of all checks.
     pub fn no_added_data(&self, scope: Scope<'_>) -> Result<()> {
         let Some((snapshots, written)) = self.written(ADDING, ManifestContent::Data, scope, false)? else {
+            return Ok(());
+        };
+        let found = validate::added_data_files(written, &snapshots, scope)?;
+        self.refuse(&found, scope, |path, _| format!("added the data file {path}"))
+    }
+
+    /// No data file of the scope was added, not even in place of others with the same rows.
+    ///
+    /// # Errors
+    /// [`Error::Validation`].
+    pub fn no_new_data_files(&self, scope: Scope<'_>) -> Result<()> {
+        let Some((snapshots, written)) = self.written(RENEWING, ManifestContent::Data, scope, false)? else {
             return Ok(());
         };
         let found = validate::added_data_files(written, &snapshots, scope)?;

@@ -7,7 +7,7 @@ use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::ManifestWriter;
 use icefield_format::manifest::{DataFile, ManifestContent, ManifestEntry, Metrics, Status};
-use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::metadata::properties::{MANIFEST_MERGE_ENABLED, MANIFEST_MIN_MERGE_COUNT};
 use icefield_format::types::{PrimitiveType, Type};
 
@@ -157,27 +157,52 @@ impl Manifests {
         })
     }
 
-    /// A manifest that a caller wrote, anew with the id of this snapshot, and its files.
-    pub(super) fn copy_appended(
+    /// A manifest that a caller wrote, written again by this snapshot; all of its entries have one status, added or existing.
+    pub(super) fn copy_given(
         &self,
         form: &Form,
         specs: &Specs,
         manifest: &ManifestFile,
+        status: Status,
         mut count: impl FnMut(&DataFile) -> Result<()>,
     ) -> Result<ManifestFile> {
         let spec = specs.of_manifest(manifest)?;
         let mut writer = self.output.writer(form, spec, manifest.content)?;
+        let refused = |what: &str| Error::invalid(format!("{}: cannot add the manifest: {what}", manifest.manifest_path));
         self.read_entries(spec, manifest, None, false, |mut entry| {
-            if entry.status != Status::Added {
-                let message = "only added files can be appended, and it has an entry of another status";
-                return Err(Error::invalid(format!("{}: {message}", manifest.manifest_path)));
+            if entry.status != status {
+                return Err(refused("an entry has another status than its list says"));
             }
-            entry.snapshot_id = Some(self.snapshot_id());
-            (entry.sequence_number, entry.file_sequence_number) = (None, None);
+            if status == Status::Added {
+                entry.snapshot_id = Some(self.snapshot_id());
+                (entry.sequence_number, entry.file_sequence_number) = (None, None);
+            } else if entry.snapshot_id.is_none() {
+                return Err(refused("an existing file has no snapshot id"));
+            }
             count(&entry.file)?;
             Ok(writer.add(&entry)?)
         })?;
         self.output.finish(form, writer)
+    }
+
+    /// The manifests that a caller wrote in place of others, as those of this snapshot: their entries are existing files.
+    /// Version 1 requires snapshot ids in entries, so they are written again there; otherwise the table owns them when the
+    /// commit lands.
+    ///
+    /// # Errors
+    /// A manifest of a spec that the table does not have; in version 1, one that cannot be read.
+    pub fn replacing(&self, base: &TableMetadata, given: &[ManifestFile]) -> Result<Vec<ManifestFile>> {
+        let (form, specs) = (Form::of(base)?, Specs::of(base));
+        let inherits = base.format_version() > FormatVersion::V1;
+        let taken = given.iter().map(|manifest| {
+            if !inherits {
+                return self.copy_given(&form, &specs, manifest, Status::Existing, |_| Ok(()));
+            }
+            specs.of_manifest(manifest)?;
+            self.output.adopt(&manifest.manifest_path);
+            Ok(ManifestFile { added_snapshot_id: self.snapshot_id(), ..manifest.clone() })
+        });
+        taken.collect()
     }
 
     fn read_entries(

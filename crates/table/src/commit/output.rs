@@ -38,6 +38,30 @@ impl Form {
             target: usize::try_from(target).unwrap_or(usize::MAX).max(1),
         })
     }
+
+    /// Where a file of this name lies.
+    pub(super) fn location(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+}
+
+/// A manifest without entries, of a snapshot or of none yet ([`ManifestFile::UNASSIGNED`]).
+pub(super) fn new_writer(
+    form: &Form,
+    spec: &Spec,
+    content: ManifestContent,
+    snapshot_id: i64,
+) -> Result<ManifestWriter> {
+    Ok(ManifestWriter::new(ManifestOptions {
+        format_version: form.version,
+        content,
+        schema: &spec.schema,
+        spec: &spec.spec,
+        snapshot_id,
+        first_row_id: None,
+        compression: form.compression,
+        sync: *Uuid::new_v4().as_bytes(),
+    })?)
 }
 
 /// How manifests and manifest lists are compressed.
@@ -121,22 +145,13 @@ impl Output {
 
     /// A manifest of this snapshot without entries.
     pub(super) fn writer(&self, form: &Form, spec: &Spec, content: ManifestContent) -> Result<ManifestWriter> {
-        Ok(ManifestWriter::new(ManifestOptions {
-            format_version: form.version,
-            content,
-            schema: &spec.schema,
-            spec: &spec.spec,
-            snapshot_id: self.snapshot_id,
-            first_row_id: None,
-            compression: form.compression,
-            sync: *Uuid::new_v4().as_bytes(),
-        })?)
+        new_writer(form, spec, content, self.snapshot_id)
     }
 
     /// Encodes a manifest under the next name.
     pub(super) fn encode(&self, form: &Form, writer: ManifestWriter) -> Result<Encoded> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let (bytes, manifest) = writer.finish(&format!("{}/{}-m{number}.avro", form.folder, self.uuid))?;
+        let (bytes, manifest) = writer.finish(&form.location(&format!("{}-m{number}.avro", self.uuid)))?;
         Ok(Encoded { manifest, bytes })
     }
 

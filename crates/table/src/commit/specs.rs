@@ -132,6 +132,11 @@ impl Specs {
         self.0.values()
     }
 
+    /// The spec with this id.
+    pub(super) fn with_id(&self, spec_id: i32) -> Option<&Arc<Spec>> {
+        self.0.get(&spec_id)
+    }
+
     /// The spec of a manifest.
     ///
     /// # Errors

@@ -2,13 +2,18 @@
 //! snapshots are published by it (write-audit-publish).
 
 use icefield_format::manifest::entries::{self, ReadOptions};
-use icefield_format::manifest::{DataFile, ManifestContent, Metrics, Status};
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{ManifestContent, Metrics, Status};
 use icefield_format::metadata::{MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, StringMap, TableMetadata};
 
-use crate::commit::{Change, SnapshotOptions, SnapshotProducer, WAP_ID};
+use crate::commit::validate::Scope;
+use crate::commit::{
+    Arranged, Change, Content, FileChanges, History, Manifests, Partitions, SnapshotOptions, SnapshotProducer,
+    SummaryBuilder, WAP_ID,
+};
 use crate::error::{Error, Result};
 use crate::limits::limits;
-use crate::operation::append::Append;
+use crate::operation::replace_partitions::REPLACE_PARTITIONS;
 use crate::snapshot::manifests::{of_snapshot, spec_of};
 use crate::storage::Storage;
 
@@ -19,13 +24,14 @@ const SOURCE_SNAPSHOT_ID: &str = "source-snapshot-id";
 
 /// A cherry-pick of one snapshot into the main branch.
 ///
-/// Where that ends with the parent of the snapshot, it is moved to the snapshot. Otherwise a new snapshot adds what the
-/// picked one added, which must be an append.
+/// Where that ends with the parent of the snapshot, it is moved to the snapshot. Otherwise a new snapshot adds and removes
+/// what the picked one did, which must be an append or a replacement of partitions. Partitions that are replaced must be as
+/// they were in the parent of the picked snapshot, which must be in the history of the main branch.
 #[derive(Debug)]
 pub struct CherryPick {
     storage: Storage,
     snapshot_id: i64,
-    producer: Option<SnapshotProducer<Append>>,
+    producer: Option<SnapshotProducer<Picked>>,
     /// Whether the last attempt only moved the branch.
     moved: bool,
 }
@@ -53,11 +59,18 @@ impl CherryPick {
         if is_next(base, picked) {
             return Ok(picked);
         }
-        if picked.operation() != Some(&Operation::Append) {
+        let replaces = replaces_partitions(picked);
+        if picked.operation() != Some(&Operation::Append) && !replaces {
             let operation = picked.operation().map_or("unknown", Operation::as_str);
             return refused(format!(
-                "it is neither an append nor the next snapshot of {MAIN_BRANCH}, but its operation is {operation}"
+                "it is neither an append nor a replacement of partitions nor the next snapshot of {MAIN_BRANCH}, but its \
+                 operation is {operation}"
             ));
+        }
+        if let Some(parent) = picked.parent_snapshot_id.filter(|_| replaces)
+            && !current_ancestors(base).any(|ancestor| ancestor.snapshot_id == parent)
+        {
+            return refused(format!("its parent {parent}, whose partitions it replaced, is no ancestor of {MAIN_BRANCH}"));
         }
         for ancestor in current_ancestors(base) {
             let source = entry(ancestor, SOURCE_SNAPSHOT_ID).and_then(|id| id.parse().ok());
@@ -72,7 +85,7 @@ impl CherryPick {
     }
 
     /// The producer of the new snapshot, the same for all attempts: a snapshot never changes.
-    fn producer(&mut self, base: &TableMetadata, picked: &Snapshot) -> Result<&mut SnapshotProducer<Append>> {
+    fn producer(&mut self, base: &TableMetadata, picked: &Snapshot) -> Result<&mut SnapshotProducer<Picked>> {
         let producer = match self.producer.take() {
             Some(producer) => producer,
             None => {
@@ -81,7 +94,7 @@ impl CherryPick {
                     properties.insert(PUBLISHED_WAP_ID.to_owned(), id.to_owned());
                 }
                 properties.insert(SOURCE_SNAPSHOT_ID.to_owned(), picked.snapshot_id.to_string());
-                let content = Append::new(added_files(&self.storage, base, picked)?)?;
+                let content = Picked::read(&self.storage, base, picked)?;
                 let options = SnapshotOptions { properties, ..SnapshotOptions::default() };
                 SnapshotProducer::new(self.storage.clone(), content, options)
             }
@@ -139,31 +152,84 @@ fn published(base: &TableMetadata, wap_id: &str) -> Option<i64> {
     current_ancestors(base).find(has).map(|snapshot| snapshot.snapshot_id)
 }
 
-/// The data files that a snapshot added.
-fn added_files(storage: &Storage, base: &TableMetadata, picked: &Snapshot) -> Result<Vec<DataFile>> {
-    let limits = limits()?;
-    let mut files = Vec::new();
-    for manifest in of_snapshot(storage, base, picked, &limits)? {
-        if manifest.content != ManifestContent::Data || manifest.added_snapshot_id != picked.snapshot_id {
-            continue;
-        }
-        let path = &manifest.manifest_path;
-        let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
-        let partition_type = spec_of(base, &manifest)?.partition_type(base.current_schema());
-        let options = ReadOptions {
-            metrics: Metrics::all(),
-            partition_type: Some(&partition_type),
-            inherit: Some(&manifest),
-            ..ReadOptions::default()
-        };
-        let bytes = storage.read_listed(path, manifest.manifest_length)?;
-        let found = entries::read(&bytes, &options, &limits).map_err(in_file)?;
-        for row in 0..found.len() {
-            let entry = found.entry(row, manifest.partition_spec_id).map_err(in_file)?;
-            if entry.status == Status::Added && entry.snapshot_id == Some(picked.snapshot_id) {
-                files.push(entry.file);
+/// Whether a snapshot replaced partitions whole.
+fn replaces_partitions(snapshot: &Snapshot) -> bool {
+    let flag = entry(snapshot, REPLACE_PARTITIONS).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    snapshot.operation() == Some(&Operation::Overwrite) && flag
+}
+
+/// What the picked snapshot did, as the content of a new one.
+#[derive(Debug)]
+struct Picked {
+    operation: Operation,
+    changes: FileChanges,
+    /// The partitions that were replaced, and the snapshot that has what they had before.
+    replaced: Option<(Partitions, Option<i64>)>,
+}
+
+impl Picked {
+    /// Reads the data files that a snapshot added and removed.
+    fn read(storage: &Storage, base: &TableMetadata, picked: &Snapshot) -> Result<Self> {
+        let limits = limits()?;
+        let (mut changes, mut partitions) = (FileChanges::new(), Partitions::default());
+        let replaces = replaces_partitions(picked);
+        for manifest in of_snapshot(storage, base, picked, &limits)? {
+            if manifest.content != ManifestContent::Data || manifest.added_snapshot_id != picked.snapshot_id {
+                continue;
+            }
+            let path = &manifest.manifest_path;
+            let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
+            let partition_type = spec_of(base, &manifest)?.partition_type(base.current_schema());
+            let options = ReadOptions {
+                metrics: Metrics::all(),
+                partition_type: Some(&partition_type),
+                inherit: Some(&manifest),
+                ..ReadOptions::default()
+            };
+            let bytes = storage.read_listed(path, manifest.manifest_length)?;
+            let found = entries::read(&bytes, &options, &limits).map_err(in_file)?;
+            for row in 0..found.len() {
+                let entry = found.entry(row, manifest.partition_spec_id).map_err(in_file)?;
+                match entry.status {
+                    _ if entry.snapshot_id != Some(picked.snapshot_id) => {}
+                    Status::Added => {
+                        partitions.insert(manifest.partition_spec_id, &entry.file.partition);
+                        changes.add(entry.file)?;
+                    }
+                    Status::Deleted if replaces => changes.remove(entry.file)?,
+                    Status::Existing | Status::Deleted => {}
+                }
             }
         }
+        changes.require_removed_to_exist();
+        let operation = if replaces { Operation::Overwrite } else { Operation::Append };
+        let replaced = replaces.then_some((partitions, picked.parent_snapshot_id));
+        Ok(Self { operation, changes, replaced })
     }
-    Ok(files)
+}
+
+impl Content for Picked {
+    fn operation(&self) -> Operation {
+        self.operation.clone()
+    }
+
+    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
+        let Some((partitions, from)) = &self.replaced else { return Ok(()) };
+        let history = History::new("cherry-pick of replaced partitions", storage, base, parent, *from)?;
+        history.no_new_data_files(Scope::Partitions(partitions))
+    }
+
+    fn manifests(
+        &mut self,
+        base: &TableMetadata,
+        older: Vec<ManifestFile>,
+        manifests: &mut Manifests,
+        merge: bool,
+    ) -> Result<Arranged> {
+        self.changes.manifests(base, older, manifests, merge)
+    }
+
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        Ok(self.changes.summary())
+    }
 }

@@ -137,7 +137,8 @@ impl Content for Overwrite {
             self.check_added(&history)?;
         }
         let selection = |filter: &Expr| history.selection(filter, self.changes.is_case_sensitive());
-        let conflicts = self.conflicts.as_ref().map(selection).transpose()?;
+        let of_conflicts = |filter| history.selection_of_conflicts(filter, self.changes.is_case_sensitive());
+        let conflicts = self.conflicts.as_ref().map(of_conflicts).transpose()?.flatten();
         let by_filter = *self.changes.rows() != Expression::False;
         let rows = if by_filter { Some(selection(self.changes.rows())?) } else { None };
         let given = conflicts.as_ref().map(Scope::Rows);

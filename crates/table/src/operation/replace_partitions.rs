@@ -23,7 +23,7 @@ pub struct ReplacePartitions {
 }
 
 /// Entry of the summary: replayed snapshots (cherry-picks) replace the partitions again.
-const REPLACE_PARTITIONS: &str = "replace-partitions";
+pub(super) const REPLACE_PARTITIONS: &str = "replace-partitions";
 
 impl ReplacePartitions {
     /// Nothing yet.

@@ -136,7 +136,7 @@ impl Content for RowDelta {
         history.check_start()?;
         let selection = match &self.conflicts {
             Expression::True => None,
-            filter => Some(history.selection(filter, self.changes.is_case_sensitive())?),
+            filter => history.selection_of_conflicts(filter, self.changes.is_case_sensitive())?,
         };
         let scope = selection.as_ref().map_or(Scope::All, Scope::Rows);
         if !self.referenced.is_empty() {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from icefield.table.update.change import Change
 from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
-from icefield.table.update.files import AppendFiles, RewriteManifests, UpdateSnapshot
+from icefield.table.update.files import AppendFiles, UpdateSnapshot
+from icefield.table.update.manifests import ManifestWriter, RewriteManifests
 from icefield.table.update.schema import UpdateSchema
 from icefield.table.update.snapshots import ManageSnapshots
 from icefield.table.update.sorting import UpdateSortOrder
@@ -15,6 +16,7 @@ __all__ = [
     "Change",
     "DeleteFiles",
     "ManageSnapshots",
+    "ManifestWriter",
     "OverwriteFiles",
     "ReplacePartitions",
     "RewriteFiles",

@@ -26,7 +26,7 @@ pub struct ManifestOptions<'a> {
     pub schema: &'a Schema,
     /// The partition spec of all files.
     pub spec: &'a PartitionSpec,
-    /// The snapshot that adds the manifest.
+    /// The snapshot that adds the manifest; [`ManifestFile::UNASSIGNED`] before one is known, so that entries inherit it.
     pub snapshot_id: i64,
     /// v3: the first row id of a manifest that had one before and is written again.
     pub first_row_id: Option<i64>,
@@ -158,6 +158,11 @@ impl ManifestWriter {
         Ok(())
     }
 
+    /// The partition spec of all files.
+    pub fn spec_id(&self) -> i32 {
+        self.spec_id
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.counts.iter().map(|(files, _)| usize::try_from(*files).unwrap_or(0)).sum()
@@ -224,7 +229,8 @@ fn write_entry(
     types: &[PrimitiveType],
     snapshot_id: i64,
 ) -> Result<()> {
-    let snapshot_id = entry.snapshot_id.or((entry.status != Status::Existing).then_some(snapshot_id));
+    let inherits = entry.status == Status::Existing || snapshot_id == ManifestFile::UNASSIGNED;
+    let snapshot_id = entry.snapshot_id.or((!inherits).then_some(snapshot_id));
     macro_rules! write_fields {
         ($($group:ident { $(#[$doc:meta])* $name:ident: $($declared:tt)* })*) => {$(
             if version >= EntryField::$name.since() {

@@ -1,0 +1,89 @@
+//! Manifests that are written before a commit.
+
+use std::sync::{Mutex, PoisonError};
+
+use icefield_table::commit::NewManifest;
+use pyo3::prelude::*;
+
+use crate::arguments::integer::Int;
+use crate::entry::detached;
+use crate::errors::{InvalidArgumentError, Result};
+use crate::format::data_file::PyContentFile;
+use crate::format::manifest_file::{Content, PyManifestFile};
+use crate::table::state::PyTableState;
+
+/// Adds this room's names to `icefield._core`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyManifestWriter>()
+}
+
+/// A writer of one manifest, without snapshot id.
+#[pyclass(frozen, name = "ManifestWriter", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyManifestWriter {
+    state: PyTableState,
+    /// None when it is closed.
+    writer: Mutex<Option<NewManifest>>,
+}
+
+impl PyManifestWriter {
+    fn with<T>(&self, work: impl FnOnce(&mut NewManifest) -> icefield_table::Result<T>) -> Result<T> {
+        let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(work(guard.as_mut().ok_or_else(closed)?)?)
+    }
+}
+
+fn closed() -> PyErr {
+    InvalidArgumentError::new_err("this manifest is written already")
+}
+
+#[pymethods]
+impl PyManifestWriter {
+    /// A writer of a manifest of files of one partition spec; by default it lies in the folder of metadata.
+    #[new]
+    #[pyo3(signature = (state, spec_id, content, location=None))]
+    fn py_new(
+        state: &Bound<'_, PyTableState>,
+        spec_id: Int<i32>,
+        content: Content,
+        location: Option<String>,
+    ) -> Result<Self> {
+        let state = state.get().clone();
+        let storage = state.storage.0.clone();
+        let writer = NewManifest::new(storage, &state.committed.metadata, spec_id.0, content.0, location)?;
+        Ok(Self { state, writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Add a file that the commit adds.
+    #[pyo3(signature = (file, sequence_number=None))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        file: &Bound<'_, PyContentFile>,
+        sequence_number: Option<Int<i64>>,
+    ) -> Result<()> {
+        let file = file.get().of_table(py, &self.state.committed.metadata)?;
+        self.with(|writer| writer.add(file, sequence_number.map(|Int(number)| number)))
+    }
+
+    /// Add a file that the table has.
+    #[pyo3(signature = (file, snapshot_id, sequence_number, file_sequence_number=None))]
+    fn existing(
+        &self,
+        py: Python<'_>,
+        file: &Bound<'_, PyContentFile>,
+        snapshot_id: Int<i64>,
+        sequence_number: Int<i64>,
+        file_sequence_number: Option<Int<i64>>,
+    ) -> Result<()> {
+        let file = file.get().of_table(py, &self.state.committed.metadata)?;
+        let of_file = file_sequence_number.map(|Int(number)| number);
+        self.with(|writer| writer.existing(file, snapshot_id.0, sequence_number.0, of_file))
+    }
+
+    /// Write the manifest.
+    fn finish(&self, py: Python<'_>) -> Result<PyManifestFile> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(closed)?;
+        Ok(PyManifestFile(detached(py, || writer.finish())??))
+    }
+}

@@ -1,0 +1,99 @@
+//! Manifests that a caller writes before a commit ("Manifests"): to append their files, or to take the place of others.
+
+use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::write::ManifestWriter;
+use icefield_format::manifest::{DataFile, ManifestContent, ManifestEntry, Status};
+use icefield_format::metadata::TableMetadata;
+use uuid::Uuid;
+
+use super::output::{Form, new_writer};
+use super::specs::Specs;
+use crate::error::{Error, Result};
+use crate::storage::{Existing, Storage};
+
+/// A manifest in the making, without snapshot id: the commit that takes it assigns that, sequence numbers and row ids.
+///
+/// It is the caller's until the commit lands, and the table's from then on.
+#[derive(Debug)]
+pub struct NewManifest {
+    storage: Storage,
+    location: String,
+    specs: Specs,
+    writer: ManifestWriter,
+}
+
+impl NewManifest {
+    /// A manifest of files of one partition spec, by default under a name of its own in the folder of metadata.
+    ///
+    /// # Errors
+    /// A spec that the table does not have; delete files in a table of version 1.
+    pub fn new(
+        storage: Storage,
+        base: &TableMetadata,
+        spec_id: i32,
+        content: ManifestContent,
+        location: Option<String>,
+    ) -> Result<Self> {
+        let (form, specs) = (Form::of(base)?, Specs::of(base));
+        let spec = specs.with_id(spec_id);
+        let spec = spec.ok_or_else(|| Error::invalid(format!("the table has no partition spec {spec_id}")))?;
+        let writer = new_writer(&form, spec, content, ManifestFile::UNASSIGNED)?;
+        let location = location.unwrap_or_else(|| form.location(&format!("{}-m0.avro", Uuid::new_v4())));
+        Ok(Self { storage, location, specs, writer })
+    }
+
+    /// Adds a file that the commit adds, by default with the data sequence number of its snapshot.
+    ///
+    /// # Errors
+    /// A file of another spec or content.
+    pub fn add(&mut self, file: DataFile, sequence_number: Option<i64>) -> Result<()> {
+        self.put(ManifestEntry {
+            status: Status::Added,
+            snapshot_id: None,
+            sequence_number,
+            file_sequence_number: None,
+            file,
+        })
+    }
+
+    /// Adds a file that the table has, as its entry says: with the snapshot that added it and its sequence numbers (0 in
+    /// version 1).
+    ///
+    /// # Errors
+    /// A file of another spec or content.
+    pub fn existing(
+        &mut self,
+        file: DataFile,
+        snapshot_id: i64,
+        sequence_number: i64,
+        file_sequence_number: Option<i64>,
+    ) -> Result<()> {
+        self.put(ManifestEntry {
+            status: Status::Existing,
+            snapshot_id: Some(snapshot_id),
+            sequence_number: Some(sequence_number),
+            file_sequence_number,
+            file,
+        })
+    }
+
+    fn put(&mut self, entry: ManifestEntry) -> Result<()> {
+        let (path, id) = (&entry.file.file_path, entry.file.partition_spec_id);
+        self.specs.of_file(&entry.file)?;
+        if id != self.writer.spec_id() {
+            let own = self.writer.spec_id();
+            return Err(Error::invalid(format!("{path}: has partition spec {id}, and the manifest has {own}")));
+        }
+        Ok(self.writer.add(&entry)?)
+    }
+
+    /// Writes the file, and returns how a manifest list describes it.
+    ///
+    /// # Errors
+    /// A file that is there already, and what keeps it from being written.
+    pub fn finish(self) -> Result<ManifestFile> {
+        let (bytes, manifest) = self.writer.finish(&self.location)?;
+        self.storage.put(&self.location, bytes, Existing::Refuse)?;
+        Ok(manifest)
+    }
+}
