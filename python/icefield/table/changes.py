@@ -7,20 +7,20 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from icefield._arguments import property_names, property_texts, property_updates
+from icefield._arguments import property_names, property_updates
 from icefield._core import expire_snapshots
 from icefield.errors import InvalidArgumentError
 from icefield.table.handle import TableHandle
 from icefield.table.maintenance import ExpiredSnapshots, Maintenance
+from icefield.table.operations import ChangesFiles
 from icefield.table.update import (
     ManageSnapshots,
-    RewriteManifests,
+    ManifestWriter,
     UpdateSchema,
     UpdateSnapshot,
     UpdateSortOrder,
     UpdateSpec,
 )
-from icefield.table.update.producing import SnapshotOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["TableChanges"]
 
 
-class TableChanges(TableHandle):
+class TableChanges(TableHandle, ChangesFiles):
     """Changes of a table's files, metadata and references."""
 
     @abstractmethod
@@ -153,19 +153,6 @@ class TableChanges(TableHandle):
             )
         return self
 
-    def rewrite_manifests(self, snapshot_properties: Mapping[str, str] | None = None) -> RewriteManifests:
-        """Write manifests of data files again, so that a filter reads few of them.
-
-        The new manifests have the entries of the old ones, grouped by `RewriteManifests.cluster_by`.
-
-        Examples
-        --------
-        >>> table.rewrite_manifests().cluster_by("month").commit()  # doctest: +SKIP
-
-        """
-        options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
-        return RewriteManifests(self.transaction(), options, standalone=True)
-
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:
         """Set and remove table properties; ``format-version`` upgrades the table, as in Java.
 
@@ -222,6 +209,40 @@ class TableChanges(TableHandle):
     def update_sort_order(self) -> UpdateSortOrder:
         """Replace the sort order, in a ``with`` block or with `Change.commit`."""
         return UpdateSortOrder(self.transaction(), standalone=True)
+
+    def cherry_pick(self, snapshot_id: int) -> Self:
+        """Make the changes of a snapshot again at the end of ``main``; see `ManageSnapshots.cherry_pick`."""
+        self.manage_snapshots().cherry_pick(snapshot_id).commit()
+        return self
+
+    def new_manifest_writer(
+        self,
+        spec_id: int | None = None,
+        content: Literal["data", "deletes"] = "data",
+        *,
+        location: str | None = None,
+    ) -> ManifestWriter:
+        """Write a manifest before the commit that takes it, in a ``with`` block.
+
+        Parameters
+        ----------
+        spec_id
+            The partition spec of its files; by default that of the table.
+        content
+            Data files or delete files.
+        location
+            Where it is written; by default in the table's folder of metadata.
+
+        Examples
+        --------
+        >>> with table.new_manifest_writer() as writer:  # doctest: +SKIP
+        ...     for file in files:
+        ...         writer.add(file)
+        >>> table.update_snapshot().fast_append().append_manifest(writer.to_manifest_file()).commit()  # doctest: +SKIP
+
+        """
+        spec_id = self.metadata.default_spec_id if spec_id is None else spec_id
+        return ManifestWriter(self._state, spec_id, content, location)
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches, tags and the current snapshot, in a ``with`` block or with `Change.commit`.

@@ -12,17 +12,16 @@ from icefield._arguments import append_options, property_texts, property_updates
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.table.operations import ChangesFiles
 from icefield.table.rows import ChangesRows
 from icefield.table.update import (
     ManageSnapshots,
-    RewriteManifests,
     UpdateSchema,
     UpdateSnapshot,
     UpdateSortOrder,
     UpdateSpec,
 )
 from icefield.table.update.change import warn_of_lost
-from icefield.table.update.producing import SnapshotOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["CreateTableTransaction", "Transaction"]
 
 
-class Transaction(ChangesRows):
+class Transaction(ChangesRows, ChangesFiles):
     """Changes of one table, committed together at the end of the ``with`` block.
 
     A block that raises commits nothing. Outside of a block call `commit_transaction`; without it changes are
@@ -111,14 +110,6 @@ class Transaction(ChangesRows):
         )
         self._staged = self._changes.metadata
         return self
-
-    def rewrite_manifests(self, snapshot_properties: Mapping[str, str] | None = None) -> RewriteManifests:
-        """Write manifests of data files again; see `Table.rewrite_manifests`.
-
-        The new manifests have the entries of the old ones, grouped by `RewriteManifests.cluster_by`.
-        """
-        options = SnapshotOptions(snapshot_properties=property_texts(snapshot_properties))
-        return RewriteManifests(self, options, standalone=False)
 
     @contextmanager
     def _changing(self) -> Iterator[CoreTransaction]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from icefield._arguments import property_texts
 from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
+from icefield.table.update.manifests import RewriteManifests
 from icefield.table.update.producing import SnapshotChange, SnapshotOptions
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class UpdateSnapshot:
     def replace_partitions(self) -> ReplacePartitions:
         """Replace whole partitions by data files."""
         return ReplacePartitions(self._transaction, self._options, standalone=self._standalone)
+
+    def rewrite_manifests(self) -> RewriteManifests:
+        """Write manifests again: the same files in other manifests."""
+        return RewriteManifests(self._transaction, self._options, standalone=self._standalone)
 
 
 class AppendFiles(SnapshotChange):

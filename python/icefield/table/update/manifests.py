@@ -125,7 +125,7 @@ class RewriteManifests(SnapshotChange):
         return self
 
     def delete_manifest(self, manifest: ManifestFile) -> Self:
-        """Take a manifest out; its live files are in added ones. It must still be there when the change is committed."""
+        """Take a manifest out, whose live files are in added ones; it must be there when the change is committed."""
         self._deleted.append(manifest.manifest_path)
         return self
 
@@ -139,9 +139,7 @@ class RewriteManifests(SnapshotChange):
         return self
 
     def _add_to(self, changes: CoreTransaction) -> None:
-        changes.rewrite_manifests(
-            self._columns, self._function, self._only, self._deleted, self._added, self._kind
-        )
+        changes.rewrite_manifests(self._columns, self._function, self._only, self._deleted, self._added, self._kind)
 
     def _holds_changes(self) -> bool:
         return self._columns is not None or bool(self._deleted or self._added)

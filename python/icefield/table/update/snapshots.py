@@ -177,13 +177,14 @@ class ManageSnapshots(MetadataChange):
         """Make the changes of a snapshot again at the end of ``main``; so staged snapshots are published.
 
         If ``main`` ends with the parent of the snapshot, it is moved to the snapshot. Otherwise the snapshot must be an
-        append, and a new one adds the same files. Only other cherry-picks can follow in the same change.
+        append, or a replacement of partitions that have not changed since, and a new one adds and removes the same
+        files. Only other cherry-picks can follow in the same change.
 
         Raises
         ------
         ValidationException
             If the snapshot does not exist, was picked before, is in the history of ``main``, or has a ``wap.id`` that
-            was published before.
+            was published before; if partitions that it replaced have changed.
 
         """
         if not self._picked:
