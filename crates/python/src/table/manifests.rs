@@ -56,12 +56,7 @@ impl PyManifestWriter {
 
     /// Add a file that the commit adds.
     #[pyo3(signature = (file, sequence_number=None))]
-    fn add(
-        &self,
-        py: Python<'_>,
-        file: &Bound<'_, PyContentFile>,
-        sequence_number: Option<Int<i64>>,
-    ) -> Result<()> {
+    fn add(&self, py: Python<'_>, file: &Bound<'_, PyContentFile>, sequence_number: Option<Int<i64>>) -> Result<()> {
         let file = file.get().of_table(py, &self.state.committed.metadata)?;
         self.with(|writer| writer.add(file, sequence_number.map(|Int(number)| number)))
     }

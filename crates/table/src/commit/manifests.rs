@@ -7,8 +7,8 @@ use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::ManifestWriter;
 use icefield_format::manifest::{DataFile, ManifestContent, ManifestEntry, Metrics, Status};
-use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::metadata::properties::{MANIFEST_MERGE_ENABLED, MANIFEST_MIN_MERGE_COUNT};
+use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::types::{PrimitiveType, Type};
 
 use super::metadata_file::metadata_folder;
@@ -168,7 +168,8 @@ impl Manifests {
     ) -> Result<ManifestFile> {
         let spec = specs.of_manifest(manifest)?;
         let mut writer = self.output.writer(form, spec, manifest.content)?;
-        let refused = |what: &str| Error::invalid(format!("{}: cannot add the manifest: {what}", manifest.manifest_path));
+        let refused =
+            |what: &str| Error::invalid(format!("{}: cannot add the manifest: {what}", manifest.manifest_path));
         self.read_entries(spec, manifest, None, false, |mut entry| {
             if entry.status != status {
                 return Err(refused("an entry has another status than its list says"));

@@ -70,7 +70,9 @@ impl CherryPick {
         if let Some(parent) = picked.parent_snapshot_id.filter(|_| replaces)
             && !current_ancestors(base).any(|ancestor| ancestor.snapshot_id == parent)
         {
-            return refused(format!("its parent {parent}, whose partitions it replaced, is no ancestor of {MAIN_BRANCH}"));
+            return refused(format!(
+                "its parent {parent}, whose partitions it replaced, is no ancestor of {MAIN_BRANCH}"
+            ));
         }
         for ancestor in current_ancestors(base) {
             let source = entry(ancestor, SOURCE_SNAPSHOT_ID).and_then(|id| id.parse().ok());
