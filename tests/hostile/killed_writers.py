@@ -1,32 +1,31 @@
-"""Forks a process for each way to die in an append, and says how each ended; run by ``test_killed_writers.py``.
+"""Forks a process for each way to die in a change of a table; says what each left. Run by ``test_killed_writers.py``.
 
-A process is forked before anything was opened, so that it is as good as a fresh one and starts in no time. It dies at a
-numbered step of the storage (by the hook of debug builds), or around the statement that makes the commit visible.
+A process is forked before anything was opened, so that it is as good as a fresh one and starts in no time. It dies
+before a numbered system call (by the hook of debug builds), or around the statement that makes the commit visible.
+Another one looks at the table then. With ``full`` in place of ``die`` it finds the disk full from that call on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import sqlalchemy
+from every_change import KINDS, catalog_of, local, pointer, prepare, sizes, state
 
-import icefield as ice
 from icefield.catalog.sql import SqlCatalog
 
-ROWS = pa.table({"id": pa.array([1, 2, 3, 4]), "place": ["a", "b", "c", "a"]})
-MORE = pa.table({"id": pa.array([5, 6, 7]), "place": ["a", "b", "d"]})
-
-
-def create(folder: Path) -> None:
-    """Make a table with one snapshot."""
-    catalog = ice.load_catalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    catalog.create_namespace("db")
-    catalog.create_table("db.t", schema=ROWS.schema, partition_by=["place"]).append(ROWS)
+STEPS = {"die": "ICEFIELD_TEST_DIE_AT_STEP", "full": "ICEFIELD_TEST_FULL_AT_STEP"}
+#: One in so many tables is read even if its files say that it has not changed.
+LOOK_AT = 8
 
 
 def die(*_: object) -> None:
@@ -34,11 +33,11 @@ def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def append(folder: Path, point: str) -> None:
-    """Append, and die on the way."""
+def change(folder: Path, kind: str, fault: str, point: str) -> str:
+    """Make a change, and die on the way, or say how it failed."""
     if point.isdecimal():
-        os.environ["ICEFIELD_TEST_DIE_AT_STEP"] = point
-    catalog = ice.load_catalog("c", uri=f"sqlite:///{folder}/catalog.db")
+        os.environ[STEPS[fault]] = point
+    catalog = catalog_of(folder)
     table = catalog.load_table("db.t")
     swap = SqlCatalog._swap
     if point == "before the swap":
@@ -47,34 +46,90 @@ def append(folder: Path, point: str) -> None:
         SqlCatalog._swap = lambda *a: (swap(*a), die())[0]  # type: ignore[method-assign,assignment]
     elif point == "in the transaction":
         sqlalchemy.event.listen(catalog._engine, "commit", die)  # type: ignore[attr-defined]
-    table.append(MORE)
+    try:
+        KINDS[kind].change(table, folder)
+    except Exception as error:  # noqa: BLE001 - the test says which is right
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
-def in_a_fork(folder: Path, point: str | None) -> int:
-    """Run one of the two, and give the signal that ended it, or 0."""
+def look(folder: Path) -> dict[str, Any]:
+    """Say what the table is, and write to it."""
+    found = state(folder)
+    table = catalog_of(folder).load_table("db.t")
+    table.append(pa.table({"id": pa.array([1000], pa.int64()), "place": ["b"]}))
+    found["goes on"] = table.scan().count() == len(found["rows"]) + 1
+    return found
+
+
+def in_a_fork(act: Callable[[], object]) -> tuple[int, Any]:
+    """Run something in a process of its own; return the signal that ended it, or 0, and what it returned."""
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            create(folder) if point is None else append(folder, point)
+            os.close(reading)
+            with os.fdopen(writing, "w") as answer:
+                json.dump(act(), answer)
             os._exit(0)
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
         finally:
             os._exit(99)
+    os.close(writing)
+    with os.fdopen(reading) as answers:
+        text = answers.read()
     _, status = os.waitpid(child, 0)
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    if os.WIFSIGNALED(status):
+        return os.WTERMSIG(status), None
+    assert os.WEXITSTATUS(status) == 0, text
+    return 0, json.loads(text)
+
+
+def expired(folder: Path) -> list[str]:
+    """List the files that an expiry would delete."""
+    table = catalog_of(folder).load_table("db.t")
+    return table.expire_snapshots(retain_last=1, older_than="2100-01-01T00:00:00Z", dry_run=True).deleted_files
+
+
+def restore(folder: Path, ready: Path, old: dict[str, int]) -> None:
+    """Make the table again what it was: files are never changed, only added and deleted."""
+    now = sizes(folder)
+    for path in now.keys() - old.keys():
+        Path(path).unlink()
+    for path in old.keys() - now.keys():
+        shutil.copy2(ready / Path(path).relative_to(folder), path)
+    shutil.rmtree(folder / "catalog")
+    shutil.copytree(ready / "catalog", folder / "catalog")
 
 
 def main() -> None:
-    """Go on with later steps until an append lives."""
-    root, ended = Path(sys.argv[1]), {}
-    points = iter(["before the swap", "in the transaction", "after the swap", *map(str, range(1000))])
-    for number, point in enumerate(points):
-        folder = root / str(number)
-        folder.mkdir()
-        assert in_a_fork(folder, None) == 0
-        ended[point] = (folder.name, in_a_fork(folder, point))
-        if point.isdecimal() and ended[point][1] == 0:
+    """Go on with later steps until a change lives, or succeeds."""
+    root, kind, fault, apart = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    folder, ready = root / "table", root / "ready"
+    folder.mkdir()
+    in_a_fork(lambda: prepare(folder, KINDS[kind].version))
+    shutil.copytree(folder, ready)
+    before = in_a_fork(lambda: state(folder))[1]
+    old, was_at = sizes(folder), pointer(folder)
+    may_go = in_a_fork(lambda: expired(folder))[1] if KINDS[kind].deletes else []
+    ended: dict[str, Any] = {}
+    swaps = ["before the swap", "in the transaction", "after the swap"] if fault == "die" else []
+    # Every kind begins elsewhere, so that each call of the storage has its turn.
+    steps = range(list(KINDS).index(kind) % apart, 1000, apart)
+    for number, point in enumerate([*swaps, *map(str, steps)]):
+        restore(folder, ready, old)
+        killed_by, said = in_a_fork(lambda point=point: change(folder, kind, fault, point))
+        now = sizes(folder)
+        found: dict[str, Any] = {"killed by": killed_by, "said": said, "new": sorted(now.keys() - old.keys())}
+        # With the same metadata and all old files as they were, the table is the old one: some are read nevertheless.
+        found["same"] = pointer(folder) == was_at and old.items() <= now.items()
+        if not found["same"] or number % LOOK_AT == 0:
+            found |= in_a_fork(lambda: look(folder))[1]
+        ended[point] = found
+        if point.isdecimal() and not killed_by and not said:
             break
-    sys.stdout.write(json.dumps(ended))
+    sys.stdout.write(json.dumps({"before": before, "may go": list(map(local, may_go)), "ended": ended}))
 
 
 if __name__ == "__main__":

@@ -1,42 +1,108 @@
-"""A process killed anywhere in an append leaves a table that reads as before or as after, and can be written."""
+"""A process killed anywhere in a change, or that finds the disk full, leaves a table that reads as before or after.
+
+At every third system call that changes files, beginning at another one for each kind of change; at every one where
+``ICEFIELD_RANDOM_CASES`` asks for many cases (``make test-random``).
+"""
+
+from __future__ import annotations
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from every_change import KINDS
 
-import icefield as ice
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
-BEFORE, AFTER = [1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7]
-WHEN = {"before the swap": BEFORE, "in the transaction": BEFORE, "after the swap": AFTER}
+#: How far apart the calls are at which a process ends, or finds the disk full.
+MANY = int(os.environ.get("ICEFIELD_RANDOM_CASES", "0")) >= 1000
+APART = {"die": "1" if MANY else "3", "full": "1" if MANY else "9"}
+
+#: What a table is, but for its files.
+TABLE = ("rows", "history", "columns", "properties")
 
 
-def ids(table):
-    return sorted(table.scan().to_arrow()["id"].to_pylist())
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder in memory where there is one: what is brought to a disk takes most of the time."""
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=shared) as found:
+        yield Path(found)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_table_reads_as_before_or_after(tmp_path):
+def run(folder: Path, kind: str, fault: str) -> tuple[dict[str, Any], list[str], dict[str, dict[str, Any]]]:
     script = Path(__file__).with_name("killed_writers.py")
-    run = subprocess.run([sys.executable, script, tmp_path], check=False, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
-    ended = json.loads(run.stdout.splitlines()[-1])
-    steps = [point for point in ended if point.isdecimal()]
-    if ended["0"][1] == 0:
+    arguments = [sys.executable, script, folder, kind, fault, APART[fault]]
+    done = subprocess.run(arguments, check=False, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    if len(told["ended"]) < 2:
         pytest.skip("this build has no hook to die at a step of the storage: it is not one for development")
-    # Three data files, each created, written and closed; a manifest, a manifest list, the metadata.
-    assert len(steps) > 9
-    assert ended.pop(steps[-1])[1] == 0
-    assert {signal_ for _, signal_ in ended.values()} == {signal.SIGKILL}
-    for point, (folder, _) in ended.items():
-        uri = f"sqlite:///{tmp_path / folder}/catalog.db"
-        table = ice.load_catalog("c", uri=uri).load_table("db.t")
-        expected = WHEN.get(point, BEFORE)
-        assert ids(table) == expected, point
-        assert len(table.snapshots()) == 1 + (expected == AFTER), point
-        table.append(table.scan(row_filter="id = 1").to_arrow())
-        assert ids(table) == sorted([1, *expected]), point
+    return told["before"], told["may go"], told["ended"]
+
+
+def table(state: dict[str, Any]) -> list[Any]:
+    return [state[name] for name in TABLE]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_change_was_made_or_not(folder: Path, kind: str) -> None:
+    before, may_go, ended = run(folder, kind, "die")
+    steps = [point for point in ended if point.isdecimal()]
+    # Metadata, and most often a manifest and a list: each is created, written, brought to the disk, named, unnamed.
+    assert len(steps) > 5 / int(APART["die"])
+    after = ended[steps[-1]]
+    assert (after["killed by"], after["said"]) == (0, "")
+    assert {state["killed by"] for point, state in ended.items() if point != steps[-1]} == {signal.SIGKILL}
+    assert table(before) != table(after)
+    made = [not ended[point]["same"] for point in steps]
+    assert made == sorted(made)
+    # Old metadata files go after the commit, so it can be killed after it.
+    assert any(made[:-1]) or APART["die"] != "1"
+    assert ended["before the swap"]["same"]
+    assert ended["in the transaction"]["same"]
+    assert not ended["after the swap"]["same"]
+    for point, state in ended.items():
+        named = f"{kind}, {point}"
+        if "rows" in state:
+            assert table(state) == table(before if state["same"] else after), named
+            assert state["goes on"], named
+            check_files(before, may_go, state, named)
+        # What is left over was written by the change, and is named: of the table's folders, and no other.
+        assert all("/data/" in path or "/metadata/" in path for path in state["new"]), named
+    assert set(after["orphans"]) <= set(before["orphans"]), "a change that lives leaves nothing behind"
+
+
+def check_files(before: dict[str, Any], may_go: list[str], state: dict[str, Any], point: str) -> None:
+    """What the table names is there; what it does not name was written by the change, or was to be deleted by it."""
+    assert state["missing"] == [], point
+    old_metadata = {path for path in before["files"] if path.endswith(".metadata.json")}
+    orphans = set(state["orphans"]) - set(before["orphans"])
+    assert orphans - set(state["new"]) <= set(may_go) | old_metadata, point
+    gone = set(before["files"]) - set(state["files"])
+    assert gone <= set(may_go) | old_metadata, point
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk_changes_nothing(folder: Path, kind: str) -> None:
+    before, _, ended = run(folder, kind, "full")
+    *failed, last = ended
+    assert failed
+    assert ended[last]["said"] == ""
+    for point in failed:
+        state = ended[point]
+        said = state["said"]
+        assert said.startswith("StorageError: "), (kind, point, said)
+        assert "no storage space" in said, (kind, point, said)
+        assert (state["same"], state["new"]) == (True, []), (kind, point)
+        assert table(state) == table(before) if "rows" in state else True, (kind, point)

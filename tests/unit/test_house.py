@@ -329,7 +329,7 @@ UNSAFE = {
     "python/src/capsule/",
     "table/src/memory.rs",
     "table/src/runtime.rs",
-    "table/src/storage/faults.rs",
+    "table/src/storage/calls.rs",
     "table/src/transform.rs",
 }
 

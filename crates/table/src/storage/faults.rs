@@ -20,9 +20,6 @@ pub enum Fault {
     LostReply,
     /// That step and all later ones fail without effect, as for a process that was killed.
     Killed,
-    /// The process is killed at that step, for good.
-    #[cfg(all(unix, debug_assertions))]
-    Death,
     /// The thread panics at that step, which may also be one that only reads.
     #[cfg(debug_assertions)]
     Panic,
@@ -82,8 +79,6 @@ impl FaultPlan {
         match self.fault {
             Fault::Killed if number >= self.at => Err(failure()),
             Fault::Error if number == self.at => Err(failure()),
-            #[cfg(all(unix, debug_assertions))]
-            Fault::Death if number == self.at => die(),
             #[cfg(debug_assertions)]
             Fault::Panic if number == self.at => resume_unwind(Box::new(format!("fault at step {number}"))),
             Fault::LostReply if number == self.at => act().and_then(|()| Err(failure())),
@@ -92,30 +87,21 @@ impl FaultPlan {
     }
 }
 
-/// For tests: variables that name the step at which a process is killed, or one of its threads panics.
+/// For tests: a variable that names the step at which a thread panics.
 #[cfg(all(unix, debug_assertions))]
-const VARIABLES: [(&str, Fault); 2] =
-    [("ICEFIELD_TEST_DIE_AT_STEP", Fault::Death), ("ICEFIELD_TEST_PANIC_AT_STEP", Fault::Panic)];
+const PANIC_AT: &str = "ICEFIELD_TEST_PANIC_AT_STEP";
 
 /// The plan that the environment gives to all storage of this process. Builds that are published have no such hook.
 #[cfg(all(unix, debug_assertions))]
 pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
     static PLAN: std::sync::OnceLock<Option<Arc<FaultPlan>>> = std::sync::OnceLock::new();
-    let planned = |(name, fault)| Some(FaultPlan::new(std::env::var_os(name)?.to_str()?.parse().ok()?, fault));
-    PLAN.get_or_init(|| VARIABLES.into_iter().find_map(planned)).clone()
+    let planned = || Some(FaultPlan::new(std::env::var_os(PANIC_AT)?.to_str()?.parse().ok()?, Fault::Panic));
+    PLAN.get_or_init(planned).clone()
 }
 
 #[cfg(not(all(unix, debug_assertions)))]
 pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
     None
-}
-
-/// Nothing of this process runs any more: no destructor, no handler, no buffer that is flushed.
-#[cfg(all(unix, debug_assertions))]
-fn die() -> Result<()> {
-    // SAFETY: a signal to the process itself.
-    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-    Err(Error::Internal("the process survived SIGKILL".into()))
 }
 
 /// The store, with faults.

@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
+use super::calls::{before_change, before_write};
 use super::{Entry, Existing, Location, Output, Store};
 use crate::error::{Error, Result};
 
@@ -184,6 +185,7 @@ impl Store for Local {
 
     fn delete(&self, at: &Location) -> Result<()> {
         let path = Path::new(&at.key);
+        before_change();
         match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path, "delete")(error)),
             _ => Ok(()),
@@ -239,11 +241,14 @@ impl Draft {
             .ok_or_else(|| Error::invalid(format!("{}: expected the path of a file", target.display())))?;
         let own = format!(".{}.{}.tmp", name.to_string_lossy(), uuid::Uuid::new_v4().simple());
         let written = target.with_file_name(own);
-        let create = || File::options().write(true).create_new(true).open(&written);
+        let create = || {
+            before_write()?;
+            File::options().write(true).create_new(true).open(&written)
+        };
         let file = match create() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if let Some(folder) = target.parent() {
-                    fs::create_dir_all(folder).map_err(unwritten(target))?;
+                    before_write().and_then(|()| fs::create_dir_all(folder)).map_err(unwritten(target))?;
                 }
                 create()
             }
@@ -254,14 +259,16 @@ impl Draft {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(failed(&self.target, "write"))
+        before_write().and_then(|()| self.file.write_all(bytes)).map_err(failed(&self.target, "write"))
     }
 
     fn publish(mut self, existing: Existing) -> Result<()> {
+        before_change();
         self.file.sync_data().map_err(failed(&self.target, "write"))?;
         match existing {
             Existing::Replace => {
-                fs::rename(&self.written, &self.target).map_err(failed(&self.target, "write"))?;
+                let renamed = before_write().and_then(|()| fs::rename(&self.written, &self.target));
+                renamed.map_err(failed(&self.target, "write"))?;
                 self.published = true;
             }
             Existing::Refuse => self.link()?,
@@ -271,13 +278,14 @@ impl Draft {
 
     /// Gives the file its name only if nothing has it. The draft's own name goes when this is dropped.
     fn link(&self) -> Result<()> {
-        match fs::hard_link(&self.written, &self.target) {
+        match before_write().and_then(|()| fs::hard_link(&self.written, &self.target)) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(failed(&self.target, "write")(error)),
             // A file system without links: claim the name first, then move the content over it.
             Err(_) => {
-                let claimed = File::options().write(true).create_new(true).open(&self.target);
-                drop(claimed.map_err(failed(&self.target, "write"))?);
+                let claim = || File::options().write(true).create_new(true).open(&self.target);
+                drop(before_write().and_then(|()| claim()).map_err(failed(&self.target, "write"))?);
+                before_change();
                 fs::rename(&self.written, &self.target).map_err(failed(&self.target, "write"))
             }
         }
@@ -287,6 +295,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.published {
+            before_change();
             let _ = fs::remove_file(&self.written);
         }
     }
@@ -307,6 +316,7 @@ impl Output for Draft {
 /// Brings the entry of a file in its folder to the disk.
 #[cfg(unix)]
 fn sync_folder(of: &Path) -> Result<()> {
+    before_change();
     let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The file is complete and has its name; a folder that cannot be synced (some network file systems) is no failure.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());

@@ -5,6 +5,7 @@
 //! or encoded on the way ("File System Operations": the specification asks only for in-place write, seekable reads and
 //! deletes).
 
+mod calls;
 mod credentials;
 mod faults;
 
