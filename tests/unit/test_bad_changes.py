@@ -1,0 +1,574 @@
+"""Changes that cannot be made: each is refused by a typed error that says what is wrong; nothing changes on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import icefield as ice
+from icefield.catalog.memory import InMemoryCatalog
+from icefield.errors import IcefieldError, InvalidArgumentError, ValidationError, ValidationException
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int32()), ("p", pa.string())])
+
+
+def rows(*ids: int, v: int | None = 0) -> pa.Table:
+    return pa.table([list(ids), [v] * len(ids), ["x" if at % 2 else "y" for at in ids]], SCHEMA)
+
+
+def odd(**columns: Any) -> pa.Table:
+    """Rows with columns of other types; `id` is there unless it is given."""
+    return pa.table({"id": pa.array([1], pa.int64()), "v": pa.array([1], pa.int32()), "p": ["x"], **columns})
+
+
+class Given:
+    """A table with two appends and some deletes, a tag, a branch, and files beside it."""
+
+    def __init__(self, folder: Path, version: int) -> None:
+        self.folder = folder
+        catalog = InMemoryCatalog("bad", warehouse=str(folder / "warehouse"))
+        catalog.create_namespace("a")
+        properties = {"format-version": str(version), "write.delete.mode": "merge-on-read"}
+        self.catalog = catalog
+        self.table = catalog.create_table("a.t", SCHEMA, partition_by=["p"], properties=properties)
+        self.table.append(rows(1, 2, 3, 4, 13)).append(rows(5, 6))
+        self.table.delete("id = 3")
+        newest = self.table.current_snapshot()
+        assert newest is not None
+        self.newest = newest.snapshot_id
+        self.table.manage_snapshots().create_tag(self.newest, "tag").create_branch(self.newest, "branch").commit()
+        pq.write_table(rows(101), folder / "one.parquet")
+        pq.write_table(odd(v=["text"]), folder / "texts.parquet")
+        pq.write_table(rows(1, 2), folder / "two.parquet")
+        (folder / "no.parquet").write_bytes(b"PAR1 and nothing else")
+
+    def other(self) -> ice.Table:
+        """The table as another writer has it."""
+        return self.catalog.load_table("a.t")
+
+    def files(self, content: int = 0) -> list[dict[str, Any]]:
+        found = self.table.inspect.files().to_pylist()
+        return sorted((file for file in found if file["content"] == content), key=lambda file: str(file["file_path"]))
+
+    def data_file(self, at: int = 0) -> ice.DataFile:
+        file = self.files()[at]
+        return described(file["file_path"], file["partition"]["p"], file["record_count"])
+
+    def delete_file(self) -> ice.DeleteFile:
+        file = self.files(1)[0]
+        names = ("referenced_data_file", "content_offset", "content_size_in_bytes")
+        return ice.DeleteFile(
+            content="position_deletes",
+            file_path=file["file_path"],
+            file_format=file["file_format"].lower(),
+            partition=[file["partition"]["p"]],
+            record_count=1,
+            file_size_in_bytes=file["file_size_in_bytes"],
+            **{name: file.get(name) for name in names},
+        )
+
+    def on_disk(self) -> dict[str, str]:
+        found = [path for path in self.folder.rglob("*") if path.is_file()]
+        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def described(path: str = "memory://none/none.parquet", partition: str = "x", count: int = 1) -> ice.DataFile:
+    return ice.DataFile(
+        file_path=path, file_format="parquet", partition=[partition], record_count=count, file_size_in_bytes=100
+    )
+
+
+def vector(of: str, path: str = "memory://none/none.puffin") -> ice.DeleteFile:
+    return ice.DeleteFile(
+        content="position_deletes",
+        file_path=path,
+        file_format="puffin",
+        partition=["x"],
+        record_count=1,
+        file_size_in_bytes=100,
+        referenced_data_file=of,
+        content_offset=4,
+        content_size_in_bytes=40,
+    )
+
+
+def changing(given: Given, kind: str, **options: Any) -> Any:
+    return getattr(given.table.update_snapshot(**options), kind)()
+
+
+#: What is tried, the class of the error, and words of it in their order.
+Case = tuple[Callable[[Given], object], type[IcefieldError], str]
+
+KEYS: dict[str, Case] = {
+    "a key twice": (
+        lambda a: a.table.upsert(rows(1, 7, 1), ["id"]),
+        InvalidArgumentError,
+        "two rows of the source have the key id = 1",
+    ),
+    "a key of two columns twice": (
+        lambda a: a.table.upsert(rows(1, 1), ["id", "p"]),
+        InvalidArgumentError,
+        "two rows of the source have the key id = 1, p = x",
+    ),
+    "a null key twice": (
+        lambda a: a.table.upsert(rows(8, 9, v=None), ["v"]),
+        InvalidArgumentError,
+        "two rows of the source have the key v = null",
+    ),
+    "a null in a required key": (
+        lambda a: a.table.upsert(odd(id=pa.array([None], pa.int64())), ["id"]),
+        ValidationError,
+        "id.*null",
+    ),
+    "no key": (lambda a: a.table.upsert(rows(1)), InvalidArgumentError, "key|identifier"),
+    "a key that the table lacks": (lambda a: a.table.upsert(rows(1), ["other"]), ValidationError, "other"),
+    "a key that the rows lack": (
+        lambda a: a.table.upsert(rows(1).drop_columns(["id"]), ["id"]),
+        InvalidArgumentError,
+        "id",
+    ),
+    "a key of another type": (lambda a: a.table.upsert(odd(id=["one"]), ["id"]), ValidationError, "id.*long"),
+}
+
+TYPES: dict[str, Case] = {
+    "append": (lambda a: a.table.append(odd(v=["text"])), ValidationError, "v.*int"),
+    "overwrite": (lambda a: a.table.overwrite(odd(v=["text"]), "id = 1"), ValidationError, "v.*int"),
+    "dynamic overwrite": (lambda a: a.table.dynamic_partition_overwrite(odd(v=[1.5])), ValidationError, "v.*int"),
+    "upsert": (lambda a: a.table.upsert(odd(v=["text"]), ["id"]), ValidationError, "v.*int"),
+    "update": (lambda a: a.table.update({"v": "text"}, "id = 1"), IcefieldError, "v"),
+    "a value out of range": (lambda a: a.table.update({"v": 2**31}, "id = 1"), IcefieldError, "v"),
+    "a null where one is required": (lambda a: a.table.update({"id": None}, "id = 1"), IcefieldError, "id"),
+    "a literal": (lambda a: a.table.delete("v = 'text'"), ValidationError, "v.*int|int.*text"),
+    "a file": (lambda a: a.table.add_files([str(a.folder / "texts.parquet")]), IcefieldError, "texts.parquet.*v"),
+    "a file that is none": (lambda a: a.table.add_files([str(a.folder / "no.parquet")]), IcefieldError, "no.parquet"),
+    "a file of two partitions": (
+        lambda a: a.table.add_files([str(a.folder / "two.parquet")]),
+        InvalidArgumentError,
+        "two.parquet.*partition",
+    ),
+    "a partition value": (
+        lambda a: a.table.append_files(
+            [
+                ice.DataFile(
+                    file_path="a", file_format="parquet", partition=[["x"]], record_count=1, file_size_in_bytes=1
+                )
+            ]
+        ),
+        IcefieldError,
+        "p",
+    ),
+    "too few partition values": (
+        lambda a: a.table.append_files(
+            [ice.DataFile(file_path="a", file_format="parquet", record_count=1, file_size_in_bytes=1)]
+        ),
+        InvalidArgumentError,
+        "partition",
+    ),
+}
+
+FILTERS: dict[str, Case] = {
+    "delete": (lambda a: a.table.delete("w = 1"), ValidationError, "no column.*w"),
+    "overwrite": (lambda a: a.table.overwrite(rows(1), "w = 1"), ValidationError, "no column.*w"),
+    "update": (lambda a: a.table.update({"v": 1}, "w = 1"), ValidationError, "no column.*w"),
+    "a column that is set": (lambda a: a.table.update({"w": 1}, "id = 1"), InvalidArgumentError, "w"),
+    "files of an overwrite": (
+        lambda a: changing(a, "overwrite").delete_by_predicate("w = 1").commit(),
+        ValidationError,
+        "no column.*w",
+    ),
+    "files of a delete": (
+        lambda a: changing(a, "delete").delete_by_predicate("w = 1").commit(),
+        ValidationError,
+        "no column.*w",
+    ),
+    "files that match in part": (
+        lambda a: changing(a, "delete").delete_by_predicate("id = 1").commit(),
+        ValidationException,
+        "parquet: cannot delete the file: some of its rows match id = 1, but not certainly all",
+    ),
+    "the case of a name": (lambda a: a.table.delete("ID = 1"), ValidationError, "no column.*ID"),
+    "text that is no filter": (
+        lambda a: a.table.delete("id = = 1"),
+        InvalidArgumentError,
+        "character 6: a column is expected",
+    ),
+    "conflicts": (
+        lambda a: changing(a, "row_delta").add_rows(described()).conflict_detection_filter("w = 1").commit(),
+        ValidationError,
+        "no column.*w",
+    ),
+}
+
+FILES: dict[str, Case] = {
+    "one path twice": (
+        lambda a: a.table.add_files([str(a.folder / "one.parquet")] * 2),
+        InvalidArgumentError,
+        "more than once: .*one.parquet",
+    ),
+    "a path that the table has": (
+        lambda a: a.table.add_files([a.data_file().file_path]),
+        InvalidArgumentError,
+        "in the table already: .*parquet",
+    ),
+    "a path that is not there": (
+        lambda a: a.table.add_files([str(a.folder / "none.parquet")]),
+        ice.errors.MissingFileError,
+        "none.parquet",
+    ),
+    "a file to delete": (
+        lambda a: changing(a, "delete").delete_data_file(described()).validate_files_exist().commit(),
+        ValidationException,
+        "none.parquet",
+    ),
+    "a path to delete": (
+        lambda a: changing(a, "delete").delete_path("memory://none/no.parquet").validate_files_exist().commit(),
+        ValidationException,
+        "no.parquet",
+    ),
+    "a file to overwrite": (
+        lambda a: (
+            (changing(a, "overwrite").delete_data_file(described()).append_data_file(described("memory://a/b.parquet")))
+            .validate_no_conflicting_data()
+            .commit()
+        ),
+        ValidationException,
+        "overwrite|missing.*none.parquet",
+    ),
+    "a file to rewrite": (
+        lambda a: (
+            changing(a, "rewrite_files")
+            .delete_data_file(described())
+            .add_data_file(described("memory://a/b.parquet"))
+            .commit()
+        ),
+        ValidationException,
+        "none.parquet",
+    ),
+    "a delete file to remove": (
+        lambda a: (
+            changing(a, "row_delta").remove_deletes(vector("memory://a/b.parquet")).validate_deleted_files().commit()
+        ),
+        ValidationException,
+        "none.puffin",
+    ),
+    "two vectors of a file": (
+        lambda a: (
+            changing(a, "row_delta")
+            .add_deletes(vector(a.data_file().file_path, "memory://none/1.puffin"))
+            .add_deletes(vector(a.data_file().file_path, "memory://none/2.puffin"))
+            .commit()
+        ),
+        InvalidArgumentError,
+        "parquet: .* is a second deletion vector for it",
+    ),
+    "a delete file for a data file": (
+        lambda a: changing(a, "overwrite").append_data_file(a.delete_file()).commit(),
+        IcefieldError,
+        "DataFile|data file",
+    ),
+    "more rows than were replaced": (
+        lambda a: (
+            changing(a, "rewrite_files")
+            .validate_from_snapshot(a.newest)
+            .delete_data_file(a.data_file())
+            .add_data_file(described("memory://a/b.parquet", a.files()[0]["partition"]["p"], 100))
+            .commit()
+        ),
+        InvalidArgumentError,
+        "100 rows are added",
+    ),
+    "a rewrite of nothing": (
+        lambda a: changing(a, "rewrite_files").commit(),
+        InvalidArgumentError,
+        "no file is removed",
+    ),
+    "partitions that have files": (
+        lambda a: changing(a, "replace_partitions").append_data_file(described()).validate_append_only().commit(),
+        ValidationException,
+        "x",
+    ),
+    "rows that do not match": (
+        lambda a: (
+            changing(a, "overwrite")
+            .delete_by_predicate("p = 'x'")
+            .append_data_file(described(partition="y"))
+            .validate_added_files_match_overwrite_filter()
+            .commit()
+        ),
+        ValidationException,
+        "none.parquet.*match",
+    ),
+    "a spec that is not there": (
+        lambda a: a.table.append_files(
+            [
+                ice.DataFile(
+                    file_path="a",
+                    file_format="parquet",
+                    spec_id=7,
+                    partition=["x"],
+                    record_count=1,
+                    file_size_in_bytes=1,
+                )
+            ]
+        ),
+        InvalidArgumentError,
+        "spec 7",
+    ),
+}
+
+ON_THE_TAG: dict[str, Callable[[Given], object]] = {
+    "append": lambda a: a.table.append(rows(9), branch="tag"),
+    "delete": lambda a: a.table.delete("id = 1", branch="tag"),
+    "overwrite": lambda a: a.table.overwrite(rows(9), "id = 1", branch="tag"),
+    "dynamic overwrite": lambda a: a.table.dynamic_partition_overwrite(rows(9), branch="tag"),
+    "update": lambda a: a.table.update({"v": 1}, "id = 1", branch="tag"),
+    "upsert": lambda a: a.table.upsert(rows(1, v=5), ["id"], branch="tag"),
+    "add files": lambda a: a.table.add_files([str(a.folder / "one.parquet")], branch="tag"),
+    "described files": lambda a: a.table.append_files([described()], branch="tag"),
+    "row delta": lambda a: changing(a, "row_delta", branch="tag").add_rows(described()).commit(),
+    "delete of files": lambda a: changing(a, "delete", branch="tag").delete_by_predicate("p = 'x'").commit(),
+    "fast-forward": lambda a: a.table.manage_snapshots().fast_forward_branch("tag", "main").commit(),
+    "a branch of that name": lambda a: a.table.manage_snapshots().create_branch(a.newest, "tag").commit(),
+    "its removal as a branch": lambda a: a.table.manage_snapshots().remove_branch("tag").commit(),
+}
+BRANCHES: dict[str, Case] = {
+    **{name: (change, IcefieldError, "tag") for name, change in ON_THE_TAG.items()},
+    "a snapshot that is not there": (
+        lambda a: a.table.manage_snapshots().cherry_pick(12345).commit(),
+        ValidationException,
+        "12345.*no such snapshot",
+    ),
+    "a snapshot that is there already": (
+        lambda a: a.table.manage_snapshots().cherry_pick(a.table.snapshots()[0].snapshot_id).commit(),
+        ValidationException,
+        "ancestor of main",
+    ),
+    "a rollback to another branch": (
+        lambda a: a.table.manage_snapshots().rollback_to_snapshot(12345).commit(),
+        IcefieldError,
+        "12345",
+    ),
+    "a start that is not there": (
+        lambda a: changing(a, "row_delta").add_rows(described()).validate_from_snapshot(12345).commit(),
+        InvalidArgumentError,
+        "row delta.*12345",
+    ),
+}
+
+REFUSED = {
+    f"{subject}: {name}": case
+    for subject, cases in {
+        "keys": KEYS, "types": TYPES, "filters": FILTERS, "files": FILES, "branches": BRANCHES
+    }.items()
+    for name, case in cases.items()
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_done_changes_nothing(tmp_path: Path, name: str) -> None:
+    change, kind, words = REFUSED[name]
+    given = Given(tmp_path, 3)
+    before, location = given.on_disk(), given.table.metadata_location
+    with pytest.raises(kind, match=f"(?s){words}") as raised:
+        change(given)
+    check_sentence(str(raised.value))
+    assert given.on_disk() == before
+    assert given.other().metadata_location == location
+    # The same table can be written then.
+    assert given.table.append(rows(77)).scan("id = 77").count() == 1
+
+
+def check_sentence(text: str) -> None:
+    """No trace of the inside, no bare name of a class, not only a code."""
+    assert len(text.split()) >= 3, text
+    assert not any(word in text for word in ("Traceback", "unwrap", "panicked", "Error(", "Some(")), text
+
+
+def test_without_a_transaction_nothing_is_half_done(tmp_path: Path) -> None:
+    """A change that is refused in a transaction ends none of the others, and all go where the block fails."""
+    given = Given(tmp_path, 3)
+    before = given.on_disk()
+    with pytest.raises(ValidationError, match="no column"), given.table.transaction() as changes:  # noqa: PT012
+        changes.append(rows(50))
+        changes.delete("w = 1")
+    assert given.on_disk() == before
+    with given.table.transaction() as changes:
+        changes.append(rows(50))
+        with pytest.raises(InvalidArgumentError, match="two rows of the source have the key"):
+            changes.upsert(rows(1, 1), ["id"])
+        changes.delete("id = 1")
+    assert sorted(given.table.scan().to_arrow()["id"].to_pylist()) == [2, 4, 5, 6, 13, 50]
+
+
+#: What another writer commits, the change that was planned before it, and what the refusal says.
+Race = tuple[Callable[[ice.Table], object], Callable[[Given, int], object], str]
+
+
+def delta(given: Given, start: int) -> Any:
+    return changing(given, "row_delta").validate_from_snapshot(start)
+
+
+def overwriting(given: Given, start: int, at: int = 0) -> Any:
+    change = changing(given, "overwrite").validate_from_snapshot(start)
+    file = given.data_file(at)
+    partition = given.files()[at]["partition"]["p"]
+    return change.delete_data_file(file).append_data_file(described("memory://a/b.parquet", partition))
+
+
+def replacing(given: Given, start: int) -> Any:
+    return changing(given, "replace_partitions").validate_from_snapshot(start).append_data_file(described())
+
+
+CONFLICTS: dict[str, Race] = {
+    "an append to what is deleted": (
+        lambda other: other.append(rows(11)),
+        lambda a, start: delta(a, start).add_rows(described()).validate_no_conflicting_data_files().commit(),
+        "row delta: snapshot .*append.* added the data file .*parquet",
+    ),
+    "an append of rows of the filter": (
+        lambda other: other.append(rows(11)),
+        lambda a, start: (
+            delta(a, start)
+            .add_rows(described())
+            .conflict_detection_filter("id = 11")
+            .validate_no_conflicting_data_files()
+            .commit()
+        ),
+        r"row delta: snapshot .* added the data file .* which may have rows that match id = 11",
+    ),
+    "a removed file that has new deletes": (
+        lambda other: other.delete("p = 'x'"),
+        lambda a, start: delta(a, start).add_deletes(vector(of_x(a))).validate_data_files_exist([of_x(a)]).commit(),
+        "row delta: snapshot .* removed the data file .*, which new deletes are for",
+    ),
+    "new deletes beside an update": (
+        lambda other: other.delete("id = 1"),
+        lambda a, start: delta(a, start).add_rows(described()).validate_no_conflicting_delete_files().commit(),
+        "row delta: snapshot .* added the delete file",
+    ),
+    "two vectors for a file": (
+        lambda other: other.delete("id = 1"),
+        lambda a, start: delta(a, start).add_deletes(vector(of_x(a))).commit(),
+        "row delta: snapshot .* added a deletion vector for .*parquet",
+    ),
+    "an append to what is overwritten": (
+        lambda other: other.append(rows(11)),
+        lambda a, start: overwriting(a, start).validate_no_conflicting_data().commit(),
+        "overwrite: snapshot .* added the data file",
+    ),
+    "deletes of what is overwritten": (
+        lambda other: other.delete("id = 1"),
+        lambda a, start: (
+            changing(a, "overwrite")
+            .validate_from_snapshot(start)
+            .delete_data_file(file_x(a))
+            .append_data_file(described("memory://a/b.parquet"))
+            .validate_no_conflicting_deletes()
+            .commit()
+        ),
+        "overwrite: snapshot .* added the delete file .*, which applies to .*parquet",
+    ),
+    "a removed file that is overwritten": (
+        lambda other: other.delete("p = 'x'"),
+        lambda a, start: (
+            changing(a, "overwrite")
+            .validate_from_snapshot(start)
+            .delete_by_predicate("p = 'x'")
+            .append_data_file(described("memory://a/b.parquet"))
+            .validate_no_conflicting_deletes()
+            .commit()
+        ),
+        "overwrite: snapshot .* removed the data file .* which may have rows that match",
+    ),
+    "an overwritten file that is gone": (
+        lambda other: other.overwrite(rows(2, 4), "p = 'y' AND id < 5"),
+        lambda a, start: (
+            changing(a, "overwrite")
+            .delete_data_file(file_y(a))
+            .append_data_file(described("memory://a/b.parquet", "y"))
+            .validate_no_conflicting_deletes()
+            .commit()
+        ),
+        "parquet",
+    ),
+    "an append to a replaced partition": (
+        lambda other: other.append(rows(11)),
+        lambda a, start: replacing(a, start).validate_no_conflicting_data().commit(),
+        "replacement of partitions: snapshot .* added the data file .*, which is in a partition that is replaced",
+    ),
+    "deletes in a replaced partition": (
+        lambda other: other.delete("id = 1"),
+        lambda a, start: replacing(a, start).validate_no_conflicting_deletes().commit(),
+        "replacement of partitions: snapshot .* added the delete file",
+    ),
+    "a removed file of a replaced partition": (
+        lambda other: other.delete("p = 'x'"),
+        lambda a, start: replacing(a, start).validate_no_conflicting_deletes().commit(),
+        "replacement of partitions: snapshot .* removed the data file",
+    ),
+    "deletes of what is rewritten": (
+        lambda other: other.delete("id = 1"),
+        lambda a, start: (
+            changing(a, "rewrite_files")
+            .validate_from_snapshot(start)
+            .delete_data_file(file_x(a))
+            .add_data_file(described("memory://a/b.parquet"))
+            .commit()
+        ),
+        "rewrite of files: snapshot .* added the delete file .*, which applies to",
+    ),
+    "a rewritten file that is gone": (
+        lambda other: other.delete("p = 'x'"),
+        lambda a, start: (
+            changing(a, "rewrite_files")
+            .validate_from_snapshot(start)
+            .delete_data_file(file_x(a))
+            .add_data_file(described("memory://a/b.parquet"))
+            .commit()
+        ),
+        "parquet",
+    ),
+    "a history that has expired": (
+        lambda other: other.append(rows(11)).expire_snapshots(retain_last=1, older_than="2100-01-01T00:00:00Z"),
+        lambda a, _: replacing(a, a.table.snapshots()[0].snapshot_id).validate_no_conflicting_data().commit(),
+        "what was committed since snapshot .* is not known",
+    ),
+}
+
+
+def file_x(given: Given) -> ice.DataFile:
+    """The file of the partition x that has no deletes yet, with the row 5 alone, or the row 1 before it."""
+    file = next(file for file in given.files() if file["file_path"] == of_x(given))
+    return described(file["file_path"], "x", file["record_count"])
+
+
+def file_y(given: Given) -> ice.DataFile:
+    file = next(file for file in given.files() if file["partition"]["p"] == "y" and file["record_count"] == 2)
+    return described(file["file_path"], "y", 2)
+
+
+def of_x(given: Given) -> str:
+    found = [file for file in given.files() if file["partition"]["p"] == "x" and file["record_count"] == 3]
+    path: str = found[0]["file_path"]
+    return path
+
+
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_conflicts_name_what_is_in_the_way(tmp_path: Path, name: str) -> None:
+    other, change, words = CONFLICTS[name]
+    given = Given(tmp_path, 3)
+    start = given.table.current_snapshot()
+    assert start is not None
+    other(given.other())
+    before, location = given.on_disk(), given.other().metadata_location
+    with pytest.raises(ValidationException, match=f"(?s){words}"):
+        change(given, start.snapshot_id)
+    assert given.on_disk() == before
+    assert given.other().metadata_location == location
+    given.table.refresh().append(rows(77))
