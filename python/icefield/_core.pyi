@@ -1137,6 +1137,19 @@ class Transaction:
     def abort(self) -> None:
         """Abandon the changes and delete the files written for them."""
 
+@type_check_only
+class MergeClause(TypedDict):
+    """A clause of a merge; functions are called with rows and the schema of what is asked for."""
+
+    name: str
+    when: str
+    filter: Expression | str | None
+    condition: Callable[[pa.Table, pa.Schema | None], pa.Array] | None
+    action: str
+    taken: list[tuple[str, str]]
+    computed: list[str]
+    function: Callable[[pa.Table, pa.Schema | None], pa.Array] | None
+
 #: Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files.
 _RowCounts: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -1171,10 +1184,13 @@ class RowChanges:
         *,
         case_sensitive: bool = True,
         allow_missing: bool = True,
+        evolve: bool = False,
     ) -> _RowCounts:
         """Delete the rows that a filter matches, all without one, and add others."""
 
-    def overwrite_partitions(self, rows: object, *, rewrite: bool = False, allow_missing: bool = True) -> _RowCounts:
+    def overwrite_partitions(
+        self, rows: object, *, rewrite: bool = False, allow_missing: bool = True, evolve: bool = False
+    ) -> _RowCounts:
         """Add rows in place of all others of their partitions."""
 
     def find(self, filter: Expression | str | None, *, case_sensitive: bool = True) -> FoundRows:
@@ -1191,8 +1207,25 @@ class RowChanges:
         update_matched: bool = True,
         insert_others: bool = True,
         case_sensitive: bool = True,
+        allow_missing: bool = True,
+        evolve: bool = False,
+        memory_limit: int | None = None,
     ) -> tuple[int, int, _RowCounts]:
         """Change the rows of the table that have the keys of others, and add the rest."""
+
+    def merge(
+        self,
+        rows: object,
+        on: Sequence[tuple[str, str]],
+        clauses: Sequence[MergeClause],
+        *,
+        case_sensitive: bool = True,
+        allow_missing: bool = True,
+        ignore_extra: bool = True,
+        evolve: bool = False,
+        memory_limit: int | None = None,
+    ) -> tuple[int, int, int, _RowCounts]:
+        """Change, delete and add rows by those of a source: rows updated, inserted and deleted, counts."""
 
 # partitioning
 

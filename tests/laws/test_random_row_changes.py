@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -16,6 +17,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 import icefield as ice  # noqa: E402
 from icefield.catalog.memory import InMemoryCatalog  # noqa: E402
+from icefield.errors import InvalidArgumentError  # noqa: E402
 
 SCHEMA = pa.schema(
     [
@@ -55,6 +57,42 @@ values = st.tuples(
 some = st.lists(values, min_size=1, max_size=12)
 modes = st.sampled_from([None, "copy-on-write", "merge-on-read", "auto"])
 filters = st.sampled_from(list(FILTERS))
+
+#: Conditions of merges, and what they mean of a row of the table and one of the source, as far as there is one.
+CONDITIONS: dict[str, dict[str | None, Callable[[Row | None, Row | None], bool]]] = {
+    "matched": {
+        None: lambda *_: True,
+        "source.v > 1": lambda _, source: source[1] is not None and source[1] > 1,
+        "target.s = 'a' OR source.s != 'b'": lambda target, source: target[2] == "a" or source[2] != "b",
+        "target.v IS NULL": lambda target, _: target[1] is None,
+        "compute": lambda target, source: None not in {target[1], source[1]} and target[1] < source[1],
+    },
+    "not matched": {
+        None: lambda *_: True,
+        "source.v > 1": lambda _, source: source[1] is not None and source[1] > 1,
+        "source.x.y < 1": lambda _, source: source[4] is not None and source[4] < 1,
+    },
+    "not matched by source": {
+        None: lambda *_: True,
+        "target.p = 1": lambda target, _: target[3] == 1,
+        "NOT target.v < 3": lambda target, _: target[1] is not None and target[1] >= 3,
+    },
+}
+#: What merges do, by what they are about.
+ACTIONS = {
+    "matched": ["delete", "all", "values"],
+    "not matched": ["all", "values"],
+    "not matched by source": ["delete", "values"],
+}
+clauses = st.lists(
+    st.sampled_from(list(CONDITIONS)).flatmap(
+        lambda when: st.tuples(st.just(when), st.sampled_from(list(CONDITIONS[when])), st.sampled_from(ACTIONS[when]))
+    ),
+    min_size=1,
+    max_size=5,
+)
+limits = st.sampled_from([None, None, 1])
+
 steps = st.one_of(
     st.tuples(st.just("append"), some),
     st.tuples(st.just("delete"), filters, modes),
@@ -62,6 +100,9 @@ steps = st.one_of(
     st.tuples(st.just("update"), filters, modes, st.sampled_from(["v", "s", "p"])),
     st.tuples(st.just("overwrite"), filters, modes, some),
     st.tuples(st.just("upsert"), st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True), values, modes),
+    st.tuples(st.just("merge"), st.lists(st.tuples(st.integers(0, 15), values), max_size=8), clauses, modes, limits),
+    st.tuples(st.just("merge"), st.lists(st.tuples(st.integers(0, 15), values), max_size=8), clauses, modes, limits),
+    st.tuples(st.just("add column")),
 )
 
 
@@ -137,7 +178,73 @@ class World:
                 assert (done.rows_updated, done.rows_inserted) == (len(changed), len(added))
                 self.rows |= {row[0]: row for row in rows}
                 self.next_id = max(self.next_id, *(key + 1 for key in keys))
+            case ("merge", given, wanted, mode, limit):
+                changed = self.merge(given, wanted, mode, limit)
+            case ("add column",):
+                with self.table.update_schema() as update:
+                    update.add_column(f"more{self.table.schema().highest_field_id}", "string")
         self.check(old, before, changed)
+
+    def merge(self, given: list[tuple[int, Any]], wanted: list[tuple[str, Any, str]], mode: Any, limit: Any) -> set[int]:
+        """Merge rows by id, and return the ids of the rows that were changed."""
+        source = [(key, *value) for key, value in given]
+        # What can never apply is refused.
+        wanted = [clause for at, clause in enumerate(wanted) if (clause[0], None) not in {c[:2] for c in wanted[:at]}]
+        merge = self.table.merge(rows_of(source), "id", mode=self.mode(mode), memory_limit=limit)
+        for when, text, action in wanted:
+            condition = pc.field("target.v") < pc.field("source.v") if text == "compute" else text
+            name = f"when_{when.replace(' ', '_')}_{'insert' if when == 'not matched' else 'update'}"
+            values: dict[str, Any] = {"v": 7}
+            if when != "not matched by source":
+                values |= {"id": "source.id", "s": "source.s", "p": pc.field("source.v")}
+            if action == "delete":
+                getattr(merge, name.replace("update", "delete"))(condition)
+            elif action == "all":
+                getattr(merge, f"{name}_all")(condition)
+            else:
+                getattr(merge, name)(values, condition)
+
+        def applied(when: str, target: Row | None, source: Row | None) -> str | None:
+            conditions = ((CONDITIONS[when][text], action) for of, text, action in wanted if of == when)
+            return next((action for holds, action in conditions if holds(target, source)), None)
+
+        def written(when: str, action: str, target: Row | None, source: Row) -> Row:
+            if action == "all":
+                return source
+            if when == "not matched by source":
+                return (source[0], 7, *source[2:])
+            return (source[0], 7, source[2], source[1], None if target is None else target[4])
+
+        rows, changed, counts = dict(self.rows), set(), [0, 0, 0]
+        of_matches = [clause for clause in wanted if clause[0] == "matched"]
+        for key, target in self.rows.items():
+            partners = [row for row in source if row[0] == key]
+            when = "matched" if partners else "not matched by source"
+            done = [(applied(when, target, row), row) for row in partners or [target]]
+            done = [(action, row) for action, row in done if action is not None]
+            if len(done) > 1 and of_matches != [("matched", None, "delete")]:
+                with pytest.raises(InvalidArgumentError, match=f"the key id = {key}"):
+                    merge.execute()
+                return set()
+            for action, row in done[:1]:
+                counts[2 if action == "delete" else 0] += 1
+                if action == "delete":
+                    del rows[key]
+                else:
+                    rows[key] = written(when, action, target, row)
+                    changed.add(key)
+        for row in source:
+            if row[0] not in self.rows and (action := applied("not matched", None, row)):
+                if row[0] in rows:
+                    # The model has one row for an id.
+                    merge._finished = True
+                    return set()
+                rows[row[0]] = written("not matched", action, None, row)
+                counts[1] += 1
+        result = merge.execute()
+        assert [result.rows_updated, result.rows_inserted, result.rows_deleted] == counts
+        self.rows, self.next_id = rows, max([self.next_id, *(key + 1 for key, *_ in source)])
+        return changed
 
     def mode(self, mode: str | None) -> Any:
         return "copy-on-write" if self.version == 1 and mode == "merge-on-read" else mode

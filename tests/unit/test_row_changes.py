@@ -353,3 +353,53 @@ def test_tables_without_a_catalog_are_read_only(tmp_path: Path) -> None:
     table = ice.Table.from_metadata(make(tmp_path).append(rows(1)).metadata_location)
     with pytest.raises(UnsupportedFeatureError, match="read-only"):
         table.delete("id = 1")
+
+
+def test_upserts_of_structs_with_unknown_fields(tmp_path: Path) -> None:
+    """Such fields are in no file; they were missing in the rows that an upsert writes."""
+    inner = pa.struct([("a", pa.int32()), ("u", pa.null())])
+    schema = pa.schema([("id", pa.int64()), ("x", inner), ("w", pa.null())])
+    given = pa.table([pa.array([1, 2]), pa.array([{"a": 1, "u": None}, None], inner), pa.nulls(2)], schema)
+    catalog = InMemoryCatalog("local", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", schema=schema, properties={"format-version": "3"}).append(given)
+    other = pa.table([pa.array([2, 3]), pa.array([{"a": 5, "u": None}, {"a": 6, "u": None}], inner), pa.nulls(2)], schema)
+    assert table.upsert(other, "id") == UpsertResult(1, 1)
+    assert table.upsert(other, "id") == UpsertResult(0, 0)
+    found = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert [row["x"]["a"] for row in found] == [1, 5, 6]
+
+
+def test_columns_that_the_table_lacks_are_added_in_the_same_commit(tmp_path: Path) -> None:
+    table = make(tmp_path, partition_by=["v"]).append(rows(1, 2))
+    more = rows(2, 3, v=1).append_column("new", pa.array(["a", "b"]))
+
+    def changed(change: Any, snapshots: int) -> None:
+        with pytest.raises(ValidationError, match="new"):
+            change()
+        with pytest.raises(InvalidArgumentError, match="schema_mode must be"):
+            change(schema_mode="loose")
+        schemas = len(table.refresh().metadata.schemas)
+        change(schema_mode="evolve", dry_run=True)
+        assert (len(table.refresh().metadata.schemas), len(table.snapshots())) == (schemas, snapshots)
+        change(schema_mode="evolve")
+        assert (table.schema().column_names, len(table.snapshots())) == (["id", "v", "s", "new"], snapshots + 1)
+        with table.update_schema() as update:
+            update.delete_column("new")
+
+    changed(lambda **options: table.upsert(more, "id", **options), 1)
+    changed(lambda **options: table.dynamic_partition_overwrite(more, **options), 2)
+    changed(lambda **options: table.overwrite(more, "id = 2", **options), 3)
+    assert ids(table) == [1, 2, 3, 3]
+    for change in (
+        lambda: table.upsert(more.select(["id"]), "id", schema_mode="strict"),
+        lambda: table.overwrite(more.select(["id"]), schema_mode="strict"),
+        lambda: table.dynamic_partition_overwrite(more.select(["id", "v"]), schema_mode="strict"),
+    ):
+        with pytest.raises(ValidationError, match="s: missing in the data"):
+            change()
+    # In a transaction the change of the schema is undone with the change that needed it.
+    with pytest.raises(ValidationException), table.transaction() as tx:  # noqa: PT012
+        tx.upsert(more.set_column(1, "v", pa.array([1, 1], pa.int32())), "id", schema_mode="evolve")
+        table.catalog.load_table("a.t").append(rows(3, v=1))
+    assert table.refresh().schema().column_names == ["id", "v", "s"]

@@ -13,7 +13,7 @@ from icefield.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["changed_rows"]
+__all__ = ["changed_rows", "new_column", "one_batch"]
 
 #: The column of row ids, which stays as it is.
 ROW_ID = "_row_id"
@@ -61,11 +61,27 @@ def _assigned(assignments: Mapping[str, object], batch: pa.RecordBatch) -> pa.Re
     for name, value in assignments.items():
         place = batch.schema.get_field_index(name)
         field = batch.schema.field(place)
-        new = new.set_column(place, field, _column(batch, field, value))
+        new = new.set_column(place, field, new_column(batch, field, value, what=f"update: the column {name!r}"))
     return new
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, value: object) -> pa.Array:
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """Return the rows of a table as one record batch."""
+    import pyarrow as pa
+
+    arrays = [column.combine_chunks() for column in rows.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=rows.schema)
+
+
+def new_column(batch: pa.RecordBatch, field: pa.Field, value: object, *, what: str) -> pa.Array:
+    """Return the values of a column for all rows of a batch: of a literal, an expression or a function.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a function does not return an array of as many values; ``what`` names them.
+
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -82,7 +98,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field, value: object) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if not isinstance(array, pa.Array) or len(array) != batch.num_rows:
-        msg = f"update: expected an array of {batch.num_rows} values for the column {field.name!r}, got {array!r:.100}"
+        msg = f"{what}: expected an array of {batch.num_rows} values, got {array!r:.100}"
         raise InvalidArgumentError(msg)
     return _cast(array, field)
 

@@ -14,6 +14,7 @@ from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield.table.assignments import changed_rows
 from icefield.table.handle import TableHandle
+from icefield.table.merging import Merge, SchemaMode, written_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +125,7 @@ class ChangesRows(ABC):
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
+        schema_mode: SchemaMode = "subset",
         dry_run: bool = False,
     ) -> RowsChanged:
         """Delete the rows that a filter matches, all rows without one, and append others, in one snapshot.
@@ -136,11 +138,15 @@ class ChangesRows(ABC):
             Which rows to delete, as for `delete`.
         snapshot_properties, case_sensitive, branch, mode, isolation, dry_run
             As for `delete`.
+        schema_mode
+            As for `Table.append`.
 
         """
+        columns = written_columns(schema_mode)
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
-            return RowsChanged(*options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive))
+            counts = options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive, **columns)
+            return RowsChanged(*counts)
 
     def dynamic_partition_overwrite(
         self,
@@ -150,6 +156,7 @@ class ChangesRows(ABC):
         *,
         on_old_specs: Literal["error", "rewrite"] = "error",
         isolation: Isolation | None = None,
+        schema_mode: SchemaMode = "subset",
         dry_run: bool = False,
     ) -> RowsChanged:
         """Replace the partitions of some rows by these rows, in one snapshot.
@@ -163,6 +170,8 @@ class ChangesRows(ABC):
             from those files, as `delete` does.
         snapshot_properties, branch, isolation, dry_run
             As for `delete`.
+        schema_mode
+            As for `Table.append`.
 
         Raises
         ------
@@ -172,9 +181,11 @@ class ChangesRows(ABC):
             If there are files of older partition specs, or a conflict with another commit.
 
         """
+        columns = written_columns(schema_mode)
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, None, isolation, dry_run)
-            return RowsChanged(*options.overwrite_partitions(without_nul(df), rewrite=on_old_specs == "rewrite"))
+            counts = options.overwrite_partitions(without_nul(df), rewrite=on_old_specs == "rewrite", **columns)
+            return RowsChanged(*counts)
 
     def update(
         self,
@@ -221,12 +232,13 @@ class ChangesRows(ABC):
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
+        schema_mode: SchemaMode = "subset",
+        memory_limit: int | None = None,
         dry_run: bool = False,
     ) -> UpsertResult:
         """Update the rows whose key the table has, where they differ, and append the others, in one snapshot.
 
-        The rows are held in memory. Columns that they lack keep their values in updated rows. In a key, null equals
-        null and NaN equals NaN.
+        Columns that the rows lack keep their values in updated rows. In a key, null equals null and NaN equals NaN.
 
         Parameters
         ----------
@@ -240,6 +252,11 @@ class ChangesRows(ABC):
             As for `delete`.
         mode, isolation
             As for `delete`; by default ``write.merge.mode`` and ``write.merge.isolation-level``.
+        schema_mode
+            As for `Table.append`.
+        memory_limit
+            Bytes that the change may take, about; 512 MiB by default. Rows that do not fit into half of it are joined with
+            the table's in parts, by temporary files.
         dry_run
             Only return what would be done.
 
@@ -249,17 +266,76 @@ class ChangesRows(ABC):
             If there is no key, or a key occurs twice in the rows.
 
         """
-        columns = [join_cols] if isinstance(join_cols, str) else list(join_cols or ())
+        key = [join_cols] if isinstance(join_cols, str) else list(join_cols or ())
+        columns = written_columns(schema_mode)
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
             updated, inserted, _ = options.upsert(
                 without_nul(df),
-                columns,
+                key,
                 update_matched=when_matched_update_all,
                 insert_others=when_not_matched_insert_all,
                 case_sensitive=case_sensitive,
+                memory_limit=memory_limit,
+                **columns,
             )
             return UpsertResult(updated, inserted)
+
+    def merge(
+        self,
+        source: Rows,
+        on: str | Iterable[str] | Mapping[str, str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str = "main",
+        *,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        schema_mode: SchemaMode = "subset",
+        memory_limit: int | None = None,
+        dry_run: bool = False,
+    ) -> Merge:
+        """Change, delete and add rows by those of a source, in one snapshot: SQL's ``MERGE INTO``.
+
+        Return a builder, whose clauses say what is done; its `execute` does it. In the key, null equals nothing, as in
+        SQL; in `upsert` it equals null.
+
+        Parameters
+        ----------
+        source
+            The rows, as for `Table.append`.
+        on
+            The columns of the key: a name, several, or those of the source by those of the table. Fields of structs are
+            named with dots.
+        snapshot_properties, branch, dry_run
+            As for `delete`.
+        case_sensitive
+            Whether the case of names in ``on`` and in conditions matters.
+        mode, isolation
+            As for `delete`; by default ``write.merge.mode`` and ``write.merge.isolation-level``.
+        schema_mode
+            What the clauses ``..._all`` do with columns of which only one side has some. ``"subset"``: columns that the
+            source lacks keep their values, or get their default in new rows, and columns that the table lacks are
+            ignored. ``"strict"``: both are errors. ``"evolve"``: columns that the table lacks are added to it, in the
+            same commit.
+        memory_limit
+            As for `upsert`.
+
+        """
+
+        @contextmanager
+        def changing() -> Iterator[CoreRowChanges]:
+            with self._changing() as changes:
+                yield _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+
+        return Merge(
+            changing,
+            source,
+            on,
+            case_sensitive=case_sensitive,
+            schema_mode=schema_mode,
+            memory_limit=memory_limit,
+        )
 
 
 class TableRows(TableHandle, ChangesRows):

@@ -6,6 +6,7 @@ pub(crate) mod file_changes;
 pub(crate) mod inspect;
 pub(crate) mod maintenance;
 pub(crate) mod manifests;
+pub(crate) mod merging;
 pub(crate) mod micro_batches;
 pub(crate) mod rows;
 pub(crate) mod scan;

@@ -6,6 +6,8 @@ use icefield_format::expr::{Expr, Expression};
 use icefield_table::commit::SnapshotOptions;
 use icefield_table::operation::delete_rows::delete_rows;
 use icefield_table::operation::matching::Matches;
+use icefield_table::operation::merge::clause::Rules;
+use icefield_table::operation::merge::run::{MEMORY_LIMIT, MergeOptions, merge};
 use icefield_table::operation::overwrite_rows::{OldSpecs, overwrite_partitions, overwrite_rows};
 use icefield_table::operation::replace_rows::{NewRows, RowOptions, RowsReplaced, columns_to_change, replace};
 use icefield_table::operation::row_change::{Command, Isolation, Mode};
@@ -17,6 +19,7 @@ use crate::capsule::{ArrowStream, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::format::expressions::ExpressionInput;
+use crate::table::merging::ClauseInput;
 use crate::table::scan::Reader;
 use crate::table::transaction::PyTransaction;
 
@@ -88,7 +91,7 @@ impl PyRowChanges {
     }
 
     /// Delete the rows that a filter matches, all without one, and add others.
-    #[pyo3(signature = (rows, filter, *, case_sensitive=true, allow_missing=true))]
+    #[pyo3(signature = (rows, filter, *, case_sensitive=true, allow_missing=true, evolve=false))]
     fn overwrite(
         &self,
         py: Python<'_>,
@@ -96,13 +99,14 @@ impl PyRowChanges {
         filter: Option<ExpressionInput>,
         case_sensitive: bool,
         allow_missing: bool,
+        evolve: bool,
     ) -> Result<Counts> {
         let (filter, own) = (of(filter), self.transaction.get());
         let schema = rows.0.schema();
         let mut batches = rows.0.map(|batch| batch.map_err(from_rows));
         let matching = Matching { allow_missing, ignore_extra: false };
         let counts = detached(py, || {
-            let rows = NewRows { schema: &schema, batches: &mut batches, matching };
+            let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
             let options = self.options.clone();
             overwrite_rows(own.storage(), &mut own.changes(), &filter, case_sensitive, rows, options)
         });
@@ -110,13 +114,14 @@ impl PyRowChanges {
     }
 
     /// Add rows in place of all others of their partitions; with `rewrite`, in files of older partition specs too.
-    #[pyo3(signature = (rows, *, rewrite=false, allow_missing=true))]
+    #[pyo3(signature = (rows, *, rewrite=false, allow_missing=true, evolve=false))]
     fn overwrite_partitions(
         &self,
         py: Python<'_>,
         rows: StreamInput,
         rewrite: bool,
         allow_missing: bool,
+        evolve: bool,
     ) -> Result<Counts> {
         let own = self.transaction.get();
         let schema = rows.0.schema();
@@ -124,7 +129,7 @@ impl PyRowChanges {
         let matching = Matching { allow_missing, ignore_extra: false };
         let old_specs = if rewrite { OldSpecs::Rewrite } else { OldSpecs::Refuse };
         let counts = detached(py, || {
-            let rows = NewRows { schema: &schema, batches: &mut batches, matching };
+            let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
             overwrite_partitions(own.storage(), &mut own.changes(), rows, old_specs, self.options.clone())
         });
         Ok(counted(counts??))
@@ -149,14 +154,18 @@ impl PyRowChanges {
         let mut batches = rows.0.map(|batch| batch.map_err(from_rows));
         let matching = Matching::default();
         let counts = detached(py, || {
-            let rows = NewRows { schema: &schema, batches: &mut batches, matching };
+            let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve: false };
             replace(own.storage(), &mut own.changes(), &found.0, Command::Update, Some(rows), self.options.clone())
         });
         Ok(counted(counts??))
     }
 
     /// Change the rows of the table that have the keys of others, and add the rest: rows updated, rows inserted, counts.
-    #[pyo3(signature = (rows, join_columns, *, update_matched=true, insert_others=true, case_sensitive=true))]
+    #[pyo3(signature = (
+        rows, join_columns, *, update_matched=true, insert_others=true, case_sensitive=true, allow_missing=true, evolve=false,
+        memory_limit=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the upsert")]
     fn upsert(
         &self,
         py: Python<'_>,
@@ -165,14 +174,58 @@ impl PyRowChanges {
         update_matched: bool,
         insert_others: bool,
         case_sensitive: bool,
+        allow_missing: bool,
+        evolve: bool,
+        memory_limit: Option<usize>,
     ) -> Result<(i64, i64, Counts)> {
         let own = self.transaction.get();
         let schema = rows.0.schema();
         let batches = rows.0.map(|batch| batch.map_err(from_rows));
-        let rows = self.options.clone();
-        let options = UpsertOptions { join_columns, update_matched, insert_others, case_sensitive, rows };
+        let options = UpsertOptions {
+            join_columns,
+            update_matched,
+            insert_others,
+            case_sensitive,
+            matching: Matching { allow_missing, ignore_extra: false },
+            evolve,
+            memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
+            rows: self.options.clone(),
+        };
         let done = detached(py, || upsert(own.storage(), &mut own.changes(), &schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, counted(done.replaced)))
+    }
+
+    /// Change, delete and add rows by those of a source: rows updated, inserted and deleted, counts. `on`: pairs of columns of
+    /// the table and of the source.
+    #[pyo3(signature = (
+        rows, on, clauses, *, case_sensitive=true, allow_missing=true, ignore_extra=true, evolve=false, memory_limit=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the merge")]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        rows: StreamInput,
+        on: Vec<(String, String)>,
+        clauses: Vec<ClauseInput>,
+        case_sensitive: bool,
+        allow_missing: bool,
+        ignore_extra: bool,
+        evolve: bool,
+        memory_limit: Option<usize>,
+    ) -> Result<(i64, i64, i64, Counts)> {
+        let own = self.transaction.get();
+        let schema = rows.0.schema();
+        let batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let clauses = clauses.into_iter().map(ClauseInput::clause).collect::<Result<_>>()?;
+        let matching = Matching { allow_missing, ignore_extra };
+        let options = MergeOptions {
+            rules: Rules { on, clauses, case_sensitive, exact: false, matching },
+            evolve,
+            memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
+            rows: self.options.clone(),
+        };
+        let done = detached(py, || merge(own.storage(), &mut own.changes(), &schema, batches, options))??;
+        Ok((done.rows_updated, done.rows_inserted, done.rows_deleted, counted(done.replaced)))
     }
 }
 

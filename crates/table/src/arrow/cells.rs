@@ -42,6 +42,11 @@ impl StoredColumn {
         Ok(Self { names })
     }
 
+    /// The column of this path.
+    pub(crate) fn named(names: Vec<String>) -> Self {
+        Self { names }
+    }
+
     /// Its values; null where a struct around it is.
     pub(crate) fn of(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let missing = || Error::Internal(format!("no column {} in a stored batch", self.names.join(".")));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray};
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray, new_null_array};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::error::{Error, Result};
@@ -17,9 +17,11 @@ pub fn conform(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     Ok(match wanted {
         DataType::Struct(fields) => {
             let parent = array.as_struct_opt().ok_or_else(|| misfit(array, wanted))?;
-            let child = |field: &FieldRef| {
-                let found = parent.column_by_name(field.name()).ok_or_else(|| missing(field))?;
-                conform(found, field.data_type())
+            let child = |field: &FieldRef| match (parent.column_by_name(field.name()), field.data_type()) {
+                (Some(found), wanted) => conform(found, wanted),
+                // Fields of the type `unknown` are not stored.
+                (None, DataType::Null) => Ok(new_null_array(&DataType::Null, parent.len())),
+                (None, _) => Err(missing(field)),
             };
             let columns = fields.iter().map(child).collect::<Result<Vec<_>>>()?;
             let nulls = parent.nulls().cloned();

@@ -22,6 +22,7 @@ mod specs;
 mod summary;
 mod transaction;
 pub mod validate;
+mod with_updates;
 
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ pub use snapshot::{Arranged, Content, SnapshotOptions, SnapshotProducer};
 pub use specs::{Partitions, Spec, Specs, Tuple};
 pub use summary::SummaryBuilder;
 pub use transaction::Transaction;
+pub use with_updates::WithUpdates;
 
 /// A table's metadata and the file it is in.
 #[derive(Debug, Clone)]

@@ -12,8 +12,9 @@ use icefield_format::value::Value;
 
 use super::matching::Matches;
 use super::replace_partitions::ReplacePartitions;
-use super::replace_rows::{NewRows, OfRows, RowOptions, RowsReplaced, replace, replace_with, start, write};
+use super::replace_rows::{NewRows, OfRows, RowOptions, RowsReplaced, replace_widened, replace_with, start, write};
 use super::row_change::{Command, Isolation};
+use super::widened::Widened;
 use crate::commit::{SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
@@ -31,9 +32,9 @@ pub fn overwrite_rows(
     options: RowOptions,
 ) -> Result<RowsReplaced> {
     transaction.check_open()?;
-    let metadata = transaction.metadata()?.clone();
-    let matches = Matches::find(storage, &metadata, &options.snapshot.branch, filter, case_sensitive)?;
-    replace(storage, transaction, &matches, Command::Delete, Some(rows), options)
+    let table = Widened::of(transaction, rows.schema, rows.evolve)?;
+    let matches = Matches::find(storage, &table.metadata, &options.snapshot.branch, filter, case_sensitive)?;
+    replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options)
 }
 
 /// What becomes of rows in files of older partition specs, which may be of partitions that are replaced.
@@ -58,7 +59,8 @@ pub fn overwrite_partitions(
     options: RowOptions,
 ) -> Result<RowsReplaced> {
     transaction.check_open()?;
-    let metadata = transaction.metadata()?.clone();
+    let table = Widened::of(transaction, rows.schema, rows.evolve)?;
+    let metadata = table.metadata.clone();
     let spec = metadata.default_spec().clone();
     if spec.is_unpartitioned() {
         return Err(Error::invalid("the table has no partitions: overwrite it with a filter instead"));
@@ -96,10 +98,10 @@ pub fn overwrite_partitions(
             Ok(matches) if options.dry_run => {
                 discard(&added);
                 let rows_added = added.iter().map(|file| file.record_count).sum();
-                let result = replace_with(storage, transaction, &matches, Command::Delete, Vec::new(), options)?;
+                let result = replace_with(storage, transaction, table, &matches, Command::Delete, Vec::new(), options)?;
                 Ok(RowsReplaced { rows_added, ..result })
             }
-            Ok(matches) => replace_with(storage, transaction, &matches, Command::Delete, added, options),
+            Ok(matches) => replace_with(storage, transaction, table, &matches, Command::Delete, added, options),
             Err(error) => {
                 discard(&added);
                 Err(error)
@@ -126,7 +128,7 @@ pub fn overwrite_partitions(
         content.validate_no_conflicting_data();
     }
     added.into_iter().try_for_each(|file| content.add_file(file))?;
-    transaction.stage(SnapshotProducer::new(storage.clone(), OfRows { content, from }, options.snapshot))?;
+    table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, options.snapshot))?;
     Ok(result)
 }
 

@@ -16,6 +16,7 @@ use super::matching::{Matches, with_lineage};
 use super::overwrite::Overwrite;
 use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
 use super::row_delta::RowDelta;
+use super::widened::Widened;
 use crate::commit::{Arranged, Content, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction};
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -54,6 +55,8 @@ pub struct NewRows<'a> {
     pub batches: &'a mut dyn Iterator<Item = Result<RecordBatch>>,
     /// How their columns may differ from the table's.
     pub matching: Matching,
+    /// Whether columns that the table lacks are first added to it, in the same commit. Overwrites only.
+    pub evolve: bool,
 }
 
 /// Takes the rows of `matches` out and adds others, in one snapshot. Without any of both there is no snapshot.
@@ -69,9 +72,22 @@ pub fn replace(
     rows: Option<NewRows<'_>>,
     options: RowOptions,
 ) -> Result<RowsReplaced> {
-    let metadata = transaction.metadata()?.clone();
+    let table = Widened::unchanged(transaction)?;
+    replace_widened(storage, transaction, table, matches, command, rows, options)
+}
+
+/// As [`replace`], of a table that is widened in the same commit.
+pub(super) fn replace_widened(
+    storage: &Storage,
+    transaction: &mut Transaction,
+    table: Widened,
+    matches: &Matches,
+    command: Command,
+    rows: Option<NewRows<'_>>,
+    options: RowOptions,
+) -> Result<RowsReplaced> {
     if options.dry_run {
-        let mut result = replace_with(storage, transaction, matches, command, Vec::new(), options)?;
+        let mut result = replace_with(storage, transaction, table, matches, command, Vec::new(), options)?;
         if let Some(rows) = rows {
             for batch in rows.batches {
                 result.rows_added += i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX);
@@ -80,21 +96,22 @@ pub fn replace(
         return Ok(result);
     }
     // New rows first: they are where errors are likely.
-    let added = rows.map_or(Ok(Vec::new()), |rows| write(storage, &metadata, rows))?;
-    replace_with(storage, transaction, matches, command, added, options)
+    let added = rows.map_or(Ok(Vec::new()), |rows| write(storage, &table.metadata, rows))?;
+    replace_with(storage, transaction, table, matches, command, added, options)
 }
 
-/// As [`replace`], with rows that are written already; their files are deleted after an error.
+/// As [`replace_widened`], with rows that are written already; their files are deleted after an error.
 pub(super) fn replace_with(
     storage: &Storage,
     transaction: &mut Transaction,
+    table: Widened,
     matches: &Matches,
     command: Command,
     added: Vec<DataFile>,
     options: RowOptions,
 ) -> Result<RowsReplaced> {
     let dry_run = options.dry_run;
-    let prepared = Prepared::new(transaction, matches, command, &options);
+    let prepared = Prepared::new(transaction, &table, matches, command, &options);
     let planned = prepared.and_then(|prepared| {
         let removals = Removals::plan(matches, prepared.mode, prepared.metadata.format_version())?;
         let rows_added = added.iter().map(|file| file.record_count).sum();
@@ -114,7 +131,7 @@ pub(super) fn replace_with(
     };
     changed.added.extend(added);
     if !changed.is_empty() {
-        commit(storage, transaction, matches, command, prepared.isolation, changed, options.snapshot)?;
+        commit(storage, transaction, table, matches, command, prepared.isolation, changed, options.snapshot)?;
     }
     Ok(result)
 }
@@ -127,8 +144,15 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(transaction: &mut Transaction, matches: &Matches, command: Command, options: &RowOptions) -> Result<Self> {
-        let metadata = transaction.metadata()?.clone();
+    fn new(
+        transaction: &mut Transaction,
+        table: &Widened,
+        matches: &Matches,
+        command: Command,
+        options: &RowOptions,
+    ) -> Result<Self> {
+        table.check(transaction)?;
+        let metadata = table.metadata.clone();
         check_same(&metadata, matches)?;
         let mode = Mode::of(options.mode, command, &metadata)?;
         let isolation = Isolation::of(options.isolation, command, metadata.properties())?;
@@ -144,14 +168,19 @@ fn check_same(metadata: &Arc<TableMetadata>, matches: &Matches) -> Result<()> {
     }
 }
 
-/// Writes new rows; what was written of them is deleted after an error.
-pub(super) fn write(storage: &Storage, metadata: &TableMetadata, rows: NewRows<'_>) -> Result<Vec<DataFile>> {
+/// How rows of these columns are written: `_row_id` among them is that of rows that were there before.
+pub(super) fn writer_config(storage: &Storage, metadata: &TableMetadata, schema: &ArrowSchema) -> Result<WriterConfig> {
     let mut config = WriterConfig::of_table(storage.clone(), metadata);
-    if rows.schema.fields().iter().any(|field| field.name() == ROW_ID.name) && has_lineage(metadata) {
+    if schema.fields().iter().any(|field| field.name() == ROW_ID.name) && has_lineage(metadata) {
         config.schema = with_lineage(metadata.current_schema())?;
     }
-    config.matching = rows.matching;
-    let mut writer = TableWriter::new(config, rows.schema)?;
+    Ok(config)
+}
+
+/// Writes new rows; what was written of them is deleted after an error.
+pub(super) fn write(storage: &Storage, metadata: &TableMetadata, rows: NewRows<'_>) -> Result<Vec<DataFile>> {
+    let config = writer_config(storage, metadata, rows.schema)?;
+    let mut writer = TableWriter::new(WriterConfig { matching: rows.matching, ..config }, rows.schema)?;
     for batch in rows.batches {
         if let Err(error) = interrupt::check().and(batch).and_then(|batch| writer.write(&batch)) {
             writer.abort();
@@ -177,9 +206,11 @@ pub fn columns_to_change(metadata: &TableMetadata) -> Result<Arc<Schema>> {
 }
 
 /// Adds the snapshot to a transaction, with the checks that its isolation needs: those that Spark asks the Java library for.
+#[expect(clippy::too_many_arguments, reason = "what is changed, and how")]
 fn commit(
     storage: &Storage,
     transaction: &mut Transaction,
+    table: Widened,
     matches: &Matches,
     command: Command,
     isolation: Isolation,
@@ -189,10 +220,10 @@ fn commit(
     let from = start(matches.snapshot());
     if changed.added_deletes.is_empty() {
         let content = overwrite(storage, matches.filter(), matches.is_case_sensitive(), isolation, &from, changed)?;
-        return transaction.stage(SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot));
+        return table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot));
     }
     let content = row_delta(storage, matches, command, isolation, &from, changed)?;
-    transaction.stage(SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot))
+    table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot))
 }
 
 fn overwrite(

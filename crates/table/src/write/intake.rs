@@ -1,6 +1,7 @@
 //! Batches made ready to be written: in the form that files store, each row with its partition.
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 
 use super::conform::Conform;
 use super::fault::{Fault, RowCount};
@@ -40,6 +41,11 @@ impl Intake {
     /// An intake of batches that `conform` brings into shape: all of a write, or of this task of one.
     pub fn new(conform: Conform, router: Option<Router>, task: Option<u32>) -> Self {
         Self { conform, router, reported: 0, count: RowCount::of(task) }
+    }
+
+    /// The columns of batches that are ready.
+    pub fn schema(&self) -> &SchemaRef {
+        self.conform.schema()
     }
 
     /// Makes a batch ready; an error names the row, counted over all batches.

@@ -119,7 +119,7 @@ class MetadataChange(Change):
         return bool(self.updates())
 
 
-def warn_of_lost(change: Staging | Change, verb: str) -> None:
+def warn_of_lost(change: object, verb: str) -> None:
     """Warn of changes that are dropped and were never committed; not while the interpreter exits."""
     if not sys.is_finalizing():
         message = f"{type(change).__name__}: changes were never committed and are lost; call {verb}, or use 'with'"

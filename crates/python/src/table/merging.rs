@@ -1,0 +1,85 @@
+//! The clauses of a merge, from dicts of Python.
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::Schema as ArrowRustSchema;
+use icefield_table::operation::merge::clause::{Action, Assignments, Clause, Condition, RowFunction, When};
+use pyo3::prelude::*;
+
+use crate::callback::{ENDED, call_python};
+use crate::capsule::{ArrayInput, ArrowSchema, ArrowTable};
+use crate::errors::{InvalidArgumentError, Result, from_callback};
+use crate::format::expressions::ExpressionInput;
+
+/// A clause of a merge. A function is called with rows (a table of pyarrow) and the schema of the values that are asked for, or
+/// none where it is a condition.
+#[derive(Debug, FromPyObject)]
+pub(crate) struct ClauseInput {
+    /// Its name, for errors.
+    #[pyo3(item)]
+    name: String,
+    /// `matched`, `not-matched` or `not-matched-by-source`.
+    #[pyo3(item)]
+    when: String,
+    /// Over columns `target.NAME` and `source.NAME`.
+    #[pyo3(item)]
+    filter: Option<ExpressionInput>,
+    /// In place of the filter.
+    #[pyo3(item)]
+    condition: Option<Py<PyAny>>,
+    /// `delete`, `all` or `columns`.
+    #[pyo3(item)]
+    action: String,
+    /// Columns, and those of either side that they are taken from.
+    #[pyo3(item)]
+    taken: Vec<(String, String)>,
+    /// Columns that the function computes.
+    #[pyo3(item)]
+    computed: Vec<String>,
+    #[pyo3(item)]
+    function: Option<Py<PyAny>>,
+}
+
+impl ClauseInput {
+    /// The clause.
+    pub(super) fn clause(self) -> Result<Clause> {
+        let when = match self.when.as_str() {
+            "matched" => When::Matched,
+            "not-matched" => When::NotMatched,
+            "not-matched-by-source" => When::NotMatchedBySource,
+            other => return Err(InvalidArgumentError::new_err(format!("{other:?} is no kind of clause")).into()),
+        };
+        let condition = match (self.filter, self.condition) {
+            (Some(filter), _) => Condition::Filter(filter.0),
+            (None, Some(function)) => Condition::Function(asking(function)),
+            (None, None) => Condition::Always,
+        };
+        let action = match self.action.as_str() {
+            "delete" => Action::Delete,
+            "all" => Action::WriteAll,
+            "columns" => {
+                let function = self.function.map(asking);
+                Action::Write(Assignments { taken: self.taken, computed: self.computed, function })
+            }
+            other => return Err(InvalidArgumentError::new_err(format!("{other:?} is no action of a clause")).into()),
+        };
+        Ok(Clause { name: self.name, when, condition, action })
+    }
+}
+
+fn asking(function: Py<PyAny>) -> RowFunction {
+    std::sync::Arc::new(move |rows, schema| asked(&function, rows, schema))
+}
+
+fn asked(function: &Py<PyAny>, rows: RecordBatch, schema: Option<&ArrowRustSchema>) -> icefield_table::Result<ArrayRef> {
+    let answer = call_python(|py| {
+        let ask = || {
+            let rows = Bound::new(py, ArrowTable::from(rows))?.call_method0("to_pyarrow")?;
+            let schema = schema.map(|schema| {
+                Bound::new(py, ArrowSchema(schema.clone().into()))?.call_method0("to_pyarrow")
+            });
+            function.bind(py).call1((rows, schema.transpose()?))?.extract::<ArrayInput>()?.checked(py)
+        };
+        ask().map_err(|error| from_callback(py, error))
+    });
+    answer.unwrap_or_else(|| Err(icefield_table::Error::Interrupted(ENDED.into())))
+}

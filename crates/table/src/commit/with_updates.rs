@@ -1,0 +1,43 @@
+//! A change of data and the changes of metadata that it needs, as one.
+
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
+
+use super::{Change, Updates};
+use crate::clock::now_ms;
+use crate::error::Result;
+
+/// A change that is made of a table after some updates.
+#[derive(Debug)]
+pub struct WithUpdates<C> {
+    updates: Option<Updates>,
+    change: C,
+}
+
+impl<C: Change> WithUpdates<C> {
+    /// The change, after the updates if there are any.
+    pub fn new(updates: Option<Updates>, change: C) -> Self {
+        Self { updates, change }
+    }
+}
+
+impl<C: Change> Change for WithUpdates<C> {
+    fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        let Some(updates) = &mut self.updates else { return self.change.updates(base) };
+        let mut all = updates.updates(base)?;
+        let between = MetadataBuilder::from_base(base, now_ms()).apply_all(all.iter().cloned())?.build()?;
+        all.extend(self.change.updates(&between)?);
+        Ok(all)
+    }
+
+    fn snapshot_id(&self) -> Option<i64> {
+        self.change.snapshot_id()
+    }
+
+    fn landed(&mut self, last_attempt: bool) {
+        self.change.landed(last_attempt);
+    }
+
+    fn failed(&mut self) {
+        self.change.failed();
+    }
+}

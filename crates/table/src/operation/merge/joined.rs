@@ -1,0 +1,180 @@
+//! Rows of a table and of a source side by side, as conditions and new values see them: columns named `target.NAME` and
+//! `source.NAME`.
+
+use std::collections::HashSet;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
+use arrow_select::take::take_record_batch;
+use icefield_format::expr::{
+    BoundExpr, BoundReference, ColumnSource, Expr, Expression, Predicate, Term, TermColumn,
+};
+use icefield_format::types::arrow::FromArrow;
+use icefield_format::types::{Field, Schema, StructType, Type};
+
+use super::key::find;
+use crate::arrow::cells::StoredColumn;
+use crate::error::{Error, Result};
+
+/// What the names of a table's columns begin with.
+pub(crate) const TARGET: &str = "target";
+/// What the names of a source's columns begin with.
+pub(crate) const SOURCE: &str = "source";
+
+/// The columns that rows have of either side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sides<'a> {
+    pub(crate) target: Option<&'a Schema>,
+    pub(crate) source: Option<&'a ArrowSchema>,
+}
+
+impl Sides<'_> {
+    /// A filter over the columns of these sides.
+    ///
+    /// # Errors
+    /// A column that neither has, and a literal that does not fit one.
+    pub(crate) fn bind(&self, filter: &Expr, case_sensitive: bool) -> Result<BoundExpr> {
+        let mut sides = Vec::new();
+        if let Some(schema) = self.target {
+            let fields = schema.fields().iter().map(|field| Field { required: false, ..field.clone() });
+            sides.push((TARGET, fields.collect::<Vec<_>>()));
+        }
+        if let Some(schema) = self.source {
+            let options = FromArrow::for_version(3);
+            // What has no type of ours cannot be filtered by.
+            let field = |field: &FieldRef| Some(Field::optional(0, field.name(), options.type_of(field).ok()?));
+            sides.push((SOURCE, schema.fields().iter().filter_map(field).collect()));
+        }
+        let mut last_id = 0;
+        let side = |(name, fields): (&str, Vec<Field>)| {
+            let ty = Type::Struct(StructType::new(fields).into()).with_fresh_ids(&mut last_id)?;
+            last_id += 1;
+            Ok(Field::required(last_id, name, ty))
+        };
+        let fields = sides.into_iter().map(side).collect::<Result<Vec<_>>>()?;
+        let names = |side: &str| fields.iter().any(|field| field.name == side);
+        let missing = filter.predicates().map(|predicate| side_of(&predicate.term.name)).find(|side| !names(side));
+        if let Some(side) = missing {
+            let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+            return Err(Error::invalid(match side {
+                TARGET | SOURCE => format!("{filter}: there is no row of the {side} here"),
+                _ => format!("{filter}: columns are named {}.NAME here", known.join(".NAME and ")),
+            }));
+        }
+        Ok(filter.bind(&Schema::new(0, fields)?, case_sensitive)?)
+    }
+
+    /// The column of a name such as `source.x`: its path in joined rows.
+    pub(crate) fn column(&self, name: &str, case_sensitive: bool) -> Option<Vec<String>> {
+        let (side, rest) = name.split_once('.')?;
+        let path = match side {
+            SOURCE => find(self.source?, rest, case_sensitive)?.0,
+            TARGET => {
+                let table = self.target?;
+                let field = table.find_by_name(rest, case_sensitive).ok()??;
+                let mut fields = table.fields();
+                let mut path = Vec::new();
+                for place in table.accessor(field.id)? {
+                    let field = fields.get(*place)?;
+                    path.push(field.name.clone());
+                    fields = field.ty.as_struct().map_or(&[][..], |inner| &inner.fields);
+                }
+                path
+            }
+            _ => return None,
+        };
+        let (first, inner) = path.split_first()?;
+        Some(std::iter::once(format!("{side}.{first}")).chain(inner.iter().cloned()).collect())
+    }
+}
+
+/// The part of a filter over joined rows that is about the table alone, as a filter of the table: it matches each row of the
+/// table that the whole may match.
+pub(crate) fn of_target(filter: &Expr) -> Expr {
+    let mut leaf = |predicate: &Predicate| {
+        let term = &predicate.term;
+        Ok::<_, std::convert::Infallible>(match term.name.split_once('.') {
+            Some((side, name)) if side.eq_ignore_ascii_case(TARGET) => Expression::Predicate(Predicate {
+                term: Term { name: name.to_owned(), ..term.clone() },
+                test: predicate.test.clone(),
+            }),
+            _ => Expression::True,
+        })
+    };
+    match filter.rewrite_not().try_map(&mut leaf) {
+        Ok(filter) => filter,
+        Err(never) => match never {},
+    }
+}
+
+/// The columns of joined rows that a filter tests, by the names that they have there.
+pub(crate) fn columns_of(filter: &BoundExpr) -> HashSet<String> {
+    let paths = filter.predicates().filter_map(|predicate| Some(path_of(&predicate.term.reference)?.swap_remove(0)));
+    paths.collect()
+}
+
+fn path_of(reference: &BoundReference) -> Option<Vec<String>> {
+    let [side, first, inner @ ..] = reference.path.as_deref()? else { return None };
+    let inner = inner.iter().map(|step| step.name.clone());
+    Some(std::iter::once(format!("{}.{}", side.name, first.name)).chain(inner).collect())
+}
+
+fn side_of(name: &str) -> &str {
+    let side = name.split('.').next().unwrap_or(name);
+    [TARGET, SOURCE].into_iter().find(|known| side.eq_ignore_ascii_case(known)).unwrap_or(side)
+}
+
+/// Rows side by side.
+#[derive(Debug, Clone)]
+pub(crate) struct Joined(RecordBatch);
+
+impl Joined {
+    /// Columns by the names that they have here.
+    pub(crate) fn new(columns: Vec<(String, ArrayRef)>, rows: usize) -> Result<Self> {
+        let field = |(name, array): &(String, ArrayRef)| ArrowField::new(name, array.data_type().clone(), true);
+        let schema: SchemaRef = ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>()).into();
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(Self(RecordBatch::try_new_with_options(schema, arrays, &options).map_err(internal)?))
+    }
+
+    /// The rows.
+    pub(crate) fn rows(&self) -> &RecordBatch {
+        &self.0
+    }
+
+    /// Some of the rows, each once and in their order.
+    pub(crate) fn take(&self, rows: &[u32]) -> Result<Self> {
+        if rows.len() == self.0.num_rows() {
+            return Ok(self.clone());
+        }
+        let rows = UInt32Array::from(rows.to_vec());
+        Ok(Self(take_record_batch(&self.0, &rows).map_err(internal)?))
+    }
+
+    /// A column, by its path.
+    pub(crate) fn column(&self, path: &[String]) -> Result<ArrayRef> {
+        StoredColumn::named(path.to_vec()).of(&self.0)
+    }
+
+    /// The rows that a filter matches.
+    pub(crate) fn matching(&self, filter: &BoundExpr) -> Result<BooleanArray> {
+        Ok(BooleanArray::new(filter.evaluate_columns(self)?, None))
+    }
+}
+
+impl ColumnSource for Joined {
+    fn len(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn column(&self, reference: &BoundReference) -> icefield_format::Result<TermColumn> {
+        let failed = |why: String| icefield_format::Error::invalid(format!("column {}: {why}", reference.name));
+        let path = path_of(reference).ok_or_else(|| failed("cannot be filtered by".to_owned()))?;
+        Ok(TermColumn::new(Joined::column(self, &path).map_err(|error| failed(error.to_string()))?))
+    }
+}
+
+fn internal(error: arrow_schema::ArrowError) -> Error {
+    Error::Internal(format!("rows of a merge: {error}"))
+}

@@ -1,0 +1,343 @@
+//! A merge made ready: its clauses, bound to the columns of a table and of a source, and the columns that they need.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{FieldRef, Schema as ArrowSchema, SchemaRef};
+use icefield_format::expr::{BoundExpr, Expr, Expression};
+use icefield_format::metadata::TableMetadata;
+use icefield_format::types::arrow::ToArrow;
+use icefield_format::types::reserved::{FILE, POS};
+use icefield_format::types::{Field, Schema};
+
+use super::assigned::Assigned;
+use super::clause::{Action, Clause, Condition, RowFunction, Rules, When};
+use super::joined::{SOURCE, Sides, TARGET, columns_of, of_target};
+use super::key::{Equality, Key};
+use super::keyed::Doubles;
+use crate::error::{Error, Result};
+use crate::operation::replace_rows::columns_to_change;
+use crate::write::Matching;
+use crate::write::conform::Conform;
+use crate::write::intake::Intake;
+
+/// Rules made ready.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) key: Key,
+    pub(crate) doubles: Doubles,
+    pub(crate) clauses: Vec<Ready>,
+    /// What is read of the table: these columns, then the path of the file and the position of the row.
+    pub(crate) read: Arc<Schema>,
+    /// Rows that are written.
+    pub(crate) written: SchemaRef,
+    /// Columns of the table that are read.
+    pub(crate) target: Vec<String>,
+    /// Columns of the source as they are held.
+    pub(crate) source: SchemaRef,
+    /// Places of the columns of the source that joined rows have.
+    pub(crate) joined: Vec<usize>,
+    given: Option<Given>,
+}
+
+/// A clause made ready.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) name: String,
+    pub(crate) when: When,
+    pub(crate) condition: ReadyCondition,
+    pub(crate) action: ReadyAction,
+}
+
+/// A condition, bound.
+pub(crate) enum ReadyCondition {
+    Always,
+    Filter(BoundExpr),
+    Function(RowFunction),
+    /// Columns of both sides.
+    Differs(Vec<String>),
+}
+
+impl std::fmt::Debug for ReadyCondition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Always => "Always",
+            Self::Filter(_) => "Filter",
+            Self::Function(_) => "Function",
+            Self::Differs(_) => "Differs",
+        })
+    }
+}
+
+/// An action, bound.
+#[derive(Debug)]
+pub(crate) enum ReadyAction {
+    Delete,
+    Write(Assigned),
+}
+
+/// Columns of the source in the types of the table's columns of the same names, the others behind them as they are.
+#[derive(Debug)]
+struct Given {
+    stored: Vec<usize>,
+    given: SchemaRef,
+    intake: Intake,
+    others: Vec<usize>,
+}
+
+impl Plan {
+    /// Makes rules ready for a table and a source.
+    ///
+    /// # Errors
+    /// Clauses that are missing or can never apply, columns that are missing, and types that do not fit.
+    pub(crate) fn new(metadata: &TableMetadata, schema: &ArrowSchema, rules: &Rules) -> Result<Self> {
+        let table = metadata.current_schema();
+        check_order(&rules.clauses)?;
+        if let Some(double) = double_name(schema) {
+            return Err(Error::column(double, "the data have more than one column of this name"));
+        }
+        let takes_all = rules.clauses.iter().any(|clause| {
+            matches!(clause.action, Action::WriteAll) || matches!(clause.condition, Condition::Differs)
+        });
+        if takes_all && (!rules.matching.allow_missing || !rules.matching.ignore_extra) {
+            Conform::new(table, schema, rules.matching)?;
+        }
+        let given = takes_all.then(|| Given::new(table, schema)).transpose()?;
+        let source = given.as_ref().map_or_else(|| Ok(Arc::new(schema.clone())), |given| given.schema(schema))?;
+        let common: Vec<String> = table
+            .fields()
+            .iter()
+            .map(|field| field.name.clone())
+            .filter(|name| source.index_of(name).is_ok())
+            .collect();
+        let equality = if rules.exact { Equality::Exact } else { Equality::Sql };
+        let key = Key::new(table, &source, &rules.on, equality, rules.case_sensitive)?;
+        let mut needed = Needed::default();
+        let clauses = rules.clauses.iter().map(|clause| {
+            let sides = Sides {
+                target: (clause.when != When::NotMatched).then_some(&**table),
+                source: (clause.when != When::NotMatchedBySource).then_some(&*source),
+            };
+            ready(clause, table, &sides, &common, rules.case_sensitive, &mut needed)
+                .map_err(|error| named(error, &clause.name))
+        });
+        let clauses = clauses.collect::<Result<Vec<_>>>()?;
+        let changes = clauses
+            .iter()
+            .any(|clause| clause.when != When::NotMatched && matches!(clause.action, ReadyAction::Write(_)));
+        let all = columns_to_change(metadata)?;
+        let of_key = |field: &Field| key.columns.iter().any(|column| is_within(table, column.id, field.id));
+        let is_read = |field: &&Field| {
+            changes || needed.everything || of_key(field) || needed.columns.contains(&format!("{TARGET}.{}", field.name))
+        };
+        let mut fields: Vec<Field> = all.fields().iter().filter(is_read).cloned().collect();
+        let target = fields.iter().map(|field| field.name.clone());
+        let target = target.filter(|name| table.fields().iter().any(|field| field.name == *name)).collect();
+        fields.extend([FILE.to_field(), POS.to_field()]);
+        let joined = source.fields().iter().enumerate();
+        let is_joined = |name: &str| needed.everything || needed.columns.contains(&format!("{SOURCE}.{name}"));
+        let joined = joined.filter(|(_, field)| is_joined(field.name())).map(|(place, _)| place).collect();
+        Ok(Self {
+            key,
+            doubles: if rules.exact { Doubles::Refuse } else { Doubles::Keep },
+            clauses,
+            read: Arc::new(Schema::new(0, fields)?),
+            written: Arc::new(nullable(&all.to_arrow(&ToArrow::default())?)),
+            target,
+            source,
+            joined,
+            given,
+        })
+    }
+
+    /// Rows of the source as they are held.
+    pub(crate) fn prepared(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        self.given.as_mut().map_or(Ok(batch.clone()), |given| given.prepared(&batch, &self.source))
+    }
+
+    /// Whether some clause is about rows like these.
+    pub(crate) fn has(&self, when: When) -> bool {
+        self.clauses.iter().any(|clause| clause.when == when)
+    }
+
+    /// Whether any number of rows of the source may match a row of the table: all do the same with it.
+    pub(crate) fn allows_many(&self) -> bool {
+        let mut matched = self.clauses.iter().filter(|clause| clause.when == When::Matched);
+        let first = matched.next().map(|clause| (&clause.condition, &clause.action));
+        matches!(first, Some((ReadyCondition::Always, ReadyAction::Delete))) && matched.next().is_none()
+    }
+}
+
+/// Rows of the table that no row of the source matches, and some clause may be about.
+pub(crate) fn alone(clauses: &[Clause]) -> Expr {
+    let clauses = clauses.iter().filter(|clause| clause.when == When::NotMatchedBySource);
+    let filters = clauses.map(|clause| match &clause.condition {
+        Condition::Filter(filter) => of_target(filter),
+        _ => Expression::True,
+    });
+    Expr::any(filters.collect())
+}
+
+/// Columns that clauses need of joined rows.
+#[derive(Debug, Default)]
+struct Needed {
+    /// A function needs them all.
+    everything: bool,
+    columns: HashSet<String>,
+}
+
+fn ready(
+    clause: &Clause,
+    table: &Schema,
+    sides: &Sides<'_>,
+    common: &[String],
+    case_sensitive: bool,
+    needed: &mut Needed,
+) -> Result<Ready> {
+    let condition = match &clause.condition {
+        Condition::Always => ReadyCondition::Always,
+        Condition::Filter(filter) => {
+            let bound = sides.bind(filter, case_sensitive)?;
+            needed.columns.extend(columns_of(&bound));
+            ReadyCondition::Filter(bound)
+        }
+        Condition::Function(function) => {
+            needed.everything = true;
+            ReadyCondition::Function(function.clone())
+        }
+        Condition::Differs => {
+            needed.columns.extend(common.iter().flat_map(|name| [format!("{TARGET}.{name}"), format!("{SOURCE}.{name}")]));
+            ReadyCondition::Differs(common.to_vec())
+        }
+    };
+    let new = clause.when == When::NotMatched;
+    let action = match &clause.action {
+        Action::Delete => ReadyAction::Delete,
+        Action::WriteAll => {
+            if common.is_empty() {
+                return Err(Error::invalid("the source has none of the table's columns"));
+            }
+            needed.columns.extend(common.iter().map(|name| format!("{SOURCE}.{name}")));
+            let taken = common.iter().map(|name| (name.clone(), vec![format!("{SOURCE}.{name}")]));
+            ReadyAction::Write(Assigned::new(table, taken.collect(), &[], None, new)?)
+        }
+        Action::Write(assignments) => {
+            if assignments.taken.is_empty() && assignments.computed.is_empty() {
+                return Err(Error::invalid("expected new values of at least one column"));
+            }
+            needed.everything |= assignments.function.is_some();
+            let taken = assignments.taken.iter().map(|(column, from)| {
+                let path = sides.column(from, case_sensitive).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "there is no column {from} here for the column {column}; if it is meant as text, pass it as a \
+                         pyarrow scalar"
+                    ))
+                })?;
+                needed.columns.extend(path.first().cloned());
+                Ok((column.clone(), path))
+            });
+            let taken = taken.collect::<Result<Vec<_>>>()?;
+            let function = assignments.function.clone();
+            ReadyAction::Write(Assigned::new(table, taken, &assignments.computed, function, new)?)
+        }
+    };
+    Ok(Ready { name: clause.name.clone(), when: clause.when, condition, action })
+}
+
+/// Refuses what cannot be meant.
+fn check_order(clauses: &[Clause]) -> Result<()> {
+    if clauses.is_empty() {
+        return Err(Error::invalid("merge: there are no clauses: say what is done with rows that match, or do not"));
+    }
+    for (number, clause) in clauses.iter().enumerate() {
+        let earlier = clauses.iter().take(number).find(|earlier| earlier.when == clause.when && is_unconditional(earlier));
+        if let Some(earlier) = earlier {
+            return Err(Error::invalid(format!(
+                "merge: {} can never apply: {} before it has no condition",
+                clause.name, earlier.name
+            )));
+        }
+        let fits = match clause.when {
+            When::Matched => true,
+            When::NotMatched => !matches!(clause.action, Action::Delete),
+            When::NotMatchedBySource => !matches!(clause.action, Action::WriteAll),
+        };
+        if !fits {
+            return Err(Error::invalid(format!("merge: {}: there is no row to do that with", clause.name)));
+        }
+    }
+    Ok(())
+}
+
+fn is_unconditional(clause: &Clause) -> bool {
+    matches!(clause.condition, Condition::Always)
+}
+
+/// The same error, with the clause that it is of.
+fn named(error: Error, clause: &str) -> Error {
+    match error {
+        Error::Column { column, message } => Error::Column { column, message: format!("{clause}: {message}") },
+        Error::Format(error) => Error::invalid(format!("{clause}: {error}")),
+        Error::Invalid(message) => Error::invalid(format!("{clause}: {message}")),
+        other => other,
+    }
+}
+
+fn double_name(schema: &ArrowSchema) -> Option<String> {
+    let mut names = HashSet::new();
+    schema.fields().iter().find(|field| !names.insert(field.name().as_str())).map(|field| field.name().clone())
+}
+
+/// Whether a column is a top-level one or inside of it.
+fn is_within(table: &Schema, id: i32, top: i32) -> bool {
+    let mut next = Some(id);
+    while let Some(id) = next {
+        if id == top {
+            return true;
+        }
+        next = table.parent(id);
+    }
+    false
+}
+
+/// Nulls in required columns are found where the rows are written, with the names of the columns.
+fn nullable(schema: &ArrowSchema) -> ArrowSchema {
+    let field = |field: &FieldRef| field.as_ref().clone().with_nullable(true);
+    ArrowSchema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
+}
+
+impl Given {
+    fn new(table: &Schema, schema: &ArrowSchema) -> Result<Self> {
+        let is_common = |place: &usize| {
+            let field = schema.fields().get(*place);
+            field.is_some_and(|field| table.fields().iter().any(|own| own.name == *field.name()))
+        };
+        let (stored, others): (Vec<usize>, Vec<usize>) = (0..schema.fields().len()).partition(is_common);
+        let given: SchemaRef = Arc::new(nullable(&schema.project(&stored).map_err(internal)?));
+        let own = table.fields().iter().filter(|field| given.index_of(&field.name).is_ok());
+        let own = own.map(|field| Field { required: false, ..field.clone() }).collect();
+        let conform = Conform::new(&Schema::new(0, own)?, &given, Matching::default())?;
+        Ok(Self { stored, given, intake: Intake::new(conform, None, None), others })
+    }
+
+    fn schema(&self, schema: &ArrowSchema) -> Result<SchemaRef> {
+        let others = schema.project(&self.others).map_err(internal)?;
+        let stored = self.intake.schema().fields().iter();
+        Ok(Arc::new(nullable(&ArrowSchema::new(stored.chain(others.fields()).cloned().collect::<Vec<_>>()))))
+    }
+
+    fn prepared(&mut self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let stored = batch.project(&self.stored).map_err(internal)?;
+        let stored = RecordBatch::try_new_with_options(self.given.clone(), stored.columns().to_vec(), &options);
+        let stored = self.intake.prepare(&stored.map_err(internal)?)?.chunk;
+        let others = batch.project(&self.others).map_err(internal)?;
+        let columns = stored.columns().iter().chain(others.columns()).cloned().collect();
+        RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(internal)
+    }
+}
+
+fn internal(error: arrow_schema::ArrowError) -> Error {
+    Error::Internal(format!("the source of a merge: {error}"))
+}

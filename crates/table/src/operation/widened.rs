@@ -1,0 +1,62 @@
+//! A table as the rows that are to be written to it need it ("Schema Evolution"): with columns that it lacks, in the commit of
+//! the rows.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema as ArrowSchema;
+use icefield_format::metadata::{MetadataBuilder, TableMetadata, requirements_for_update};
+
+use crate::commit::{Change, Transaction, Updates, WithUpdates};
+use crate::error::{Error, Result};
+use crate::write::widening::asked_by;
+
+/// The metadata of a table in a transaction, and with which changes of the schema.
+#[derive(Debug, Clone)]
+pub(super) struct Widened {
+    pub(super) metadata: Arc<TableMetadata>,
+    before: Arc<TableMetadata>,
+    updates: Option<Updates>,
+}
+
+impl Widened {
+    /// The table as the transaction has it.
+    pub(super) fn unchanged(transaction: &mut Transaction) -> Result<Self> {
+        let metadata = transaction.metadata()?.clone();
+        Ok(Self { before: metadata.clone(), metadata, updates: None })
+    }
+
+    /// The table with all columns of these rows.
+    ///
+    /// # Errors
+    /// Columns that no change of the schema makes room for.
+    pub(super) fn by(transaction: &mut Transaction, rows: &ArrowSchema) -> Result<Self> {
+        let before = transaction.metadata()?.clone();
+        let asked = asked_by(rows, before.current_schema(), before.format_version().number())?;
+        let updates = before.widened_by(&asked)?;
+        if updates.is_empty() {
+            return Ok(Self { metadata: before.clone(), before, updates: None });
+        }
+        let builder = MetadataBuilder::from_base(&before, before.last_updated_ms());
+        let metadata = Arc::new(builder.apply_all(updates.iter().cloned())?.build()?);
+        let requirements = requirements_for_update(&before, &updates);
+        Ok(Self { metadata, before, updates: Some(Updates::new(requirements, updates)?) })
+    }
+
+    /// The table, widened where that is asked for.
+    pub(super) fn of(transaction: &mut Transaction, rows: &ArrowSchema, evolve: bool) -> Result<Self> {
+        if evolve { Self::by(transaction, rows) } else { Self::unchanged(transaction) }
+    }
+
+    /// Refuses a transaction that has changed since.
+    pub(super) fn check(&self, transaction: &mut Transaction) -> Result<()> {
+        match Arc::ptr_eq(transaction.metadata()?, &self.before) {
+            true => Ok(()),
+            false => Err(Error::invalid("the table has changed since the rows were found: find them again")),
+        }
+    }
+
+    /// Adds a change to the transaction, after those of the schema.
+    pub(super) fn stage(self, transaction: &mut Transaction, change: impl Change + Send + 'static) -> Result<()> {
+        transaction.stage(WithUpdates::new(self.updates, change))
+    }
+}
