@@ -30,6 +30,8 @@ SCHEMA = pa.schema(
 )
 
 Row = tuple[int, int | None, str | None, int | None, float | None]
+#: What a clause of a merge is about, its condition and what it does.
+Wanted = tuple[str, Any, str]
 
 #: Filters and what they mean: null matches ``!=`` and ``NOT IN``, and nothing else but ``IS NULL``.
 FILTERS: dict[str, Callable[[Row], bool]] = {
@@ -113,6 +115,63 @@ def rows_of(rows: list[Row]) -> pa.Table:
     return pa.table([*flat, pa.array(nested, SCHEMA.field(4).type)], SCHEMA)
 
 
+def add_clause(merge: Any, when: str, text: str | None, action: str) -> None:
+    condition = pc.field("target.v") < pc.field("source.v") if text == "compute" else text
+    name = f"when_{when.replace(' ', '_')}_{'insert' if when == 'not matched' else 'update'}"
+    values: dict[str, Any] = {"v": 7}
+    if when != "not matched by source":
+        values |= {"id": "source.id", "s": "source.s", "p": pc.field("source.v")}
+    if action == "delete":
+        getattr(merge, name.replace("update", "delete"))(condition)
+    elif action == "all":
+        getattr(merge, f"{name}_all")(condition)
+    else:
+        getattr(merge, name)(values, condition)
+
+
+def applied(wanted: list[Wanted], when: str, target: Row | None, source: Row | None) -> str | None:
+    conditions = ((CONDITIONS[when][text], action) for of, text, action in wanted if of == when)
+    return next((action for holds, action in conditions if holds(target, source)), None)
+
+
+def written(when: str, action: str, target: Row | None, source: Row) -> Row:
+    if action == "all":
+        return source
+    if when == "not matched by source":
+        return (source[0], 7, *source[2:])
+    return (source[0], 7, source[2], source[1], None if target is None else target[4])
+
+
+def merged(
+    before: dict[int, Row], source: list[Row], wanted: list[Wanted]
+) -> tuple[dict[int, Row], set[int], list[int]] | int | str:
+    """Return the rows after a merge, which were changed, and the counts; or the key of a row that is ambiguous."""
+    rows, changed, counts, ambiguous = dict(before), set(), [0, 0, 0], []
+    unique = [clause for clause in wanted if clause[0] == "matched"] != [("matched", None, "delete")]
+    for key, target in before.items():
+        partners = [row for row in source if row[0] == key]
+        when = "matched" if partners else "not matched by source"
+        done = [(applied(wanted, when, target, row), row) for row in partners or [target]]
+        done = [(action, row) for action, row in done if action is not None]
+        if len(done) > 1 and unique:
+            ambiguous.append(key)
+        for action, row in done[:1]:
+            counts[2 if action == "delete" else 0] += 1
+            del rows[key]
+            if action != "delete":
+                rows[key] = written(when, str(action), target, row)
+                changed.add(key)
+    new = [(applied(wanted, "not matched", None, row), row) for row in source if row[0] not in before]
+    new = [(action, row) for action, row in new if action]
+    if len(ambiguous) == 1:
+        return ambiguous[0]
+    if ambiguous or len({row[0] for _, row in new}) < len(new):
+        return "the model has one row for each id, and does not know the order of the table"
+    rows |= {row[0]: written("not matched", str(action), None, row) for action, row in new}
+    counts[1] = len(new)
+    return rows, changed, counts
+
+
 class World:
     """A table, and the rows that it must have, by id."""
 
@@ -185,65 +244,25 @@ class World:
                     update.add_column(f"more{self.table.schema().highest_field_id}", "string")
         self.check(old, before, changed)
 
-    def merge(self, given: list[tuple[int, Any]], wanted: list[tuple[str, Any, str]], mode: Any, limit: Any) -> set[int]:
+    def merge(self, given: list[tuple[int, Any]], wanted: list[Wanted], mode: Any, limit: Any) -> set[int]:
         """Merge rows by id, and return the ids of the rows that were changed."""
         source = [(key, *value) for key, value in given]
         # What can never apply is refused.
         wanted = [clause for at, clause in enumerate(wanted) if (clause[0], None) not in {c[:2] for c in wanted[:at]}]
+        expected = merged(self.rows, source, wanted)
+        if isinstance(expected, str):
+            return set()
         merge = self.table.merge(rows_of(source), "id", mode=self.mode(mode), memory_limit=limit)
-        for when, text, action in wanted:
-            condition = pc.field("target.v") < pc.field("source.v") if text == "compute" else text
-            name = f"when_{when.replace(' ', '_')}_{'insert' if when == 'not matched' else 'update'}"
-            values: dict[str, Any] = {"v": 7}
-            if when != "not matched by source":
-                values |= {"id": "source.id", "s": "source.s", "p": pc.field("source.v")}
-            if action == "delete":
-                getattr(merge, name.replace("update", "delete"))(condition)
-            elif action == "all":
-                getattr(merge, f"{name}_all")(condition)
-            else:
-                getattr(merge, name)(values, condition)
-
-        def applied(when: str, target: Row | None, source: Row | None) -> str | None:
-            conditions = ((CONDITIONS[when][text], action) for of, text, action in wanted if of == when)
-            return next((action for holds, action in conditions if holds(target, source)), None)
-
-        def written(when: str, action: str, target: Row | None, source: Row) -> Row:
-            if action == "all":
-                return source
-            if when == "not matched by source":
-                return (source[0], 7, *source[2:])
-            return (source[0], 7, source[2], source[1], None if target is None else target[4])
-
-        rows, changed, counts = dict(self.rows), set(), [0, 0, 0]
-        of_matches = [clause for clause in wanted if clause[0] == "matched"]
-        for key, target in self.rows.items():
-            partners = [row for row in source if row[0] == key]
-            when = "matched" if partners else "not matched by source"
-            done = [(applied(when, target, row), row) for row in partners or [target]]
-            done = [(action, row) for action, row in done if action is not None]
-            if len(done) > 1 and of_matches != [("matched", None, "delete")]:
-                with pytest.raises(InvalidArgumentError, match=f"the key id = {key}"):
-                    merge.execute()
-                return set()
-            for action, row in done[:1]:
-                counts[2 if action == "delete" else 0] += 1
-                if action == "delete":
-                    del rows[key]
-                else:
-                    rows[key] = written(when, action, target, row)
-                    changed.add(key)
-        for row in source:
-            if row[0] not in self.rows and (action := applied("not matched", None, row)):
-                if row[0] in rows:
-                    # The model has one row for an id.
-                    merge._finished = True
-                    return set()
-                rows[row[0]] = written("not matched", action, None, row)
-                counts[1] += 1
+        for clause in wanted:
+            add_clause(merge, *clause)
+        if isinstance(expected, int):
+            with pytest.raises(InvalidArgumentError, match=f"the key id = {expected}, and when_matched"):
+                merge.execute()
+            return set()
+        self.rows, changed, counts = expected
         result = merge.execute()
         assert [result.rows_updated, result.rows_inserted, result.rows_deleted] == counts
-        self.rows, self.next_id = rows, max([self.next_id, *(key + 1 for key, *_ in source)])
+        self.next_id = max([self.next_id, *(key + 1 for key, *_ in source)])
         return changed
 
     def mode(self, mode: str | None) -> Any:

@@ -363,7 +363,9 @@ def test_upserts_of_structs_with_unknown_fields(tmp_path: Path) -> None:
     catalog = InMemoryCatalog("local", warehouse=str(tmp_path))
     catalog.create_namespace("a")
     table = catalog.create_table("a.t", schema=schema, properties={"format-version": "3"}).append(given)
-    other = pa.table([pa.array([2, 3]), pa.array([{"a": 5, "u": None}, {"a": 6, "u": None}], inner), pa.nulls(2)], schema)
+    other = pa.table(
+        [pa.array([2, 3]), pa.array([{"a": 5, "u": None}, {"a": 6, "u": None}], inner), pa.nulls(2)], schema
+    )
     assert table.upsert(other, "id") == UpsertResult(1, 1)
     assert table.upsert(other, "id") == UpsertResult(0, 0)
     found = table.scan().to_arrow().sort_by("id").to_pylist()

@@ -97,9 +97,7 @@ class Merge:
         self._clauses: list[MergeClause] = []
         self._finished = False
 
-    def when_matched_update(
-        self, assignments: Mapping[str, object], condition: MergeCondition | None = None
-    ) -> Self:
+    def when_matched_update(self, assignments: Mapping[str, object], condition: MergeCondition | None = None) -> Self:
         """Change rows of the table whose key the source has.
 
         Parameters
@@ -154,8 +152,8 @@ class Merge:
         Raises
         ------
         InvalidArgumentError
-            If a clause cannot be, or a clause applies to a row of the table for more than one row of the source. A merge
-            whose only clause about matches is `when_matched_delete` without a condition deletes such a row.
+            If a clause is invalid, or clauses apply to a row of the table for several rows of the source. A merge whose
+            only clause about matches is `when_matched_delete` without a condition deletes such a row.
         ValidationError
             If a column does not fit.
         ValidationException

@@ -255,8 +255,8 @@ class ChangesRows(ABC):
         schema_mode
             As for `Table.append`.
         memory_limit
-            Bytes that the change may take, about; 512 MiB by default. Rows that do not fit into half of it are joined with
-            the table's in parts, by temporary files.
+            Bytes that the change may take, about; 512 MiB by default. Rows that do not fit into half of it are joined
+            with the table's in parts, by temporary files.
         dry_run
             Only return what would be done.
 

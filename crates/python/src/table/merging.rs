@@ -70,13 +70,16 @@ fn asking(function: Py<PyAny>) -> RowFunction {
     std::sync::Arc::new(move |rows, schema| asked(&function, rows, schema))
 }
 
-fn asked(function: &Py<PyAny>, rows: RecordBatch, schema: Option<&ArrowRustSchema>) -> icefield_table::Result<ArrayRef> {
+fn asked(
+    function: &Py<PyAny>,
+    rows: RecordBatch,
+    schema: Option<&ArrowRustSchema>,
+) -> icefield_table::Result<ArrayRef> {
     let answer = call_python(|py| {
         let ask = || {
             let rows = Bound::new(py, ArrowTable::from(rows))?.call_method0("to_pyarrow")?;
-            let schema = schema.map(|schema| {
-                Bound::new(py, ArrowSchema(schema.clone().into()))?.call_method0("to_pyarrow")
-            });
+            let schema =
+                schema.map(|schema| Bound::new(py, ArrowSchema(schema.clone().into()))?.call_method0("to_pyarrow"));
             function.bind(py).call1((rows, schema.transpose()?))?.extract::<ArrayInput>()?.checked(py)
         };
         ask().map_err(|error| from_callback(py, error))

@@ -66,12 +66,8 @@ pub fn upsert(
     options: UpsertOptions,
 ) -> Result<Merged> {
     transaction.check_open()?;
-    let clause = |name: &str, when, condition| Clause {
-        name: name.to_owned(),
-        when,
-        condition,
-        action: Action::WriteAll,
-    };
+    let clause =
+        |name: &str, when, condition| Clause { name: name.to_owned(), when, condition, action: Action::WriteAll };
     let mut clauses = Vec::new();
     if options.update_matched {
         clauses.push(clause("upsert", When::Matched, Condition::Differs));

@@ -86,7 +86,10 @@ impl Assigned {
             let values = answer.as_struct_opt().filter(|values| values.len() == count);
             let values = values.filter(|values| values.num_columns() == self.computed.fields().len());
             let values = values.ok_or_else(|| {
-                Error::invalid(format!("expected {count} rows of {} columns as new values", self.computed.fields().len()))
+                Error::invalid(format!(
+                    "expected {count} rows of {} columns as new values",
+                    self.computed.fields().len()
+                ))
             })?;
             let names = self.computed.fields().iter().map(|field| field.name().clone());
             columns.extend(names.zip(values.columns().iter().cloned()));

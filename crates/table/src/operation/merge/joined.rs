@@ -6,9 +6,7 @@ use std::collections::HashSet;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow_select::take::take_record_batch;
-use icefield_format::expr::{
-    BoundExpr, BoundReference, ColumnSource, Expr, Expression, Predicate, Term, TermColumn,
-};
+use icefield_format::expr::{BoundExpr, BoundReference, ColumnSource, Expr, Expression, Predicate, Term, TermColumn};
 use icefield_format::types::arrow::FromArrow;
 use icefield_format::types::{Field, Schema, StructType, Type};
 

@@ -136,9 +136,9 @@ impl Key {
             Equality::Exact => columns,
         };
         let nulls = match self.equality {
-            Equality::Sql => {
-                columns.iter().fold(None, |all, column| NullBuffer::union(all.as_ref(), column.logical_nulls().as_ref()))
-            }
+            Equality::Sql => columns
+                .iter()
+                .fold(None, |all, column| NullBuffer::union(all.as_ref(), column.logical_nulls().as_ref())),
             Equality::Exact => None,
         };
         Ok(Keys { rows: self.converter.convert_columns(&columns).map_err(internal)?, nulls })
@@ -189,7 +189,9 @@ pub(crate) fn find(schema: &ArrowSchema, name: &str, case_sensitive: bool) -> Op
         for field in fields {
             let DataType::Struct(inner) = field.data_type() else { continue };
             let front = rest.get(..field.name().len()).filter(|front| same(front, field.name()));
-            if let (Some(_), Some(behind)) = (front, rest.get(field.name().len()..).and_then(|rest| rest.strip_prefix('.'))) {
+            if let (Some(_), Some(behind)) =
+                (front, rest.get(field.name().len()..).and_then(|rest| rest.strip_prefix('.')))
+            {
                 path.push(field.name().clone());
                 (fields, rest) = (inner, behind);
                 continue 'levels;
@@ -202,14 +204,18 @@ pub(crate) fn find(schema: &ArrowSchema, name: &str, case_sensitive: bool) -> Op
 /// Floating-point numbers that SQL takes for equal, as one.
 fn normalized(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
-        DataType::Float32 => Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| match value {
-            value if value.is_nan() => f32::NAN,
-            value => value + 0.0,
-        })),
-        DataType::Float64 => Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| match value {
-            value if value.is_nan() => f64::NAN,
-            value => value + 0.0,
-        })),
+        DataType::Float32 => {
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| match value {
+                value if value.is_nan() => f32::NAN,
+                value => value + 0.0,
+            }))
+        }
+        DataType::Float64 => {
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| match value {
+                value if value.is_nan() => f64::NAN,
+                value => value + 0.0,
+            }))
+        }
         _ => array,
     }
 }

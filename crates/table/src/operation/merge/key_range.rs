@@ -110,10 +110,9 @@ impl ColumnRange {
         if let Some(((_, least), (_, most))) = self.ends {
             found.push(match few {
                 true => test(Test::In(self.few)),
-                false => Expr::and(
-                    test(Test::Compare(Comparison::GtEq, least)),
-                    test(Test::Compare(Comparison::LtEq, most)),
-                ),
+                false => {
+                    Expr::and(test(Test::Compare(Comparison::GtEq, least)), test(Test::Compare(Comparison::LtEq, most)))
+                }
             });
         }
         if self.has_null && nulls {

@@ -127,7 +127,8 @@ impl KeyedRows {
 
     /// Values of a column in some rows.
     pub(crate) fn column(&self, place: usize, rows: &[u32]) -> Result<ArrayRef> {
-        let columns: Vec<&dyn Array> = self.batches.iter().filter_map(|batch| Some(&**batch.columns().get(place)?)).collect();
+        let columns: Vec<&dyn Array> =
+            self.batches.iter().filter_map(|batch| Some(&**batch.columns().get(place)?)).collect();
         let places: Vec<(usize, usize)> = rows.iter().map(|row| place_of(&self.starts, *row as usize)).collect();
         interleave(&columns, &places).map_err(internal)
     }

@@ -97,9 +97,10 @@ impl Plan {
         if let Some(double) = double_name(schema) {
             return Err(Error::column(double, "the data have more than one column of this name"));
         }
-        let takes_all = rules.clauses.iter().any(|clause| {
-            matches!(clause.action, Action::WriteAll) || matches!(clause.condition, Condition::Differs)
-        });
+        let takes_all = rules
+            .clauses
+            .iter()
+            .any(|clause| matches!(clause.action, Action::WriteAll) || matches!(clause.condition, Condition::Differs));
         if takes_all && (!rules.matching.allow_missing || !rules.matching.ignore_extra) {
             Conform::new(table, schema, rules.matching)?;
         }
@@ -129,7 +130,10 @@ impl Plan {
         let all = columns_to_change(metadata)?;
         let of_key = |field: &Field| key.columns.iter().any(|column| is_within(table, column.id, field.id));
         let is_read = |field: &&Field| {
-            changes || needed.everything || of_key(field) || needed.columns.contains(&format!("{TARGET}.{}", field.name))
+            changes
+                || needed.everything
+                || of_key(field)
+                || needed.columns.contains(&format!("{TARGET}.{}", field.name))
         };
         let mut fields: Vec<Field> = all.fields().iter().filter(is_read).cloned().collect();
         let target = fields.iter().map(|field| field.name.clone());
@@ -207,7 +211,9 @@ fn ready(
             ReadyCondition::Function(function.clone())
         }
         Condition::Differs => {
-            needed.columns.extend(common.iter().flat_map(|name| [format!("{TARGET}.{name}"), format!("{SOURCE}.{name}")]));
+            needed
+                .columns
+                .extend(common.iter().flat_map(|name| [format!("{TARGET}.{name}"), format!("{SOURCE}.{name}")]));
             ReadyCondition::Differs(common.to_vec())
         }
     };
@@ -251,7 +257,8 @@ fn check_order(clauses: &[Clause]) -> Result<()> {
         return Err(Error::invalid("merge: there are no clauses: say what is done with rows that match, or do not"));
     }
     for (number, clause) in clauses.iter().enumerate() {
-        let earlier = clauses.iter().take(number).find(|earlier| earlier.when == clause.when && is_unconditional(earlier));
+        let earlier =
+            clauses.iter().take(number).find(|earlier| earlier.when == clause.when && is_unconditional(earlier));
         if let Some(earlier) = earlier {
             return Err(Error::invalid(format!(
                 "merge: {} can never apply: {} before it has no condition",

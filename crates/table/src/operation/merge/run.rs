@@ -310,8 +310,7 @@ fn join_parts(
 
 /// Bytes that a batch holds, without what else its buffers hold.
 fn bytes_of(batch: &RecordBatch) -> usize {
-    let column = |array: &ArrayRef| {
-        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
-    };
+    let column =
+        |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
     batch.columns().iter().map(column).sum()
 }

@@ -113,7 +113,10 @@ impl Spill {
 fn read(file: &mut TemporaryFile, (start, length): (u64, usize)) -> Result<RecordBatch> {
     let bytes = file.read(start, length)?;
     let mut batches = StreamReader::try_new(Cursor::new(bytes), None).map_err(internal)?;
-    batches.next().ok_or_else(|| Error::Internal("rows that were written to disk are gone".to_owned()))?.map_err(internal)
+    batches
+        .next()
+        .ok_or_else(|| Error::Internal("rows that were written to disk are gone".to_owned()))?
+        .map_err(internal)
 }
 
 /// A file that is deleted when it is closed.
