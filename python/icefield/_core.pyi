@@ -726,6 +726,7 @@ class ManifestFile:
         key_metadata: bytes | None = None,
         first_row_id: int | None = None,
     ) -> ManifestFile: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     @property
     def manifest_path(self) -> str:
         """Location."""
