@@ -77,6 +77,14 @@ class Java:
         with pa.memory_map(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
 
+    def duckdb(self, location: str) -> pa.Table:
+        """Read a table by its metadata file with DuckDB's extension, which the environment of Java has as well."""
+        self._files += 1
+        path = self.scratch / f"rows-{self._files}.arrow"
+        self.do("duckdb", location=location, path=str(path))
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+
     def insert(self, table: str, rows: pa.Table) -> None:
         """Append rows to a table."""
         self._files += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -36,6 +37,7 @@ class Peer:
             .getOrCreate()
         )
         self.spark.sparkContext.setLogLevel("ERROR")
+        self.connection: Any = None
 
     def sqlite_catalog(self, name: str, uri: str, warehouse: str) -> None:
         """Make ``name`` a Spark catalog over the SQLite file of a SQL catalog."""
@@ -58,6 +60,23 @@ class Peer:
     def read(self, table: str, options: dict[str, str], path: str) -> int:
         """Read a table by name, write its rows to an Arrow IPC file, and give their number."""
         return self._save(self.spark.read.format("iceberg").options(**options).load(table), path)
+
+    def duckdb(self, location: str, path: str) -> int:
+        """Read a table by its metadata file with DuckDB, write its rows to an Arrow IPC file, and give their number."""
+        import duckdb
+        import pyarrow as pa
+
+        if self.connection is None:
+            # Where packages of extensions put them; DuckDB would download them.
+            extensions = Path(duckdb.__file__).parents[1] / "duckdb_ext" / "extensions"
+            self.connection = duckdb.connect(config={"extension_directory": str(extensions)})
+            self.connection.execute("SET TimeZone = 'UTC'")
+            self.connection.execute("LOAD avro")
+            self.connection.execute("LOAD iceberg")
+        rows = self.connection.sql(f"SELECT * FROM iceberg_scan('{location}')").fetch_arrow_table()
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return int(rows.num_rows)
 
     def schema(self, table: str) -> str:
         """Give the schema of a table as Spark's JSON."""
