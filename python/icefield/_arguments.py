@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypedDict
 
-from icefield._core import PartitionSpec, SortOrder
+from icefield._core import IDEMPOTENCY_KEY, PartitionSpec, SortOrder
 from icefield.errors import InvalidArgumentError
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "property_names",
     "property_texts",
     "property_updates",
+    "summary_entries",
 ]
 
 
@@ -29,7 +30,10 @@ class AppendOptions(TypedDict):
 
 
 def append_options(
-    snapshot_properties: Mapping[str, str] | None, branch: str, schema_mode: Literal["strict", "subset", "evolve"]
+    snapshot_properties: Mapping[str, str] | None,
+    branch: str,
+    schema_mode: Literal["strict", "subset", "evolve"],
+    idempotency_key: str | None = None,
 ) -> AppendOptions:
     """Return the keywords of an append of the core.
 
@@ -43,7 +47,7 @@ def append_options(
         raise InvalidArgumentError(f"schema_mode must be 'strict', 'subset' or 'evolve', got {schema_mode!r}")
     return {
         "branch": branch,
-        "snapshot_properties": property_texts(snapshot_properties),
+        "snapshot_properties": summary_entries(snapshot_properties, idempotency_key),
         "allow_missing": schema_mode != "strict",
         "evolve": schema_mode == "evolve",
     }
@@ -65,6 +69,23 @@ def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
             raise InvalidArgumentError(msg)
         texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
+
+
+def summary_entries(properties: Mapping[str, object] | None, idempotency_key: str | None) -> dict[str, str]:
+    """Return entries of a snapshot's summary as strings, with the key by which a change is made once.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a name is not a str, or a value is ``None``; if the key is empty.
+
+    """
+    texts = property_texts(properties)
+    if idempotency_key is None:
+        return texts
+    if not isinstance(idempotency_key, str) or not idempotency_key:
+        raise InvalidArgumentError(f"idempotency_key must be a str that is not empty, got {idempotency_key!r}")
+    return {**texts, IDEMPOTENCY_KEY: idempotency_key}
 
 
 def property_names(names: Iterable[str] | str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import IO, Any, Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import IO, Any, Final, Literal, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
 from typing_extensions import disjoint_base
@@ -1057,7 +1057,7 @@ class FileChanges(TypedDict):
 class Transaction:
     """Changes of a table, applied to its current state at each attempt to commit them."""
 
-    def __new__(cls, state: TableState) -> Transaction: ...
+    def __new__(cls, state: TableState, idempotency_key: str | None = None) -> Transaction: ...
     @property
     def metadata(self) -> TableMetadata:
         """The table's metadata with the changes so far."""
@@ -2132,6 +2132,23 @@ class ExpiryRequest(TypedDict):
     clean_expired_metadata: bool
     cleanup: Literal["all", "metadata", "nothing"]
     dry_run: bool
+
+#: Entry of a snapshot's summary: the key by which its change is made once.
+IDEMPOTENCY_KEY: Final[str]
+
+def snapshot_of_key(metadata: TableMetadata, branch: str, key: str) -> int | None:
+    """Return the snapshot of a branch that a change with this idempotency key has made."""
+
+def resolve_commit(
+    state: TableState,
+    snapshot_id: int | None,
+    files: list[str],
+    base: str | None,
+    location: str | None,
+    *,
+    clean_up: bool,
+) -> tuple[Literal["committed", "not committed", "unknown"], list[str]]:
+    """Return what became of a commit, by a newer state of the table, and the files that were deleted."""
 
 def expire_snapshots(
     state: TableState, catalog: object, identifier: object, request: ExpiryRequest

@@ -33,6 +33,11 @@ Where PyIceberg has a name for a cause, the name here is the same.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "AlreadyExistsError",
     "ArgumentTypeError",
@@ -177,7 +182,33 @@ class CommitFailedException(IcefieldError):
 
 
 class CommitStateUnknownException(IcefieldError):
-    """The outcome of the commit is unknown; nothing was deleted."""
+    """The outcome of the commit is unknown; nothing was deleted. `icefield.Table.resolve_commit` finds it out later."""
+
+    #: The snapshot of the commit, if it makes one.
+    snapshot_id: int | None
+    #: Files that were written for it; the table needs them if the commit has succeeded.
+    files: tuple[str, ...]
+    #: The metadata file that it was made of.
+    base: str | None
+    #: The metadata file that was to follow; ``None`` if the catalog writes it.
+    location: str | None
+
+    def __init__(
+        self,
+        message: str,
+        snapshot_id: int | None = None,
+        files: Iterable[str] = (),
+        base: str | None = None,
+        location: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.snapshot_id = snapshot_id
+        self.files = tuple(files)
+        self.base = base
+        self.location = location
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.snapshot_id, self.files, self.base, self.location)
 
 
 class InternalError(IcefieldError):

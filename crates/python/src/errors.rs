@@ -2,6 +2,7 @@
 //!
 //! Functions of this crate return [`Result`]; `?` takes the errors of every crate beneath and Python's own.
 
+use icefield_table::UnknownCommit;
 use icefield_table::storage::redacted;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -110,7 +111,7 @@ impl From<icefield_table::Error> for BorderError {
                 CorruptDataError::new_err((message, redacted(&path)))
             }
             Error::CommitFailed(_) => CommitFailedException::new_err(message),
-            Error::CommitStateUnknown { cause, .. } => state_unknown(message, cause),
+            Error::CommitStateUnknown { cause, commit, .. } => state_unknown(message, *commit, cause),
             Error::TableReplaced { .. } => TableReplacedError::new_err(message),
             Error::Validation(_) => ValidationException::new_err(message),
             Error::Internal(_) => InternalError::new_err(message),
@@ -121,8 +122,13 @@ impl From<icefield_table::Error> for BorderError {
 }
 
 /// [`CommitStateUnknownException`] from the exception that led to it; or Ctrl-C, with the unknown state as its cause.
-fn state_unknown(message: String, cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> PyErr {
-    let unknown = CommitStateUnknownException::new_err(message);
+fn state_unknown(
+    message: String,
+    commit: UnknownCommit,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+) -> PyErr {
+    let UnknownCommit { snapshot_id, files, base, location } = commit;
+    let unknown = CommitStateUnknownException::new_err((message, snapshot_id, files, base, location));
     let Some(Ok(cause)) = cause.map(|cause| cause.downcast::<PyErr>()) else { return unknown };
     Python::attach(|py| {
         let (raised, cause) =
@@ -142,7 +148,8 @@ pub(crate) fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Err
         }
         Error::CommitFailed(error.value(py).to_string())
     } else if error.is_instance_of::<CommitStateUnknownException>(py) {
-        Error::CommitStateUnknown { snapshot_id: None, message: error.value(py).to_string(), cause: None }
+        let (commit, message) = (Box::default(), error.value(py).to_string());
+        Error::CommitStateUnknown { commit, message, cause: None }
     } else {
         Error::Callback(Box::new(error))
     }

@@ -59,6 +59,7 @@ const ROOMS: &[Room] = &[
     table::inspect::register,
     table::maintenance::register,
     table::manifests::register,
+    table::outcomes::register,
     table::write::register,
     table::rows::register,
     orc::read::register,

@@ -79,8 +79,8 @@ pub enum Error {
     /// Whether the commit landed is unknown; nothing was deleted.
     #[error("commit state unknown: {message}")]
     CommitStateUnknown {
-        /// Snapshot to look for in the table's history, if the commit makes one.
-        snapshot_id: Option<i64>,
+        /// What was to be committed.
+        commit: Box<UnknownCommit>,
         /// What happened.
         message: String,
         /// The exception of the catalog, or what the caller ended the checks with.
@@ -114,6 +114,19 @@ pub enum Error {
     /// A defect of this library.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// A commit that may have landed or not: what is needed to find that out later.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnknownCommit {
+    /// Snapshot to look for in the table's history, if the commit makes one.
+    pub snapshot_id: Option<i64>,
+    /// Files that were written for it, but for its metadata file; a table that has the snapshot needs them.
+    pub files: Vec<String>,
+    /// The metadata file that it was made of.
+    pub base: Option<String>,
+    /// The metadata file that was to follow; none where the catalog writes it.
+    pub location: Option<String>,
 }
 
 impl Error {

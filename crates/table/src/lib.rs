@@ -90,6 +90,6 @@ mod table;
 pub mod transform;
 pub mod write;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, UnknownCommit};
 pub use limits::{limits, orc_limits};
 pub use table::{Appended, Changed, Table};

@@ -81,7 +81,7 @@ impl Table {
         let mut transaction = self.transaction();
         let rows = append(&self.storage, &mut transaction, schema, batches, options)?;
         let table = self.commit(&mut transaction)?;
-        Ok(Appended { table, snapshot_id: transaction.snapshot_id(), rows })
+        Ok(Appended { table, snapshot_id: transaction.made_snapshot_id(), rows })
     }
 
     /// Appends data files that are written already, in one snapshot. If that fails they stay, and are the caller's.
@@ -102,7 +102,7 @@ impl Table {
     pub fn change(&self, content: impl Content, options: SnapshotOptions) -> Result<Changed> {
         let mut change = SnapshotProducer::new(self.storage.clone(), content, options);
         let committed = commit(&*self.catalog, &self.committed, &mut change)?;
-        Ok(Changed { table: self.with(committed), snapshot_id: change.snapshot_id() })
+        Ok(Changed { table: self.with(committed), snapshot_id: change.made_snapshot_id() })
     }
 
     /// Makes a change of the table as the catalog has it, anew where another commit was first.

@@ -280,8 +280,9 @@ fn outcomes_are_told_apart() {
         assert_eq!(result.is_ok(), lands, "case {number}: {result:?}");
         table.check_line(snapshots);
         match result {
-            Err(Error::CommitStateUnknown { snapshot_id, .. }) => {
-                assert!(moods.contains(&Mood::Lost) && snapshot_id.is_some());
+            Err(Error::CommitStateUnknown { commit, .. }) => {
+                assert!(moods.contains(&Mood::Lost) && commit.snapshot_id.is_some());
+                assert!(table.orphans().iter().all(|path| commit.files.contains(path) || path.ends_with(".json")));
                 assert!(!table.orphans().is_empty(), "nothing was deleted");
             }
             Err(Error::CommitFailed(_)) => assert!(table.orphans().is_empty()),

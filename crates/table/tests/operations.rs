@@ -63,7 +63,9 @@ impl Catalog for Service {
         let builder = MetadataBuilder::from_base(&table.metadata, table.metadata.last_updated_ms());
         table.metadata = Arc::new(builder.apply_all(updates.iter().cloned())?.build()?);
         match answer {
-            Some(Answer::AppliedButUnknown) => Ok(Outcome::Unknown { message: "no reply".into(), cause: None }),
+            Some(Answer::AppliedButUnknown) => {
+                Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None })
+            }
             _ => Ok(Outcome::Committed(table.clone())),
         }
     }
@@ -399,7 +401,8 @@ fn each_answer_of_a_catalog_has_its_outcome() {
     assert_eq!(orphans(&table.refresh().unwrap()), Vec::<String>::new());
 
     let unknown = answered(&[Answer::AppliedButUnknown], 4).unwrap_err();
-    let Error::CommitStateUnknown { snapshot_id: Some(id), .. } = unknown else { panic!("{unknown}") };
+    let Error::CommitStateUnknown { commit, .. } = unknown else { panic!("{unknown}") };
+    let id = commit.snapshot_id.unwrap();
     let now = table.refresh().unwrap();
     assert_eq!((now.metadata().current_snapshot_id(), rows(&now)), (Some(id), vec![1, 4]));
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from icefield._arguments import append_options, property_texts
+from icefield._arguments import append_options, property_texts, summary_entries
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
 from icefield._hints import MISSING_VERBS
@@ -14,6 +14,7 @@ from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.metadata import Snapshot, SnapshotRef
+from icefield.table.branches import BranchWork
 from icefield.table.changes import TableChanges
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.reads import TableReads
@@ -71,8 +72,14 @@ class Table(TableReads, TableRows, TableChanges):
             raise InvalidArgumentError(msg) from error
         return cls((), state, None)
 
-    def transaction(self) -> Transaction:
+    def transaction(self, *, idempotency_key: str | None = None) -> Transaction:
         """Start a transaction: changes that are committed together.
+
+        Parameters
+        ----------
+        idempotency_key
+            Makes the transaction once: if a snapshot of a branch was made with this key, nothing is committed. The
+            key is kept in the summary of its first snapshot, and forgotten when that expires.
 
         Examples
         --------
@@ -85,7 +92,7 @@ class Table(TableReads, TableRows, TableChanges):
 
         """
         self._require_catalog()
-        return Transaction(self)
+        return Transaction(self, idempotency_key=idempotency_key)
 
     def append(
         self,
@@ -94,6 +101,7 @@ class Table(TableReads, TableRows, TableChanges):
         branch: str = "main",
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
     ) -> Self:
         """Append rows, in one snapshot.
 
@@ -111,6 +119,9 @@ class Table(TableReads, TableRows, TableChanges):
             ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
             get their write default or null. ``"evolve"``: in addition, columns that the table lacks, at any
             depth, are added as optional ones, and types are widened where needed, in the same commit.
+        idempotency_key
+            Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done.
+            The key is kept in the snapshot's summary, and forgotten when that expires.
 
         Raises
         ------
@@ -122,11 +133,25 @@ class Table(TableReads, TableRows, TableChanges):
             If the outcome is unknown; nothing was deleted.
 
         """
+        if self._made_before(branch, idempotency_key):
+            return self
         base = self._state
-        options = append_options(snapshot_properties, branch, schema_mode)
+        options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
         state, _, _ = base.append(self._require_catalog(), self._identifier, without_nul(data), **options)
         self._advance(state, base)
         return self
+
+    def branch(self, name: str) -> BranchWork:
+        """Make changes on a new branch, and publish them together at the end of a ``with`` block.
+
+        Examples
+        --------
+        >>> with table.branch("audit") as audit:  # doctest: +SKIP
+        ...     audit.append(rows)
+        ...     assert audit.scan("amount < 0").count() == 0
+
+        """
+        return BranchWork(self, name)
 
     def new_write(self, properties: Mapping[str, str] | None = None) -> WritePlan:
         """Plan a write by workers (`icefield.distributed`); nothing is written yet.
@@ -145,6 +170,8 @@ class Table(TableReads, TableRows, TableChanges):
         written: Iterable[WrittenFiles],
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
+        *,
+        idempotency_key: str | None = None,
     ) -> Self:
         """Append the files that the tasks of a write wrote, in one snapshot.
 
@@ -160,6 +187,8 @@ class Table(TableReads, TableRows, TableChanges):
             Entries of the snapshot's summary.
         branch
             The branch to which the snapshot is added.
+        idempotency_key
+            As for `append`; the files are not the table's if it was done before, and can be discarded.
 
         Raises
         ------
@@ -170,7 +199,7 @@ class Table(TableReads, TableRows, TableChanges):
 
         """
         base = self._state
-        properties = property_texts(snapshot_properties)
+        properties = summary_entries(snapshot_properties, idempotency_key)
         catalog = self._require_catalog()
         state = plan.append(base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties)
         self._advance(state, base)

@@ -37,7 +37,7 @@ class TableChanges(TableHandle, ChangesFiles):
     """Changes of a table's files, metadata and references."""
 
     @abstractmethod
-    def transaction(self) -> Transaction:
+    def transaction(self, *, idempotency_key: str | None = None) -> Transaction:
         """Start a transaction: changes that are committed together."""
 
     def update_snapshot(
@@ -46,6 +46,7 @@ class TableChanges(TableHandle, ChangesFiles):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> UpdateSnapshot:
         """Change the files of the table by their descriptions, in a ``with`` block or with `Change.commit`.
 
@@ -60,6 +61,7 @@ class TableChanges(TableHandle, ChangesFiles):
             snapshot_properties=snapshot_properties,
             branch=branch,
             stage_only=stage_only,
+            idempotency_key=idempotency_key,
             standalone=True,
         )
 
@@ -70,6 +72,7 @@ class TableChanges(TableHandle, ChangesFiles):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> Self:
         """Append data files that are written already, in one snapshot.
 
@@ -83,6 +86,8 @@ class TableChanges(TableHandle, ChangesFiles):
             As in `append`.
         stage_only
             Only add the snapshot to the table, without moving the branch.
+        idempotency_key
+            As in `append`. A staged snapshot is looked for in the whole table.
 
         Raises
         ------
@@ -90,7 +95,9 @@ class TableChanges(TableHandle, ChangesFiles):
             If a file does not fit the table's partition specs.
 
         """
-        update = self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).merge_append()
+        update = self.update_snapshot(
+            snapshot_properties, branch, stage_only=stage_only, idempotency_key=idempotency_key
+        ).merge_append()
         for file in files:
             update.append_data_file(file)
         update.commit()
@@ -105,6 +112,7 @@ class TableChanges(TableHandle, ChangesFiles):
         *,
         partitions: Mapping[str, Mapping[str, object]] | None = None,
         validate: Literal["footer", "data"] = "footer",
+        idempotency_key: str | None = None,
     ) -> Self:
         """Take Parquet, ORC and Avro files that others have written into the table, in one snapshot.
 
@@ -128,6 +136,8 @@ class TableChanges(TableHandle, ChangesFiles):
         validate
             ``"data"`` also compares partition values that are given, or stand in the path, with the rows where the
             footer does not prove them.
+        idempotency_key
+            As in `append`.
 
         Raises
         ------
@@ -150,6 +160,7 @@ class TableChanges(TableHandle, ChangesFiles):
                 branch,
                 partitions=partitions,
                 validate=validate,
+                idempotency_key=idempotency_key,
             )
         return self
 

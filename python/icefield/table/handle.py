@@ -7,8 +7,10 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from icefield.errors import UnsupportedFeatureError
+from icefield._core import resolve_commit
+from icefield.errors import CommitStateUnknownException, UnsupportedFeatureError
 from icefield.table.description import TableDescription
+from icefield.table.outcomes import CommitResolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -74,6 +76,25 @@ class TableHandle(TableDescription):
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
         base = self._state
         self._advance(changes.commit(self._require_catalog(), self._identifier), base)
+
+    def resolve_commit(self, commit: CommitStateUnknownException | int, *, clean_up: bool = False) -> CommitResolution:
+        """Refresh the table, and find out what became of a commit whose outcome was unknown.
+
+        Parameters
+        ----------
+        commit
+            The exception, or the id of the snapshot; by the id alone a commit can be found, but not ruled out.
+        clean_up
+            Delete the files that were written for it, if it is certain that it never will be part of the table.
+
+        """
+        self.refresh()
+        if isinstance(commit, CommitStateUnknownException):
+            snapshot_id, files, base, location = commit.snapshot_id, commit.files, commit.base, commit.location
+        else:
+            snapshot_id, files, base, location = commit, (), None, None
+        state, deleted = resolve_commit(self._state, snapshot_id, list(files), base, location, clean_up=clean_up)
+        return CommitResolution(state, snapshot_id, tuple(deleted))
 
     def take_over(self, state: TableState) -> None:
         """Become the table of a state; `CreateTableTransaction.commit_transaction` calls it."""

@@ -82,6 +82,7 @@ class Merge:
         case_sensitive: bool,
         schema_mode: SchemaMode,
         memory_limit: int | None,
+        made_before: Callable[[], bool],
     ) -> None:
         if isinstance(on, str):
             on = [on]
@@ -90,6 +91,7 @@ class Merge:
         if not self._on:
             raise InvalidArgumentError("merge: name the columns of the key (on)")
         self._changing = changing
+        self._made_before = made_before
         self._source = source
         self._case_sensitive = case_sensitive
         self._columns = written_columns(schema_mode)
@@ -167,6 +169,8 @@ class Merge:
         if self._finished:
             raise InvalidArgumentError("this merge was carried out already; create a new one")
         self._finished = True
+        if self._made_before():
+            return MergeResult(0, 0, 0, 0, 0, 0, 0)
         with self._changing() as changes:
             updated, inserted, deleted, counts = changes.merge(
                 without_nul(self._source),

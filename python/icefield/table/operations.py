@@ -23,7 +23,8 @@ class ChangesFiles(ABC):
     """Changes of files, the same for `icefield.Table` and for its transactions.
 
     Each is made by `Change.commit` or at the end of the ``with`` block. ``snapshot_properties`` are entries of the
-    snapshot's summary; ``stage_only`` adds the snapshot without moving the branch.
+    snapshot's summary; ``stage_only`` adds the snapshot without moving the branch; ``idempotency_key`` makes the change
+    once, as in `icefield.Table.append`.
     """
 
     @abstractmethod
@@ -33,6 +34,7 @@ class ChangesFiles(ABC):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> UpdateSnapshot:
         """Change the files of the table by their descriptions."""
 
@@ -42,9 +44,12 @@ class ChangesFiles(ABC):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> OverwriteFiles:
         """Replace data files by others (copy-on-write)."""
-        return self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).overwrite()
+        return self.update_snapshot(
+            snapshot_properties, branch, stage_only=stage_only, idempotency_key=idempotency_key
+        ).overwrite()
 
     def row_delta(
         self,
@@ -52,9 +57,12 @@ class ChangesFiles(ABC):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> RowDelta:
         """Add delete files, and data files beside them (merge-on-read)."""
-        return self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).row_delta()
+        return self.update_snapshot(
+            snapshot_properties, branch, stage_only=stage_only, idempotency_key=idempotency_key
+        ).row_delta()
 
     def rewrite_files(
         self,
@@ -62,9 +70,12 @@ class ChangesFiles(ABC):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> RewriteFiles:
         """Replace files by others with the same rows (compaction)."""
-        return self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).rewrite_files()
+        return self.update_snapshot(
+            snapshot_properties, branch, stage_only=stage_only, idempotency_key=idempotency_key
+        ).rewrite_files()
 
     def replace_partitions(
         self,
@@ -72,9 +83,12 @@ class ChangesFiles(ABC):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> ReplacePartitions:
         """Replace whole partitions by data files."""
-        return self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).replace_partitions()
+        return self.update_snapshot(
+            snapshot_properties, branch, stage_only=stage_only, idempotency_key=idempotency_key
+        ).replace_partitions()
 
     def rewrite_manifests(
         self,
@@ -82,6 +96,7 @@ class ChangesFiles(ABC):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> RewriteManifests:
         """Write manifests of data files again, so that a filter reads few of them.
 
@@ -92,4 +107,6 @@ class ChangesFiles(ABC):
         >>> table.rewrite_manifests().cluster_by("month").commit()  # doctest: +SKIP
 
         """
-        return self.update_snapshot(snapshot_properties, branch, stage_only=stage_only).rewrite_manifests()
+        return self.update_snapshot(
+            snapshot_properties, branch, stage_only=stage_only, idempotency_key=idempotency_key
+        ).rewrite_manifests()

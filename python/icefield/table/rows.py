@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from icefield._arguments import property_texts
+from icefield._arguments import summary_entries
 from icefield._arrow_names import without_nul
+from icefield._core import IDEMPOTENCY_KEY, snapshot_of_key
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield.table.assignments import changed_rows
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from icefield.arrow import Rows
     from icefield.expressions import RowFilter
+    from icefield.metadata import TableMetadata
 
 __all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "UpsertResult"]
 
@@ -66,6 +68,18 @@ class ChangesRows(ABC):
     def _changing(self) -> AbstractContextManager[CoreTransaction]:
         """Return the transaction that a change is made in."""
 
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The metadata that a change is made of."""
+
+    def _made_before(self, branch: str, idempotency_key: str | None) -> bool:
+        """Whether a change with this key was made. If another client has made it since, the commit finds that."""
+        key = summary_entries(None, idempotency_key).get(IDEMPOTENCY_KEY)
+        if key is None or branch not in self.metadata.refs:
+            return False
+        return snapshot_of_key(self.metadata, branch, key) is not None
+
     def delete(
         self,
         delete_filter: RowFilter | None = None,
@@ -76,6 +90,7 @@ class ChangesRows(ABC):
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RowsChanged:
         """Delete the rows that a scan with the filter returns; all rows without a filter.
 
@@ -100,6 +115,10 @@ class ChangesRows(ABC):
             By default ``write.delete.isolation-level``.
         dry_run
             Only return what would be done.
+        idempotency_key
+            Makes the change once: if a snapshot in the history of the branch was made with this key, nothing is done,
+            and all counts are zero. The key is kept in the snapshot's summary, and forgotten when that expires; a
+            change that finds no rows makes no snapshot, and is done again.
 
         Raises
         ------
@@ -111,8 +130,10 @@ class ChangesRows(ABC):
             If the outcome is unknown; nothing was deleted.
 
         """
+        if self._made_before(branch, idempotency_key):
+            return RowsChanged(0, 0, 0, 0, 0, 0)
         with self._changing() as changes:
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             return RowsChanged(*options.delete(delete_filter, case_sensitive=case_sensitive))
 
     def overwrite(
@@ -127,6 +148,7 @@ class ChangesRows(ABC):
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RowsChanged:
         """Delete the rows that a filter matches, all rows without one, and append others, in one snapshot.
 
@@ -136,15 +158,17 @@ class ChangesRows(ABC):
             The rows to append, as for `Table.append`.
         overwrite_filter
             Which rows to delete, as for `delete`.
-        snapshot_properties, case_sensitive, branch, mode, isolation, dry_run
+        snapshot_properties, case_sensitive, branch, mode, isolation, dry_run, idempotency_key
             As for `delete`.
         schema_mode
             As for `Table.append`.
 
         """
+        if self._made_before(branch, idempotency_key):
+            return RowsChanged(0, 0, 0, 0, 0, 0)
         columns = written_columns(schema_mode)
         with self._changing() as changes:
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             counts = options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive, **columns)
             return RowsChanged(*counts)
 
@@ -158,6 +182,7 @@ class ChangesRows(ABC):
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RowsChanged:
         """Replace the partitions of some rows by these rows, in one snapshot.
 
@@ -168,7 +193,7 @@ class ChangesRows(ABC):
         on_old_specs
             What to do if files of older partition specs may have rows of these partitions: fail, or delete the rows
             from those files, as `delete` does.
-        snapshot_properties, branch, isolation, dry_run
+        snapshot_properties, branch, isolation, dry_run, idempotency_key
             As for `delete`.
         schema_mode
             As for `Table.append`.
@@ -181,9 +206,11 @@ class ChangesRows(ABC):
             If there are files of older partition specs, or a conflict with another commit.
 
         """
+        if self._made_before(branch, idempotency_key):
+            return RowsChanged(0, 0, 0, 0, 0, 0)
         columns = written_columns(schema_mode)
         with self._changing() as changes:
-            options = _core(changes, snapshot_properties, branch, None, isolation, dry_run)
+            options = _core(changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key)
             counts = options.overwrite_partitions(without_nul(df), rewrite=on_old_specs == "rewrite", **columns)
             return RowsChanged(*counts)
 
@@ -198,6 +225,7 @@ class ChangesRows(ABC):
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RowsChanged:
         """Change values of rows.
 
@@ -209,14 +237,16 @@ class ChangesRows(ABC):
             that takes a record batch and returns one with the same columns and number of rows.
         where
             Which rows, as for `delete`; all rows without it.
-        snapshot_properties, case_sensitive, branch, dry_run
+        snapshot_properties, case_sensitive, branch, dry_run, idempotency_key
             As for `delete`.
         mode, isolation
             As for `delete`; by default ``write.update.mode`` and ``write.update.isolation-level``.
 
         """
+        if self._made_before(branch, idempotency_key):
+            return RowsChanged(0, 0, 0, 0, 0, 0)
         with self._changing() as changes:
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             found = options.find(where, case_sensitive=case_sensitive)
             return RowsChanged(*options.update(found, changed_rows(found.rows(), assignments)))
 
@@ -235,6 +265,7 @@ class ChangesRows(ABC):
         schema_mode: SchemaMode = "subset",
         memory_limit: int | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> UpsertResult:
         """Update the rows whose key the table has, where they differ, and append the others, in one snapshot.
 
@@ -248,7 +279,7 @@ class ChangesRows(ABC):
             The columns of the key; by default the identifier fields of the schema.
         when_matched_update_all, when_not_matched_insert_all
             Whether to update rows, and whether to append rows.
-        case_sensitive, branch, snapshot_properties
+        case_sensitive, branch, snapshot_properties, idempotency_key
             As for `delete`.
         mode, isolation
             As for `delete`; by default ``write.merge.mode`` and ``write.merge.isolation-level``.
@@ -268,8 +299,10 @@ class ChangesRows(ABC):
         """
         key = [join_cols] if isinstance(join_cols, str) else list(join_cols or ())
         columns = written_columns(schema_mode)
+        if self._made_before(branch, idempotency_key):
+            return UpsertResult(0, 0)
         with self._changing() as changes:
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             updated, inserted, _ = options.upsert(
                 without_nul(df),
                 key,
@@ -294,6 +327,7 @@ class ChangesRows(ABC):
         schema_mode: SchemaMode = "subset",
         memory_limit: int | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> Merge:
         """Change, delete and add rows by those of a source, in one snapshot: SQL's ``MERGE INTO``.
 
@@ -307,7 +341,7 @@ class ChangesRows(ABC):
         on
             The columns of the key: a name, several, or those of the source by those of the table. Fields of structs are
             named with dots.
-        snapshot_properties, branch, dry_run
+        snapshot_properties, branch, dry_run, idempotency_key
             As for `delete`.
         case_sensitive
             Whether the case of names in ``on`` and in conditions matters.
@@ -326,7 +360,7 @@ class ChangesRows(ABC):
         @contextmanager
         def changing() -> Iterator[CoreRowChanges]:
             with self._changing() as changes:
-                yield _core(changes, snapshot_properties, branch, mode, isolation, dry_run)
+                yield _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
 
         return Merge(
             changing,
@@ -335,6 +369,7 @@ class ChangesRows(ABC):
             case_sensitive=case_sensitive,
             schema_mode=schema_mode,
             memory_limit=memory_limit,
+            made_before=lambda: self._made_before(branch, idempotency_key),
         )
 
 
@@ -362,11 +397,12 @@ def _core(
     mode: RowMode | None,
     isolation: Isolation | None,
     dry_run: bool,
+    idempotency_key: str | None,
 ) -> CoreRowChanges:
     return CoreRowChanges(
         changes,
         branch=branch,
-        snapshot_properties=property_texts(snapshot_properties),
+        snapshot_properties=summary_entries(snapshot_properties, idempotency_key),
         mode=mode,
         isolation=isolation,
         dry_run=dry_run,

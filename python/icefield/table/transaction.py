@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from icefield._arguments import append_options, property_texts, property_updates
+from icefield._arguments import append_options, property_updates, summary_entries
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
@@ -44,9 +44,9 @@ class Transaction(ChangesRows, ChangesFiles):
     the changes are applied again on top of it.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, idempotency_key: str | None = None) -> None:
         self._table = table
-        self._changes = CoreTransaction(table._state)  # noqa: SLF001
+        self._changes = CoreTransaction(table._state, idempotency_key)  # noqa: SLF001
         self._staged = self._changes.metadata
         self._finished = False
         #: Whether an exception left its ``with`` block, so that its changes are dropped.
@@ -64,13 +64,17 @@ class Transaction(ChangesRows, ChangesFiles):
         branch: str = "main",
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
     ) -> Self:
         """Append rows with the other changes; see `Table.append`.
 
         The columns are those after the previous changes.
         """
         self._check_open()
-        self._changes.append(without_nul(data), **append_options(snapshot_properties, branch, schema_mode))
+        if self._made_before(branch, idempotency_key):
+            return self
+        options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
+        self._changes.append(without_nul(data), **options)
         self._staged = self._changes.metadata
         return self
 
@@ -80,9 +84,16 @@ class Transaction(ChangesRows, ChangesFiles):
         branch: str = "main",
         *,
         stage_only: bool = False,
+        idempotency_key: str | None = None,
     ) -> UpdateSnapshot:
         """Change the files of the table with the other changes; see `Table.update_snapshot`."""
-        return UpdateSnapshot(self, snapshot_properties=snapshot_properties, branch=branch, stage_only=stage_only)
+        return UpdateSnapshot(
+            self,
+            snapshot_properties=snapshot_properties,
+            branch=branch,
+            stage_only=stage_only,
+            idempotency_key=idempotency_key,
+        )
 
     def add_files(
         self,
@@ -93,6 +104,7 @@ class Transaction(ChangesRows, ChangesFiles):
         *,
         partitions: Mapping[str, Mapping[str, object]] | None = None,
         validate: Literal["footer", "data"] = "footer",
+        idempotency_key: str | None = None,
     ) -> Self:
         """Take files into the table with the other changes; see `Table.add_files`."""
         self._check_open()
@@ -100,10 +112,12 @@ class Transaction(ChangesRows, ChangesFiles):
             raise ArgumentTypeError(f"expected a list of paths, got {file_paths!r}")
         if validate not in {"footer", "data"}:
             raise InvalidArgumentError(f"validate must be 'footer' or 'data', got {validate!r}")
+        if self._made_before(branch, idempotency_key):
+            return self
         self._changes.add_files(
             list(file_paths),
             branch=branch,
-            snapshot_properties=property_texts(snapshot_properties),
+            snapshot_properties=summary_entries(snapshot_properties, idempotency_key),
             check_duplicates=check_duplicate_files,
             partitions=partitions or {},
             read_rows=validate == "data",

@@ -70,11 +70,15 @@ impl Catalog for Entry {
         Ok(match answer {
             Ok(committed) => Outcome::Committed(committed),
             Err(Error::CommitFailed(reason)) => Outcome::Lost(reason),
-            Err(Error::CommitStateUnknown { message, cause, .. }) => Outcome::Unknown { message, cause },
+            Err(Error::CommitStateUnknown { message, cause, .. }) => {
+                Outcome::Unknown { message, location: None, cause }
+            }
             Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
             // Whatever else a catalog raises may have come after it committed.
-            Err(Error::Callback(raised)) => Outcome::Unknown { message: raised.to_string(), cause: Some(raised) },
-            Err(other) => Outcome::Unknown { message: other.to_string(), cause: None },
+            Err(Error::Callback(raised)) => {
+                Outcome::Unknown { message: raised.to_string(), location: None, cause: Some(raised) }
+            }
+            Err(other) => Outcome::Unknown { message: other.to_string(), location: None, cause: None },
         })
     }
 }

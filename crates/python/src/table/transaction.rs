@@ -121,11 +121,13 @@ impl SnapshotKind {
 
 #[pymethods]
 impl PyTransaction {
-    /// A transaction without changes, of the table as it is in this state.
+    /// A transaction without changes, of the table as it is in this state. With a key, it is done once.
     #[new]
-    fn py_new(state: &Bound<'_, PyTableState>) -> Self {
+    #[pyo3(signature = (state, idempotency_key=None))]
+    fn py_new(state: &Bound<'_, PyTableState>, idempotency_key: Option<String>) -> Self {
         let state = state.get().clone();
-        let changes = Mutex::new(Transaction::new((*state.committed).clone()));
+        let changes = Transaction::new((*state.committed).clone()).with_idempotency_key(idempotency_key);
+        let changes = Mutex::new(changes);
         Self { state, changes }
     }
 

@@ -43,6 +43,8 @@ pub enum Outcome {
     Unknown {
         /// What happened.
         message: String,
+        /// The metadata file that the table was to have, where the commit has written one.
+        location: Option<String>,
         /// The error behind it, of the caller's own code.
         cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     },

@@ -18,6 +18,18 @@ pub trait Change {
         None
     }
 
+    /// The snapshot that has the change in the end: the same one, unless the change was made before ([`IDEMPOTENCY_KEY`]).
+    ///
+    /// [`IDEMPOTENCY_KEY`]: super::IDEMPOTENCY_KEY
+    fn made_snapshot_id(&self) -> Option<i64> {
+        self.snapshot_id()
+    }
+
+    /// Files that it has written, which are deleted if it has certainly failed.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The change is in the table. `last_attempt`: the last call of [`Change::updates`] is known to have made it, and not
     /// an earlier one whose outcome was unknown.
     fn landed(&mut self, _last_attempt: bool) {}

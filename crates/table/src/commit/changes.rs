@@ -340,12 +340,17 @@ impl FileChanges {
         self.state.summary.clone()
     }
 
+    /// The added files, where they are its own ([`FileChanges::own_files`]).
+    pub fn owned(&self) -> Vec<String> {
+        let files = self.added.iter().chain(self.added_deletes()).filter(|_| self.owned_in.is_some());
+        let paths: BTreeSet<String> = files.map(|file| file.file_path.clone()).collect();
+        paths.into_iter().collect()
+    }
+
     /// The commit has certainly failed.
     pub fn failed(&mut self) {
         let Some(storage) = &self.owned_in else { return };
-        let files = self.added.iter().chain(self.added_deletes());
-        let paths: BTreeSet<String> = files.map(|file| file.file_path.clone()).collect();
-        let paths: Vec<String> = paths.into_iter().collect();
+        let paths = self.owned();
         storage.discard(&paths, "files of a change that was not committed");
     }
 

@@ -166,6 +166,11 @@ impl Output {
         self.put_manifest(self.encode(form, writer)?)
     }
 
+    /// Every file that was written and is still there.
+    pub(super) fn written(&self) -> Vec<String> {
+        locked(&self.written).clone()
+    }
+
     /// The table will own this file of the caller, who keeps it if the commit fails.
     pub(super) fn adopt(&self, location: &str) {
         let mut adopted = locked(&self.adopted);

@@ -111,8 +111,8 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         let message = error.to_string();
         Ok(match is_there() {
             Ok(true) => Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }),
-            Ok(false) => Outcome::Unknown { message, cause: cause_of(error) },
-            Err(interrupted) => Outcome::Unknown { message, cause: cause_of(interrupted) },
+            Ok(false) => Outcome::Unknown { message, location: Some(location), cause: cause_of(error) },
+            Err(interrupted) => Outcome::Unknown { message, location: Some(location), cause: cause_of(interrupted) },
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Attempts at a commit, until it lands or has certainly failed (`commit.retry.*`).
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 use icefield_format::metadata::properties::{
     COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_TOTAL_RETRY_TIME_MS, Property,
@@ -8,7 +8,7 @@ use icefield_format::metadata::properties::{
 use icefield_format::metadata::{StringMap, requirements_for_update};
 
 use super::{Catalog, Change, Committed, Outcome, require_same_table};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UnknownCommit};
 use crate::interrupt;
 
 /// Commits what `change` makes of the table as it is, anew for each attempt. `opened` is the table as the caller knows it:
@@ -83,8 +83,10 @@ fn attempt(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -
     Ok(match catalog.commit(&base, &requirements, &updates)? {
         Outcome::Committed(committed) => Attempt::Landed(committed),
         Outcome::Lost(reason) => Attempt::Lost(reason, base.metadata.properties().clone()),
-        Outcome::Unknown { message, cause } => {
-            return Err(Error::CommitStateUnknown { snapshot_id: change.snapshot_id(), message, cause });
+        Outcome::Unknown { message, location, cause } => {
+            let (snapshot_id, files) = (change.snapshot_id(), change.files());
+            let commit = UnknownCommit { snapshot_id, files, base: Some(base.location.clone()), location };
+            return Err(Error::CommitStateUnknown { commit: Box::new(commit), message, cause });
         }
     })
 }
@@ -94,7 +96,8 @@ struct Retries {
     left: i64,
     wait_ms: u64,
     longest_ms: u64,
-    end: SystemTime,
+    begin: Instant,
+    total: Duration,
 }
 
 impl Retries {
@@ -108,13 +111,15 @@ impl Retries {
             left: read(&COMMIT_NUM_RETRIES)?,
             wait_ms: milliseconds(&COMMIT_MIN_RETRY_WAIT_MS)?,
             longest_ms: milliseconds(&COMMIT_MAX_RETRY_WAIT_MS)?,
-            end: SystemTime::now() + total,
+            // A clock of the day may be set while a commit waits.
+            begin: Instant::now(),
+            total,
         })
     }
 
     /// Waits for the next attempt; `false` if no attempt is left.
     fn wait(&mut self) -> Result<bool> {
-        if self.left == 0 || SystemTime::now() >= self.end {
+        if self.left == 0 || self.begin.elapsed() >= self.total {
             return Ok(false);
         }
         self.left -= 1;

@@ -13,6 +13,7 @@ use icefield_format::metadata::{
 use uuid::Uuid;
 
 use super::Change;
+use super::idempotency::{IDEMPOTENCY_KEY, made_anywhere, made_by_key};
 use super::manifests::Manifests;
 use super::output::compression;
 use super::summary::SummaryBuilder;
@@ -52,6 +53,11 @@ pub trait Content {
 
     /// Counts what the operation adds and removes.
     fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder>;
+
+    /// Data and delete files that are its own.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The operation has certainly failed: data files that are its own can be deleted.
     fn failed(&mut self) {}
@@ -97,13 +103,29 @@ pub struct SnapshotProducer<C> {
     has_id: bool,
     /// Files that the last attempt's snapshot uses.
     used: Vec<String>,
+    /// The snapshot that an earlier run of the change has made.
+    before: Option<i64>,
 }
 
 impl<C: Content> SnapshotProducer<C> {
     /// A snapshot with this content.
     pub fn new(storage: Storage, content: C, options: SnapshotOptions) -> Self {
         let manifests = Manifests::new(storage.clone(), new_snapshot_id());
-        Self { storage, content, options, manifests, attempts: 0, has_id: false, used: Vec::new() }
+        Self { storage, content, options, manifests, attempts: 0, has_id: false, used: Vec::new(), before: None }
+    }
+
+    /// The snapshot that an earlier run of the change has made ([`IDEMPOTENCY_KEY`]).
+    fn made_before(&self, base: &TableMetadata, staged: bool) -> Result<Option<i64>> {
+        let Some(key) = self.options.properties.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        if staged { made_anywhere(base, key) } else { made_by_key(base, &self.options.branch, key) }
+    }
+
+    /// The updates where an earlier run has made the change: the branch exists from then on.
+    fn updates_of_repeated(&self, base: &TableMetadata, staged: bool) -> Vec<MetadataUpdate> {
+        match base.current_snapshot_id().filter(|_| !staged && base.reference(&self.options.branch).is_none()) {
+            Some(head) => vec![set_branch(base, &self.options.branch, head)],
+            None => Vec::new(),
+        }
     }
 
     /// Returns the snapshot of this attempt, after writing its manifests and manifest list.
@@ -208,6 +230,10 @@ impl<C: Content> Change for SnapshotProducer<C> {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         check_writable(base)?;
         let staged = self.options.stage_only || self.is_staged_for_audit(base)?;
+        self.before = self.made_before(base, staged)?;
+        if self.before.is_some() {
+            return Ok(self.updates_of_repeated(base, staged));
+        }
         while !self.has_id && base.snapshot(self.manifests.snapshot_id()).is_some() {
             self.manifests = Manifests::new(self.storage.clone(), new_snapshot_id());
         }
@@ -220,24 +246,32 @@ impl<C: Content> Change for SnapshotProducer<C> {
         let snapshot_id = snapshot.snapshot_id;
         updates.push(MetadataUpdate::AddSnapshot { snapshot: snapshot.into() });
         if !staged {
-            let known = base.reference(&self.options.branch).cloned();
-            let fresh = SnapshotRef {
-                snapshot_id,
-                kind: RefKind::BRANCH,
-                max_ref_age_ms: None,
-                unknown: serde_json::Map::new(),
-            };
-            let reference = SnapshotRef { snapshot_id, ..known.unwrap_or(fresh) };
-            updates.push(MetadataUpdate::SetSnapshotRef { ref_name: self.options.branch.clone(), reference });
+            updates.push(set_branch(base, &self.options.branch, snapshot_id));
         }
         Ok(updates)
     }
 
     fn snapshot_id(&self) -> Option<i64> {
-        Some(self.manifests.snapshot_id())
+        self.before.is_none().then(|| self.manifests.snapshot_id())
+    }
+
+    fn made_snapshot_id(&self) -> Option<i64> {
+        self.before.or_else(|| self.snapshot_id())
+    }
+
+    fn files(&self) -> Vec<String> {
+        let mut files = self.manifests.output().written();
+        files.extend(self.content.files());
+        files
     }
 
     fn landed(&mut self, last_attempt: bool) {
+        match self.before {
+            None => {}
+            // An earlier attempt of this very change had landed.
+            Some(before) if before == self.manifests.snapshot_id() => return,
+            Some(_) => return self.failed(),
+        }
         // Which attempt landed is known only where it was the last one.
         if last_attempt {
             self.manifests.output().landed(&self.used);
@@ -248,6 +282,14 @@ impl<C: Content> Change for SnapshotProducer<C> {
         self.manifests.output().clean(&[]);
         self.content.failed();
     }
+}
+
+/// The update that moves a branch, or creates it.
+fn set_branch(base: &TableMetadata, branch: &str, snapshot_id: i64) -> MetadataUpdate {
+    let fresh =
+        SnapshotRef { snapshot_id, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown: serde_json::Map::new() };
+    let reference = SnapshotRef { snapshot_id, ..base.reference(branch).cloned().unwrap_or(fresh) };
+    MetadataUpdate::SetSnapshotRef { ref_name: branch.to_owned(), reference }
 }
 
 /// A random id that is positive, as ids of snapshots are.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
+use super::idempotency::{made_on_a_branch, stamp};
 use super::{Catalog, Change, Committed, commit, write_metadata};
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
@@ -23,13 +24,34 @@ pub struct Transaction {
     made: usize,
     updates: Vec<MetadataUpdate>,
     finished: bool,
+    /// What makes it be done once; the first snapshot has it.
+    key: Option<String>,
+    /// The snapshot that an earlier run of the transaction has made.
+    before: Option<i64>,
 }
 
 impl Transaction {
     /// A transaction without changes.
     pub fn new(base: Committed) -> Self {
         let staged = base.metadata.clone();
-        Self { base, changes: Vec::new(), staged, made: 0, updates: Vec::new(), finished: false }
+        Self {
+            base,
+            changes: Vec::new(),
+            staged,
+            made: 0,
+            updates: Vec::new(),
+            finished: false,
+            key: None,
+            before: None,
+        }
+    }
+
+    /// The transaction is done once: not again, where a branch of the table has a snapshot with this key
+    /// ([`IDEMPOTENCY_KEY`](super::IDEMPOTENCY_KEY)). What it has written is deleted then.
+    #[must_use]
+    pub fn with_idempotency_key(mut self, key: Option<String>) -> Self {
+        self.key = key;
+        self
     }
 
     /// The table that the transaction began with.
@@ -81,7 +103,10 @@ impl Transaction {
     /// That of a change which cannot be made of the table as it was when the transaction began.
     pub fn metadata(&mut self) -> Result<&Arc<TableMetadata>> {
         while let Some(change) = self.changes.get_mut(self.made) {
-            let updates = change.updates(&self.staged)?;
+            let mut updates = change.updates(&self.staged)?;
+            if let Some(key) = self.key.as_ref().filter(|_| !adds_snapshot(&self.updates)) {
+                stamp(key, &mut updates);
+            }
             self.staged = applied(&self.staged, &updates)?;
             self.updates.extend(updates);
             self.made += 1;
@@ -133,6 +158,52 @@ impl Transaction {
 
 impl Change for Transaction {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
+        if let Some(key) = &self.key {
+            self.before = made_on_a_branch(base, key)?;
+            if self.before.is_some() {
+                return Ok(Vec::new());
+            }
+        }
+        let updates = self.made_of(base)?;
+        if self.key.is_some() && !updates.is_empty() && !adds_snapshot(&updates) {
+            return Err(Error::invalid(
+                "the transaction has an idempotency key, and makes no snapshot that could keep it: leave the key out",
+            ));
+        }
+        Ok(updates)
+    }
+
+    fn snapshot_id(&self) -> Option<i64> {
+        self.changes.iter().rev().find_map(|change| change.snapshot_id()).filter(|_| self.before.is_none())
+    }
+
+    fn made_snapshot_id(&self) -> Option<i64> {
+        self.before.or_else(|| self.changes.iter().rev().find_map(|change| change.made_snapshot_id()))
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.changes.iter().flat_map(|change| change.files()).collect()
+    }
+
+    fn landed(&mut self, last_attempt: bool) {
+        if let Some(before) = self.before {
+            // Unless an earlier attempt of this very transaction had landed.
+            if self.changes.iter().all(|change| change.snapshot_id() != Some(before)) {
+                self.failed();
+            }
+            return;
+        }
+        self.changes.iter_mut().for_each(|change| change.landed(last_attempt));
+    }
+
+    fn failed(&mut self) {
+        self.changes.iter_mut().for_each(|change| change.failed());
+    }
+}
+
+impl Transaction {
+    /// The updates that all changes make of a table.
+    fn made_of(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         if std::ptr::eq(base, &*self.base.metadata) {
             self.metadata()?;
             return Ok(self.updates.clone());
@@ -142,7 +213,10 @@ impl Change for Transaction {
         let last = self.changes.len().saturating_sub(1);
         for (number, change) in self.changes.iter_mut().enumerate() {
             let on = between.as_deref().unwrap_or(base);
-            let updates = change.updates(on)?;
+            let mut updates = change.updates(on)?;
+            if let Some(key) = self.key.as_ref().filter(|_| !adds_snapshot(&all)) {
+                stamp(key, &mut updates);
+            }
             if number < last {
                 between = Some(applied(on, &updates)?);
             }
@@ -150,18 +224,10 @@ impl Change for Transaction {
         }
         Ok(all)
     }
+}
 
-    fn snapshot_id(&self) -> Option<i64> {
-        self.changes.iter().rev().find_map(|change| change.snapshot_id())
-    }
-
-    fn landed(&mut self, last_attempt: bool) {
-        self.changes.iter_mut().for_each(|change| change.landed(last_attempt));
-    }
-
-    fn failed(&mut self) {
-        self.changes.iter_mut().for_each(|change| change.failed());
-    }
+fn adds_snapshot(updates: &[MetadataUpdate]) -> bool {
+    updates.iter().any(|update| matches!(update, MetadataUpdate::AddSnapshot { .. }))
 }
 
 impl Drop for Transaction {

@@ -3,3 +3,4 @@
 pub mod expire;
 mod parallel;
 pub mod purge;
+pub mod resolve;

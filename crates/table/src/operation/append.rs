@@ -128,6 +128,10 @@ impl Content for Append {
         Ok(self.0.summary())
     }
 
+    fn files(&self) -> Vec<String> {
+        self.0.owned()
+    }
+
     fn failed(&mut self) {
         self.0.failed();
     }

@@ -119,6 +119,10 @@ impl Change for CherryPick {
         self.producer.as_ref().filter(|_| !self.moved).and_then(Change::snapshot_id)
     }
 
+    fn files(&self) -> Vec<String> {
+        self.producer.as_ref().map(Change::files).unwrap_or_default()
+    }
+
     fn landed(&mut self, last_attempt: bool) {
         if let Some(producer) = &mut self.producer {
             // An earlier attempt has certainly failed where the last one is known to have landed.

@@ -171,6 +171,10 @@ impl Content for Overwrite {
         Ok(self.changes.summary())
     }
 
+    fn files(&self) -> Vec<String> {
+        self.changes.owned()
+    }
+
     fn failed(&mut self) {
         self.changes.failed();
     }

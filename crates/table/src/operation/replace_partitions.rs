@@ -127,6 +127,10 @@ impl Content for ReplacePartitions {
         Ok(summary)
     }
 
+    fn files(&self) -> Vec<String> {
+        self.changes.owned()
+    }
+
     fn failed(&mut self) {
         self.changes.failed();
     }

@@ -326,6 +326,10 @@ impl<C: Content> Content for OfRows<C> {
         self.content.summary(base)
     }
 
+    fn files(&self) -> Vec<String> {
+        self.content.files()
+    }
+
     fn failed(&mut self) {
         self.content.failed();
     }

@@ -125,6 +125,10 @@ impl Content for RewriteFiles {
         Ok(summary)
     }
 
+    fn files(&self) -> Vec<String> {
+        self.changes.owned()
+    }
+
     fn failed(&mut self) {
         self.changes.failed();
     }

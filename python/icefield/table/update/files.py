@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from icefield._arguments import property_texts
+from icefield._arguments import summary_entries
 from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
 from icefield.table.update.manifests import RewriteManifests
 from icefield.table.update.producing import SnapshotChange, SnapshotOptions
@@ -30,10 +30,11 @@ class UpdateSnapshot:
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         stage_only: bool = False,
+        idempotency_key: str | None = None,
         standalone: bool = False,
     ) -> None:
         self._transaction = transaction
-        self._options = SnapshotOptions(branch, property_texts(snapshot_properties), stage_only)
+        self._options = SnapshotOptions(branch, summary_entries(snapshot_properties, idempotency_key), stage_only)
         self._standalone = standalone
 
     def fast_append(self) -> AppendFiles:

@@ -1,0 +1,152 @@
+"""Changes that are made once, however often they are run: by a key that the summary of their snapshot keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import icefield as ice
+from icefield.catalog.memory import InMemoryCatalog
+from icefield.table.rows import RowsChanged
+
+ENTRY = "icefield.idempotency-key"
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "part": ["x", "y", "x"]})
+KEY = "job/42"
+
+
+@pytest.fixture
+def table() -> ice.Table:
+    """Make a table of three rows."""
+    catalog = InMemoryCatalog("keys")
+    catalog.create_namespace("a")
+    return catalog.create_table("a.t", schema=ROWS.schema, partition_by="part").append(ROWS)
+
+
+def data_files(table: ice.Table) -> set[str]:
+    return {path for path, _ in table.storage.list(f"{table.location()}/data")}
+
+
+def described(table: ice.Table) -> ice.DataFile:
+    return ice.DataFile(
+        file_path=f"{table.location()}/elsewhere.parquet", file_format="parquet", partition=["x"], record_count=1,
+        file_size_in_bytes=10,
+    )  # fmt: skip
+
+
+def overwrite_files(table: ice.Table, key: str) -> None:
+    table.overwrite_files(idempotency_key=key).append_data_file(described(table)).commit()
+
+
+def transaction(table: ice.Table, key: str) -> None:
+    with table.transaction(idempotency_key=key) as tx:
+        tx.append(ROWS).delete("id = 3")
+        tx.set_properties({"owner": "me"})
+
+
+CHANGES: dict[str, Callable[[ice.Table, str], Any]] = {
+    "append": lambda table, key: table.append(ROWS, idempotency_key=key),
+    "append_files": lambda table, key: table.append_files([described(table)], idempotency_key=key),
+    "overwrite_files": overwrite_files,
+    "delete": lambda table, key: table.delete("id = 1", idempotency_key=key),
+    "overwrite": lambda table, key: table.overwrite(ROWS, "id = 1", idempotency_key=key),
+    "dynamic": lambda table, key: table.dynamic_partition_overwrite(ROWS, idempotency_key=key),
+    "update": lambda table, key: table.update({"id": 9}, "id = 2", idempotency_key=key),
+    "upsert": lambda table, key: table.upsert(ROWS.set_column(1, "part", [["z"] * 3]), "id", idempotency_key=key),
+    "merge": lambda table, key: table.merge(ROWS, "id", idempotency_key=key).when_matched_delete().execute(),
+    "rewrite": lambda table, key: table.rewrite_manifests(idempotency_key=key).cluster_by().commit(),
+    "transaction": transaction,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("stale", [False, True], ids=["fresh", "stale"])
+def test_a_second_run_does_nothing(table: ice.Table, name: str, stale: bool) -> None:
+    other = table.catalog.load_table("a.t")
+    CHANGES[name](table, KEY)
+    snapshots, files = [one.snapshot_id for one in table.metadata.snapshots], data_files(table)
+    keyed = [one for one in table.metadata.snapshots if (one.summary or {}).get(ENTRY) == KEY]
+    assert len(keyed) == 1
+    # A client that has not seen the first run finds it when it commits.
+    again = other if stale else table
+    done = CHANGES[name](again, KEY)
+    if not stale and isinstance(done, RowsChanged):
+        assert done == RowsChanged(0, 0, 0, 0, 0, 0)
+    now = again.refresh()
+    assert [one.snapshot_id for one in now.metadata.snapshots] == snapshots
+    assert data_files(now) == files
+    metadata = {path for path, _ in now.storage.list(f"{now.location()}/metadata") if path.endswith(".avro")}
+    named = {one.manifest_list for one in now.metadata.snapshots}
+    named |= set(now.inspect.all_manifests()["path"].to_pylist())
+    assert metadata == named
+    CHANGES[name](again, "job/43")
+    # A change that finds no rows makes no snapshot.
+    assert (len(again.metadata.snapshots) > len(snapshots)) == (name not in {"delete", "update", "upsert", "merge"})
+
+
+def test_files_that_were_added_or_written_by_workers(table: ice.Table, tmp_path: Path) -> None:
+    pa.parquet.write_table(ROWS.slice(1, 1), tmp_path / "a.parquet")
+    for _ in range(2):
+        table.add_files([str(tmp_path / "a.parquet")], idempotency_key=KEY, check_duplicate_files=False)
+    assert table.scan().count() == 4
+    plan = table.new_write()
+    with ice.distributed.TaskWriter(plan, table.storage, ROWS.schema) as writer:
+        writer.write(ROWS)
+    for _ in range(2):
+        table.commit_files(plan, [writer.written], idempotency_key="write/1")
+    assert table.scan().count() == 7
+
+
+def test_another_client_is_first_between_attempts(table: ice.Table) -> None:
+    """A lost race is found out at the next attempt."""
+    other = table.catalog.load_table("a.t")
+    with table.transaction() as tx:
+        tx.append(ROWS, idempotency_key=KEY)
+        tx.set_properties({"owner": "me"})
+        other.append(ROWS, idempotency_key=KEY)
+    assert table.scan().count() == 6
+    # The rest of the transaction is made.
+    assert table.properties["owner"] == "me"
+    assert len(data_files(table)) == len(table.inspect.all_data_files())
+
+
+def test_keys_belong_to_a_branch(table: ice.Table) -> None:
+    table.append(ROWS, branch="audit", idempotency_key=KEY)
+    table.append(ROWS, idempotency_key=KEY)
+    assert (table.scan().count(), table.scan(ref="audit").count()) == (6, 6)
+    # A new branch has the history of main, and so the rows.
+    table.append(ROWS, branch="late", idempotency_key=KEY)
+    assert table.scan(ref="late").count() == 6
+    staged = [table.append_files([described(table)], stage_only=True, idempotency_key="s") for _ in range(2)]
+    assert sum((one.summary or {}).get(ENTRY) == "s" for one in staged[1].metadata.snapshots) == 1
+
+
+def test_keys_are_forgotten_with_their_snapshots(table: ice.Table) -> None:
+    first = table.current_snapshot().snapshot_id
+    table.append(ROWS, idempotency_key=KEY)
+    table.manage_snapshots().rollback_to_snapshot(first).commit()
+    table.append(ROWS, idempotency_key=KEY)
+    assert table.scan().count() == 6
+    table.append(ROWS)
+    table.expire_snapshots(older_than=table.current_snapshot().timestamp_ms + 1, retain_last=1)
+    table.append(ROWS, idempotency_key=KEY)
+    assert table.scan().count() == 12
+
+
+@pytest.mark.parametrize("key", ["", 7])
+def test_keys_are_texts(table: ice.Table, key: Any) -> None:
+    with pytest.raises(ice.InvalidArgumentError, match="idempotency_key must be a str that is not empty"):
+        table.append(ROWS, idempotency_key=key)
+
+
+def test_a_transaction_needs_a_snapshot_to_keep_its_key(table: ice.Table) -> None:
+    with (
+        pytest.raises(ice.InvalidArgumentError, match="makes no snapshot"),
+        table.transaction(idempotency_key="k") as tx,
+    ):
+        tx.set_properties({"owner": "me"})
+    assert "owner" not in table.refresh().properties
