@@ -2131,6 +2131,7 @@ class ExpiryRequest(TypedDict):
     retain_last: int | None
     clean_expired_metadata: bool
     cleanup: Literal["all", "metadata", "nothing"]
+    external: Literal["keep", "delete"]
     dry_run: bool
 
 #: Entry of a snapshot's summary: the key by which its change is made once.

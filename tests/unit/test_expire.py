@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import icefield as ice
@@ -157,3 +158,23 @@ def test_a_change_is_made_once(table: ice.Table) -> None:
     assert len(ids(table)) == 3
     with pytest.raises(ice.InvalidArgumentError, match="already"):
         expire.commit()
+
+
+@pytest.mark.parametrize("external", ["keep", "delete"])
+def test_files_of_other_folders_stay_unless_asked_for(table: ice.Table, tmp_path: Path, external: str) -> None:
+    elsewhere = tmp_path / "shared" / "a.parquet"
+    elsewhere.parent.mkdir()
+    pyarrow.parquet.write_table(pa.table({"id": [7]}), elsewhere)
+    table.add_files([str(elsewhere)])
+    table.delete("id = 7")
+    # The snapshot that removed the file expires too.
+    table.append(pa.table({"id": [8]}))
+    change = table.maintenance.expire_snapshots().older_than(NOW_MS + 9 * HOUR_MS).retain_last(1).external(external)
+    expected = [str(elsewhere)] if external == "keep" else []
+    assert [path.removeprefix("file://") for path in change.dry_run().external_files] == expected
+    done = change.commit()
+    assert [path.removeprefix("file://") for path in done.external_files] == expected
+    assert elsewhere.exists() == (external == "keep")
+    assert len(done.deleted_files) > 4
+    with pytest.raises(ice.InvalidArgumentError, match="external: expected 'keep' or 'delete'"):
+        table.expire_snapshots(external="maybe")

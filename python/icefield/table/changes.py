@@ -278,19 +278,20 @@ class TableChanges(TableHandle, ChangesFiles):
         snapshot_ids: Iterable[int] = (),
         clean_expired_metadata: bool = False,
         cleanup: Literal["all", "metadata", "nothing"] = "all",
+        external: Literal["keep", "delete"] = "keep",
         dry_run: bool = False,
     ) -> ExpiredSnapshots:
         """Expire snapshots, and delete the files that only they name; see `ExpireSnapshots`.
 
         Parameters
         ----------
-        older_than, retain_last, snapshot_ids, clean_expired_metadata, cleanup
+        older_than, retain_last, snapshot_ids, clean_expired_metadata, cleanup, external
             As in `ExpireSnapshots`.
         dry_run
             Change nothing, and return what would be done.
 
         """
-        change = self.maintenance.expire_snapshots().by_ids(snapshot_ids).cleanup(cleanup)
+        change = self.maintenance.expire_snapshots().by_ids(snapshot_ids).cleanup(cleanup).external(external)
         change.clean_expired_metadata(clean_expired_metadata)
         if older_than is not None:
             change.older_than(older_than)

@@ -37,6 +37,8 @@ class ExpiredSnapshots:
     manifests: list[str]
     manifest_lists: list[str]
     statistics_files: list[str]
+    #: Locations of files that stay, since they are not in the folders of the table.
+    external_files: list[str]
     #: Number of files that could not be read or deleted.
     failures: int
     #: What the first of them said.
@@ -65,6 +67,7 @@ class ExpireSnapshots:
             "retain_last": None,
             "clean_expired_metadata": False,
             "cleanup": "all",
+            "external": "keep",
             "dry_run": False,
         }
         self._finished = False
@@ -103,6 +106,15 @@ class ExpireSnapshots:
     def cleanup(self, level: Literal["all", "metadata", "nothing"]) -> Self:
         """Delete all files that only expired snapshots name, all but data and delete files, or none."""
         self._request["cleanup"] = level
+        return self
+
+    def external(self, files: Literal["keep", "delete"]) -> Self:
+        """Keep or delete files that are not in the folders of the table; by default they stay.
+
+        Its folders are its location, ``write.data.path`` and ``write.metadata.path``. Files elsewhere were taken into
+        the table by `Table.add_files`, and may be those of other tables too.
+        """
+        self._request["external"] = files
         return self
 
     def dry_run(self) -> ExpiredSnapshots:
@@ -173,6 +185,7 @@ def _result(done: Expired) -> ExpiredSnapshots:
         files["manifests"],
         files["manifest_lists"],
         files["statistics"],
+        files["external"],
         failures,
         first,
     )

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use icefield_format::metadata::retention::ExpireSnapshots;
-use icefield_table::maintain::expire::{Cleanup, expirable, expire};
+use icefield_table::maintain::expire::{Cleanup, External, expirable, expire};
 use icefield_table::storage::redacted;
 use pyo3::prelude::*;
 
@@ -30,6 +30,8 @@ struct Request {
     clean_expired_metadata: bool,
     #[pyo3(item)]
     cleanup: String,
+    #[pyo3(item)]
+    external: String,
     #[pyo3(item)]
     dry_run: bool,
 }
@@ -58,6 +60,14 @@ fn expire_snapshots(
             return Err(InvalidArgumentError::new_err(message).into());
         }
     };
+    let external = match request.external.as_str() {
+        "keep" => External::Keep,
+        "delete" => External::Delete,
+        other => {
+            let message = format!("external: expected 'keep' or 'delete', got {other:?}");
+            return Err(InvalidArgumentError::new_err(message).into());
+        }
+    };
     let wanted = ExpireSnapshots {
         older_than_ms: request.older_than_ms.map(|Int(time)| time),
         retain_last: request.retain_last.map(|Int(count)| count),
@@ -65,13 +75,14 @@ fn expire_snapshots(
         clean_expired_metadata: request.clean_expired_metadata,
     };
     let run = if request.dry_run { expirable } else { expire };
-    let done = detached(py, || run(&table, wanted, cleanup))??;
+    let done = detached(py, || run(&table, wanted, cleanup, external))??;
     let files = BTreeMap::from([
         ("data_files", done.files.data_files),
         ("delete_files", done.files.delete_files),
         ("manifests", done.files.manifests),
         ("manifest_lists", done.files.manifest_lists),
         ("statistics", done.files.statistics),
+        ("external", done.external),
     ]);
     let new = done.table.map(|table| state.with(table.committed().clone()));
     let left = done.leftover.first.iter().map(|message| redacted(message)).collect();

@@ -12,6 +12,7 @@ use icefield_format::metadata::retention::{ExpireSnapshots, Expiry};
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
 use super::parallel::{locked, side_by_side};
+use super::purge::Folders;
 use crate::clock::now_ms;
 use crate::commit::Change;
 use crate::error::{Error, Result};
@@ -43,6 +44,8 @@ pub struct Expired {
     pub refs: Vec<String>,
     /// The files that were deleted.
     pub files: ExpiredFiles,
+    /// Files that only expired snapshots name, and that stay, since they are not in the folders of the table.
+    pub external: Vec<String>,
     /// What could not be read or deleted.
     pub leftover: Leftover,
 }
@@ -62,7 +65,31 @@ pub struct ExpiredFiles {
     pub statistics: Vec<String>,
 }
 
+/// What becomes of files that are not in the folders of the table: they may be those of other tables (`add_files`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum External {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are deleted as well.
+    Delete,
+}
+
 impl ExpiredFiles {
+    /// Takes those out that do not lie in folders of the table, and returns them.
+    fn take_external(&mut self, storage: &Storage, metadata: &TableMetadata) -> Vec<String> {
+        let folders = Folders::of(storage, metadata, None);
+        let mut external = Vec::new();
+        let kinds = [&mut self.data_files, &mut self.delete_files, &mut self.manifests, &mut self.manifest_lists];
+        for files in kinds.into_iter().chain([&mut self.statistics]) {
+            let (own, others): (Vec<_>, Vec<_>) =
+                std::mem::take(files).into_iter().partition(|file| folders.have(storage, file));
+            *files = own;
+            external.extend(others);
+        }
+        external
+    }
+
     /// All of them, data files first: a manifest goes after the files that it names.
     pub fn all(&self) -> impl Iterator<Item = &String> {
         let files = self.data_files.iter().chain(&self.delete_files);
@@ -73,17 +100,18 @@ impl ExpiredFiles {
 /// Expires snapshots of a table as its catalog has it, and deletes the files that no other snapshot names.
 ///
 /// A file stays while a snapshot that is kept has it, or is the one that removed it: its changes can be read as long as it is
-/// kept. Whatever cannot be read keeps files from being deleted.
+/// kept. Whatever cannot be read keeps files from being deleted. Files that are not beneath the table's location,
+/// `write.data.path` or `write.metadata.path` stay, unless `external` says otherwise.
 ///
 /// # Errors
 /// What keeps the table from being changed; then no file is deleted.
-pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup) -> Result<Expired> {
+pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, external: External) -> Result<Expired> {
     let mut change = Expire { storage: table.storage().clone(), request, made: None };
     let committed = table.make(&mut change)?;
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
     // What was committed since names files as well.
     let after = committed.refresh().unwrap_or_else(|_| committed.clone());
-    let mut expired = report(table.storage(), &before, after.metadata(), &expiry, cleanup)?;
+    let mut expired = report(table.storage(), &before, after.metadata(), &expiry, cleanup, external)?;
     let all: Vec<&String> = expired.files.all().collect();
     let errors = table.storage().delete_all(&all);
     log::info!("{}: expired {} snapshots and deleted {} files", before.location(), expired.snapshots.len(), all.len());
@@ -96,12 +124,12 @@ pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup) -> Resu
 ///
 /// # Errors
 /// As [`expire`].
-pub fn expirable(table: &Table, request: ExpireSnapshots, cleanup: Cleanup) -> Result<Expired> {
+pub fn expirable(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, external: External) -> Result<Expired> {
     let mut change = Expire { storage: table.storage().clone(), request, made: None };
     let updates = change.updates(table.metadata())?;
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
     let after = MetadataBuilder::from_base(&before, now_ms()).apply_all(updates)?.build()?;
-    report(table.storage(), &before, &after, &expiry, cleanup)
+    report(table.storage(), &before, &after, &expiry, cleanup, external)
 }
 
 /// The change of metadata.
@@ -163,6 +191,7 @@ fn report(
     after: &TableMetadata,
     expiry: &Expiry,
     cleanup: Cleanup,
+    external: External,
 ) -> Result<Expired> {
     let removed = |id: &i64| after.snapshot(*id).is_none();
     let mut expired = Expired {
@@ -174,6 +203,9 @@ fn report(
         let search = Search { storage, limits: limits()?, before, after, leftover: Mutex::default() };
         if let Some(files) = search.files(cleanup) {
             expired.files = files;
+        }
+        if external == External::Keep {
+            expired.external = expired.files.take_external(storage, after);
         }
         expired.leftover = search.leftover.into_inner().unwrap_or_else(PoisonError::into_inner);
     }

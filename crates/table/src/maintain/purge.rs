@@ -154,7 +154,7 @@ impl Purge<'_> {
 }
 
 /// The folders that the metadata says are the table's.
-struct Folders {
+pub(super) struct Folders {
     /// The table's location; the others may lie in it.
     location: Option<Location>,
     /// Those whose files are the table's own.
@@ -164,7 +164,7 @@ struct Folders {
 }
 
 impl Folders {
-    fn of(storage: &Storage, metadata: &TableMetadata, warehouse: Option<&str>) -> Self {
+    pub(super) fn of(storage: &Storage, metadata: &TableMetadata, warehouse: Option<&str>) -> Self {
         let location = storage.resolve(metadata.location()).ok();
         let warehouse = warehouse.and_then(|folder| storage.resolve(folder).ok());
         let mut folders = Self { location, own: Vec::new(), refused: Vec::new() };
@@ -180,6 +180,12 @@ impl Folders {
             }
         }
         folders
+    }
+
+    /// Whether a file lies in one of them, and not by way of a link.
+    pub(super) fn have(&self, storage: &Storage, path: &str) -> bool {
+        let Ok(at) = storage.resolve(path) else { return false };
+        self.own.iter().any(|folder| is_beneath(folder, &at)) && self.link_before(&at).is_none()
     }
 
     /// Why a folder is not the table's alone, if it is not.
