@@ -1228,6 +1228,34 @@ class RowChanges:
     ) -> tuple[int, int, int, _RowCounts]:
         """Change, delete and add rows by those of a source: rows updated, inserted and deleted, counts."""
 
+@final
+class KeyedBatch:
+    """Upserts and deletes by key that become one snapshot."""
+
+    def __new__(
+        cls,
+        transaction: Transaction,
+        columns: Sequence[str],
+        *,
+        case_sensitive: bool = True,
+        memory_limit: int | None = None,
+    ) -> KeyedBatch: ...
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no changes."""
+
+    def upsert(self, rows: object, *, allow_missing: bool = True) -> None:
+        """Take rows that replace those with their keys."""
+
+    def delete(self, rows: object) -> None:
+        """Take keys whose rows are deleted."""
+
+    def write(self, branch: str, snapshot_properties: Mapping[str, str]) -> tuple[int, int]:
+        """Write the changes and add their snapshot to the transaction.
+
+        Return the numbers of rows written and of keys.
+        """
+
 # partitioning
 
 @final

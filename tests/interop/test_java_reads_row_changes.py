@@ -82,3 +82,36 @@ def test_java_reads_what_our_changes_leave(
     table.dynamic_partition_overwrite(rows(2000, 2))
     agree()
     assert table.scan().count() == table.scan().to_arrow().num_rows
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_java_reads_merges_and_streams_of_upserts(
+    catalog: ice.catalog.Catalog, java: Java, version: int, form: str
+) -> None:
+    name = f"m_{version}_{form}"
+    properties = {"format-version": str(version), "write.format.default": form}
+    partition = ["bucket(2, id)"]
+    table = catalog.create_table(f"db.{name}", schema=SCHEMA, partition_by=partition, properties=properties)
+
+    def agree() -> None:
+        java.sql(f"REFRESH TABLE {CATALOG}.db.{name}")
+        theirs = java.rows(f"SELECT id, v, s FROM {CATALOG}.db.{name}").sort_by("id").to_pylist()
+        assert theirs == table.scan().to_arrow().sort_by("id").to_pylist()
+
+    table.append(rows(0, 30)).append(rows(30, 30))
+    merge = table.merge(rows(20, 50), "id", mode="merge-on-read").when_matched_update({"v": 77}, "source.v = 3")
+    done = merge.when_matched_delete("target.v = 2").when_not_matched_insert_all().execute()
+    assert min(done.rows_updated, done.rows_deleted, done.rows_inserted) > 0
+    agree()
+    with table.upsert_stream("id") as stream:
+        stream.upsert(rows(5, 10).set_column(2, "s", pa.array(["stream"] * 10))).delete(pa.table({"id": [5, 29, 999]}))
+        stream.commit()
+        agree()
+        stream.upsert(rows(5, 1)).upsert(rows(100, 2)).delete(pa.table({"id": [100]}))
+    agree()
+    assert {file["content"] for file in table.inspect.files().to_pylist()} >= {0, 2}
+    # Java's deletes beside ours.
+    java.sql(f"DELETE FROM {CATALOG}.db.{name} WHERE s = 'stream'")
+    table.refresh()
+    agree()

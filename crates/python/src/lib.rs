@@ -62,6 +62,7 @@ const ROOMS: &[Room] = &[
     table::outcomes::register,
     table::write::register,
     table::rows::register,
+    table::upsert_stream::register,
     orc::read::register,
     orc::write::register,
 ];

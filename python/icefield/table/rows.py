@@ -16,6 +16,7 @@ from icefield._core import Transaction as CoreTransaction
 from icefield.table.assignments import changed_rows
 from icefield.table.handle import TableHandle
 from icefield.table.merging import Merge, SchemaMode, written_columns
+from icefield.table.upsert_stream import UpsertStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -375,6 +376,47 @@ class ChangesRows(ABC):
 
 class TableRows(TableHandle, ChangesRows):
     """Changes of rows of a table: each is committed by itself."""
+
+    def upsert_stream(
+        self,
+        key: str | Iterable[str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str = "main",
+        *,
+        memory_limit: int | None = None,
+    ) -> UpsertStream:
+        """Open a writer of upserts and deletes by key, which are committed a micro-batch at a time.
+
+        `upsert` and `merge` read the table and compare; a stream reads nothing of it, and leaves that to its readers.
+
+        Parameters
+        ----------
+        key
+            The columns of the key; by default the identifier fields of the schema.
+        snapshot_properties, case_sensitive, branch
+            As for `delete`; the properties are those of each snapshot.
+        memory_limit
+            Bytes that a micro-batch may take in memory, about; 512 MiB by default. More is held in temporary files.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no key, or it lacks a source column of the partition spec.
+        UnsupportedFeatureError
+            If the table is of format version 1, which has no delete files.
+
+        """
+        self._require_catalog()
+        return UpsertStream(
+            lambda: CoreTransaction(self._state),
+            self.commit_changes,
+            key,
+            snapshot_properties,
+            branch,
+            case_sensitive=case_sensitive,
+            memory_limit=memory_limit,
+        )
 
     @contextmanager
     def _changing(self) -> Iterator[CoreTransaction]:

@@ -13,4 +13,5 @@ pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod state;
 pub(crate) mod transaction;
+pub(crate) mod upsert_stream;
 pub(crate) mod write;

@@ -8,6 +8,7 @@ pub mod create;
 pub mod delete;
 pub mod delete_rows;
 mod differences;
+pub mod keyed_batch;
 pub mod matching;
 pub mod merge;
 pub mod overwrite;

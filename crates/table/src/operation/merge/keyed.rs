@@ -125,6 +125,17 @@ impl KeyedRows {
         })
     }
 
+    /// The rows that a later one with the same key follows.
+    pub(crate) fn replaced(&self) -> Vec<bool> {
+        let mut replaced = vec![false; self.len];
+        for before in self.before.iter().filter(|before| **before != END) {
+            if let Some(slot) = replaced.get_mut(*before as usize) {
+                *slot = true;
+            }
+        }
+        replaced
+    }
+
     /// Values of a column in some rows.
     pub(crate) fn column(&self, place: usize, rows: &[u32]) -> Result<ArrayRef> {
         let columns: Vec<&dyn Array> =

@@ -1,0 +1,104 @@
+//! Batches of streams of upserts and deletes by key.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use icefield_table::commit::SnapshotOptions;
+use icefield_table::operation::keyed_batch::KeyedBatch;
+use icefield_table::operation::merge::run::MEMORY_LIMIT;
+use icefield_table::write::Matching;
+use pyo3::prelude::*;
+
+use crate::capsule::StreamInput;
+use crate::entry::detached;
+use crate::errors::{Result, from_rows};
+use crate::table::transaction::PyTransaction;
+
+/// Adds this room's names to `icefield._core`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyKeyedBatch>()
+}
+
+/// Upserts and deletes by key that become one snapshot.
+#[pyclass(frozen, name = "KeyedBatch", module = "icefield._core")]
+#[derive(Debug)]
+pub struct PyKeyedBatch {
+    transaction: Py<PyTransaction>,
+    /// None when it was written.
+    batch: Mutex<Option<KeyedBatch>>,
+}
+
+#[pymethods]
+impl PyKeyedBatch {
+    /// A batch without changes; without columns the key is the identifier of the schema.
+    #[new]
+    #[pyo3(signature = (transaction, columns, *, case_sensitive=true, memory_limit=None))]
+    fn py_new(
+        py: Python<'_>,
+        transaction: Py<PyTransaction>,
+        columns: Vec<String>,
+        case_sensitive: bool,
+        memory_limit: Option<usize>,
+    ) -> Result<Self> {
+        let own = transaction.get();
+        let memory = memory_limit.unwrap_or(MEMORY_LIMIT);
+        let batch = detached(py, || KeyedBatch::new(&mut own.changes(), &columns, case_sensitive, memory))??;
+        Ok(Self { transaction, batch: Mutex::new(Some(batch)) })
+    }
+
+    /// Whether there are no changes.
+    #[getter]
+    fn is_empty(&self) -> bool {
+        let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        batch.as_ref().is_none_or(KeyedBatch::is_empty)
+    }
+
+    /// Take rows that replace those with their keys.
+    #[pyo3(signature = (rows, *, allow_missing=true))]
+    fn upsert(&self, py: Python<'_>, rows: StreamInput, allow_missing: bool) -> Result<()> {
+        let schema = rows.0.schema();
+        let batches = rows.0.map(|batch| batch.map_err(from_rows));
+        let matching = Matching { allow_missing, ignore_extra: false };
+        Ok(detached(py, || self.with(|batch| batch.upsert(&schema, batches, matching)))??)
+    }
+
+    /// Take keys whose rows are deleted.
+    fn delete(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
+        let schema = rows.0.schema();
+        let batches = rows.0.map(|batch| batch.map_err(from_rows));
+        Ok(detached(py, || self.with(|batch| batch.delete(&schema, batches)))??)
+    }
+
+    /// Write the changes and add their snapshot to the transaction: the numbers of rows written and of keys deleted before.
+    fn write(
+        &self,
+        py: Python<'_>,
+        branch: String,
+        snapshot_properties: BTreeMap<String, String>,
+    ) -> Result<(i64, i64)> {
+        let properties = snapshot_properties.into_iter().collect();
+        let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
+        let own = self.transaction.get();
+        let done = detached(py, || {
+            let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(written)?;
+            batch.commit(own.storage(), &mut own.changes(), options)
+        })??;
+        Ok((done.rows_written, done.keys))
+    }
+}
+
+impl PyKeyedBatch {
+    /// Takes changes; after an error nothing of the batch is left.
+    fn with(&self, work: impl FnOnce(&mut KeyedBatch) -> icefield_table::Result<()>) -> icefield_table::Result<()> {
+        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = work(batch.as_mut().ok_or_else(written)?);
+        if done.is_err() {
+            *batch = None;
+        }
+        done
+    }
+}
+
+fn written() -> icefield_table::Error {
+    icefield_table::Error::invalid("this batch of changes was written already, or has failed")
+}
