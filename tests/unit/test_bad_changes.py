@@ -141,8 +141,21 @@ TYPES: dict[str, Case] = {
     "overwrite": (lambda a: a.table.overwrite(odd(v=["text"]), "id = 1"), ValidationError, "v.*int"),
     "dynamic overwrite": (lambda a: a.table.dynamic_partition_overwrite(odd(v=[1.5])), ValidationError, "v.*int"),
     "upsert": (lambda a: a.table.upsert(odd(v=["text"]), ["id"]), ValidationError, "v.*int"),
-    "update": (lambda a: a.table.update({"v": "text"}, "id = 1"), IcefieldError, "v"),
-    "a value out of range": (lambda a: a.table.update({"v": 2**31}, "id = 1"), IcefieldError, "v"),
+    "update": (
+        lambda a: a.table.update({"v": "text"}, "id = 1"),
+        InvalidArgumentError,
+        "a value of type int32 for the column 'v', got 'text'",
+    ),
+    "a value out of range": (
+        lambda a: a.table.update({"v": 2**31}, "id = 1"),
+        InvalidArgumentError,
+        "a value of type int32 for the column 'v', got 2147483648",
+    ),
+    "a value beyond all integers": (
+        lambda a: a.table.update({"v": 2**80}, "id = 1"),
+        InvalidArgumentError,
+        "int32.*'v'",
+    ),
     "a null where one is required": (lambda a: a.table.update({"id": None}, "id = 1"), IcefieldError, "id"),
     "a literal": (lambda a: a.table.delete("v = 'text'"), ValidationError, "v.*int|int.*text"),
     "a file": (lambda a: a.table.add_files([str(a.folder / "texts.parquet")]), IcefieldError, "texts.parquet.*v"),

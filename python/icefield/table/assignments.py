@@ -40,7 +40,9 @@ def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader
         if unknown := [name for name in assignments if name not in columns.names]:
             msg = f"update: the table has no column {unknown[0]!r} (there are: {', '.join(columns.names)})"
             raise InvalidArgumentError(msg)
-        change = partial(_assigned, assignments)
+        change = partial(
+            _assigned, {name: _converted(columns.field(name), value) for name, value in assignments.items()}
+        )
     elif callable(assignments):
         change = assignments
     else:
@@ -53,6 +55,20 @@ def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader
             yield _checked(batch, change(own), schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _converted(field: pa.Field, value: object) -> object:
+    """Return a value in the type of its column; what is computed from rows is converted with them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(value, (pc.Expression, pa.Scalar)) or callable(value):
+        return value
+    try:
+        return pa.array([value], field.type)[0]
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        msg = f"update: expected a value of type {field.type} for the column {field.name!r}, got {value!r:.100}"
+        raise InvalidArgumentError(msg) from error
 
 
 def _assigned(assignments: Mapping[str, object], batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,8 +109,7 @@ def new_column(batch: pa.RecordBatch, field: pa.Field, value: object, *, what: s
     elif callable(value):
         array = value(batch)
     else:
-        scalar = value if isinstance(value, pa.Scalar) else pa.array([value], field.type)[0]
-        array = pa.repeat(scalar, batch.num_rows)
+        array = pa.repeat(value, batch.num_rows)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if not isinstance(array, pa.Array) or len(array) != batch.num_rows:
