@@ -222,14 +222,17 @@ SEED ?= $(shell date +%Y%m%d)
 # Where Rust's property tests are.
 PROPERTIES := compress expressions kernels manifests metadata_laws planning pruning roundtrip runs simulation values
 ROUNDS ?= 20
+SCHEDULES ?= 1000000
 test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	$(call say,property tests in Rust: $(ROUNDS) times other cases)
 	@for round in $$(seq $(ROUNDS)); do \
 		PROPTEST_RNG_SEED=$(SEED)$$round cargo test --workspace --quiet --lib $(PROPERTIES:%=--test %) || exit 1; done
+	$(call say,$(SCHEDULES) schedules of writers and faults)
+	@PROPTEST_CASES=$(SCHEDULES) PROPTEST_RNG_SEED=$(SEED) cargo test --release --quiet -p icefield-table --test simulation
 	$(call say,$(CASES) random plans and scans, seed $(SEED))
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
-		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py tests/interop/test_random_changes.py tests/laws \
-		tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
+		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py \
+		tests/interop/test_random_changes.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
 
 # What the compiler cannot check. Miri runs the code that has `unsafe` and calls no foreign functions: kernels, buffers that
 # several threads fill, values that outlive a fork. The sanitizer runs everything, the C libraries of codecs as well, but for

@@ -12,6 +12,7 @@ use icefield_format::metadata::{FormatVersion, TableMetadata};
 use super::filter::{Dangling, Filtered, ManifestFilter, Means, Removal, Section, section};
 use super::manifests::Manifests;
 use super::output::Form;
+use super::rule::{self, Rule};
 use super::selection::Selection;
 use super::snapshot::Arranged;
 use super::specs::{Partitions, Specs, Tuple};
@@ -458,7 +459,10 @@ impl FileChanges {
         Dangling {
             older_than: known.fold(base.last_sequence_number(), i64::min),
             data_files: named.chain(found).cloned().collect(),
-            with_new_vector: self.with_vector.clone(),
+            with_new_vector: match rule::holds(Rule::SecondVector) {
+                true => self.with_vector.clone(),
+                false => HashSet::new(),
+            },
         }
     }
 
@@ -498,7 +502,7 @@ impl FileChanges {
         let missing = missing.map(|file| file.file_path.as_str());
         let by_path = wanted_paths.into_iter().flatten().map(String::as_str).filter(|path| !paths.contains(path));
         let missing: Vec<&str> = missing.chain(by_path).collect();
-        if missing.is_empty() {
+        if missing.is_empty() || !rule::holds(Rule::RemovedIsThere) {
             return Ok(());
         }
         let shown = icefield_format::nearest::listed(missing.iter().copied());

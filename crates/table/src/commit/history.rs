@@ -11,6 +11,7 @@ use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{DataFile, Entries, FieldIds, ManifestContent, Metrics};
 use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
 
+use super::rule::{self, Rule};
 use super::selection::Selection;
 use super::specs::Specs;
 use super::validate::{self, Conflict, Kept, Scope, Written};
@@ -115,7 +116,7 @@ impl<'a> History<'a> {
             return Ok(());
         };
         let found = validate::added_data_files(written, &snapshots, scope)?;
-        self.refuse(&found, scope, |path, _| format!("added the data file {path}"))
+        self.refuse(Rule::AddedData, &found, scope, |path, _| format!("added the data file {path}"))
     }
 
     /// No data file of the scope was added, not even in place of others with the same rows.
@@ -127,7 +128,7 @@ impl<'a> History<'a> {
             return Ok(());
         };
         let found = validate::added_data_files(written, &snapshots, scope)?;
-        self.refuse(&found, scope, |path, _| format!("added the data file {path}"))
+        self.refuse(Rule::AddedData, &found, scope, |path, _| format!("added the data file {path}"))
     }
 
     /// No data file of the scope was removed.
@@ -139,7 +140,7 @@ impl<'a> History<'a> {
             return Ok(());
         };
         let found = validate::removed_data_files(written, &snapshots, scope)?;
-        self.refuse(&found, scope, |path, _| format!("removed the data file {path}"))
+        self.refuse(Rule::RemovedData, &found, scope, |path, _| format!("removed the data file {path}"))
     }
 
     /// None of these data files was removed, as far as they are of the scope.
@@ -151,7 +152,9 @@ impl<'a> History<'a> {
             return Ok(());
         };
         let found = validate::missing_data_files(written, &snapshots, scope, required)?;
-        self.refuse(&found, Scope::All, |path, _| format!("removed the data file {path}, which new deletes are for"))
+        self.refuse(Rule::MissingData, &found, Scope::All, |path, _| {
+            format!("removed the data file {path}, which new deletes are for")
+        })
     }
 
     /// No delete file of the scope was added.
@@ -164,7 +167,7 @@ impl<'a> History<'a> {
         }
         let Some((_, written)) = self.written(DELETING, ManifestContent::Deletes, scope, false)? else { return Ok(()) };
         let found = validate::added_delete_files(written, self.start(), scope)?;
-        self.refuse(&found, scope, |path, _| format!("added the delete file {path}"))
+        self.refuse(Rule::AddedDeletes, &found, scope, |path, _| format!("added the delete file {path}"))
     }
 
     /// No delete file of the scope was added that applies to one of these data files; `positions_only`: equality deletes do
@@ -185,7 +188,9 @@ impl<'a> History<'a> {
         let schema = self.base.current_schema();
         let kept = Kept { files: &files, after: self.start(), positions_only, schema };
         let found = validate::deletes_of_data_files(written, scope, &kept, &self.limits)?;
-        self.refuse(&found, Scope::All, |path, of| format!("added the delete file {path}, which applies to {of}"))
+        self.refuse(Rule::DeletesOfRemoved, &found, Scope::All, |path, of| {
+            format!("added the delete file {path}, which applies to {of}")
+        })
     }
 
     /// No deletion vector was added for one of these data files, as far as they are of the scope.
@@ -199,7 +204,9 @@ impl<'a> History<'a> {
         let found = self.written(ADDING_VECTORS, ManifestContent::Deletes, scope, false)?;
         let Some((snapshots, written)) = found else { return Ok(()) };
         let found = validate::added_vectors(written, &snapshots, scope, data_files)?;
-        self.refuse(&found, Scope::All, |path, of| format!("added a deletion vector for {of}, in {path}"))
+        self.refuse(Rule::AddedVectors, &found, Scope::All, |path, of| {
+            format!("added a deletion vector for {of}, in {path}")
+        })
     }
 
     /// Data files in the columns of manifests, those of a spec together.
@@ -304,8 +311,17 @@ impl<'a> History<'a> {
         Ok(list)
     }
 
-    fn refuse(&self, found: &[Conflict], scope: Scope<'_>, what: impl FnOnce(&str, &str) -> String) -> Result<()> {
-        let Some((Conflict { snapshot_id, path, of }, others)) = found.split_first() else { return Ok(()) };
+    fn refuse(
+        &self,
+        rule: Rule,
+        found: &[Conflict],
+        scope: Scope<'_>,
+        what: impl FnOnce(&str, &str) -> String,
+    ) -> Result<()> {
+        let Some((Conflict { snapshot_id, path, of }, others)) = found.split_first().filter(|_| rule::holds(rule))
+        else {
+            return Ok(());
+        };
         let summary = self.base.snapshot(*snapshot_id).and_then(|snapshot| snapshot.summary.as_ref());
         let made_by = summary.map_or("", |summary| summary.operation.as_str());
         let what = what(path, of.as_deref().unwrap_or_default());

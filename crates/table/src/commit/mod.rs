@@ -17,6 +17,7 @@ mod new_manifest;
 mod output;
 mod pointer;
 mod retry;
+pub mod rule;
 mod selection;
 mod snapshot;
 mod specs;

@@ -20,6 +20,8 @@ pub enum Fault {
     LostReply,
     /// That step and all later ones fail without effect, as for a process that was killed.
     Killed,
+    /// As [`Fault::Killed`], and the bytes of that step are written in half.
+    Torn,
     /// The thread panics at that step, which may also be one that only reads.
     #[cfg(debug_assertions)]
     Panic,
@@ -59,7 +61,7 @@ impl FaultPlan {
 
     /// Whether the process counts as dead.
     pub fn is_dead(&self) -> bool {
-        self.fault == Fault::Killed && self.steps() > self.at
+        matches!(self.fault, Fault::Killed | Fault::Torn) && self.steps() > self.at
     }
 
     /// A step that changes nothing: counted only where it may be the one that panics.
@@ -74,10 +76,22 @@ impl FaultPlan {
     }
 
     fn step(&self, at: &Location, operation: &'static str, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.step_or(at, operation, act, || Ok(()))
+    }
+
+    /// A step of which a half can be done.
+    fn step_or(
+        &self,
+        at: &Location,
+        operation: &'static str,
+        act: impl FnOnce() -> Result<()>,
+        half: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let number = self.steps.fetch_add(1, Ordering::SeqCst);
         let failure = || Error::Storage { path: at.to_string(), operation, message: format!("fault at step {number}") };
         match self.fault {
-            Fault::Killed if number >= self.at => Err(failure()),
+            Fault::Torn if number == self.at => half().and_then(|()| Err(failure())),
+            Fault::Killed | Fault::Torn if number >= self.at => Err(failure()),
             Fault::Error if number == self.at => Err(failure()),
             #[cfg(debug_assertions)]
             Fault::Panic if number == self.at => resume_unwind(Box::new(format!("fault at step {number}"))),
@@ -136,7 +150,9 @@ impl Store for Faulty {
     }
 
     fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {
-        self.plan.step(at, "write", || self.store.put(at, bytes, existing))
+        let half = bytes.slice(..bytes.len() / 2);
+        let put = |bytes| self.store.put(at, bytes, existing);
+        self.plan.step_or(at, "write", || put(bytes), || put(half))
     }
 
     fn output(&self, at: &Location) -> Result<Box<dyn Output>> {

@@ -1,75 +1,99 @@
-//! What must hold of the table at the end of every schedule.
+//! What must hold of the table at the end of every schedule, before and after a clean-up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use icefield_format::metadata::Snapshot;
+use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::retention::ExpireSnapshots;
+use icefield_table::Table;
+use icefield_table::commit::PointerCatalog;
+use icefield_table::maintain::expire::{Cleanup, expire};
 
-use crate::contents::{Live, Row};
-use crate::schedule::{Ended, NUMBER, Schedule};
+use crate::client::{Client, Message};
+use crate::contents::Live;
+use crate::schedule::{Ended, Now, Schedule, Wrong};
 
-type Checked = Result<(), String>;
+type Checked = Result<(), Wrong>;
 
 /// Checks a schedule that has ended.
-pub fn check(schedule: &Schedule) -> Checked {
-    let metadata = schedule.metadata();
-    let line = line(&metadata)?;
-    let numbers: Vec<usize> = line.iter().map(|snapshot| number(snapshot)).collect();
-    check_told(schedule, &numbers)?;
+pub fn check(schedule: &Arc<Schedule>) -> Checked {
+    if let Some(wrong) = schedule.now.lock().unwrap().wrong.take() {
+        return Err(wrong);
+    }
+    check_told(schedule)?;
+    check_table(schedule)?;
+    if schedule.committed().metadata.snapshots().is_empty() {
+        return Ok(());
+    }
+    schedule.tell("the table is cleaned up".to_owned());
+    let client = Client::new(schedule.clone(), Message::Sound, None);
+    let catalog = PointerCatalog::new(schedule.storage.clone(), Arc::new(client));
+    let table = Table::new(schedule.storage.clone(), Arc::new(catalog), schedule.committed());
+    let request = ExpireSnapshots { older_than_ms: Some(i64::MAX), retain_last: Some(1), ..ExpireSnapshots::default() };
+    expire(&table, request, Cleanup::All).map_err(|error| format!("the clean-up: {error}"))?;
+    check_table(schedule)
+}
 
+/// Each snapshot has the rows that it must have; its files are there, and no others.
+fn check_table(schedule: &Schedule) -> Checked {
     let contents = schedule.contents.lock().unwrap();
-    let made = schedule.made.lock().unwrap();
-    let mut expected: Vec<Row> = Vec::new();
-    let mut used = BTreeSet::new();
-    for (snapshot, number) in line.iter().zip(&numbers) {
-        let live = Live::of(&schedule.storage, &metadata, Some(snapshot))?;
-        let change =
-            &made[*number].as_ref().ok_or_else(|| format!("{number} has committed and had nothing to do"))?.change;
-        change.apply(*number, &mut expected);
+    let now = schedule.now.lock().unwrap();
+    let metadata = &now.metadata;
+    let all = schedule.storage.list(&schedule.root).map_err(|error| error.to_string())?;
+    let all: BTreeSet<String> = all.into_iter().map(|entry| entry.path).collect();
+    let mut named = BTreeSet::new();
+    for snapshot in metadata.snapshots() {
+        let expected = &now.snapshots[&snapshot.snapshot_id];
+        let number = expected.number;
+        let (live, used) = schedule.live(metadata, Some(snapshot))?;
         let found = live.all(&contents);
-        if found != expected {
-            return Err(format!("after {number}: expected the rows {expected:?}, found {found:?}"));
+        if found != expected.rows {
+            return Err(format!("after {number}: expected the rows {:?}, found {found:?}", expected.rows));
         }
         check_vectors(&live)?;
         check_row_ids(schedule, &live)?;
-        used.extend(files_of(schedule, &metadata, snapshot));
+        let files = || live.data.iter().chain(&live.deletes).map(|(file, _)| file.file_path.clone());
+        let lists = snapshot.manifest_list().map(str::to_owned);
+        if let Some(missing) = files().chain(lists).find(|path| !all.contains(path)) {
+            return Err(format!("after {number}: {missing} was deleted"));
+        }
+        named.extend(files().chain(used));
     }
     if !*schedule.is_untidy.lock().unwrap() {
-        let all = schedule.storage.list(&format!("{}/metadata", schedule.root)).unwrap();
-        let left: Vec<String> = all
-            .into_iter()
-            .map(|entry| entry.path)
-            .filter(|path| path.ends_with(".avro") && !used.contains(path))
-            .collect();
+        let is_metadata = |path: &&String| path.ends_with(".json");
+        let left: Vec<&String> = all.difference(&named).filter(|path| !is_metadata(path)).collect();
         if !left.is_empty() {
             return Err(format!("files that no snapshot uses are left over: {left:?}"));
         }
+        check_metadata(&now, metadata, &all)?;
     }
     Ok(())
 }
 
-/// The snapshots, which are one line.
-fn line(metadata: &icefield_format::metadata::TableMetadata) -> Result<Vec<Arc<Snapshot>>, String> {
-    let Some(current) = metadata.current_snapshot_id() else { return Ok(Vec::new()) };
-    let mut line: Vec<Arc<Snapshot>> = metadata.ancestors(current).cloned().collect();
-    line.reverse();
-    match line.len() == metadata.snapshots().len() {
-        true => Ok(line),
-        false => Err(format!("{} of {} snapshots are in the line", line.len(), metadata.snapshots().len())),
+/// Metadata files of refused swaps are deleted.
+fn check_metadata(now: &Now, metadata: &TableMetadata, all: &BTreeSet<String>) -> Checked {
+    let logged = metadata.metadata_log().iter().map(|entry| &entry.metadata_file);
+    let named: BTreeSet<&String> = logged.chain([&now.location]).collect();
+    match all.iter().find(|path| path.ends_with(".json") && !named.contains(path)) {
+        Some(path) => Err(format!("{path} is left over")),
+        None => Ok(()),
     }
 }
 
-fn number(snapshot: &Snapshot) -> usize {
-    snapshot.summary.as_ref().unwrap().get(NUMBER).unwrap().parse().unwrap()
-}
-
 /// Whether writers were told what happened, and nothing happened twice.
-fn check_told(schedule: &Schedule, numbers: &[usize]) -> Checked {
-    let times = |number| numbers.iter().filter(|landed| **landed == number).count();
-    for (number, made) in schedule.made.lock().unwrap().iter().enumerate() {
+fn check_told(schedule: &Schedule) -> Checked {
+    let now = schedule.now.lock().unwrap();
+    let mut times: BTreeMap<usize, usize> = BTreeMap::new();
+    let made = schedule.made.lock().unwrap();
+    let picked = |number: usize| matches!(made[number], Some(ref made) if !made.change.is_snapshot());
+    now.snapshots.values().for_each(|snapshot| *times.entry(snapshot.number).or_default() += 1);
+    for (number, made) in made.iter().enumerate().filter(|(number, _)| !picked(*number)) {
         let Some(made) = made else { continue };
-        match (made.ended, times(number)) {
-            (Ended::Landed, 1) | (Ended::Failed, 0) | (Ended::Unknown, 0 | 1) => {}
+        let staged = matches!(made.change, crate::change::Change::Stage(_));
+        match (made.ended, times.get(&number).copied().unwrap_or(0)) {
+            (Some(Ended::Landed), 1) | (Some(Ended::Failed) | None, 0) | (Some(Ended::Unknown), 0 | 1) => {}
+            // Once where it was staged, and once where it was picked: never twice into one branch.
+            (Some(Ended::Landed | Ended::Unknown), 2) if staged => {}
             (ended, times) => return Err(format!("{number} was told {ended:?}, and is in the table {times} times")),
         }
     }
@@ -108,16 +132,4 @@ fn check_row_ids(schedule: &Schedule, live: &Live) -> Checked {
         end = next;
     }
     Ok(())
-}
-
-/// The manifest list and the manifests of a snapshot.
-fn files_of(
-    schedule: &Schedule,
-    metadata: &icefield_format::metadata::TableMetadata,
-    snapshot: &Snapshot,
-) -> Vec<String> {
-    let manifests =
-        icefield_table::snapshot::manifests::of_snapshot(&schedule.storage, metadata, snapshot, &Default::default());
-    let manifests = manifests.unwrap().into_iter().map(|manifest| manifest.manifest_path);
-    manifests.chain([snapshot.manifest_list().unwrap().to_owned()]).collect()
 }

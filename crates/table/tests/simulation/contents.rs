@@ -1,23 +1,17 @@
 //! What is in the files of a simulated table, and the rows that its snapshots have by that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use icefield_format::manifest::entries::{self, ReadOptions};
-use icefield_format::manifest::{DataFile, FileContent, Metrics};
+use icefield_format::manifest::{DataFile, FileContent, ManifestFile, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::value::Value;
 use icefield_table::commit::Specs;
 use icefield_table::snapshot::manifests::of_snapshot;
 use icefield_table::storage::Storage;
 
-/// A row: its key, and the number of the operation that wrote it.
-pub type Row = (i64, usize);
-
-/// The partition of a key.
-pub fn partition_of(key: i64) -> i32 {
-    (key % 2) as i32
-}
+use crate::change::{Row, partition_of};
 
 /// The content of a file.
 #[derive(Debug, Clone)]
@@ -31,42 +25,83 @@ pub enum Content {
 /// Files by path.
 pub type Contents = BTreeMap<String, Content>;
 
-/// The files of a snapshot, with their data sequence numbers.
+/// The live files of a snapshot, with their data sequence numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
     pub data: Vec<(DataFile, i64)>,
     pub deletes: Vec<(DataFile, i64)>,
 }
 
-impl Live {
-    /// Reads the manifests of a snapshot.
-    pub fn of(storage: &Storage, metadata: &TableMetadata, snapshot: Option<&Arc<Snapshot>>) -> Result<Self, String> {
-        let mut live = Self::default();
-        let Some(snapshot) = snapshot else { return Ok(live) };
-        let specs = Specs::of(metadata);
-        let failed = |error: icefield_table::Error| format!("snapshot {}: {error}", snapshot.snapshot_id);
-        for manifest in of_snapshot(storage, metadata, snapshot, &Default::default()).map_err(failed)? {
-            let bytes = storage.read(&manifest.manifest_path).map_err(failed)?;
-            let options = ReadOptions {
-                metrics: Metrics::all(),
-                partition_type: Some(&specs.of_manifest(&manifest).unwrap().partition_type),
-                inherit: Some(&manifest),
-                live_only: true,
-                ..ReadOptions::default()
-            };
-            let read = entries::read(&bytes, &options, &Default::default()).map_err(|error| error.to_string())?;
-            for row in 0..read.len() {
-                let entry = read.entry(row, manifest.partition_spec_id).unwrap();
-                let number = entry.sequence_number.unwrap();
-                match entry.file.content {
-                    FileContent::Data => live.data.push((entry.file, number)),
-                    _ => live.deletes.push((entry.file, number)),
-                }
+/// Manifests that were read: none of them ever changes.
+#[derive(Debug, Default)]
+pub struct Manifests(Mutex<BTreeMap<String, Arc<Listed>>>);
+
+/// What stands in a manifest.
+#[derive(Debug, Default)]
+struct Listed {
+    live: Live,
+    /// The files that it says were removed.
+    removed: Vec<String>,
+}
+
+impl Manifests {
+    fn read(&self, storage: &Storage, specs: &Specs, manifest: &ManifestFile) -> Result<Arc<Listed>, String> {
+        // First row ids stand in the list.
+        let key = format!("{} {:?}", manifest.manifest_path, manifest.first_row_id);
+        if let Some(known) = self.0.lock().unwrap().get(&key) {
+            return Ok(known.clone());
+        }
+        let bytes = storage.read(&manifest.manifest_path).map_err(|error| error.to_string())?;
+        let options = ReadOptions {
+            metrics: Metrics::all(),
+            partition_type: Some(&specs.of_manifest(manifest).unwrap().partition_type),
+            inherit: Some(manifest),
+            ..ReadOptions::default()
+        };
+        let read = entries::read(&bytes, &options, &Default::default()).map_err(|error| error.to_string())?;
+        let mut listed = Listed::default();
+        for row in 0..read.len() {
+            let entry = read.entry(row, manifest.partition_spec_id).unwrap();
+            let number = entry.sequence_number.unwrap();
+            match entry.file.content {
+                _ if !entry.status.is_live() => listed.removed.push(entry.file.file_path),
+                FileContent::Data => listed.live.data.push((entry.file, number)),
+                _ => listed.live.deletes.push((entry.file, number)),
             }
         }
-        Ok(live)
+        let listed = Arc::new(listed);
+        self.0.lock().unwrap().insert(key, listed.clone());
+        Ok(listed)
     }
 
+    /// The files of a snapshot, and all that it names: its manifests, and files that were removed, as well.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn of(
+        &self,
+        storage: &Storage,
+        metadata: &TableMetadata,
+        snapshot: Option<&Arc<Snapshot>>,
+    ) -> Result<(Live, Vec<String>), String> {
+        let (mut live, mut named) = (Live::default(), Vec::new());
+        let Some(snapshot) = snapshot else { return Ok((live, named)) };
+        let specs = Specs::of(metadata);
+        let failed = |error: String| format!("snapshot {}: {error}", snapshot.snapshot_id);
+        named.extend(snapshot.manifest_list().map(str::to_owned));
+        let manifests = of_snapshot(storage, metadata, snapshot, &Default::default());
+        for manifest in manifests.map_err(|error| failed(error.to_string()))? {
+            let listed = self.read(storage, &specs, &manifest).map_err(failed)?;
+            live.data.extend(listed.live.data.iter().cloned());
+            live.deletes.extend(listed.live.deletes.iter().cloned());
+            named.extend(listed.removed.iter().cloned());
+            named.push(manifest.manifest_path);
+        }
+        Ok((live, named))
+    }
+}
+
+impl Live {
     /// The rows of a data file that are not deleted, with their positions.
     pub fn rows(&self, contents: &Contents, file: &DataFile, number: i64) -> Vec<(usize, Row)> {
         let Some(Content::Rows(rows)) = contents.get(&file.file_path) else { panic!("{}: no data", file.file_path) };
@@ -91,9 +126,13 @@ impl Live {
     }
 
     /// The deletion vector of a data file.
-    pub fn vector_of(&self, path: &str) -> Option<&DataFile> {
-        let vectors = self.deletes.iter().map(|(file, _)| file).filter(|file| file.file_format == "PUFFIN");
-        vectors.into_iter().find(|file| file.referenced_data_file.as_deref() == Some(path))
+    pub fn vector_of<'a>(&'a self, path: &'a str) -> Option<&'a DataFile> {
+        self.positions_of(path).map(|(file, _)| file).find(|file| file.file_format == "PUFFIN")
+    }
+
+    /// The files of positions of a data file.
+    pub fn positions_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a (DataFile, i64)> + 'a {
+        self.deletes.iter().filter(move |(file, _)| file.referenced_data_file.as_deref() == Some(path))
     }
 }
 

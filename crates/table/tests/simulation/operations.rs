@@ -1,63 +1,21 @@
-//! What the writers of a schedule do: each change as rows see it, and as files.
+//! What the writers of a schedule do: each change as files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use icefield_format::expr::Expr;
-use icefield_format::manifest::DataFile;
+use icefield_format::manifest::{DataFile, Entries};
+use icefield_table::commit::{Spec, keys_of_columns};
 use icefield_table::operation::append::Append;
+use icefield_table::operation::delete::Delete;
 use icefield_table::operation::overwrite::Overwrite;
 use icefield_table::operation::replace_partitions::ReplacePartitions;
 use icefield_table::operation::rewrite_files::RewriteFiles;
+use icefield_table::operation::rewrite_manifests::RewriteManifests;
 use icefield_table::operation::row_delta::RowDelta;
+use icefield_table::storage::{Existing, Storage};
 
-use crate::contents::{Content, Contents, Live, Row, data_file, equality_deletes, partition_of, position_deletes};
-use crate::schedule::Left;
-
-/// A change of the rows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// Adds a row for each key.
-    Append(BTreeSet<i64>),
-    /// Deletes the rows of keys, by delete files or by files in their place.
-    Delete(BTreeSet<i64>, Mode),
-    /// Writes the rows of keys anew.
-    Update(BTreeSet<i64>, Mode),
-    /// Deletes the rows of keys, whatever they are by then, and adds one for each.
-    Upsert(BTreeSet<i64>),
-    /// Puts the rows of one partition into one file.
-    Compact(i32),
-    /// Replaces a partition by a row.
-    Replace(i64),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Mode {
-    CopyOnWrite,
-    MergeOnRead,
-}
-
-impl Change {
-    /// What the change with this number makes of rows.
-    pub fn apply(&self, number: usize, rows: &mut Vec<Row>) {
-        match self {
-            Self::Append(keys) => rows.extend(keys.iter().map(|key| (*key, number))),
-            Self::Delete(keys, _) => rows.retain(|(key, _)| !keys.contains(key)),
-            Self::Update(keys, _) => {
-                rows.iter_mut().filter(|(key, _)| keys.contains(key)).for_each(|row| row.1 = number);
-            }
-            Self::Upsert(keys) => {
-                rows.retain(|(key, _)| !keys.contains(key));
-                rows.extend(keys.iter().map(|key| (*key, number)));
-            }
-            Self::Compact(_) => {}
-            Self::Replace(key) => {
-                rows.retain(|(other, _)| partition_of(*other) != partition_of(*key));
-                rows.push((*key, number));
-            }
-        }
-        rows.sort_unstable();
-    }
-}
+use crate::change::{By, Change, Isolation, Mode, Row, partition_of};
+use crate::contents::{Content, Contents, Live, data_file, equality_deletes, position_deletes};
 
 /// A change as it is committed.
 pub enum Planned {
@@ -66,6 +24,8 @@ pub enum Planned {
     Overwrite(Overwrite),
     Rewrite(RewriteFiles),
     Replace(ReplacePartitions),
+    Drop(Delete),
+    Manifests(RewriteManifests),
 }
 
 /// A data file, its rows of some keys with their positions, and its other rows.
@@ -81,47 +41,64 @@ pub struct Planner<'a> {
     /// The snapshot that the writer has read.
     pub from: Option<i64>,
     pub sequence_number: i64,
-    /// The check that is left out.
-    pub left_out: Option<Left>,
-    made: usize,
+    /// Where the files go: they were written without faults.
+    pub storage: &'a Storage,
+    /// The storage by which the writer deletes the files of a failed change, as long as it lives.
+    pub owner: &'a Storage,
+    pub root: &'a str,
+    pub made: usize,
 }
 
-impl<'a> Planner<'a> {
-    pub fn new(
-        version: u8,
-        number: usize,
-        live: &'a Live,
-        contents: &'a mut Contents,
-        (from, sequence_number): (Option<i64>, i64),
-        left_out: Option<Left>,
-    ) -> Self {
-        Self { version, number, live, contents, from, sequence_number, left_out, made: 0 }
-    }
-
+impl Planner<'_> {
     /// The change as files; none where it changes nothing.
     pub fn plan(&mut self, change: &Change) -> Option<Planned> {
         match change {
-            Change::Append(keys) => {
+            Change::Append(keys) | Change::Stage(keys) => {
                 let files = self.files(keys.iter().map(|key| (*key, self.number)).collect());
-                Some(Planned::Append(Append::new(files).unwrap()))
+                Some(Planned::Append(Append::new(files).unwrap().that_owns_its_files(self.owner.clone())))
             }
-            Change::Delete(keys, Mode::MergeOnRead) => self.merge_on_read(keys, false).map(Planned::Delta),
-            Change::Update(keys, Mode::MergeOnRead) => self.merge_on_read(keys, true).map(Planned::Delta),
-            Change::Delete(keys, Mode::CopyOnWrite) => self.copy_on_write(keys, false).map(Planned::Overwrite),
-            Change::Update(keys, Mode::CopyOnWrite) => self.copy_on_write(keys, true).map(Planned::Overwrite),
+            Change::Delete(keys, Mode::MergeOnRead, isolation) => {
+                self.merge_on_read(keys, false, *isolation).map(Planned::Delta)
+            }
+            Change::Update(keys, Mode::MergeOnRead, isolation) => {
+                self.merge_on_read(keys, true, *isolation).map(Planned::Delta)
+            }
+            Change::Delete(keys, Mode::CopyOnWrite, isolation) => {
+                self.copy_on_write(keys, false, *isolation).map(Planned::Overwrite)
+            }
+            Change::Update(keys, Mode::CopyOnWrite, isolation) => {
+                self.copy_on_write(keys, true, *isolation).map(Planned::Overwrite)
+            }
             Change::Upsert(keys) => Some(Planned::Delta(self.upsert(keys))),
+            Change::Drop(partition) => {
+                let mut delete = Delete::new();
+                delete.delete_by_filter(of_partition(*partition));
+                Some(Planned::Drop(delete))
+            }
+            Change::Rebuild(partition, by) => self.rebuild(*partition, *by),
+            Change::Replace(key) => {
+                let file = self.file(vec![(*key, self.number)]);
+                Some(Planned::Replace(self.replace(file)))
+            }
             Change::Compact(partition) => self.compact(*partition).map(Planned::Rewrite),
-            Change::Replace(key) => Some(Planned::Replace(self.replace(*key))),
+            Change::CompactDeletes => self.compact_deletes().map(Planned::Rewrite),
+            Change::Manifests => {
+                let by = ["partition".to_owned()];
+                let clustering = Box::new(move |_: &Spec, entries: &Entries| keys_of_columns(entries, &by));
+                let mut rewrite = RewriteManifests::new();
+                rewrite.cluster_by(clustering);
+                self.from.map(|_| Planned::Manifests(rewrite))
+            }
+            Change::Expire(_) | Change::Branch | Change::Forward | Change::Pick => None,
         }
     }
 
-    fn checks(&self, check: Left) -> bool {
-        self.left_out != Some(check)
-    }
-
+    /// The path of a new file, which is there from now on, though what it contains is noted elsewhere.
     fn path(&mut self) -> String {
         self.made += 1;
-        format!("file-{}-{}", self.number, self.made)
+        let path = format!("{}/data/{}-{}", self.root, self.number, self.made);
+        self.storage.put(&path, &b"x"[..], Existing::Refuse).unwrap();
+        path
     }
 
     fn file(&mut self, rows: Vec<Row>) -> DataFile {
@@ -148,9 +125,9 @@ impl<'a> Planner<'a> {
         self.live.data.iter().map(split).filter(|(_, matching, _)| !matching.is_empty()).collect()
     }
 
-    /// The checks of Spark's writes with serializable isolation.
-    fn merge_on_read(&mut self, keys: &BTreeSet<i64>, updates: bool) -> Option<RowDelta> {
-        let mut delta = RowDelta::new();
+    /// The checks are those of Spark's writes.
+    fn merge_on_read(&mut self, keys: &BTreeSet<i64>, updates: bool, isolation: Isolation) -> Option<RowDelta> {
+        let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
         let mut rows = Vec::new();
         let touched = self.touched(keys);
         if touched.is_empty() {
@@ -170,24 +147,20 @@ impl<'a> Planner<'a> {
         }
         self.from.into_iter().for_each(|from| delta.validate_from_snapshot(from));
         delta.conflict_detection_filter(filter(keys));
-        if self.checks(Left::DataFilesExist) {
-            delta.validate_data_files_exist(touched.into_iter().map(|(file, ..)| file.file_path));
-        }
-        if self.checks(Left::NewData) {
+        delta.validate_data_files_exist(touched.into_iter().map(|(file, ..)| file.file_path));
+        if isolation == Isolation::Serializable {
             delta.validate_no_conflicting_data_files();
         }
         if updates {
             self.files(rows).into_iter().for_each(|file| delta.add_rows(file).unwrap());
             delta.validate_deleted_files();
-            if self.checks(Left::NewDeletes) {
-                delta.validate_no_conflicting_delete_files();
-            }
+            delta.validate_no_conflicting_delete_files();
         }
         Some(delta)
     }
 
-    fn copy_on_write(&mut self, keys: &BTreeSet<i64>, updates: bool) -> Option<Overwrite> {
-        let mut overwrite = Overwrite::new();
+    fn copy_on_write(&mut self, keys: &BTreeSet<i64>, updates: bool, isolation: Isolation) -> Option<Overwrite> {
+        let mut overwrite = Overwrite::new().that_owns_its_files(self.owner.clone());
         let touched = self.touched(keys);
         if touched.is_empty() {
             return None;
@@ -206,10 +179,8 @@ impl<'a> Planner<'a> {
         }
         self.from.into_iter().for_each(|from| overwrite.validate_from_snapshot(from));
         overwrite.conflict_detection_filter(filter(keys));
-        if self.checks(Left::NewDeletes) {
-            overwrite.validate_no_conflicting_deletes();
-        }
-        if self.checks(Left::NewData) {
+        overwrite.validate_no_conflicting_deletes();
+        if isolation == Isolation::Serializable {
             overwrite.validate_no_conflicting_data();
         }
         Some(overwrite)
@@ -217,7 +188,7 @@ impl<'a> Planner<'a> {
 
     /// Deletes by keys apply to whatever is there before them: nothing is checked.
     fn upsert(&mut self, keys: &BTreeSet<i64>) -> RowDelta {
-        let mut delta = RowDelta::new();
+        let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
         self.from.into_iter().for_each(|from| delta.validate_from_snapshot(from));
         for partition in 0..2 {
             let own: BTreeSet<i64> = keys.iter().copied().filter(|key| partition_of(*key) == partition).collect();
@@ -233,7 +204,7 @@ impl<'a> Planner<'a> {
     }
 
     fn compact(&mut self, partition: i32) -> Option<RewriteFiles> {
-        let mut rewrite = RewriteFiles::new();
+        let mut rewrite = RewriteFiles::new().that_owns_its_files(self.owner.clone());
         let mut rows = Vec::new();
         for (file, number) in &self.live.data {
             let Content::Rows(stored) = &self.contents[&file.file_path] else { panic!("no data") };
@@ -255,18 +226,58 @@ impl<'a> Planner<'a> {
         Some(rewrite)
     }
 
-    fn replace(&mut self, key: i64) -> ReplacePartitions {
-        let mut replace = ReplacePartitions::new();
-        replace.add_file(self.file(vec![(key, self.number)])).unwrap();
+    fn compact_deletes(&mut self) -> Option<RewriteFiles> {
+        let several = |(file, _): &&(DataFile, i64)| self.live.positions_of(&file.file_path).count() > 1;
+        let (of, _) = self.live.data.iter().find(several)?;
+        let mut rewrite = RewriteFiles::new().that_owns_its_files(self.owner.clone());
+        let (mut all, mut newest) = (BTreeSet::new(), 0);
+        for (file, number) in self.live.positions_of(&of.file_path) {
+            let Content::Positions(_, positions) = &self.contents[&file.file_path] else { panic!("no positions") };
+            all.extend(positions);
+            newest = newest.max(*number);
+            rewrite.delete_delete_file(file.clone()).unwrap();
+        }
+        let path = self.path();
+        let file = position_deletes(path.clone(), of, all.len(), self.version);
+        rewrite.add_delete_file(file, Some(newest)).unwrap();
+        self.contents.insert(path, Content::Positions(of.file_path.clone(), all));
+        self.from.into_iter().for_each(|from| rewrite.validate_from_snapshot(from));
+        Some(rewrite)
+    }
+
+    /// All rows of a partition with a new number.
+    fn rebuild(&mut self, partition: i32, by: By) -> Option<Planned> {
+        let rows: Vec<Row> = self.live.all(self.contents);
+        let own = rows.into_iter().filter(|(key, _)| partition_of(*key) == partition);
+        let rows: Vec<Row> = own.map(|(key, _)| (key, self.number)).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let file = self.file(rows);
+        if by == By::Partition {
+            return Some(Planned::Replace(self.replace(file)));
+        }
+        let mut overwrite = Overwrite::new().that_owns_its_files(self.owner.clone());
+        overwrite.overwrite_by_filter(of_partition(partition));
+        overwrite.add_file(file).unwrap();
+        self.from.into_iter().for_each(|from| overwrite.validate_from_snapshot(from));
+        overwrite.validate_no_conflicting_data();
+        overwrite.validate_no_conflicting_deletes();
+        Some(Planned::Overwrite(overwrite))
+    }
+
+    fn replace(&mut self, file: DataFile) -> ReplacePartitions {
+        let mut replace = ReplacePartitions::new().that_owns_its_files(self.owner.clone());
+        replace.add_file(file).unwrap();
         self.from.into_iter().for_each(|from| replace.validate_from_snapshot(from));
-        if self.checks(Left::NewData) {
-            replace.validate_no_conflicting_data();
-        }
-        if self.checks(Left::NewDeletes) {
-            replace.validate_no_conflicting_deletes();
-        }
+        replace.validate_no_conflicting_data();
+        replace.validate_no_conflicting_deletes();
         replace
     }
+}
+
+fn of_partition(partition: i32) -> Expr {
+    Expr::parse(&format!("p = {partition}")).unwrap()
 }
 
 fn filter(keys: &BTreeSet<i64>) -> Expr {

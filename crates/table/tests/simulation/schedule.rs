@@ -1,37 +1,43 @@
 //! A schedule: which writer does what, when others come between, and what goes wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use icefield_format::metadata::{StringMap, TableDefinition, TableMetadata};
+use icefield_format::metadata::retention::ExpireSnapshots;
+use icefield_format::metadata::{
+    MAIN_BRANCH, Snapshot, SnapshotRef, StringMap, TableDefinition, TableMetadata, requirements_for_update,
+};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
-use icefield_table::commit::{Pointer, PointerCatalog, SnapshotOptions, read_metadata};
+use icefield_table::commit::{Committed, PointerCatalog, SnapshotOptions, read_metadata};
+use icefield_table::maintain::expire::{Cleanup, expire};
+use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::create::create;
 use icefield_table::storage::{Fault, FaultPlan, Storage};
 use icefield_table::{Error, Result, Table};
 
+use crate::change::{By, Change, Isolation, Mode, Row};
 use crate::check::check;
-use crate::contents::{Contents, Live};
-use crate::operations::{Change, Mode, Planned, Planner};
+use crate::client::{Client, Message};
+use crate::contents::{Contents, Live, Manifests};
+use crate::operations::{Planned, Planner};
 
 /// Entry of a summary with the number of the change.
 pub const NUMBER: &str = "simulation.number";
+/// Entry of the summary of a picked snapshot.
+const SOURCE: &str = "source-snapshot-id";
+/// The other branch.
+pub const SIDE: &str = "side";
 /// Changes of a schedule, at the most.
 const CHANGES: usize = 7;
 /// Writers that are at work at once, at the most.
 const WRITERS: usize = 3;
+/// When the first change is made, in milliseconds from the epoch.
+const START_MS: i64 = 1_700_000_000_000;
 
-/// A check that is left out, to see that the simulation misses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    NewData,
-    NewDeletes,
-    DataFilesExist,
-    /// Conflicts are looked for from the moment of the commit on, not from that of the reading.
-    From,
-}
+/// What is wrong with a table or with what a writer was told.
+pub type Wrong = String;
 
 /// How a change ended, as its writer was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,21 +52,28 @@ pub enum Ended {
 #[derive(Debug, Clone)]
 pub struct Made {
     pub change: Change,
-    pub ended: Ended,
+    /// The rows that its writer has read.
+    pub seen: Vec<Row>,
+    /// None while the change is at work, or had nothing to do.
+    pub ended: Option<Ended>,
 }
 
-/// What becomes of a request to swap the pointer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Message {
-    Sound,
-    /// It takes effect, and the reply is lost.
-    ReplyLost,
-    /// It is lost.
-    Lost,
-    /// It may take effect later.
-    Late,
-    /// It is delivered twice, and the second reply is what arrives.
-    Twice,
+/// What a snapshot must be.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    pub parent: Option<i64>,
+    pub number: usize,
+    pub rows: Vec<Row>,
+}
+
+/// The table, and what it must be.
+#[derive(Debug)]
+pub struct Now {
+    pub location: String,
+    pub metadata: Arc<TableMetadata>,
+    /// All snapshots that there ever were.
+    pub snapshots: BTreeMap<i64, Expected>,
+    pub wrong: Option<Wrong>,
 }
 
 pub struct Schedule {
@@ -68,16 +81,18 @@ pub struct Schedule {
     pub root: String,
     pub version: u8,
     pub contents: Mutex<Contents>,
-    /// By number; none where the change is still at work, or had nothing to do.
+    pub manifests: Manifests,
+    /// By number; none where the change is not planned yet.
     pub made: Mutex<Vec<Option<Made>>>,
     /// Whether a writer died or was left without an answer: then files may be left over.
     pub is_untidy: Mutex<bool>,
-    pointer: Mutex<String>,
-    late: Mutex<Vec<(String, String)>>,
+    pub now: Mutex<Now>,
+    pub late: Mutex<Vec<(String, String)>>,
     tape: Mutex<(Vec<u8>, usize)>,
     at_work: AtomicUsize,
-    left_out: Option<Left>,
-    story: Mutex<Vec<String>>,
+    /// Whether conflicts are looked for from the moment of the commit on, not from that of the reading.
+    forgets_start: bool,
+    pub story: Mutex<Vec<String>>,
 }
 
 impl Schedule {
@@ -85,17 +100,24 @@ impl Schedule {
     ///
     /// # Errors
     /// The story, and what is wrong with its end.
-    pub fn run(tape: Vec<u8>, left_out: Option<Left>) -> std::result::Result<(), String> {
-        let schedule = Arc::new(Self::new(tape, left_out));
-        let tell = |wrong: String| format!("{wrong}\n{}", schedule.story.lock().unwrap().join("\n"));
-        while schedule.made.lock().unwrap().len() < CHANGES {
-            schedule.step().map_err(tell)?;
-        }
-        schedule.deliver_late(usize::MAX);
-        check(&schedule).map_err(tell)
+    pub fn run(tape: Vec<u8>, forgets_start: bool) -> std::result::Result<(), Wrong> {
+        let schedule = Arc::new(Self::new(tape, forgets_start));
+        let changes = 3 + schedule.below(CHANGES - 2);
+        let run = || {
+            while schedule.made.lock().unwrap().len() < changes {
+                schedule.step()?;
+            }
+            schedule.deliver_late(usize::MAX);
+            check(&schedule)
+        };
+        let result = run().map_err(|wrong| format!("{wrong}\n{}", schedule.story.lock().unwrap().join("\n")));
+        let all = schedule.storage.list(&schedule.root).unwrap();
+        let all: Vec<String> = all.into_iter().map(|entry| entry.path).collect();
+        all.iter().for_each(|path| schedule.storage.delete(path).unwrap());
+        result
     }
 
-    fn new(tape: Vec<u8>, left_out: Option<Left>) -> Self {
+    fn new(tape: Vec<u8>, forgets_start: bool) -> Self {
         static SCHEDULES: AtomicUsize = AtomicUsize::new(0);
         let root = format!("memory://simulation/{}", SCHEDULES.fetch_add(1, Ordering::Relaxed));
         let version = 3 - tape.first().copied().unwrap_or(0) % 2;
@@ -120,36 +142,37 @@ impl Schedule {
             properties: properties.into_iter().collect(),
         };
         let storage = Storage::default();
-        let pointer = Mutex::new(create(&storage, &definition).unwrap().location);
+        let Committed { location, metadata } = create(&storage, &definition).unwrap();
         Self {
             storage,
             root,
             version,
             contents: Mutex::default(),
+            manifests: Manifests::default(),
             made: Mutex::default(),
             is_untidy: Mutex::default(),
-            pointer,
+            now: Mutex::new(Now { location, metadata, snapshots: BTreeMap::new(), wrong: None }),
             late: Mutex::default(),
             tape: Mutex::new((tape, 1)),
             at_work: AtomicUsize::new(0),
-            left_out,
+            forgets_start,
             story: Mutex::default(),
         }
     }
 
     /// The table as it is now.
-    pub fn metadata(&self) -> TableMetadata {
-        let location = self.pointer.lock().unwrap().clone();
-        read_metadata(&self.storage, &location).unwrap()
+    pub fn committed(&self) -> Committed {
+        let now = self.now.lock().unwrap();
+        Committed { location: now.location.clone(), metadata: now.metadata.clone() }
     }
 
-    fn tell(&self, text: String) {
+    pub fn tell(&self, text: String) {
         let depth = self.at_work.load(Ordering::Relaxed);
         self.story.lock().unwrap().push(format!("{}{text}", "  ".repeat(depth)));
     }
 
     /// The next choice among some; the first is the harmless one.
-    fn below(&self, count: usize) -> usize {
+    pub fn below(&self, count: usize) -> usize {
         let (tape, next) = &mut *self.tape.lock().unwrap();
         let byte = tape.get(*next).copied().unwrap_or(0);
         *next += 1;
@@ -161,51 +184,79 @@ impl Schedule {
     }
 
     fn change(&self) -> Change {
-        let mode = |choice| if choice == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
-        match self.below(9) {
-            0 | 1 => Change::Append(self.keys()),
-            2 | 3 => Change::Delete(self.keys(), mode(self.below(2))),
-            4 | 5 => Change::Update(self.keys(), mode(self.below(2))),
-            6 => Change::Upsert(self.keys()),
-            7 => Change::Compact(self.below(2) as i32),
-            _ => Change::Replace(self.below(6) as i64),
+        let mode = || if self.below(2) == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
+        let isolation = || if self.below(4) == 3 { Isolation::Snapshot } else { Isolation::Serializable };
+        match self.below(24) {
+            0..4 => Change::Append(self.keys()),
+            4..8 => Change::Delete(self.keys(), mode(), isolation()),
+            8..12 => Change::Update(self.keys(), mode(), isolation()),
+            12 | 13 => Change::Upsert(self.keys()),
+            14 => Change::Compact(self.below(2) as i32),
+            15 => Change::Replace(self.below(6) as i64),
+            16 => Change::Rebuild(self.below(2) as i32, By::Filter),
+            17 => Change::Rebuild(self.below(2) as i32, By::Partition),
+            18 => Change::Drop(self.below(2) as i32),
+            19 => Change::CompactDeletes,
+            20 => Change::Manifests,
+            21 => Change::Expire(1 + self.below(2) as i32),
+            22 => [Change::Branch, Change::Forward][self.below(2)].clone(),
+            _ if self.below(2) == 0 => Change::Stage(self.keys()),
+            _ => Change::Pick,
         }
     }
 
+    /// The live files of the end of a branch, and all files that it names.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn live(
+        &self,
+        metadata: &TableMetadata,
+        snapshot: Option<&Arc<Snapshot>>,
+    ) -> std::result::Result<(Live, Vec<String>), Wrong> {
+        self.manifests.of(&self.storage, metadata, snapshot)
+    }
+
     /// One writer reads the table, makes its change and commits it.
-    fn step(self: &Arc<Self>) -> std::result::Result<(), String> {
+    fn step(self: &Arc<Self>) -> std::result::Result<(), Wrong> {
         let number = {
             let mut made = self.made.lock().unwrap();
             made.push(None);
             made.len() - 1
         };
+        // A clock that jumps, by up to a day.
+        let jump = [1_000, 86_400_000, -86_400_000, 0][self.below(8) / 5 * self.below(4)];
+        icefield_table::clock::set(Some(START_MS + jump + number as i64));
         let change = self.change();
-        let base = self.metadata();
-        let snapshot = base.current_snapshot();
-        let live = Live::of(&self.storage, &base, snapshot)?;
-        let from = snapshot.map(|snapshot| snapshot.snapshot_id);
-        self.tell(format!("{number}: reads snapshot {} for {change:?}", base.snapshots().len()));
+        let base = self.committed();
+        let has_side = base.metadata.reference(SIDE).is_some();
+        let branch = if has_side && change.is_of_any_branch() && self.below(3) == 2 { SIDE } else { MAIN_BRANCH };
+        let end = base.metadata.reference(branch).and_then(|end| base.metadata.snapshot(end.snapshot_id)).cloned();
+        let (live, _) = self.live(&base.metadata, end.as_ref())?;
+        let from = end.map(|snapshot| snapshot.snapshot_id);
+        let seen = live.all(&self.contents.lock().unwrap());
+        self.tell(format!("{number}: reads {branch} of {} snapshots for {change:?}", base.metadata.snapshots().len()));
         self.at_work.fetch_add(1, Ordering::Relaxed);
         self.others();
-        let from = match self.left_out {
-            Some(Left::From) => self.metadata().current_snapshot().map(|snapshot| snapshot.snapshot_id),
-            _ => from,
-        };
-        let planned = {
-            let mut contents = self.contents.lock().unwrap();
-            let sequence_number = base.last_sequence_number();
-            let mut planner =
-                Planner::new(self.version, number, &live, &mut contents, (from, sequence_number), self.left_out);
-            planner.plan(&change)
-        };
-        let ended = planned.map(|planned| self.commit(number, planned));
+        let start = if self.forgets_start { self.committed().metadata.current_snapshot_id() } else { from };
+        self.made.lock().unwrap()[number] = Some(Made { change: change.clone(), seen, ended: None });
+        let ended = self.commit(number, &change, &base, branch, (&live, start));
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         self.tell(format!("{number}: {ended:?}"));
-        self.made.lock().unwrap()[number] = ended.map(|ended| Made { change, ended });
-        Ok(())
+        if let Some(made) = &mut self.made.lock().unwrap()[number] {
+            made.ended = ended;
+        }
+        self.now.lock().unwrap().wrong.take().map_or(Ok(()), Err)
     }
 
-    fn commit(self: &Arc<Self>, number: usize, planned: Planned) -> Ended {
+    fn commit(
+        self: &Arc<Self>,
+        number: usize,
+        change: &Change,
+        base: &Committed,
+        branch: &str,
+        (live, from): (&Live, Option<i64>),
+    ) -> Option<Ended> {
         let message = match self.below(16) {
             1 => Message::ReplyLost,
             2 => Message::Lost,
@@ -217,51 +268,109 @@ impl Schedule {
             1 => Some(Fault::Error),
             2 => Some(Fault::LostReply),
             3 => Some(Fault::Killed),
+            4 => Some(Fault::Torn),
             _ => None,
         };
-        let plan = fault.map(|fault| (FaultPlan::new(self.below(8), fault), fault));
-        let storage = match &plan {
-            Some((plan, _)) => self.storage.with_faults(plan.clone()),
-            None => self.storage.clone(),
-        };
+        let plan = fault.map(|fault| FaultPlan::new(self.below(10), fault));
+        let storage = plan.as_ref().map_or_else(|| self.storage.clone(), |plan| self.storage.with_faults(plan.clone()));
+        let catalog = PointerCatalog::new(storage.clone(), Arc::new(Client::new(self.clone(), message, plan.clone())));
+        let table = Table::new(storage.clone(), Arc::new(catalog), base.clone());
+        let result = self.make(number, change, &table, branch, (live, from))?;
         if message != Message::Sound || plan.is_some() {
             self.tell(format!("{number}: its swap is {message:?}, its storage has {fault:?}"));
         }
-        let dead = plan.clone().filter(|(_, fault)| *fault == Fault::Killed).map(|(plan, _)| plan);
-        let client = Client { schedule: self.clone(), message: Mutex::new(message), dead: dead.clone() };
-        let catalog = PointerCatalog::new(storage.clone(), Arc::new(client));
-        let options = SnapshotOptions {
-            properties: StringMap::from([(NUMBER.to_owned(), number.to_string())]),
-            merge: self.below(3) < 2,
-            ..SnapshotOptions::default()
-        };
-        let result = Table::load(storage, Arc::new(catalog)).and_then(|table| {
-            match planned {
-                Planned::Append(content) => table.change(content, options),
-                Planned::Delta(content) => table.change(content, options),
-                Planned::Overwrite(content) => table.change(content, options),
-                Planned::Rewrite(content) => table.change(content, options),
-                Planned::Replace(content) => table.change(content, options),
-            }
-            .map(drop)
-        });
         if let Err(error) = &result {
             self.tell(format!("{number}: {error}"));
         }
-        let is_dead = dead.is_some_and(|plan| plan.is_dead());
+        let is_dead = plan.as_ref().is_some_and(|plan| plan.is_dead());
         let is_unknown = matches!(result, Err(Error::CommitStateUnknown { .. }));
         if is_dead || is_unknown || plan.is_some() {
             *self.is_untidy.lock().unwrap() = true;
         }
-        match result {
+        Some(match result {
             _ if is_dead || is_unknown => Ended::Unknown,
             Ok(()) => Ended::Landed,
             Err(_) => Ended::Failed,
+        })
+    }
+
+    /// Makes a change and commits it; none where there is nothing to do.
+    fn make(
+        self: &Arc<Self>,
+        number: usize,
+        change: &Change,
+        table: &Table,
+        branch: &str,
+        (live, from): (&Live, Option<i64>),
+    ) -> Option<Result<()>> {
+        let base = table.metadata();
+        match change {
+            Change::Expire(retain_last) => {
+                let request = ExpireSnapshots {
+                    older_than_ms: Some(i64::MAX),
+                    retain_last: Some(*retain_last),
+                    ..ExpireSnapshots::default()
+                };
+                return Some(expire(table, request, Cleanup::All).map(drop));
+            }
+            Change::Branch | Change::Forward => {
+                let update = match (change, base.current_snapshot_id()) {
+                    (Change::Branch, Some(id)) => base.create_ref(SIDE, SnapshotRef::branch(id)),
+                    (Change::Forward, Some(_)) => base.replace_branch(MAIN_BRANCH, SIDE, true),
+                    _ => return None,
+                };
+                let updates = vec![update.ok()?];
+                return Some(table.update(requirements_for_update(base, &updates), updates).map(drop));
+            }
+            Change::Pick => {
+                let now = self.now.lock().unwrap();
+                let made = self.made.lock().unwrap();
+                let is_staged = |snapshot: &&Arc<Snapshot>| {
+                    let number = now.snapshots[&snapshot.snapshot_id].number;
+                    made[number].as_ref().is_some_and(|made| matches!(made.change, Change::Stage(_)))
+                };
+                let staged = base.snapshots().iter().rev().find(is_staged).map(|snapshot| snapshot.snapshot_id);
+                drop((now, made));
+                return Some(table.make(&mut CherryPick::new(table.storage().clone(), staged?)).map(drop));
+            }
+            _ => {}
         }
+        let planned = {
+            let mut contents = self.contents.lock().unwrap();
+            let mut planner = Planner {
+                version: self.version,
+                number,
+                live,
+                contents: &mut contents,
+                from,
+                sequence_number: base.last_sequence_number(),
+                storage: &self.storage,
+                owner: table.storage(),
+                root: &self.root,
+                made: 0,
+            };
+            planner.plan(change)?
+        };
+        let options = SnapshotOptions {
+            branch: branch.to_owned(),
+            properties: StringMap::from([(NUMBER.to_owned(), number.to_string())]),
+            merge: self.below(3) < 2,
+            stage_only: matches!(change, Change::Stage(_)),
+        };
+        let changed = match planned {
+            Planned::Append(content) => table.change(content, options),
+            Planned::Delta(content) => table.change(content, options),
+            Planned::Overwrite(content) => table.change(content, options),
+            Planned::Rewrite(content) => table.change(content, options),
+            Planned::Replace(content) => table.change(content, options),
+            Planned::Drop(content) => table.change(content, options),
+            Planned::Manifests(content) => table.change(content, options),
+        };
+        Some(changed.map(drop))
     }
 
     /// Others may come between: whole changes of other writers, and requests that were late.
-    fn others(self: &Arc<Self>) {
+    pub fn others(self: &Arc<Self>) {
         if self.below(4) == 3 {
             self.deliver_late(1);
         }
@@ -270,7 +379,7 @@ impl Schedule {
             && self.below(3) == 2
         {
             if let Err(wrong) = self.step() {
-                panic!("{wrong}\n{}", self.story.lock().unwrap().join("\n"));
+                self.now.lock().unwrap().wrong.get_or_insert(wrong);
             }
         }
     }
@@ -283,61 +392,58 @@ impl Schedule {
         }
     }
 
-    fn swap(&self, base: &str, new: &str) -> bool {
-        let mut pointer = self.pointer.lock().unwrap();
-        let same = *pointer == base;
-        if same {
-            new.clone_into(&mut pointer);
+    /// Points from a metadata file to another one, and notes what its snapshots must be.
+    pub fn swap(&self, base: &str, new: &str) -> bool {
+        let mut now = self.now.lock().unwrap();
+        if now.location != base {
+            return false;
         }
-        same
-    }
-}
-
-/// The pointer of the table as one writer reaches it.
-struct Client {
-    schedule: Arc<Schedule>,
-    /// What becomes of its next request.
-    message: Mutex<Message>,
-    /// Where the writer may be dead.
-    dead: Option<Arc<FaultPlan>>,
-}
-
-impl Client {
-    fn check_alive(&self) -> Result<()> {
-        match self.dead.as_ref().is_some_and(|plan| plan.is_dead()) {
-            true => Err(Error::Callback("the writer is dead".into())),
-            false => Ok(()),
+        let metadata = match read_metadata(&self.storage, new) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                now.wrong = Some(format!("the table would be at {new}: {error}"));
+                return false;
+            }
+        };
+        if let Err(wrong) = self.expect(&mut now, &metadata) {
+            now.wrong.get_or_insert(wrong);
         }
-    }
-}
-
-impl Pointer for Client {
-    fn load(&self) -> Result<String> {
-        self.check_alive()?;
-        self.schedule.others();
-        Ok(self.schedule.pointer.lock().unwrap().clone())
+        new.clone_into(&mut now.location);
+        now.metadata = Arc::new(metadata);
+        true
     }
 
-    fn swap(&self, base: &str, new: &str) -> Result<()> {
-        self.check_alive()?;
-        self.schedule.others();
-        let message = std::mem::replace(&mut *self.message.lock().unwrap(), Message::Sound);
-        let refused = || Error::CommitFailed("the table has changed".into());
-        match message {
-            Message::Sound => self.schedule.swap(base, new).then_some(()).ok_or_else(refused),
-            Message::ReplyLost => {
-                self.schedule.swap(base, new);
-                Err(Error::Callback("the reply was lost".into()))
+    /// New snapshots follow their parents, and branches only move forward.
+    fn expect(&self, now: &mut Now, new: &TableMetadata) -> std::result::Result<(), Wrong> {
+        let made = self.made.lock().unwrap();
+        for snapshot in new.snapshots() {
+            let id = snapshot.snapshot_id;
+            if now.snapshots.contains_key(&id) {
+                continue;
             }
-            Message::Lost => Err(Error::Callback("the request was lost".into())),
-            Message::Late => {
-                self.schedule.late.lock().unwrap().push((base.to_owned(), new.to_owned()));
-                Err(Error::Callback("no reply in time".into()))
+            let entry = |name| snapshot.summary.as_ref().and_then(|summary| summary.get(name));
+            let picked = entry(SOURCE).map(|id| now.snapshots[&id.parse::<i64>().unwrap()].number);
+            let number = picked.or_else(|| entry(NUMBER)?.parse().ok()).ok_or("a snapshot of no change")?;
+            let parent = snapshot.parent_snapshot_id;
+            let ends: Vec<_> = now.metadata.refs().values().map(|end| end.snapshot_id).collect();
+            if parent.map_or(!ends.is_empty(), |parent| !ends.contains(&parent)) {
+                return Err(format!("{number} follows {parent:?}, which is the end of no branch"));
             }
-            Message::Twice => {
-                self.schedule.swap(base, new);
-                self.schedule.swap(base, new).then_some(()).ok_or_else(refused)
-            }
+            let mut rows = parent.map_or_else(Vec::new, |parent| now.snapshots[&parent].rows.clone());
+            let Some(Made { change, seen, .. }) = &made[number] else {
+                return Err(format!("{number} has committed and had nothing to do"));
+            };
+            change.apply(number, seen, &mut rows);
+            now.snapshots.insert(id, Expected { parent, number, rows });
         }
+        for (name, end) in now.metadata.refs() {
+            let Some(to) = new.reference(name) else { return Err(format!("the branch {name} has gone")) };
+            let mut at = Some(to.snapshot_id);
+            while at.is_some_and(|at| at != end.snapshot_id) {
+                at = at.and_then(|at| now.snapshots[&at].parent);
+            }
+            at.ok_or_else(|| format!("the branch {name} has lost snapshots"))?;
+        }
+        Ok(())
     }
 }

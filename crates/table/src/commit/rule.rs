@@ -1,0 +1,60 @@
+//! The rules by which a change conflicts with what others have committed, by name: a simulation leaves some out, to see
+//! that their absence is noticed. Builds that are published always have all of them.
+
+/// What must not have happened since a change was planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A data file was added.
+    AddedData,
+    /// A data file was removed.
+    RemovedData,
+    /// A data file that new deletes are for was removed.
+    MissingData,
+    /// A delete file was added.
+    AddedDeletes,
+    /// A delete file was added that applies to a file which is removed.
+    DeletesOfRemoved,
+    /// A deletion vector was added for a data file that gets another one.
+    AddedVectors,
+    /// A data file that gets a deletion vector has another one, by whatever snapshot.
+    SecondVector,
+    /// A file that is to be removed is not in the table.
+    RemovedIsThere,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::AddedData,
+        Self::RemovedData,
+        Self::MissingData,
+        Self::AddedDeletes,
+        Self::DeletesOfRemoved,
+        Self::AddedVectors,
+        Self::SecondVector,
+        Self::RemovedIsThere,
+    ];
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static LEFT_OUT: std::cell::Cell<&'static [Rule]> = const { std::cell::Cell::new(&[]) };
+}
+
+/// Leaves rules out of all commits of this thread. For simulations, in builds with debug assertions.
+#[cfg(debug_assertions)]
+pub fn leave_out(rules: &'static [Rule]) {
+    LEFT_OUT.set(rules);
+}
+
+/// Whether a rule holds.
+#[cfg(debug_assertions)]
+pub(super) fn holds(rule: Rule) -> bool {
+    !LEFT_OUT.get().contains(&rule)
+}
+
+/// Whether a rule holds.
+#[cfg(not(debug_assertions))]
+pub(super) fn holds(_: Rule) -> bool {
+    true
+}

@@ -1,0 +1,114 @@
+//! What the writers of a schedule want: each change as rows see it.
+
+use std::collections::BTreeSet;
+
+/// A row: its key, and the number of the change that wrote it.
+pub type Row = (i64, usize);
+
+/// The partition of a key.
+pub fn partition_of(key: i64) -> i32 {
+    (key % 2) as i32
+}
+
+/// A change of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Adds a row for each key.
+    Append(BTreeSet<i64>),
+    /// Deletes the rows of keys, by delete files or by files in their place.
+    Delete(BTreeSet<i64>, Mode, Isolation),
+    /// Writes the rows of keys anew.
+    Update(BTreeSet<i64>, Mode, Isolation),
+    /// Deletes the rows of keys, whatever they are by then, and adds one for each.
+    Upsert(BTreeSet<i64>),
+    /// Removes the files of a partition, by filter.
+    Drop(i32),
+    /// Writes all rows of a partition anew, made of those that were read, in place of whatever is there.
+    Rebuild(i32, By),
+    /// Replaces a partition by a row.
+    Replace(i64),
+    /// Puts the rows of one partition into one file.
+    Compact(i32),
+    /// Puts the position deletes of a data file into one file.
+    CompactDeletes,
+    /// Writes the manifests anew.
+    Manifests,
+    /// Lets all but so many snapshots expire, and deletes their files.
+    Expire(i32),
+    /// Begins a branch at the end of the main one.
+    Branch,
+    /// Moves the main branch to the end of the other one.
+    Forward,
+    /// Appends in a snapshot that is in no branch.
+    Stage(BTreeSet<i64>),
+    /// Picks the newest of these into the main branch.
+    Pick,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    CopyOnWrite,
+    MergeOnRead,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Isolation {
+    /// As if one change were made after the other.
+    Serializable,
+    /// Rows that the writer has not seen are not touched.
+    Snapshot,
+}
+
+/// How the rows of a partition are replaced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum By {
+    Filter,
+    Partition,
+}
+
+impl Change {
+    /// What the change with this number makes of rows; `seen` are those that its writer has read.
+    pub fn apply(&self, number: usize, seen: &[Row], rows: &mut Vec<Row>) {
+        let touches = |keys: &BTreeSet<i64>, isolation: &Isolation, row: &Row| {
+            keys.contains(&row.0) && (*isolation == Isolation::Serializable || seen.contains(row))
+        };
+        match self {
+            Self::Append(keys) | Self::Stage(keys) => rows.extend(keys.iter().map(|key| (*key, number))),
+            Self::Delete(keys, _, isolation) => rows.retain(|row| !touches(keys, isolation, row)),
+            Self::Update(keys, _, isolation) => {
+                rows.iter_mut().filter(|row| touches(keys, isolation, row)).for_each(|row| row.1 = number);
+            }
+            Self::Upsert(keys) => {
+                rows.retain(|(key, _)| !keys.contains(key));
+                rows.extend(keys.iter().map(|key| (*key, number)));
+            }
+            Self::Drop(partition) => rows.retain(|(key, _)| partition_of(*key) != *partition),
+            Self::Rebuild(partition, _) => {
+                let own = |row: &&mut Row| partition_of(row.0) == *partition;
+                rows.iter_mut().filter(own).for_each(|row| row.1 = number);
+            }
+            Self::Replace(key) => {
+                rows.retain(|(other, _)| partition_of(*other) != partition_of(*key));
+                rows.push((*key, number));
+            }
+            Self::Compact(_)
+            | Self::CompactDeletes
+            | Self::Manifests
+            | Self::Expire(_)
+            | Self::Branch
+            | Self::Forward
+            | Self::Pick => {}
+        }
+        rows.sort_unstable();
+    }
+
+    /// Whether it is a snapshot of its own, with the number of the change.
+    pub fn is_snapshot(&self) -> bool {
+        !matches!(self, Self::Expire(_) | Self::Branch | Self::Forward | Self::Pick)
+    }
+
+    /// Whether it can be made on a branch other than the main one.
+    pub fn is_of_any_branch(&self) -> bool {
+        self.is_snapshot() && !matches!(self, Self::Stage(_))
+    }
+}
