@@ -13,7 +13,6 @@ __all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_sch
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "merge": "merge with Spark or PyIceberg",
         "rewrite_data_files": "compact with Spark",
         "remove_orphan_files": "remove them with Spark",
         "to_daft": "use scan().to_arrow()",
