@@ -107,7 +107,12 @@ MISTAKES = {
     "bounds": (lambda table: table.scan().bounds("nmae"), ValidationError, 'did you mean "name"?'),
     "metrics": (lambda table: table.scan().plan_files(metrics=["nmae"]), ValidationError, 'did you mean "name"?'),
     "find_field": (lambda table: table.schema().find_field("nmae"), ValidationError, 'did you mean "name"?'),
-    "verb": (lambda table: table.merge(ROWS), MissingVerbError, "Table.merge is not supported yet", "PyIceberg"),
+    "verb": (
+        lambda table: table.rewrite_data_files(),
+        MissingVerbError,
+        "Table.rewrite_data_files is not supported yet",
+        "Spark",
+    ),
     "type change": (
         changed(lambda update: update.update_column("id", "int")),
         ValidationError,
