@@ -1078,6 +1078,7 @@ class Transaction:
         allow_missing: bool = True,
         ignore_extra: bool = False,
         evolve: bool = False,
+        dry_run: bool = False,
     ) -> int:
         """Write rows to data files, to be appended with the other changes: the number of rows."""
 
@@ -1129,6 +1130,7 @@ class Transaction:
         check_duplicates: bool = True,
         partitions: Mapping[str, Mapping[str, object]] = ...,
         read_rows: bool = False,
+        dry_run: bool = False,
     ) -> int:
         """Take files that others have written into the table with the other changes: the number of rows."""
 

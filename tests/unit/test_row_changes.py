@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import icefield as ice
@@ -126,8 +127,26 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     assert table.update({"v": 9}, "id = 1", dry_run=True).rows_added == 1
     assert table.upsert(rows(1, 9, v=8), ["id"], dry_run=True) == UpsertResult(1, 1)
     assert table.dynamic_partition_overwrite(rows(1), dry_run=True) == RowsChanged(1, 1, 1, 0, 0, 0)
+    # Rows and files are looked at, and not taken.
+    assert table.append(rows(7, 8), dry_run=True).rows_added == 2
+    more = rows(7).append_column("more", pa.array([1.5]))
+    assert table.append(more, schema_mode="evolve", dry_run=True).rows_added == 1
+    for wrong in (more, rows(7).select(["s"])):
+        with pytest.raises(ValidationError, match="more|id"):
+            table.append(wrong, dry_run=True)
+    path = tmp_path / "v=5" / "metadata" / "file.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(rows(7, 8, v=5).slice(0, 1), path)
+    assert table.add_files([str(path)], dry_run=True).rows_added == 1
+    with pytest.raises(InvalidArgumentError, match="more than once"):
+        table.add_files([str(path)] * 2, dry_run=True)
+    with table.transaction() as tx:
+        assert tx.append(rows(7, 8), dry_run=True).rows_added == 2
+        assert tx.add_files([str(path)], dry_run=True).rows_added == 1
+        assert tx.overwrite(rows(5), dry_run=True).rows_removed == 3
     assert files(tmp_path) == before
     assert table.refresh().current_snapshot().snapshot_id == snapshot
+    assert (table.properties.get("schema.name-mapping.default"), table.schema().column_names) == (None, SCHEMA.names)
 
 
 def test_an_overwrite_is_one_snapshot(tmp_path: Path) -> None:

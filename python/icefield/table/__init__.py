@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, overload
 
 from icefield._arguments import append_options, property_texts, summary_entries
 from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
+from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
 from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
@@ -94,6 +95,7 @@ class Table(TableReads, TableRows, TableChanges):
         self._require_catalog()
         return Transaction(self, idempotency_key=idempotency_key)
 
+    @overload
     def append(
         self,
         data: Rows,
@@ -102,7 +104,29 @@ class Table(TableReads, TableRows, TableChanges):
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
-    ) -> Self:
+        dry_run: Literal[False] = False,
+    ) -> Self: ...
+    @overload
+    def append(
+        self,
+        data: Rows,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
+        dry_run: Literal[True],
+    ) -> RowsChanged: ...
+    def append(
+        self,
+        data: Rows,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Self | RowsChanged:
         """Append rows, in one snapshot.
 
         Parameters
@@ -122,6 +146,8 @@ class Table(TableReads, TableRows, TableChanges):
         idempotency_key
             Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done.
             The key is kept in the snapshot's summary, and forgotten when that expires.
+        dry_run
+            Only look at the rows, and return how many there are, as `RowsChanged`.
 
         Raises
         ------
@@ -134,9 +160,11 @@ class Table(TableReads, TableRows, TableChanges):
 
         """
         if self._made_before(branch, idempotency_key):
-            return self
+            return self if not dry_run else RowsChanged(0, 0, 0, 0, 0, 0)
         base = self._state
         options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
+        if dry_run:
+            return RowsChanged(0, CoreTransaction(base).append(without_nul(data), **options, dry_run=True), 0, 0, 0, 0)
         state, _, _ = base.append(self._require_catalog(), self._identifier, without_nul(data), **options)
         self._advance(state, base)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from icefield._arguments import property_names, property_updates
 from icefield._core import expire_snapshots
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from icefield._core import ExpiryRequest
     from icefield.manifests import DataFile
     from icefield.table.maintenance import Expired
+    from icefield.table.rows import RowsChanged
     from icefield.table.transaction import Transaction
 
 __all__ = ["TableChanges"]
@@ -103,6 +104,7 @@ class TableChanges(TableHandle, ChangesFiles):
         update.commit()
         return self
 
+    @overload
     def add_files(
         self,
         file_paths: Iterable[str],
@@ -113,7 +115,33 @@ class TableChanges(TableHandle, ChangesFiles):
         partitions: Mapping[str, Mapping[str, object]] | None = None,
         validate: Literal["footer", "data"] = "footer",
         idempotency_key: str | None = None,
-    ) -> Self:
+        dry_run: Literal[False] = False,
+    ) -> Self: ...
+    @overload
+    def add_files(
+        self,
+        file_paths: Iterable[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str = "main",
+        *,
+        partitions: Mapping[str, Mapping[str, object]] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+        idempotency_key: str | None = None,
+        dry_run: Literal[True],
+    ) -> RowsChanged: ...
+    def add_files(
+        self,
+        file_paths: Iterable[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str = "main",
+        *,
+        partitions: Mapping[str, Mapping[str, object]] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Self | RowsChanged:
         """Take Parquet, ORC and Avro files that others have written into the table, in one snapshot.
 
         The files stay where they are and belong to the table from then on. Their columns are found by the field ids
@@ -138,6 +166,8 @@ class TableChanges(TableHandle, ChangesFiles):
             footer does not prove them.
         idempotency_key
             As in `append`.
+        dry_run
+            Only look at the files, and return how many rows they have, as `RowsChanged`.
 
         Raises
         ------
@@ -153,6 +183,17 @@ class TableChanges(TableHandle, ChangesFiles):
 
         """
         with self.transaction() as changes:
+            if dry_run:
+                return changes.add_files(
+                    file_paths,
+                    snapshot_properties,
+                    check_duplicate_files,
+                    branch,
+                    partitions=partitions,
+                    validate=validate,
+                    idempotency_key=idempotency_key,
+                    dry_run=True,
+                )
             changes.add_files(
                 file_paths,
                 snapshot_properties,

@@ -272,6 +272,7 @@ pub(crate) fn append_options(
         snapshot: SnapshotOptions { branch, properties, ..SnapshotOptions::default() },
         matching: Matching { allow_missing, ignore_extra },
         evolve,
+        dry_run: false,
     }
 }
 

@@ -13,7 +13,7 @@ use icefield_table::commit::{
     Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, keys_of_columns, keys_of_values,
 };
 use icefield_table::operation::add_files::{AddFilesOptions, add_files};
-use icefield_table::operation::append::{Append, append};
+use icefield_table::operation::append::{Append, AppendOptions, append};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
 use icefield_table::operation::rewrite_manifests::RewriteManifests;
@@ -158,7 +158,7 @@ impl PyTransaction {
     /// Write rows to data files, to be appended with the other changes: the number of rows.
     #[pyo3(signature = (
         rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true, ignore_extra=false,
-        evolve=false
+        evolve=false, dry_run=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the append")]
     fn append(
@@ -170,8 +170,10 @@ impl PyTransaction {
         allow_missing: bool,
         ignore_extra: bool,
         evolve: bool,
+        dry_run: bool,
     ) -> Result<i64> {
         let options = append_options(branch, snapshot_properties, allow_missing, ignore_extra, evolve);
+        let options = AppendOptions { dry_run, ..options };
         let schema = rows.0.schema();
         let batches = rows.0.map(|batch| batch.map_err(from_rows));
         Ok(detached(py, || {
@@ -187,7 +189,7 @@ impl PyTransaction {
     /// partition fields by name, for each path.
     #[pyo3(signature = (
         paths, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), check_duplicates=true,
-        partitions=HashMap::new(), read_rows=false
+        partitions=HashMap::new(), read_rows=false, dry_run=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the operation")]
     fn add_files(
@@ -199,12 +201,13 @@ impl PyTransaction {
         check_duplicates: bool,
         partitions: HashMap<String, BTreeMap<String, Bound<'_, PyAny>>>,
         read_rows: bool,
+        dry_run: bool,
     ) -> Result<i64> {
         let properties = snapshot_properties.into_iter().collect();
         let snapshot = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
         let metadata = detached(py, || self.changes().metadata().cloned())??;
         let partitions = partition_values(&metadata, partitions)?;
-        let options = AddFilesOptions { snapshot, allow_duplicates: !check_duplicates, partitions, read_rows };
+        let options = AddFilesOptions { snapshot, allow_duplicates: !check_duplicates, partitions, read_rows, dry_run };
         Ok(detached(py, || {
             let mut changes = self.changes();
             changes.check_open()?;

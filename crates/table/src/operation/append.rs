@@ -10,7 +10,10 @@ use crate::commit::{
     Arranged, Content, FileChanges, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction, Updates,
 };
 use crate::error::Result;
+use crate::interrupt;
 use crate::storage::Storage;
+use crate::write::conform::Conform;
+use crate::write::intake::Intake;
 use crate::write::widening::asked_by;
 use crate::write::{Matching, TableWriter, WriterConfig, check_writable};
 
@@ -23,6 +26,8 @@ pub struct AppendOptions {
     pub matching: Matching,
     /// Whether columns that the table lacks are first added to it, in the same commit.
     pub evolve: bool,
+    /// Whether nothing is written: rows are looked at and counted.
+    pub dry_run: bool,
 }
 
 /// Writes rows to data files and adds their append to a transaction; returns the number of rows.
@@ -49,6 +54,11 @@ pub fn append(
 
     let mut config = WriterConfig::of_table(storage.clone(), &metadata);
     config.matching = options.matching;
+    if options.dry_run {
+        let conform = Conform::new(metadata.current_schema(), schema, options.matching)?;
+        TableWriter::new(config, schema)?;
+        return counted(Intake::new(conform, None, None), batches);
+    }
     let files = write(TableWriter::new(config, schema)?, batches)?;
     let rows = files.iter().map(|file| file.record_count).sum();
 
@@ -64,6 +74,17 @@ pub fn append(
         }
     }
     transaction.add(SnapshotProducer::new(storage.clone(), change, options.snapshot));
+    Ok(rows)
+}
+
+/// Looks at all batches as if they were to be written.
+fn counted(mut intake: Intake, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<i64> {
+    let mut rows = 0_i64;
+    for batch in batches {
+        interrupt::check()?;
+        let batch = intake.prepare(&batch?)?.chunk;
+        rows = rows.saturating_add(i64::try_from(batch.num_rows()).unwrap_or(i64::MAX));
+    }
     Ok(rows)
 }
 

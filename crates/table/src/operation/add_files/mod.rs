@@ -70,6 +70,9 @@ pub fn add_files(
     let is_mapped = described.iter().any(|file| file.is_mapped);
     let files: Vec<_> = described.into_iter().map(|described| described.file).collect();
     let rows = files.iter().map(|file| file.record_count).sum();
+    if options.dry_run {
+        return Ok(rows);
+    }
     if is_mapped && property.is_none() {
         let updates = vec![MetadataUpdate::SetProperties {
             updates: StringMap::from([(NAME_MAPPING_PROPERTY.to_owned(), mapping.to_json().to_string())]),

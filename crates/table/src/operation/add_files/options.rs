@@ -18,4 +18,6 @@ pub struct AddFilesOptions {
     /// Whether partition values that footers do not prove are held against the rows; otherwise values that the caller or the
     /// path gives are believed.
     pub read_rows: bool,
+    /// Whether the files are only looked at.
+    pub dry_run: bool,
 }
