@@ -1,14 +1,16 @@
 """How do Spark jobs on an Iceberg table compare with the Java connector's, in the same session?
 
-The demo's data (flights out of New York), repeated up to 5 million rows: a full read, and appends to an unpartitioned
-table and to one by ``bucket(16, tailnum)``. The floor of an append is a ``mapInArrow`` job that receives the rows and
-does nothing with them; where rows are brought together by bucket, a second floor receives them after that.
+The demo's data (flights out of New York), repeated up to 5 million rows: a full read, reads of all columns and of one
+past the deletion vectors of every tenth flight, and appends to an unpartitioned table and to one by
+``bucket(16, tailnum)``. The floor of a read past deletes is a ``mapInArrow`` job that hands over as many rows of the same
+columns and reads none. The floor of an append is a ``mapInArrow`` job that receives the rows and does nothing with them;
+where rows are brought together by bucket, a second floor receives them after that.
 
 Java is the Iceberg runtime jar on PySpark 4.1, so that is what both run on: the environment of the Java library
 (``ICEFIELD_JAVA_PYTHON``) lends its PySpark to this one.
 
     make bench WHAT=spark
-    python benches/spark.py [--rows N] [--rounds N] [--only read,append,bucket]
+    python benches/spark.py [--rows N] [--rounds N] [--only read,vectors,append,bucket]
 """
 
 from __future__ import annotations
@@ -146,6 +148,23 @@ class Peers:
         self.received(distributed(self.source, table)[0])
 
 
+    def handed_over(self, rows: pa.Table, tasks: int) -> DataFrame:
+        """Give as many rows as a table has, by workers that read nothing: each hands over one batch again and again."""
+        most = 65_536
+        batch = rows.slice(0, most).combine_chunks().to_batches()[0]
+        whole, rest = divmod(rows.num_rows // tasks, most)
+
+        def made(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _ in range(whole):
+                yield batch
+            yield batch.slice(0, rest)
+
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(batch.schema, prefer_timestamp_ntz=True)
+        return self.spark.range(0, tasks, 1, tasks).mapInArrow(made, schema)
+
+
 def read(frame: DataFrame) -> None:
     """Read all columns of all rows, and drop them."""
     frame.write.format("noop").mode("overwrite").save()
@@ -172,6 +191,38 @@ def reading(peers: Peers, rounds: int, rows: int) -> Row:
     return measure("full read", runs, rounds=rounds, targets=[Target("Java", 1.05)])
 
 
+def past_vectors(peers: Peers, rounds: int, rows: int) -> list[Row]:
+    """Read one table that Java wrote and deleted every tenth flight of, by deletion vectors."""
+    import icefield as ice
+
+    name = peers.java_append(None)
+    of_table = {"format-version": "3", "write.delete.mode": "merge-on-read"}
+    texts = ", ".join(f"'{key}' = '{value}'" for key, value in of_table.items())
+    peers.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({texts})")
+    peers.spark.sql(f"DELETE FROM {name} WHERE flight % 10 = 0")
+    newest = peers.spark.sql(f"SELECT file FROM {name}.metadata_log_entries ORDER BY timestamp DESC").first()
+    assert newest is not None
+    ours = ice.Table.from_metadata(newest[0].removeprefix("file:"))
+    formats = {row[0] for row in peers.spark.sql(f"SELECT file_format FROM {name}.delete_files").collect()}
+    assert formats == {"PUFFIN"}
+    left = peers.spark.table(name).count()
+    assert peers.ice_spark.read(peers.spark, ours).count() == left < rows
+    found = []
+    for title, columns, most in (("all columns", None, 1.4), ("one column", ("distance",), 2.5)):
+        selected = columns or ("*",)
+        sample = ours.scan(selected_fields=selected).to_arrow()
+        floor = peers.handed_over(sample, tasks=2)
+        runs: dict[str, Callable[[], object]] = {
+            "icefield": lambda columns=columns: read(peers.ice_spark.read(peers.spark, ours, columns=columns)),
+            "Java": lambda selected=selected: read(peers.spark.table(name).select(*selected)),
+            "rows handed over": lambda floor=floor: read(floor),
+        }
+        for run in runs.values():
+            run()
+        found.append(measure(f"vectors, {title}", runs, rounds=rounds, targets=[Target("Java", most)]))
+    return found
+
+
 def appending(peers: Peers, by: str | None, rounds: int, rows: int) -> Row:
     """Append all rows to new tables."""
     assert peers.our_append(by).scan().count() == rows
@@ -193,7 +244,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="read,append,bucket")
+    parser.add_argument("--only", default="read,vectors,append,bucket")
     options = parser.parse_args()
     on_spark_of_java()
     asked = options.only.split(",")
@@ -204,6 +255,8 @@ def main() -> None:
         answers = []
         if "read" in asked:
             answers.append(reading(peers, options.rounds, options.rows))
+        if "vectors" in asked:
+            answers.extend(past_vectors(peers, options.rounds, options.rows))
         if "append" in asked:
             answers.append(appending(peers, None, options.rounds, options.rows))
         if "bucket" in asked:

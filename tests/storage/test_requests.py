@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,10 +24,20 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.asked: list[tuple[str, int]] = []
-        asked = self.asked
+        #: Seconds that an answer takes; how many answers were on their way at once, at the most.
+        self.delay = 0.0
+        self.most_at_once = 0
+        asked, counting, server = self.asked, threading.Lock(), self
+        on_their_way = [0]
 
         class Files(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                with counting:
+                    on_their_way[0] += 1
+                    server.most_at_once = max(server.most_at_once, on_their_way[0])
+                time.sleep(server.delay)
+                with counting:
+                    on_their_way[0] -= 1
                 place = unquote(urlsplit(self.path).path).lstrip("/")
                 data = (folder / place).read_bytes()
                 size = len(data)
@@ -74,6 +85,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 def table(tmp_path: Path, server: Server) -> ice.Table:
     """Make a table of five files, each of four row groups, that is read from the server."""
     properties = {
+        "format-version": "3",
         "write.parquet.row-group-limit": str(ROWS // 4),
         "write.parquet.page-row-limit": "1000",
         "write.parquet.compression-codec": "uncompressed",
@@ -107,6 +119,16 @@ def test_a_file_costs_a_request_for_its_footer_and_one_for_a_piece(table: ice.Ta
     assert len(again) == len(first) - 5
 
 
+def test_files_are_fetched_while_others_are_decoded(
+    table: ice.Table, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ICEFIELD_THREADS", "1")
+    assert table.scan().to_arrow().num_rows == 5 * ROWS
+    server.delay, server.most_at_once = 0.1, 0
+    assert table.scan().to_arrow().num_rows == 5 * ROWS
+    assert server.most_at_once == 2
+
+
 def test_a_limit_opens_one_file(table: ice.Table, server: Server) -> None:
     assert table.scan(limit=10).to_arrow().num_rows == 10
     found = server.files()
@@ -124,6 +146,8 @@ def test_a_limit_opens_one_file(table: ice.Table, server: Server) -> None:
         ("text = '007 3'", 100, 0.06),
         ("text = '007x 3'", 0, 0.01),
         ("code = 576460752303423488", 0, 0.12),
+        ("_pos >= 31 AND _pos < 41", 50, 0.25),
+        ("_row_id = 31000", 1, 0.06),
     ],
 )
 def test_pages_and_row_groups_that_cannot_match_are_not_fetched(

@@ -1,8 +1,8 @@
 //! Batches of many tasks, in the order of the tasks, read by several threads in bounded memory.
 //!
-//! Each task that is under way has a thread and a short queue; at most `threads()` are under way. A task that is large
-//! says so when it is opened, and several tasks take its place; one that was small and is done lets others begin before it is
-//! taken. The threads belong to the stream and not to the processor pool: a consumer that stops half-way, or that itself uses
+//! Each task that is under way has a thread and a short queue; at most `threads()` are being read. A task that is large
+//! says so when it is opened, and several tasks take its place; one that is done lets others begin before it is taken, as long as
+//! no more wait than the queues of the threads hold. The threads belong to the stream and not to the processor pool: a consumer that stops half-way, or that itself uses
 //! the pool to write what it reads, must never find the pool full of readers that wait for it. A thread that is done with a
 //! task takes the next one: the memory of a thread begins with pages that the system must clear, which took a
 //! fifth to a third of the time of a scan of files of 1,000 rows when each had a thread of its own.
@@ -12,7 +12,7 @@ mod team;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
@@ -27,7 +27,7 @@ use team::Team;
 /// Batches that wait in the queue of a task.
 const WAITING: usize = 2;
 
-/// Tasks that are done and small, and wait to be taken, for each thread.
+/// Tasks that are done and wait to be taken, for each thread.
 const AHEAD: usize = 16;
 /// Bytes of what a task that is done and small has left in its queue, at the most.
 const SMALL: usize = 256 << 10;
@@ -86,6 +86,14 @@ enum Sent {
     Parts(Vec<OpenParts>),
 }
 
+/// What the thread of a task has made.
+#[derive(Debug, Default)]
+struct Made {
+    batches: AtomicUsize,
+    bytes: AtomicUsize,
+    is_done: AtomicBool,
+}
+
 /// A task that is not done.
 enum Task {
     Waiting(OpenParts),
@@ -95,11 +103,22 @@ enum Task {
 struct UnderWay {
     number: u64,
     queue: Receiver<Result<Sent>>,
-    /// Whether its thread is done, and has left little in the queue.
-    is_small: Arc<AtomicBool>,
+    made: Arc<Made>,
     /// What was taken from the queue to see whether the task is cut.
     first: Option<Result<Sent>>,
     is_open: bool,
+}
+
+impl Made {
+    /// Of a task that is done, the batches that it has left in its queue, of which small ones do not count.
+    fn waiting(&self) -> Option<usize> {
+        let is_done = self.is_done.load(Ordering::Acquire);
+        let count = || match self.bytes.load(Ordering::Acquire) <= SMALL {
+            true => 0,
+            false => self.batches.load(Ordering::Acquire),
+        };
+        is_done.then(count)
+    }
 }
 
 impl UnderWay {
@@ -216,10 +235,11 @@ impl BatchStream {
 
     /// Starts tasks, in order, until enough are under way.
     fn start_tasks(&mut self) -> Result<()> {
-        let (mut place, mut under_way) = (0, 0);
+        let (mut place, mut running, mut waiting) = (0, 0, 0);
         // A limit is mostly small: reading ahead would be wasted.
         let most = if self.rows_left.is_some() { self.width } else { self.width * (1 + AHEAD) };
-        while under_way < self.width
+        while running < self.width
+            && running + waiting < self.width * (1 + WAITING)
             && place < most
             && let Some(task) = self.tasks.get_mut(place)
         {
@@ -228,14 +248,17 @@ impl BatchStream {
                     Some(parts) => self.replace(place, parts),
                     None => {
                         place += 1;
-                        under_way += usize::from(!task.is_small.load(Ordering::Acquire));
+                        match task.made.waiting() {
+                            Some(batches) => waiting += batches,
+                            None => running += 1,
+                        }
                     }
                 },
                 Task::Waiting(open) => {
                     let open = std::mem::replace(open, Box::new(|| Ok(Opened::Parts(Vec::new()))));
                     self.started += 1;
                     *task = Task::UnderWay(start(&self.team, open, self.started, self.budget.clone())?);
-                    (place, under_way) = (place + 1, under_way + 1);
+                    (place, running) = (place + 1, running + 1);
                 }
             }
         }
@@ -349,20 +372,14 @@ fn whole(open: OpenTask) -> OpenParts {
 
 fn start(team: &Team, open: OpenParts, number: u64, budget: Option<Arc<Budget>>) -> Result<UnderWay> {
     let (sender, queue) = sync_channel(WAITING);
-    let is_small = Arc::<AtomicBool>::default();
-    let task = UnderWay { number, queue, is_small: Arc::clone(&is_small), first: None, is_open: false };
-    team.run(Box::new(move || run(open, &sender, &is_small, number, budget.as_deref())))?;
+    let made = Arc::<Made>::default();
+    let task = UnderWay { number, queue, made: Arc::clone(&made), first: None, is_open: false };
+    team.run(Box::new(move || run(open, &sender, &made, number, budget.as_deref())))?;
     Ok(task)
 }
 
 /// Runs one task into its queue; a queue without a receiver ends it, and a panic becomes an error of the stream.
-fn run(
-    open: OpenParts,
-    sender: &SyncSender<Result<Sent>>,
-    is_small: &AtomicBool,
-    number: u64,
-    budget: Option<&Budget>,
-) {
+fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, made: &Made, number: u64, budget: Option<&Budget>) {
     let work = std::panic::AssertUnwindSafe(|| match open() {
         Err(error) => {
             let _ = sender.send(Err(error));
@@ -371,11 +388,11 @@ fn run(
             let _ = sender.send(Ok(Sent::Parts(parts)));
         }
         Ok(Opened::Batches(batches)) => {
-            let mut bytes = 0_usize;
             for batch in batches {
                 let stop = batch.is_err();
                 let size = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
-                bytes = bytes.saturating_add(size);
+                made.batches.fetch_add(1, Ordering::AcqRel);
+                made.bytes.fetch_add(size, Ordering::AcqRel);
                 if let Some(budget) = budget {
                     budget.take(number, size);
                 }
@@ -383,7 +400,7 @@ fn run(
                     return;
                 }
             }
-            is_small.store(bytes <= SMALL, Ordering::Release);
+            made.is_done.store(true, Ordering::Release);
         }
     });
     if std::panic::catch_unwind(work).is_err() {
@@ -394,7 +411,6 @@ fn run(
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
@@ -478,7 +494,8 @@ mod tests {
         assert_eq!(numbers(small).len(), 100);
         opened.store(0, Ordering::Release);
         let mut large = BatchStream::of_width(schema(), many(SMALL), 2);
-        assert_eq!(settled(&mut large), 2);
+        // What a thread makes, and what may wait of it.
+        assert_eq!(settled(&mut large), 2 * (1 + WAITING));
         drop(large);
         let mut limited = BatchStream::of_width(schema(), many(10), 1);
         limited.rows_left = Some(1_000);

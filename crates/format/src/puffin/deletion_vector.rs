@@ -91,6 +91,22 @@ impl DeletionVector {
         Ok(self.rows.insert_range(positions))
     }
 
+    /// Adds rows: fast where they ascend behind those that are there, right in any order. An error is about the first row that
+    /// no file can have, and adds none.
+    pub fn insert_all(&mut self, positions: &[u64]) -> Result<()> {
+        positions.iter().try_for_each(|position| check_position(*position))?;
+        let mut left = positions;
+        while let Err(unsorted) = self.rows.append(left.iter().copied()) {
+            let done = usize::try_from(unsorted.valid_until()).unwrap_or(left.len());
+            left = left.get(done..).unwrap_or_default();
+            if let Some((first, rest)) = left.split_first() {
+                self.rows.insert(*first);
+                left = rest;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the rows of another vector.
     pub fn union_with(&mut self, other: &Self) {
         self.rows |= &other.rows;
@@ -255,6 +271,22 @@ mod tests {
             let read = DeletionVector::from_bytes(&made.to_bytes().unwrap(), &Limits::default()).unwrap();
             prop_assert_eq!(&read, &made);
             prop_assert_eq!(read.cardinality(), positions.iter().filter(|p| !(300_000..300_000 + run).contains(*p)).count() as u64 + run);
+        }
+
+        #[test]
+        fn rows_are_added_in_any_order(batches in prop::collection::vec((prop::collection::vec(prop_oneof![0u64..300, 65_500..65_600u64, 1u64 << 33..(1 << 33) + 9], 0..40), any::<bool>()), 0..5)) {
+            let mut made = DeletionVector::new();
+            let mut all = Vec::new();
+            for (mut positions, sorted) in batches {
+                if sorted {
+                    positions.sort_unstable();
+                }
+                made.insert_all(&positions).unwrap();
+                all.extend(positions);
+            }
+            prop_assert_eq!(&made, &vector(&all));
+            prop_assert!(made.insert_all(&[7, DeletionVector::MAX_POSITION + 1]).is_err());
+            prop_assert_eq!(made, vector(&all));
         }
 
         #[test]

@@ -12,7 +12,7 @@ pub mod modes;
 mod open;
 pub mod orc;
 pub mod parquet;
-mod ranges;
+pub(crate) mod ranges;
 mod shapes;
 mod sink;
 

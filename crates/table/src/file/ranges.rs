@@ -25,7 +25,7 @@ pub(super) fn overlapping<'r>(rows: &'r [Range<u64>], of: &Range<u64>) -> impl I
 }
 
 /// The rows that are in both of two lists.
-pub(super) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let within = |range: &Range<u64>| {
         let (start, end) = (range.start, range.end);
         overlapping(other, range).map(move |found| found.start.max(start)..found.end.min(end)).collect::<Vec<_>>()
@@ -34,7 +34,7 @@ pub(super) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> 
 }
 
 /// The rows that are in one of two lists, or in both.
-pub(super) fn either(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn either(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut all: Vec<_> = one.iter().chain(other).filter(|range| range.start < range.end).cloned().collect();
     all.sort_unstable_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(all.len());

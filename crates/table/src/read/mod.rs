@@ -13,6 +13,7 @@ pub mod options;
 pub mod orc_filter;
 pub mod promote;
 pub mod reshape;
+mod row_ranges;
 pub mod row_scan;
 pub mod scan;
 pub mod task;

@@ -19,7 +19,9 @@ use super::deletes::{Chosen, Deletes};
 use super::file_columns::{pairs, plan_columns, with_ids};
 use super::options::ReadOptions;
 use super::reshape::Reshape;
+use super::row_ranges::rows_left;
 use crate::error::Result;
+use crate::file::ranges::both;
 use crate::file::{self, Filter, Request};
 use crate::limits::limits;
 use crate::plan::metadata_columns::{decided, is_metadata_column};
@@ -68,7 +70,10 @@ fn rows_of(
     options.check()?;
     let output = task.wanted.arrow()?;
     // A limit is mostly small: reading ahead would be wasted.
-    let threads = if limit.is_some() { 1 } else { options.threads(runtime::threads(), &task.parts) };
+    let threads = match limit {
+        Some(_) => 1,
+        None => options.threads(runtime::threads() * at_once(storage, &task.parts), &task.parts),
+    };
     if let Some(progress) = &options.progress {
         progress.expect(task.parts.len());
     }
@@ -91,6 +96,11 @@ fn rows_of(
         stream = stream.with_memory(memory / 2);
     }
     options.apply(stream)
+}
+
+/// Threads for each processor: of files across the network some are fetched while others are decoded.
+fn at_once(storage: &Storage, parts: &[FilePart]) -> usize {
+    if parts.iter().any(|part| storage.is_remote(&part.path)) { 2 } else { 1 }
 }
 
 /// A part that is opened.
@@ -125,6 +135,10 @@ impl PartReader<'_> {
             return Ok(Opened::Parts(Vec::new()));
         }
         let tested = tested_ids(&residual);
+        let numbered = rows_left(&residual, &fields, part.first_row_id);
+        if numbered.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Opened::Parts(Vec::new()));
+        }
         let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let mut filters = match &residual {
             Expression::True => Vec::new(),
@@ -149,13 +163,18 @@ impl PartReader<'_> {
             let (early, late) = self.deletes.early_and_late(&rules, &fields, part.record_count)?;
             filters.extend(test_deleted(&self.deletes, &rules, &fields)?);
             filters.extend(early);
-            (request.rows, request.filter) = (self.deletes.rows_left(), Filter::all(filters));
+            request.filter = Filter::all(filters);
+            request.rows = match (self.deletes.rows_left(), numbered) {
+                (Some(left), Some(numbered)) => Some(both(&left, &numbered)),
+                (left, numbered) => left.or(numbered),
+            };
             let reshaped: BatchChange = Arc::new(move |batch| reshape.apply(&batch));
             let Some(late) = late else { return Ok(file.batches(request)?.map(reshaped)) };
             let (read, cut) = late.afterwards(&request.leaves);
             request.leaves = read;
             return Ok(file.batches(request)?.map(cut).map(reshaped));
         };
+        request.rows = numbered;
         request.filter = Filter::all(filters.into_iter().map(|filter| marks.filter(filter)).collect());
         let (read, with_marks) = marks.read(&request.leaves);
         request.leaves = read;

@@ -7,12 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
 use super::calls::{before_change, before_write};
-use super::{Entry, Existing, Location, Output, Store};
+use super::{Entry, Existing, Location, OpenObject, Output, Store};
 use crate::error::{Error, Result};
 
 /// Folders deeper than this are not listed: only a loop can be so deep.
@@ -136,6 +137,32 @@ fn read_range(file: &File, path: &Path, offset: u64, length: u64) -> Result<Vec<
     Ok(buffer)
 }
 
+/// A file that is open for reading, and how long it was then.
+#[derive(Debug)]
+struct OpenFile {
+    path: PathBuf,
+    file: File,
+    size: u64,
+}
+
+impl OpenFile {
+    fn open(path: &Path) -> Result<Self> {
+        let (file, size) = open(path)?;
+        Ok(Self { path: path.to_owned(), file, size })
+    }
+}
+
+impl OpenObject for OpenFile {
+    fn range(&self, range: Range<u64>) -> Result<Bytes> {
+        let Range { start, end } = range;
+        if start > end || end > self.size {
+            let wanted = format!("bytes {start} to {end} of a file of {}", self.size);
+            return Err(Error::corrupt_file(self.path.display().to_string(), wanted));
+        }
+        read_range(&self.file, &self.path, start, end - start).map(Bytes::from)
+    }
+}
+
 impl Store for Local {
     fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         let path = Path::new(&at.key);
@@ -161,16 +188,12 @@ impl Store for Local {
     }
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let path = Path::new(&at.key);
-        let (file, size) = open(path)?;
-        let cut = |range: &Range<u64>| {
-            if range.start > range.end || range.end > size {
-                let wanted = format!("bytes {} to {} of a file of {size}", range.start, range.end);
-                return Err(Error::corrupt_file(&at.key, wanted));
-            }
-            read_range(&file, path, range.start, range.end - range.start).map(Bytes::from)
-        };
-        ranges.iter().map(cut).collect()
+        let opened = OpenFile::open(Path::new(&at.key))?;
+        ranges.iter().map(|range| opened.range(range.clone())).collect()
+    }
+
+    fn open(&self, at: &Location) -> Result<Option<Arc<dyn OpenObject>>> {
+        Ok(Some(Arc::new(OpenFile::open(Path::new(&at.key))?)))
     }
 
     fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {

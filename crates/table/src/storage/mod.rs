@@ -32,7 +32,7 @@ pub use faults::{Fault, FaultPlan};
 pub use leftover::Leftover;
 pub use location::{Location, Scheme};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
-pub use store::{Entry, Existing, Output, Store};
+pub use store::{Entry, Existing, OpenObject, Output, Store};
 
 /// The door. Cheap to clone; clones share their stores.
 #[derive(Clone)]
@@ -208,6 +208,12 @@ impl Storage {
             return Err(Error::corrupt_file(path, "shorter than its metadata says"));
         }
         Ok(found)
+    }
+
+    /// The object, open for reading range by range; `None` where every range is a request.
+    pub fn open(&self, path: &str) -> Result<Option<Arc<dyn OpenObject>>> {
+        let at = self.resolve(path)?;
+        named(path, self.store(&at)?.open(&at))
     }
 
     /// Writes an object in one go, durably.

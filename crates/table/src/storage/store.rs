@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -40,6 +41,12 @@ pub trait Output: Send {
     fn abort(self: Box<Self>);
 }
 
+/// An object that is open for reading, of which small ranges cost no more than large ones.
+pub trait OpenObject: fmt::Debug + Send + Sync {
+    /// A range of the object; one past its end is an error.
+    fn range(&self, range: Range<u64>) -> Result<Bytes>;
+}
+
 /// What a kind of store can do. Keys are absolute within the store.
 pub trait Store: fmt::Debug + Send + Sync {
     /// The whole object, which is refused before it is read where it is longer than `most`.
@@ -48,6 +55,10 @@ pub trait Store: fmt::Debug + Send + Sync {
     fn size(&self, at: &Location) -> Result<u64>;
     /// Some ranges of the object, in the order asked for; a range past the end is an error.
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+    /// The object, open for reading range by range; `None` where every range is a request.
+    fn open(&self, _at: &Location) -> Result<Option<Arc<dyn OpenObject>>> {
+        Ok(None)
+    }
     /// Writes an object in one go, durably.
     fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()>;
     /// Starts an object that is written piece by piece; data files have unique names, so it may replace.

@@ -16,13 +16,24 @@ use parquet::basic::Compression;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::get_frame_content_size;
 
+/// Bytes that are tried for a page that does not say how many it takes, and those that are kept for the next such page.
+const SCRATCH: (usize, usize) = (1 << 20, 8 << 20);
+
+/// What inflates pages, and room for those that do not say how long they are.
+#[derive(Default)]
+struct Inflater {
+    context: Option<Decompressor<'static>>,
+    scratch: Vec<u8>,
+}
+
 thread_local! {
-    static ZSTD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    static ZSTD: RefCell<Inflater> = RefCell::default();
 }
 
 /// Some row groups of a file, and the bytes of some of their column chunks.
@@ -131,27 +142,39 @@ impl ChunkReader for ChunkBytes {
 }
 
 /// The pages of a column chunk, inflated.
-struct InflatedPages {
+pub(super) struct InflatedPages<R: ChunkReader> {
     /// The pages as they lie in the file.
-    packed: SerializedPageReader<ChunkBytes>,
+    packed: SerializedPageReader<R>,
     /// The first of them, until it is asked for.
     first: Option<Page>,
     /// Bytes of a page, at the most.
     most: usize,
 }
 
-impl InflatedPages {
+impl<R: ChunkReader> InflatedPages<R> {
     /// None where the first page cannot be inflated: whatever it is, the library says so.
-    fn new(bytes: Arc<ChunkBytes>, about: &ColumnChunkMetaData, rows: usize) -> Option<Self> {
-        let most = usize::try_from(about.uncompressed_size()).ok()?;
-        let as_plain = about.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build().ok()?;
-        let mut packed = SerializedPageReader::new(bytes, &as_plain, rows, None).ok()?;
-        let first = packed.get_next_page().ok()?.map(|page| inflated(page, most)).transpose().ok()?;
-        Some(Self { packed, first, most })
+    fn new(bytes: Arc<R>, about: &ColumnChunkMetaData, rows: usize) -> Option<Self> {
+        let mut own = Self::lazy(bytes, about, rows, None).ok()?;
+        own.first = own.get_next_page().ok()?;
+        Some(own)
+    }
+
+    /// Pages that are not read before they are asked for; `places` says where they lie, if they are found by that.
+    pub(super) fn lazy(
+        bytes: Arc<R>,
+        about: &ColumnChunkMetaData,
+        rows: usize,
+        places: Option<Vec<PageLocation>>,
+    ) -> Result<Self> {
+        // Headers of pages have 32 bits for their sizes.
+        let most = usize::try_from(about.uncompressed_size().min(i64::from(i32::MAX)))?;
+        let as_plain = about.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build()?;
+        let packed = SerializedPageReader::new(bytes, &as_plain, rows, places)?;
+        Ok(Self { packed, first: None, most })
     }
 }
 
-impl Iterator for InflatedPages {
+impl<R: ChunkReader> Iterator for InflatedPages<R> {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -159,7 +182,7 @@ impl Iterator for InflatedPages {
     }
 }
 
-impl PageReader for InflatedPages {
+impl<R: ChunkReader> PageReader for InflatedPages<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
@@ -203,26 +226,57 @@ fn inflated(mut page: Page, most: usize) -> Result<Page> {
 fn inflate(bytes: &Bytes, levels: usize, most: usize) -> Result<Bytes> {
     let invalid = || ParquetError::General("a page is longer than its column chunk says".to_owned());
     let (levels, packed) = bytes.split_at_checked(levels).ok_or_else(invalid)?;
+    if packed.is_empty() {
+        return Ok(Bytes::copy_from_slice(levels));
+    }
     // Not every writer notes how long a frame is, Java's does not.
     let noted = get_frame_content_size(packed).ok().flatten().and_then(|size| usize::try_from(size).ok());
-    let room = noted.unwrap_or(most);
-    if room > most {
-        return Err(invalid());
+    ZSTD.with_borrow_mut(|inflater| match noted {
+        Some(size) if size > most => Err(invalid()),
+        Some(size) => {
+            let mut out = Vec::new();
+            out.try_reserve_exact(levels.len().saturating_add(size)).map_err(|_| invalid())?;
+            out.extend_from_slice(levels);
+            let mut behind = Cursor::new(&mut out);
+            behind.set_position(levels.len() as u64);
+            inflater.context()?.decompress_to_buffer(packed, &mut behind)?;
+            Ok(out.into())
+        }
+        None => inflater.unnoted(levels, packed, most),
+    })
+}
+
+impl Inflater {
+    fn context(&mut self) -> std::io::Result<&mut Decompressor<'static>> {
+        match &mut self.context {
+            Some(context) => Ok(context),
+            none => Ok(none.insert(Decompressor::new()?)),
+        }
     }
-    let mut out = Vec::with_capacity(levels.len().saturating_add(room));
-    out.extend_from_slice(levels);
-    if !packed.is_empty() {
-        ZSTD.with_borrow_mut(|context| {
-            let context = match context {
-                Some(context) => context,
-                None => context.insert(Decompressor::new()?),
-            };
-            let mut out = Cursor::new(&mut out);
-            out.set_position(levels.len() as u64);
-            context.decompress_to_buffer(packed, &mut out)
-        })?;
+
+    /// A frame that does not note its length, behind levels: tried with more and more room, `most` at the end.
+    fn unnoted(&mut self, levels: &[u8], packed: &[u8], most: usize) -> Result<Bytes> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut room = scratch.capacity().max(SCRATCH.0).min(most);
+        loop {
+            scratch.clear();
+            scratch.try_reserve_exact(room).map_err(|error| ParquetError::General(error.to_string()))?;
+            match self.context()?.decompress_to_buffer(packed, &mut scratch) {
+                Ok(_) if scratch.len() <= most => break,
+                Ok(_) => return Err(ParquetError::General("a page is longer than its column chunk says".to_owned())),
+                Err(_) if room < most => room = room.saturating_mul(2).min(most),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let out = match levels {
+            [] => Bytes::copy_from_slice(&scratch),
+            levels => [levels, &scratch].concat().into(),
+        };
+        if scratch.capacity() <= SCRATCH.1 {
+            self.scratch = scratch;
+        }
+        Ok(out)
     }
-    Ok(out.into())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, TimeUnit};
@@ -15,7 +15,8 @@ use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowFilter, RowGroups as _,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowFilter, RowGroups,
+    RowSelection,
 };
 use parquet::arrow::parquet_to_arrow_field_levels;
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
@@ -26,15 +27,17 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataP
 use super::distinct::Distinct;
 use super::guard::guarded;
 use super::loaded::LoadedGroups;
+use super::paged::{Failure, PagedGroups};
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
+use super::slices::{Cutting, slices};
 use super::{footers, metrics, pages, row_groups};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 use crate::file::ranges::{both, overlapping};
 use crate::file::{BATCH_ROWS, DataFileReader, Filter, Request, position_field};
-use crate::storage::Storage;
+use crate::storage::{OpenObject, Storage};
 use crate::stream::{OpenParts, Opened};
 
 /// Bytes fetched from the end of a file in the hope that they hold its footer.
@@ -42,6 +45,9 @@ const TAIL: u64 = 64 << 10;
 
 /// Bytes of a piece of a file, at the least, where several threads read it.
 const PIECE_BYTES: u64 = 8 << 20;
+
+/// Bytes of a slice of a row group, at the least.
+const SLICE_BYTES: u64 = 64 << 10;
 
 /// What is read of a small file, in bytes as they lie there and inflated, at the most: [`ParquetFile::small`].
 const SMALL: (u64, u64) = (1 << 20, 16 << 20);
@@ -169,8 +175,48 @@ impl ParquetFile {
         ranges.collect()
     }
 
+    /// The row groups of a request, and of each the rows that one thread reads of it at once, if those are not all that are wanted.
+    fn parts(&self, pieces: Vec<Vec<usize>>, request: &Request) -> Vec<(Vec<usize>, Option<Vec<Range<u64>>>)> {
+        let (numbers, position) = (self.row_numbers(), self.metadata.parquet_schema().num_columns());
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let leaves = request.leaves.iter().chain(filtered).copied().filter(|leaf| *leaf != position).collect();
+        let is_remote = self.storage.is_remote(&self.path);
+        let cutting =
+            Cutting { rows: request.batch_rows as u64, bytes: if is_remote { PIECE_BYTES } else { SLICE_BYTES } };
+        let rows_of = |group: &usize| numbers.get(*group).map_or(0, |rows| rows.end - rows.start);
+        let mut parts = Vec::new();
+        for piece in pieces {
+            let several = piece.len() > 1;
+            if several && (is_remote || piece.iter().map(rows_of).sum::<u64>() <= 2 * cutting.rows) {
+                parts.push((piece, None));
+                continue;
+            }
+            for group in piece {
+                let all = numbers.get(group).cloned().unwrap_or_default();
+                let slices = slices(self.metadata(), group, all, &leaves, cutting);
+                if slices.len() < 2 {
+                    parts.push((vec![group], None));
+                    continue;
+                }
+                for slice in slices {
+                    let slice = std::slice::from_ref(&slice);
+                    let rows = request.rows.as_ref().map_or_else(|| slice.to_vec(), |rows| both(slice, rows));
+                    if !rows.is_empty() {
+                        parts.push((vec![group], Some(rows)));
+                    }
+                }
+            }
+        }
+        parts
+    }
+
     /// The batches of some row groups for a request, in order.
     pub fn decode(&self, row_groups: Vec<usize>, request: &Request) -> Result<Batches> {
+        self.decode_rows(row_groups, request, request.rows.as_deref())
+    }
+
+    /// As [`ParquetFile::decode`], of some rows of a request.
+    fn decode_rows(&self, row_groups: Vec<usize>, request: &Request, rows: Option<&[Range<u64>]>) -> Result<Batches> {
         self.check_places(&row_groups, request)?;
         let schema = self.metadata.parquet_schema();
         let position = schema.num_columns();
@@ -184,7 +230,7 @@ impl ParquetFile {
         };
         let mask =
             |leaves: &[usize]| ProjectionMask::leaves(schema, leaves.iter().copied().filter(|leaf| *leaf != position));
-        let selected = request.rows.as_ref().map(|rows| {
+        let selected = rows.map(|rows| {
             let all = self.row_numbers();
             Selected::new(row_groups.iter().filter_map(|place| all.get(*place).cloned()).collect(), rows)
         });
@@ -197,6 +243,13 @@ impl ParquetFile {
                 (Some(selection), cut)
             }
         };
+        if request.filter.is_none()
+            && !request.leaves.contains(&position)
+            && row_groups.iter().map(|group| self.bytes(*group, request)).fold(0, u64::saturating_add) > TAIL
+            && let Some(file) = self.storage.open(&self.path)?
+        {
+            return self.paged(file, row_groups, request, (selection, cut));
+        }
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(metadata)
             .with_projection(mask(&request.leaves))
             .with_row_groups(row_groups)
@@ -211,9 +264,44 @@ impl ParquetFile {
             let predicate = ArrowPredicateFn::new(mask(leaves), test);
             builder = builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]));
         }
-        let decoder = guarded(&self.path, || builder.build())?;
-        let (storage, path, tail) = (self.storage.clone(), self.path.clone(), self.tail.clone());
-        Ok(Batches { storage, path, tail, decoder: Some(decoder), cut })
+        let decoder = Decoder::Pushed {
+            decoder: Box::new(guarded(&self.path, || builder.build())?),
+            storage: self.storage.clone(),
+            tail: self.tail.clone(),
+        };
+        Ok(Batches { path: self.path.clone(), decoder: Some(decoder), cut })
+    }
+
+    /// Batches of row groups of an open file, whose pages are read one after the other.
+    fn paged(
+        &self,
+        file: Arc<dyn OpenObject>,
+        row_groups: Vec<usize>,
+        request: &Request,
+        rows: (Option<RowSelection>, Option<Cut>),
+    ) -> Result<Batches> {
+        let (selection, cut) = rows;
+        let groups = PagedGroups::new(self.metadata.metadata().clone(), row_groups, file, selection.is_some());
+        let decoder = self.pulled(&groups, request, selection, groups.failure())?;
+        Ok(Batches { path: self.path.clone(), decoder: Some(decoder), cut })
+    }
+
+    /// A decoder that asks row groups for pages.
+    fn pulled(
+        &self,
+        groups: &dyn RowGroups,
+        request: &Request,
+        selection: Option<RowSelection>,
+        failure: Failure,
+    ) -> Result<Decoder> {
+        let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), request.leaves.iter().copied());
+        let batches = guarded(&self.path, || {
+            let levels = parquet_to_arrow_field_levels(self.metadata.parquet_schema(), mask, Some(self.fields()))?;
+            // The library makes room for a whole batch of each column before it reads one.
+            let batch_rows = request.batch_rows.min(groups.num_rows().max(1));
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, groups, batch_rows, selection)
+        })?;
+        Ok(Decoder::Pulled { batches: Box::new(batches), failure })
     }
 
     /// Whether [`ParquetFile::small`] is the way to read some row groups.
@@ -261,15 +349,8 @@ impl ParquetFile {
         for ((group, leaf, (start, _)), bytes) in chunks.into_iter().zip(bytes) {
             loaded.add(group, leaf, start, bytes);
         }
-        let (schema, fields) = (self.metadata.parquet_schema(), self.fields());
-        let mask = ProjectionMask::leaves(schema, request.leaves.iter().copied());
-        let batches = guarded(&self.path, || {
-            let levels = parquet_to_arrow_field_levels(schema, mask, Some(fields))?;
-            // The library makes room for a whole batch of each column before it reads one.
-            let batch_rows = request.batch_rows.min(loaded.num_rows().max(1));
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &loaded, batch_rows, None)
-        })?;
-        let opened = Opened::Batches(Box::new(SmallBatches { path: Arc::clone(&self.path), batches: Some(batches) }));
+        let decoder = Some(self.pulled(&loaded, &request, None, Failure::default())?);
+        let opened = Opened::Batches(Box::new(Batches { path: Arc::clone(&self.path), decoder, cut: None }));
         Ok(match filtered {
             Some(filtered) => opened.map(filtered),
             None => opened,
@@ -315,52 +396,84 @@ impl DataFileReader for ParquetFile {
 
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {
         let least = if request.threads > 1 { PIECE_BYTES } else { u64::MAX };
-        let mut pieces = self.pieces(&mut request, least)?;
-        if pieces.len() < 2 {
-            let row_groups = pieces.pop().unwrap_or_default();
-            if self.is_small(&row_groups, &request) {
+        let pieces = self.pieces(&mut request, least)?;
+        let mut parts = match request.threads > 1 {
+            true => self.parts(pieces, &request),
+            false => pieces.into_iter().map(|piece| (piece, None)).collect(),
+        };
+        if parts.len() < 2 {
+            let (row_groups, rows) = parts.pop().unwrap_or_default();
+            if rows.is_none() && self.is_small(&row_groups, &request) {
                 return self.small(row_groups, request);
             }
-            return Ok(Opened::Batches(Box::new(self.decode(row_groups, &request)?)));
+            let rows = rows.as_deref().or(request.rows.as_deref());
+            return Ok(Opened::Batches(Box::new(self.decode_rows(row_groups, &request, rows)?)));
         }
         let shared = Arc::new((*self, request));
-        let open = |piece: Vec<usize>| -> OpenParts {
+        let open = |(row_groups, rows): (Vec<usize>, Option<Vec<Range<u64>>>)| -> OpenParts {
             let shared = Arc::clone(&shared);
-            Box::new(move || Ok(Opened::Batches(Box::new(shared.0.decode(piece, &shared.1)?))))
+            Box::new(move || {
+                let (file, request) = &*shared;
+                let rows = rows.as_deref().or(request.rows.as_deref());
+                Ok(Opened::Batches(Box::new(file.decode_rows(row_groups, request, rows)?)))
+            })
         };
-        Ok(Opened::Parts(pieces.into_iter().map(open).collect()))
+        Ok(Opened::Parts(parts.into_iter().map(open).collect()))
     }
 }
 
 /// Batches of a file.
 pub struct Batches {
-    storage: Storage,
     path: Arc<str>,
-    tail: Tail,
     /// Gone after the end or an error.
-    decoder: Option<ParquetPushDecoder>,
+    decoder: Option<Decoder>,
     cut: Option<Cut>,
+}
+
+/// What makes batches of bytes.
+enum Decoder {
+    /// Is given the bytes that it says it needs: all of a row group at once, as suits requests.
+    Pushed { decoder: Box<ParquetPushDecoder>, storage: Storage, tail: Tail },
+    /// Asks for page after page.
+    Pulled { batches: Box<ParquetRecordBatchReader>, failure: Failure },
+}
+
+impl Decoder {
+    fn next(&mut self, path: &str) -> Result<Option<RecordBatch>> {
+        match self {
+            Self::Pushed { decoder, storage, tail } => loop {
+                match guarded(path, || decoder.try_decode())? {
+                    DecodeResult::Data(batch) => return Ok(Some(batch)),
+                    DecodeResult::Finished => return Ok(None),
+                    DecodeResult::NeedsData(ranges) => {
+                        let bytes = match tail.ranges(&ranges) {
+                            Some(bytes) => bytes,
+                            None => storage.ranges(path, &ranges)?,
+                        };
+                        guarded(path, || decoder.push_ranges(ranges, bytes))?;
+                    }
+                }
+            },
+            Self::Pulled { batches, failure } => {
+                let next = guarded(path, || match batches.next().transpose() {
+                    Err(ArrowError::ParquetError(message)) => Err(ParquetError::ArrowError(message)),
+                    next => Ok(next?),
+                });
+                let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+                failed.map_or(next, Err)
+            }
+        }
+    }
 }
 
 impl Batches {
     fn step(&mut self) -> Result<Option<RecordBatch>> {
-        while let Some(decoder) = &mut self.decoder {
-            match guarded(&self.path, || decoder.try_decode())? {
-                DecodeResult::Data(batch) => {
-                    let Some(cut) = &mut self.cut else { return Ok(Some(batch)) };
-                    return guarded(&self.path, || cut.apply(batch)).map(Some);
-                }
-                DecodeResult::Finished => self.decoder = None,
-                DecodeResult::NeedsData(ranges) => {
-                    let bytes = match self.tail.ranges(&ranges) {
-                        Some(bytes) => bytes,
-                        None => self.storage.ranges(&self.path, &ranges)?,
-                    };
-                    guarded(&self.path, || decoder.push_ranges(ranges, bytes))?;
-                }
-            }
+        let Some(decoder) = &mut self.decoder else { return Ok(None) };
+        let Some(batch) = decoder.next(&self.path)? else { return Ok(None) };
+        match &mut self.cut {
+            Some(cut) => guarded(&self.path, || cut.apply(batch)).map(Some),
+            None => Ok(Some(batch)),
         }
-        Ok(None)
     }
 }
 
@@ -368,32 +481,9 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step().transpose();
-        if matches!(next, Some(Err(_))) {
-            self.decoder = None;
-        }
-        next
-    }
-}
-
-/// Batches of a small file.
-struct SmallBatches {
-    path: Arc<str>,
-    /// Gone after the end or an error.
-    batches: Option<ParquetRecordBatchReader>,
-}
-
-impl Iterator for SmallBatches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batches = self.batches.as_mut()?;
-        let next = guarded(&self.path, || match batches.next().transpose() {
-            Err(ArrowError::ParquetError(message)) => Err(ParquetError::ArrowError(message)),
-            next => Ok(next?),
-        });
+        let next = self.step();
         if !matches!(next, Ok(Some(_))) {
-            self.batches = None;
+            self.decoder = None;
         }
         next.transpose()
     }

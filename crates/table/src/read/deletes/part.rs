@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::file::Filter;
 use crate::read::columns::Rules;
 
-/// Fewer keys than this part of the rows of a file leave most of them.
+/// So many times as many keys as a file has rows may leave few of them. Where rows are left all over a file, it takes less time
+/// to decode all of them than to decode some.
 const MANY: usize = 2;
 
 /// What is deleted of a part.
@@ -64,7 +65,7 @@ impl PartDeletes {
     ) -> Result<(Vec<Filter>, Option<Filter>)> {
         let (mut early, mut late) = (Vec::new(), Vec::new());
         for applied in &self.equality {
-            let is_late = usize::try_from(rows).is_ok_and(|rows| applied.keys() < rows / MANY);
+            let is_late = usize::try_from(rows).is_ok_and(|rows| applied.keys() / MANY < rows);
             if is_late { &mut late } else { &mut early }.push(applied.test(rules, fields)?);
         }
         Ok((early, Filter::all(late)))

@@ -126,27 +126,23 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Adds positions of one data file, run by run.
+    /// Adds positions of one data file.
     fn add_positions(&mut self, path: &str, positions: &[i64]) -> Result<()> {
         let Some((data, rows)) = self.wanted.get_key_value(path) else { return Ok(()) };
-        let vector = self.of.entry(data).or_default();
-        let mut left = positions;
-        while let [first, ..] = left {
-            let run =
-                1 + left.windows(2).take_while(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b))).count();
-            let (of_run, rest) = left.split_at(run);
-            let last = of_run.last().unwrap_or(first);
-            let bounds = u64::try_from(*first).ok().zip(u64::try_from(*last).ok());
-            let (first, last) = bounds.filter(|(_, last)| *last <= DeletionVector::MAX_POSITION).ok_or_else(|| {
-                let wrong = if *first < 0 { first } else { last };
-                let message = format!("it deletes position {wrong} of {data}, which no file can have");
-                Error::corrupt_file(&*self.delete.path, message)
-            })?;
-            // A position beyond the end of the file deletes nothing: the Java library ignores it, too.
-            vector.insert_range(first..(last + 1).min(rows.unwrap_or(u64::MAX)).max(first))?;
-            left = rest;
+        let position = |position: &i64| {
+            u64::try_from(*position).ok().filter(|position| *position <= DeletionVector::MAX_POSITION).ok_or_else(
+                || {
+                    let message = format!("it deletes position {position} of {data}, which no file can have");
+                    Error::corrupt_file(&*self.delete.path, message)
+                },
+            )
+        };
+        let mut known = positions.iter().map(position).collect::<Result<Vec<u64>>>()?;
+        // A position beyond the end of the file deletes nothing: the Java library ignores it, too.
+        if let Some(rows) = rows {
+            known.retain(|position| position < rows);
         }
-        Ok(())
+        Ok(self.of.entry(data).or_default().insert_all(&known)?)
     }
 
     fn memory(&self) -> usize {
