@@ -2,9 +2,9 @@
 
 The demo's data (flights out of New York), repeated up to 5 million rows: a full read, reads of all columns and of one
 past the deletion vectors of every tenth flight, and appends to an unpartitioned table and to one by
-``bucket(16, tailnum)``. The floor of a read past deletes is a ``mapInArrow`` job that hands over as many rows of the same
-columns and reads none. The floor of an append is a ``mapInArrow`` job that receives the rows and does nothing with them;
-where rows are brought together by bucket, a second floor receives them after that.
+``bucket(16, tailnum)``. The floor of a read past deletes is a ``mapInArrow`` job that hands over as many rows of the
+same columns and reads none. The floor of an append is a ``mapInArrow`` job that receives the rows and does nothing with
+them; where rows are brought together by bucket, a second floor receives them after that.
 
 Java is the Iceberg runtime jar on PySpark 4.1, so that is what both run on: the environment of the Java library
 (``ICEFIELD_JAVA_PYTHON``) lends its PySpark to this one.
@@ -146,7 +146,6 @@ class Peers:
         schema = self.ice_spark.schema_of(self.source)
         table = self.catalog.create_table(f"nyc.t{self.made}", schema=schema, partition_by=[by])
         self.received(distributed(self.source, table)[0])
-
 
     def handed_over(self, rows: pa.Table, tasks: int) -> DataFrame:
         """Give as many rows as a table has, by workers that read nothing: each hands over one batch again and again."""

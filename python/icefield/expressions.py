@@ -69,6 +69,8 @@ __all__ = [
     "Or",
     "Reference",
     "RowFilter",
+    "StDisjoint",
+    "StIntersects",
     "StartsWith",
     "Term",
     "extract",
@@ -237,6 +239,16 @@ def StartsWith(term: Term | str, literal: str) -> Expression:
 def NotStartsWith(term: Term | str, literal: str) -> Expression:
     """Match strings that do not start with the literal, and null."""
     return predicate_expression("not-starts-with", term, [literal])
+
+
+def StIntersects(term: Term | str, envelope: tuple[float, float, float, float]) -> Expression:
+    """Match geometries that have a point in a box, given as ``(xmin, ymin, xmax, ymax)``; its edges belong to it."""
+    return predicate_expression("st-intersects", term, list(envelope))
+
+
+def StDisjoint(term: Term | str, envelope: tuple[float, float, float, float]) -> Expression:
+    """Match geometries that have no point in a box, given as ``(xmin, ymin, xmax, ymax)``, empty ones too."""
+    return predicate_expression("st-disjoint", term, list(envelope))
 
 
 def _expression(expr: object) -> Expression:

@@ -220,6 +220,13 @@ impl Predicate {
             Test::NotStartsWith(prefix) => Test::NotStartsWith(bind_prefix(&term, prefix)?),
             Test::In(literals) => Test::In(bind_set(&term, literals)?),
             Test::NotIn(literals) => Test::NotIn(bind_set(&term, literals)?),
+            Test::Intersects(_) | Test::Disjoint(_) if !is_geometry(&term) => {
+                let message =
+                    format!("{} is {}: only columns of type geometry are tested with boxes", self.term, term.ty);
+                return Err(Error::unfit(message));
+            }
+            Test::Intersects(envelope) => Test::Intersects(*envelope),
+            Test::Disjoint(envelope) => Test::Disjoint(*envelope),
         };
         Ok(bound(Arc::new(term), test))
     }
@@ -245,6 +252,8 @@ pub(super) fn bound(term: Arc<BoundTerm>, test: Test<Value, Vec<Value>>) -> Boun
         Test::Compare(comparison, value) => Test::Compare(comparison, value),
         Test::StartsWith(prefix) => Test::StartsWith(prefix),
         Test::NotStartsWith(prefix) => Test::NotStartsWith(prefix),
+        Test::Intersects(envelope) => Test::Intersects(envelope),
+        Test::Disjoint(envelope) => Test::Disjoint(envelope),
     };
     Expression::Predicate(Arc::new(BoundPredicate { term, test }))
 }
@@ -263,6 +272,11 @@ fn single(values: Vec<Value>) -> Result<Value, ValueSet> {
 
 fn is_floating(ty: &Type) -> bool {
     matches!(ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double))
+}
+
+/// Edges of geographies are no straight lines of longitude and latitude.
+fn is_geometry(term: &BoundTerm) -> bool {
+    term.is_plain() && matches!(term.ty, Type::Primitive(PrimitiveType::Geometry { .. }))
 }
 
 /// A literal outside of the type's range decides the comparison; one between two values moves to the lower one.

@@ -184,6 +184,16 @@ where
         Test::NotStartsWith(Value::String(prefix)) => {
             Ok(BooleanBuffer::collect_bool(len, |row| !value(row).starts_with(prefix.as_bytes())))
         }
+        Test::Intersects(envelope) | Test::Disjoint(envelope) => {
+            let wanted = matches!(test, Test::Intersects(_));
+            let meets = |row: usize| match array.is_null(row) {
+                true => Ok(false),
+                false => envelope.meets(value(row)).map(|met| met == wanted).ok_or_else(|| {
+                    Error::corrupt("", format!("row {row} of a batch: its bytes are no geometry in well-known binary"))
+                }),
+            };
+            Ok(BooleanBuffer::from((0..len).map(meets).collect::<Result<Vec<bool>>>()?))
+        }
         Test::In(set) => Ok(is_in(len, value, set.values().iter().filter_map(bytes), false)),
         Test::NotIn(set) => Ok(is_in(len, value, set.values().iter().filter_map(bytes), true)),
         other => Err(unfit(other, &array)),

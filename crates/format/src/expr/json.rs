@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use crate::transform::Transform;
 use crate::types::value_json;
 use crate::types::{PrimitiveType, Schema, Type};
+use crate::value::envelope::Envelope;
 use crate::value::variant::Path;
 
 use super::convert::infinity;
@@ -36,6 +37,7 @@ impl Expr {
                 Test::Compare(_, value) | Test::StartsWith(value) | Test::NotStartsWith(value) => Some(literal(value)?),
                 Test::In(values) | Test::NotIn(values) => Some(values.iter().map(literal).collect::<Result<_>>()?),
                 Test::IsNull | Test::NotNull | Test::IsNan | Test::NotNan => None,
+                Test::Intersects(envelope) | Test::Disjoint(envelope) => Some(json!(envelope.coordinates())),
             };
             let Term { name, transform, extract } = &predicate.term;
             Ok(write_predicate(operation, name, (transform.as_ref(), extract.as_ref()), value))
@@ -56,6 +58,7 @@ impl BoundExpr {
                     Some(set.values().iter().map(|value| value_json::to_json(value, &term.ty)).collect::<Result<_>>()?)
                 }
                 Test::IsNull | Test::NotNull | Test::IsNan | Test::NotNan => None,
+                Test::Intersects(envelope) | Test::Disjoint(envelope) => Some(json!(envelope.coordinates())),
             };
             let change = (term.transform.as_ref(), term.extract.as_ref());
             Ok(write_predicate(predicate.test.operation(), &term.reference.name, change, value))
@@ -155,6 +158,11 @@ impl ExprReader<'_> {
                 let values = read_values(object, ty.as_ref())?;
                 if operation == Operation::In { Test::In(values) } else { Test::NotIn(values) }
             }
+            Operation::StIntersects | Operation::StDisjoint => {
+                forbid("value")?;
+                let envelope = read_envelope(object).map_err(|error| error.within("/values"))?;
+                if operation == Operation::StIntersects { Test::Intersects(envelope) } else { Test::Disjoint(envelope) }
+            }
             Operation::IsNull | Operation::NotNull | Operation::IsNan | Operation::NotNan => {
                 forbid("value")?;
                 forbid("values")?;
@@ -174,6 +182,15 @@ impl ExprReader<'_> {
         };
         Ok(Predicate { term, test })
     }
+}
+
+/// A box as its coordinates: `[xmin, ymin, xmax, ymax]`.
+fn read_envelope(object: &Map<String, Json>) -> Result<Envelope> {
+    let values = object.get("values").and_then(Json::as_array).map(Vec::as_slice);
+    let numbers = values.unwrap_or_default().iter().map(Json::as_f64).collect::<Option<Vec<f64>>>();
+    let corners = numbers.and_then(|numbers| <[f64; 4]>::try_from(numbers).ok());
+    let corners = corners.ok_or_else(|| Error::corrupt("", "expected four numbers: xmin, ymin, xmax, ymax"))?;
+    Envelope::new(corners).map_err(|error| Error::corrupt("", error.to_string()))
 }
 
 fn literal_test(operation: Operation, value: Literal) -> Test<Literal, Vec<Literal>> {

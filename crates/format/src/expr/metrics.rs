@@ -84,6 +84,12 @@ fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> b
             statistics.may_contain_null() || !all_start_with(statistics, prefix.as_bytes())
         }
         Test::StartsWith(_) | Test::NotStartsWith(_) => true,
+        Test::Intersects(envelope) => {
+            let field = &statistics.field;
+            !statistics.contains_nulls_only() && envelope.may_meet(field.lower, field.upper)
+        }
+        // A shape without points is in no box.
+        Test::Disjoint(_) => !statistics.contains_nulls_only(),
     }
 }
 

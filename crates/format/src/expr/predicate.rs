@@ -1,6 +1,7 @@
 //! Unbound predicates: an operation, a term and literals.
 
 use crate::transform::Transform;
+use crate::value::envelope::Envelope;
 
 use super::expression::{Expression, Leaf};
 use super::extract::Extract;
@@ -36,6 +37,10 @@ pub enum Test<L, S> {
     In(S),
     /// The term equals none of these.
     NotIn(S),
+    /// The term is a geometry with a point in a box.
+    Intersects(Envelope),
+    /// The term is a geometry without a point in a box.
+    Disjoint(Envelope),
 }
 
 /// How a term compares with a literal.
@@ -73,6 +78,8 @@ pub enum Operation {
     NotStartsWith,
     In,
     NotIn,
+    StIntersects,
+    StDisjoint,
 }
 
 /// What a predicate is about.
@@ -136,6 +143,8 @@ impl<L, S> Test<L, S> {
             Self::NotStartsWith(prefix) => Self::StartsWith(prefix),
             Self::In(set) => Self::NotIn(set),
             Self::NotIn(set) => Self::In(set),
+            Self::Intersects(envelope) => Self::Disjoint(envelope),
+            Self::Disjoint(envelope) => Self::Intersects(envelope),
         }
     }
 
@@ -157,13 +166,15 @@ impl<L, S> Test<L, S> {
             Self::NotStartsWith(_) => Operation::NotStartsWith,
             Self::In(_) => Operation::In,
             Self::NotIn(_) => Operation::NotIn,
+            Self::Intersects(_) => Operation::StIntersects,
+            Self::Disjoint(_) => Operation::StDisjoint,
         }
     }
 }
 
 impl Operation {
     /// Every operation with its name in JSON.
-    const NAMES: [(Self, &'static str); 14] = [
+    const NAMES: [(Self, &'static str); 16] = [
         (Self::IsNull, "is-null"),
         (Self::NotNull, "not-null"),
         (Self::IsNan, "is-nan"),
@@ -178,6 +189,8 @@ impl Operation {
         (Self::NotStartsWith, "not-starts-with"),
         (Self::In, "in"),
         (Self::NotIn, "not-in"),
+        (Self::StIntersects, "st-intersects"),
+        (Self::StDisjoint, "st-disjoint"),
     ];
 
     /// The name in JSON.

@@ -151,6 +151,8 @@ fn as_is<L: Clone>(test: &Test<L, Arc<super::bind::ValueSet>>) -> Test<L, Vec<Va
         Test::NotStartsWith(prefix) => Test::NotStartsWith(prefix.clone()),
         Test::In(set) => Test::In(set.values().to_vec()),
         Test::NotIn(set) => Test::NotIn(set.values().to_vec()),
+        Test::Intersects(envelope) => Test::Intersects(*envelope),
+        Test::Disjoint(envelope) => Test::Disjoint(*envelope),
     }
 }
 

@@ -258,6 +258,14 @@ fn test_value(test: &Test<Value, Arc<super::ValueSet>>, value: Option<&Value>, n
         Test::NotStartsWith(prefix) => !starts_with(value, prefix),
         Test::In(set) => datum.is_some_and(|datum| set.contains(datum)),
         Test::NotIn(set) => !datum.is_some_and(|datum| set.contains(datum)),
+        Test::Intersects(envelope) | Test::Disjoint(envelope) => {
+            let met = match value {
+                Some(Value::Binary(shape)) => envelope.meets(shape),
+                _ => None,
+            };
+            // Null, as what is no shape, is in no relation to a box.
+            return met.is_some_and(|met| (met == matches!(test, Test::Intersects(_))) != negated);
+        }
     };
     matched != negated
 }

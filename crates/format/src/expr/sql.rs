@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::transform::Transform;
 use crate::types::{PrimitiveType, Type};
+use crate::value::envelope::Envelope;
 use crate::value::variant::path::{Path, Step};
 use crate::value::{Value, calendar, decimal};
 
@@ -142,6 +143,9 @@ impl<'a> Parser<'a> {
         if let Some(expr) = self.nan_function()? {
             return Ok(expr);
         }
+        if let Some(expr) = self.spatial_function()? {
+            return Ok(expr);
+        }
         let start = self.next;
         let left = self.operand()?;
         if let Operand::Literal(literal) = &left
@@ -182,6 +186,60 @@ impl<'a> Parser<'a> {
         let term = self.term()?;
         self.expect_symbol(")")?;
         Ok(Some(Expression::Predicate(Predicate { term, test: Test::IsNan })))
+    }
+
+    /// `st_intersects(geometry, st_makeenvelope(xmin, ymin, xmax, ymax))`, and `st_disjoint`; the box may come first, and have the
+    /// name that Sedona gives it.
+    fn spatial_function(&mut self) -> Result<Option<Expr>> {
+        let is_called = |by: usize, names: &[&str]| {
+            names.iter().any(|name| self.is_word(by, name)) && matches!(self.ahead(by + 1), TokenKind::Symbol("("))
+        };
+        const ENVELOPE: [&str; 2] = ["st_makeenvelope", "st_polygonfromenvelope"];
+        let (intersects, disjoint) = (is_called(0, &["st_intersects"]), is_called(0, &["st_disjoint"]));
+        if !intersects && !disjoint {
+            return Ok(None);
+        }
+        let box_first = is_called(2, &ENVELOPE);
+        self.next += 2;
+        let mut term = None;
+        if !box_first {
+            term = Some(Term::column(self.name()?));
+            self.expect_symbol(",")?;
+        }
+        let start = self.next;
+        if !ENVELOPE.iter().any(|name| self.eat_word(name)) {
+            return Err(self.error("st_makeenvelope(xmin, ymin, xmax, ymax) is expected here"));
+        }
+        self.expect_symbol("(")?;
+        let mut corners = [0.0; 4];
+        for (place, corner) in corners.iter_mut().enumerate() {
+            if place > 0 {
+                self.expect_symbol(",")?;
+            }
+            *corner = self.coordinate()?;
+        }
+        self.expect_symbol(")")?;
+        let envelope = Envelope::new(corners).map_err(|error| self.error_at(start, &error.to_string()))?;
+        let term = match term {
+            Some(term) => term,
+            None => {
+                self.expect_symbol(",")?;
+                Term::column(self.name()?)
+            }
+        };
+        self.expect_symbol(")")?;
+        let test = if intersects { Test::Intersects(envelope) } else { Test::Disjoint(envelope) };
+        Ok(Some(Expression::Predicate(Predicate { term, test })))
+    }
+
+    fn coordinate(&mut self) -> Result<f64> {
+        let start = self.next;
+        let literal = self.literal()?;
+        let double = literal.convert(&Type::Primitive(PrimitiveType::Double));
+        match double {
+            Ok(Converted::Value(Value::Double(number))) => Ok(number),
+            _ => Err(self.error_at(start, "a coordinate is expected here")),
+        }
     }
 
     fn comparison(&self) -> Option<Comparison> {

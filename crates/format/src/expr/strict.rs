@@ -88,6 +88,7 @@ fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bo
             statistics.contains_nulls_only() || none_starts_with(statistics, prefix.as_bytes())
         }
         Test::IsNan | Test::NotNan | Test::StartsWith(_) | Test::NotStartsWith(_) => false,
+        Test::Intersects(_) | Test::Disjoint(_) => false,
     }
 }
 

@@ -81,7 +81,7 @@ fn might_match(predicate: &BoundPredicate, summary: &FieldSummary<'_>) -> bool {
             let below = |bound: &[u8]| bound > prefix && !bound.starts_with(prefix);
             !summary.lower.is_some_and(below) && summary.upper.is_none_or(|bound| bound >= prefix)
         }
-        Test::StartsWith(_) | Test::NotStartsWith(_) => true,
+        Test::StartsWith(_) | Test::NotStartsWith(_) | Test::Intersects(_) | Test::Disjoint(_) => true,
     }
 }
 

@@ -127,6 +127,11 @@ fn write_test<L, S>(
 where
     L: PrefixText,
 {
+    if let Test::Intersects(envelope) | Test::Disjoint(envelope) = test {
+        let function = if matches!(test, Test::Intersects(_)) { "st_intersects" } else { "st_disjoint" };
+        let [xmin, ymin, xmax, ymax] = envelope.coordinates();
+        return write!(f, "{function}({term}, st_makeenvelope({xmin:?}, {ymin:?}, {xmax:?}, {ymax:?}))");
+    }
     term.fmt(f)?;
     match test {
         Test::IsNull => f.write_str(" IS NULL"),
@@ -141,6 +146,7 @@ where
         Test::NotStartsWith(prefix) => write_prefix(f, " NOT LIKE ", prefix.prefix()),
         Test::In(set) => write_list(f, " IN (", values(set), write),
         Test::NotIn(set) => write_list(f, " NOT IN (", values(set), write),
+        Test::Intersects(_) | Test::Disjoint(_) => Ok(()),
     }
 }
 

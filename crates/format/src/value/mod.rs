@@ -3,12 +3,13 @@
 //! [`binary`] is the serialization as bytes (that as JSON, which nested types have as well, is in
 //! [`types::value_json`](crate::types::value_json)), [`order`] is the order that bounds and sorted files follow,
 //! [`uuid`] has what differs for uuids, [`variant`] decodes and encodes variants, [`bounds`] shortens bounds, [`geo`] and [`wkb`] hold
-//! the bounds of shapes, [`human`] writes values for people and for partition paths. [`calendar`] and [`decimal`] are the texts that these share.
+//! the bounds of shapes, [`envelope`] the boxes that filters ask for, [`human`] writes values for people and for partition paths. [`calendar`] and [`decimal`] are the texts that these share.
 
 pub mod binary;
 pub mod bounds;
 pub mod calendar;
 pub mod decimal;
+pub mod envelope;
 pub mod geo;
 pub mod human;
 pub mod order;

@@ -1,4 +1,4 @@
-//! The box around shapes in well-known binary ("Appendix G"; "Bounds for Variant, Geometry, and Geography").
+//! Shapes in well-known binary: their pieces, and the box around them ("Appendix G"; "Bounds for Variant, Geometry, and Geography").
 
 use super::geo::GeoBound;
 
@@ -16,7 +16,7 @@ impl GeoBox {
     /// point adds nothing. False where the bytes are no shape; the box then holds for nothing.
     #[must_use]
     pub fn add(&mut self, wkb: &[u8]) -> bool {
-        self.shape(wkb, 0).is_some_and(|rest| rest.is_empty())
+        shape(self, wkb, 0).is_some_and(<[u8]>::is_empty)
     }
 
     /// The lower and the upper corner; `None` where there is no x or no y.
@@ -28,73 +28,137 @@ impl GeoBox {
         Some((corner(|range| range.0)?, corner(|range| range.1)?))
     }
 
-    /// Adds one shape and returns what follows it.
-    fn shape<'a>(&mut self, bytes: &'a [u8], depth: usize) -> Option<&'a [u8]> {
-        if depth > DEPTH {
-            return None;
+    fn grow(&mut self, values: [Option<f64>; 4]) {
+        for (range, value) in self.ranges.iter_mut().zip(values) {
+            let Some(value) = value.filter(|value| !value.is_nan()) else { continue };
+            *range = Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))));
         }
-        let (order, rest) = bytes.split_first()?;
-        let reader = Reader {
-            is_little: match order {
-                0 => false,
-                1 => true,
-                _ => return None,
-            },
-        };
-        let (code, mut rest) = reader.count(rest)?;
-        // PostGIS marks dimensions by the highest bits, ISO by thousands.
-        let (mut has_z, mut has_m) = (code & 0x8000_0000 != 0, code & 0x4000_0000 != 0);
-        if code & 0x2000_0000 != 0 {
-            rest = rest.get(4..)?;
+    }
+}
+
+/// A piece of a shape in x and y.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Points that no edge connects.
+    Points(Vec<[f64; 2]>),
+    /// Points that straight edges connect.
+    Line(Vec<[f64; 2]>),
+    /// Rings, the first of which is the outer one.
+    Polygon(Vec<Vec<[f64; 2]>>),
+}
+
+/// Hands the pieces of a shape in ISO well-known binary, or in PostGIS' extension of it, to `take`. False where the bytes are no
+/// shape, of which some pieces may have been taken.
+#[must_use]
+pub fn visit(wkb: &[u8], take: &mut dyn FnMut(Part)) -> bool {
+    let mut parts = Parts { take, ring: Vec::new(), rings: Vec::new() };
+    shape(&mut parts, wkb, 0).is_some_and(<[u8]>::is_empty)
+}
+
+/// What becomes of a shape that is read.
+trait Sink {
+    /// A point: x, y, z, m, as far as the shape has them.
+    fn point(&mut self, values: [Option<f64>; 4]);
+    /// The points since the last end are those of a line, of a ring of a polygon, or alone.
+    fn end_line(&mut self) {}
+    fn end_ring(&mut self) {}
+    fn end_point(&mut self) {}
+    /// The rings since the last end are those of a polygon.
+    fn end_polygon(&mut self) {}
+}
+
+impl Sink for GeoBox {
+    fn point(&mut self, values: [Option<f64>; 4]) {
+        self.grow(values);
+    }
+}
+
+struct Parts<'a> {
+    take: &'a mut dyn FnMut(Part),
+    ring: Vec<[f64; 2]>,
+    rings: Vec<Vec<[f64; 2]>>,
+}
+
+impl Sink for Parts<'_> {
+    fn point(&mut self, [x, y, ..]: [Option<f64>; 4]) {
+        if let (Some(x), Some(y)) = (x, y) {
+            self.ring.push([x, y]);
         }
-        let code = code & 0x0fff_ffff;
-        match code / 1000 {
-            0 => {}
-            1 => has_z = true,
-            2 => has_m = true,
-            3 => (has_z, has_m) = (true, true),
+    }
+
+    fn end_line(&mut self) {
+        (self.take)(Part::Line(std::mem::take(&mut self.ring)));
+    }
+
+    fn end_ring(&mut self) {
+        self.rings.push(std::mem::take(&mut self.ring));
+    }
+
+    fn end_point(&mut self) {
+        (self.take)(Part::Points(std::mem::take(&mut self.ring)));
+    }
+
+    fn end_polygon(&mut self) {
+        (self.take)(Part::Polygon(std::mem::take(&mut self.rings)));
+    }
+}
+
+/// Reads one shape and returns what follows it.
+fn shape<'a>(sink: &mut impl Sink, bytes: &'a [u8], depth: usize) -> Option<&'a [u8]> {
+    if depth > DEPTH {
+        return None;
+    }
+    let (order, rest) = bytes.split_first()?;
+    let reader = Reader {
+        is_little: match order {
+            0 => false,
+            1 => true,
             _ => return None,
-        }
-        let points = Points { reader, has_z, has_m };
-        match code % 1000 {
-            1 => self.points(&points, rest, 1),
-            2 => self.sequence(&points, rest),
-            3 => {
-                let (rings, mut rest) = reader.count(rest)?;
-                for _ in 0..rings {
-                    rest = self.sequence(&points, rest)?;
-                }
-                Some(rest)
-            }
-            4..=7 => {
-                let (parts, mut rest) = reader.count(rest)?;
-                for _ in 0..parts {
-                    rest = self.shape(rest, depth + 1)?;
-                }
-                Some(rest)
-            }
-            _ => None,
-        }
+        },
+    };
+    let (code, mut rest) = reader.count(rest)?;
+    // PostGIS marks dimensions by the highest bits, ISO by thousands.
+    let (mut has_z, mut has_m) = (code & 0x8000_0000 != 0, code & 0x4000_0000 != 0);
+    if code & 0x2000_0000 != 0 {
+        rest = rest.get(4..)?;
     }
-
-    fn sequence<'a>(&mut self, points: &Points, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let (count, rest) = points.reader.count(bytes)?;
-        self.points(points, rest, usize::try_from(count).ok()?)
+    let code = code & 0x0fff_ffff;
+    match code / 1000 {
+        0 => {}
+        1 => has_z = true,
+        2 => has_m = true,
+        3 => (has_z, has_m) = (true, true),
+        _ => return None,
     }
-
-    fn points<'a>(&mut self, points: &Points, bytes: &'a [u8], count: usize) -> Option<&'a [u8]> {
-        let size = 8 * (2 + usize::from(points.has_z) + usize::from(points.has_m));
-        let (own, rest) = bytes.split_at_checked(count.checked_mul(size)?)?;
-        for point in own.chunks_exact(size) {
-            let mut coordinates = point.as_chunks::<8>().0.iter().map(|bytes| points.reader.number(*bytes));
-            let mut next = |wanted: bool| if wanted { coordinates.next() } else { None };
-            let values = [next(true), next(true), next(points.has_z), next(points.has_m)];
-            for (range, value) in self.ranges.iter_mut().zip(values) {
-                let Some(value) = value.filter(|value| !value.is_nan()) else { continue };
-                *range = Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))));
-            }
+    let points = Points { reader, has_z, has_m };
+    match code % 1000 {
+        1 => {
+            let rest = points.read(sink, rest, 1)?;
+            sink.end_point();
+            Some(rest)
         }
-        Some(rest)
+        2 => {
+            let rest = points.sequence(sink, rest)?;
+            sink.end_line();
+            Some(rest)
+        }
+        3 => {
+            let (rings, mut rest) = reader.count(rest)?;
+            for _ in 0..rings {
+                rest = points.sequence(sink, rest)?;
+                sink.end_ring();
+            }
+            sink.end_polygon();
+            Some(rest)
+        }
+        4..=7 => {
+            let (parts, mut rest) = reader.count(rest)?;
+            for _ in 0..parts {
+                rest = shape(sink, rest, depth + 1)?;
+            }
+            Some(rest)
+        }
+        _ => None,
     }
 }
 
@@ -102,6 +166,24 @@ struct Points {
     reader: Reader,
     has_z: bool,
     has_m: bool,
+}
+
+impl Points {
+    fn sequence<'a>(&self, sink: &mut impl Sink, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (count, rest) = self.reader.count(bytes)?;
+        self.read(sink, rest, usize::try_from(count).ok()?)
+    }
+
+    fn read<'a>(&self, sink: &mut impl Sink, bytes: &'a [u8], count: usize) -> Option<&'a [u8]> {
+        let size = 8 * (2 + usize::from(self.has_z) + usize::from(self.has_m));
+        let (own, rest) = bytes.split_at_checked(count.checked_mul(size)?)?;
+        for point in own.chunks_exact(size) {
+            let mut coordinates = point.as_chunks::<8>().0.iter().map(|bytes| self.reader.number(*bytes));
+            let mut next = |wanted: bool| if wanted { coordinates.next() } else { None };
+            sink.point([next(true), next(true), next(self.has_z), next(self.has_m)]);
+        }
+        Some(rest)
+    }
 }
 
 /// Numbers in one order of bytes.

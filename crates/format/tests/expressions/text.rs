@@ -53,6 +53,22 @@ fn texts_and_their_meaning() {
         ("a = 1e3", "a = 1000.0"),
         ("a = 123456789012345678901234567890", "a = DECIMAL '123456789012345678901234567890'"),
         ("a = 0.1234567890123456789", "a = DECIMAL '0.1234567890123456789'"),
+        (
+            "st_intersects(g, st_makeenvelope(-1, 2.5, 1e300, 4))",
+            "st_intersects(g, st_makeenvelope(-1.0, 2.5, 1e300, 4.0))",
+        ),
+        (
+            "ST_Intersects(ST_PolygonFromEnvelope(1, 2, 3, 4), s.g) OR a = 1",
+            "st_intersects(s.g, st_makeenvelope(1.0, 2.0, 3.0, 4.0)) OR a = 1",
+        ),
+        (
+            "NOT st_disjoint(g, st_makeenvelope(1, 2, 3, 4))",
+            "NOT (st_disjoint(g, st_makeenvelope(1.0, 2.0, 3.0, 4.0)))",
+        ),
+        ("st_intersects = 1", "st_intersects = 1"),
+        ("st_intersects(g, h)", "!17"),
+        ("st_intersects(g, st_makeenvelope(3, 2, 1, 4))", "!17"),
+        ("st_intersects(g, st_makeenvelope('x', 2, 1, 4))", "!33"),
         ("bucket(16, id) = 3", "bucket(16, id) = 3"),
         ("3 = bucket(id, 16)", "bucket(16, id) = 3"),
         ("days(ts) >= DATE '2020-01-01'", "day(ts) >= DATE '2020-01-01'"),

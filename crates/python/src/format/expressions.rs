@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use icefield_format::Limits;
 use icefield_format::expr::{
-    BoundExpr, Comparison, Expr, Expression, Extract, Literal, Predicate, Residuals, Term, Test, project_inclusive,
-    project_strict,
+    BoundExpr, Comparison, Converted, Expr, Expression, Extract, Literal, Predicate, Residuals, Term, Test,
+    project_inclusive, project_strict,
 };
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::arrow::{FromArrow, Nanoseconds};
 use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::envelope::Envelope;
 use icefield_format::value::variant::Path;
 use icefield_format::value::{Value, decimal};
 use pyo3::exceptions::PyTypeError;
@@ -167,6 +168,11 @@ fn constant_expression(value: bool) -> PyExpression {
 #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
 fn predicate_expression(operation: &str, term: TermInput, literals: Vec<Bound<'_, PyAny>>) -> Result<PyExpression> {
     let literals = literals.iter().map(to_literal).collect::<Result<Vec<_>>>()?;
+    if let "st-intersects" | "st-disjoint" = operation {
+        let envelope = envelope(&literals)?;
+        let test = if operation == "st-intersects" { Test::Intersects(envelope) } else { Test::Disjoint(envelope) };
+        return Ok(PyExpression(Expression::Predicate(Predicate { term: term.0, test })));
+    }
     let test = match (operation, <[Literal; 1]>::try_from(literals)) {
         ("is-null", _) => Test::IsNull,
         ("not-null", _) => Test::NotNull,
@@ -187,6 +193,18 @@ fn predicate_expression(operation: &str, term: TermInput, literals: Vec<Bound<'_
         }
     };
     Ok(PyExpression(Expression::Predicate(Predicate { term: term.0, test })))
+}
+
+/// A box of its coordinates.
+fn envelope(literals: &[Literal]) -> Result<Envelope> {
+    let double = |literal: &Literal| match literal.convert(&PrimitiveType::Double.into()) {
+        Ok(Converted::Value(Value::Double(number))) => Some(number),
+        _ => None,
+    };
+    let corners =
+        literals.iter().map(double).collect::<Option<Vec<_>>>().and_then(|all| <[f64; 4]>::try_from(all).ok());
+    let wrong = || InvalidArgumentError::new_err("a box has four coordinates: xmin, ymin, xmax, ymax");
+    Ok(Envelope::new(corners.ok_or_else(wrong)?)?)
 }
 
 /// The literal that a Python object stands for; which type it becomes is settled by the column.

@@ -82,7 +82,7 @@ fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, TestedColumn>) -> Opt
     Some(match &predicate.test {
         Test::IsNull => is(OrcTest::IsNull),
         Test::NotNull | Test::IsNan => not(is(OrcTest::IsNull)),
-        Test::NotNan | Test::NotStartsWith(_) => return None,
+        Test::NotNan | Test::NotStartsWith(_) | Test::Intersects(_) | Test::Disjoint(_) => return None,
         Test::StartsWith(Value::String(prefix)) if matches!(column.kind, Kind::String | Kind::Varchar { .. }) => {
             let low = not(is(OrcTest::LessThan(Literal::Text(prefix.clone().into_bytes()))));
             match after(prefix.as_bytes()) {
