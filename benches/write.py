@@ -179,9 +179,9 @@ def expiry(peers: set[str]) -> None:
         started = perf_counter()
         history(table)
         print(f"{SNAPSHOTS:,} snapshots with {FILES:,} files, made in {perf_counter() - started:.1f} s")
-        folder, location = Path(table.location().removeprefix("file://")), table.metadata_location
+        folder = Path(table.location().removeprefix("file://")).parents[1]
         seconds: dict[str, float] = {}
-        copy = folder.with_name("kept")
+        copy = folder.with_name(f"{folder.name}-kept")
         if "java" in peers:
             shutil.copytree(folder, copy)
         now = table.current_snapshot().timestamp_ms + 1
@@ -196,7 +196,7 @@ def expiry(peers: set[str]) -> None:
         if "java" in peers:
             shutil.rmtree(folder)
             copy.rename(folder)
-            answer = java({"table": location.removeprefix("file://"), "older_than_ms": now, "threads": 2})
+            answer = java({"folder": str(folder), "older_than_ms": now, "threads": 2})
             if "error" in answer:
                 print(f"  java: {answer['error']}")
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,20 @@ def test_another_client_is_first_between_attempts(table: ice.Table) -> None:
     # The rest of the transaction is made.
     assert table.properties["owner"] == "me"
     assert len(data_files(table)) == len(table.inspect.all_data_files())
+
+
+def test_clients_that_race_make_a_change_once(tmp_path: Path) -> None:
+    """Eight clients of one table: one of them makes the change, and no file of the others is left."""
+    catalog = ice.load_catalog("race", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    catalog.create_table("a.t", schema=ROWS.schema, properties={"commit.retry.num-retries": "20"})
+    tables = [catalog.load_table("a.t") for _ in range(8)]
+    with ThreadPoolExecutor(len(tables)) as pool:
+        list(pool.map(lambda one: one.append(ROWS, idempotency_key=KEY), tables))
+    table = catalog.load_table("a.t")
+    assert (len(table.metadata.snapshots), table.scan().count()) == (1, 3)
+    assert len(data_files(table)) == 1
+    assert len(list(tmp_path.rglob("snap-*.avro"))) == 1
 
 
 def test_keys_belong_to_a_branch(table: ice.Table) -> None:

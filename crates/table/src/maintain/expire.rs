@@ -1,7 +1,7 @@
 //! Expiry: snapshots that are too old leave the table, and the files that only they name are deleted ("Snapshot Retention
 //! Policy").
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::Array;
@@ -79,11 +79,20 @@ impl ExpiredFiles {
     /// Takes those out that do not lie in folders of the table, and returns them.
     fn take_external(&mut self, storage: &Storage, metadata: &TableMetadata) -> Vec<String> {
         let folders = Folders::of(storage, metadata, None);
+        // Looking for links asks the file system: once a folder.
+        let mut known: HashMap<String, bool> = HashMap::new();
+        let mut is_own = |file: &str| match file.rsplit_once('/') {
+            Some((folder, name)) if !matches!(name, "" | "." | "..") => match known.get(folder) {
+                Some(own) => *own,
+                None => *known.entry(folder.to_owned()).or_insert(folders.have(storage, file)),
+            },
+            _ => folders.have(storage, file),
+        };
         let mut external = Vec::new();
         let kinds = [&mut self.data_files, &mut self.delete_files, &mut self.manifests, &mut self.manifest_lists];
         for files in kinds.into_iter().chain([&mut self.statistics]) {
             let (own, others): (Vec<_>, Vec<_>) =
-                std::mem::take(files).into_iter().partition(|file| folders.have(storage, file));
+                std::mem::take(files).into_iter().partition(|file| is_own(file));
             *files = own;
             external.extend(others);
         }
