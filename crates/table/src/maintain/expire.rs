@@ -91,8 +91,7 @@ impl ExpiredFiles {
         let mut external = Vec::new();
         let kinds = [&mut self.data_files, &mut self.delete_files, &mut self.manifests, &mut self.manifest_lists];
         for files in kinds.into_iter().chain([&mut self.statistics]) {
-            let (own, others): (Vec<_>, Vec<_>) =
-                std::mem::take(files).into_iter().partition(|file| is_own(file));
+            let (own, others): (Vec<_>, Vec<_>) = std::mem::take(files).into_iter().partition(|file| is_own(file));
             *files = own;
             external.extend(others);
         }
