@@ -124,6 +124,18 @@ def fast_append(table: ice.Table, folder: Path) -> None:
         append.append_data_file(described(path, "b", pq.read_metadata(path).num_rows))
 
 
+def merge(table: ice.Table, _: Path) -> None:
+    """Delete, update and insert rows by a source."""
+    merging = table.merge(rows(14, 6), ["id"], mode="merge-on-read")
+    merging.when_matched_delete("source.id = 15").when_matched_update({"v": 8}).when_not_matched_insert_all().execute()
+
+
+def upsert_stream(table: ice.Table, _: Path) -> None:
+    """Upsert and delete rows by key without reading the table."""
+    with table.upsert_stream(["id", "place"]) as stream:
+        stream.upsert(rows(15, 6)).delete(rows(0, 2))
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of change."""
@@ -147,6 +159,8 @@ KINDS: dict[str, Kind] = {
     "update, copy-on-write": Kind(lambda table, _: table.update({"v": 7}, "id = 3", mode="copy-on-write"), 3),
     "update, vectors": Kind(lambda table, _: table.update({"place": "z"}, "id = 3", mode="merge-on-read"), 3),
     "upsert": Kind(lambda table, _: table.upsert(rows(15, 6).set_column(1, "v", pa.array([8] * 6)), ["id"]), 3),
+    "merge": Kind(merge, 3),
+    "upsert stream": Kind(upsert_stream),
     "dynamic overwrite": Kind(lambda table, _: table.dynamic_partition_overwrite(rows(30, 1))),
     "row delta": Kind(row_delta),
     "rewrite files": Kind(rewrite_files),
