@@ -38,6 +38,7 @@ _ON_A_BRANCH = frozenset(
         "update",
         "update_snapshot",
         "upsert",
+        "upsert_stream",
     }
 )
 
