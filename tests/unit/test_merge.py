@@ -357,8 +357,11 @@ def test_text_values_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_sources_that_do_not_fit_into_memory(tmp_path: Path, version: int) -> None:
+def test_sources_that_do_not_fit_into_memory(tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are joined in parts, by temporary files, with the same result, and without a trace."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
     count, half = 12_000, 6_000
     table = make(tmp_path / "table", version).append(rows(*range(0, count, 3)))
     # So long that parts are divided once more.
@@ -391,3 +394,11 @@ def test_sources_that_do_not_fit_into_memory(tmp_path: Path, version: int) -> No
         table.merge(pa.concat_tables([rows(3), rows(3)]), "id", memory_limit=1).when_matched_delete(
             "source.id > 0"
         ).execute()
+    assert list(folder.iterdir()) == []
+    # Only where there is need for it.
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    assert table.upsert(rows(1, s="x"), "id").rows_inserted == 1
+    before = files(tmp_path / "table")
+    with pytest.raises(ice.errors.StorageError, match="missing.*cannot create"):
+        table.upsert(rows(1, s="y"), "id", memory_limit=1)
+    assert files(tmp_path / "table") == before
