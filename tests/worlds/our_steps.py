@@ -36,7 +36,7 @@ class OurSteps:
         self.table.refresh()
         before = self.table.scan().to_arrow()
         kinds: list[Callable[[pa.Table], Done]] = [
-            *[self.append, self.delete, self.delete, self.update, self.update, self.upsert, self.upsert],
+            *[self.append, self.delete, self.delete, self.update, self.update, self.upsert, self.upsert, self.merge],
             *[self.overwrite, self.transaction, self.add_file, self.pick, self.fast_forward],
             *[self.replace_partitions, self.rewrite_manifests, self.copy_file, self.row_delta, self.expire],
         ]
@@ -132,6 +132,24 @@ class OurSteps:
         after = [new.get(row["id"], row) for row in encoded_table(before)]
         there = {row["id"] for row in after}
         return f"{sorted(new)} ({mode})", after + [row for key, row in new.items() if key not in there]
+
+    def merge(self, before: pa.Table) -> Done:
+        """Delete some rows of a source, update others, and insert those that are new."""
+        ids = before["id"].to_pylist()
+        if len(set(ids)) < len(ids) or not ids:
+            return self.upsert(before)
+        new = self.new_rows(before, 2)
+        chosen = self.rng.sample(ids, min(len(ids), 4))
+        others = before.take([self.rng.randrange(before.num_rows) for _ in chosen])
+        place = others.column_names.index("id")
+        others = others.set_column(place, before.schema.field("id"), pa.array(chosen, pa.int64()))
+        source, mode, limit = pa.concat_tables([new, others]), self.mode(), self.rng.choice(ids)
+        merging = self.table.merge(source, ["id"], mode=mode).when_matched_delete(f"source.id < {limit}")
+        merging.when_matched_update_all().when_not_matched_insert_all().execute()
+        given = {row["id"]: row for row in encoded_table(source)}
+        kept = [row for row in encoded_table(before) if row["id"] not in given or row["id"] >= limit]
+        after = [given.get(row["id"], row) for row in kept]
+        return f"{sorted(given)}, deletes below {limit} ({mode})", after + encoded_table(new)
 
     def transaction(self, before: pa.Table) -> Done:
         text, is_gone = self.filter()
