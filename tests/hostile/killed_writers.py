@@ -116,7 +116,7 @@ def main() -> None:
     ended: dict[str, Any] = {}
     swaps = ["before the swap", "in the transaction", "after the swap"] if fault == "die" else []
     # Every kind begins elsewhere, so that each call of the storage has its turn.
-    steps = range(list(KINDS).index(kind) % apart, 1000, apart)
+    steps = range(list(KINDS).index(kind) % min(apart, 3), 1000, apart)
     for number, point in enumerate([*swaps, *map(str, steps)]):
         restore(folder, ready, old)
         killed_by, said = in_a_fork(lambda point=point: change(folder, kind, fault, point))
