@@ -109,6 +109,17 @@ def test_files_are_pruned_by_what_all_their_rows_share(catalog: Any) -> None:
         [file for file in files if file["partition"]["b"] == 0 or file["partition"]["p"] == 2]
     )
     assert planned("_pos > 100") == len(files)
+
+    def manifests(where: str) -> tuple[int, int]:
+        report = table.scan(where).plan_files().report
+        return report["scanned_data_manifests"], report["total_data_manifests"]
+
+    # Each append has a manifest of its own: the first one of the old spec.
+    assert manifests("_partition.p IS NOT NULL") == (2, 2)
+    assert manifests("_partition.b IS NULL") == (1, 2)
+    assert manifests("_partition.b = 0 AND _partition.p = 1") == (1, 2)
+    assert manifests("_partition.p > 2 OR _partition.p < 0") == (0, 2)
+    assert manifests("_partition.p > 2 OR id = 1") == (2, 2)
     found = read(table, "p", "_partition.b", "_spec_id", where="_partition.b IS NULL")
     assert found == [{"p": row["p"], "_partition": {"b": None}, "_spec_id": 0} for row in found]
     assert len(found) == 9

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use icefield_format::expr::{BoundExpr, BoundPredicate, Expression};
+use icefield_format::expr::{BoundExpr, BoundPredicate, BoundReference, BoundTerm, Expression, PathStep};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
 use icefield_format::types::reserved::{
@@ -184,6 +184,34 @@ impl FileFacts<'_> {
 /// The filter without its tests of metadata columns: all rows that pass it pass this one.
 pub(super) fn without_metadata_columns(filter: &BoundExpr) -> BoundExpr {
     decided(filter, |predicate| tests_metadata(predicate).then_some(true))
+}
+
+/// What the tests of a filter of fields of `_partition` say of the partitions of a spec: all that have rows that pass the filter
+/// pass this one.
+pub(super) fn of_partition(filter: &BoundExpr, spec: &PartitionSpec, ids: &PartitionFieldIds) -> BoundExpr {
+    let of_spec: Result<_, Infallible> = filter.rewrite_not().try_map(&mut |predicate| {
+        let Some([column, step]) = predicate.term.reference.path.as_deref().filter(|path| path.len() == 2) else {
+            return Ok(Expression::True);
+        };
+        if column.id != PARTITION.id {
+            return Ok(Expression::True);
+        }
+        let id = ids.get(&step.id).copied().unwrap_or(step.id);
+        let mut fields = spec.fields.iter().enumerate();
+        let Some((position, field)) =
+            fields.find(|(_, field)| field.field_id == id && field.transform != Transform::Void)
+        else {
+            let matches = predicate.matches_value(None);
+            return Ok(if matches { Expression::True } else { Expression::False });
+        };
+        let place = PathStep { position, id: field.field_id, name: field.name.clone() };
+        let reference = BoundReference { path: Some(vec![place]), ..predicate.term.reference.clone() };
+        let term = Arc::new(BoundTerm { reference, ..(*predicate.term).clone() });
+        Ok(Expression::Predicate(Arc::new(BoundPredicate { term, test: predicate.test.clone() })))
+    });
+    match of_spec {
+        Ok(of_spec) => of_spec,
+    }
 }
 
 /// Whether a filter tests a metadata column.

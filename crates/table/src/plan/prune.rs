@@ -25,7 +25,9 @@ use icefield_format::value::Value;
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
 use super::field_metrics::FieldMetrics;
-use super::metadata_columns::{FileFacts, PartitionFieldIds, names_metadata_columns, without_metadata_columns};
+use super::metadata_columns::{
+    FileFacts, PartitionFieldIds, names_metadata_columns, of_partition, without_metadata_columns,
+};
 use super::partition_union::stored_union;
 use super::pipeline::Work;
 use super::report::FileCounts;
@@ -118,10 +120,11 @@ impl Pruner {
         let of_table = without_metadata_columns(&filter);
         let prepare = |spec: &Arc<PartitionSpec>| {
             let projection = project_inclusive(&of_table, spec);
+            let of_manifests = BoundExpr::and(projection.clone(), of_partition(&filter, spec, &partition_fields));
             let prepared = Prepared {
                 spec: spec.clone(),
                 partition_type: partition_type(scan, spec),
-                summaries: SummaryEvaluator::new(&projection),
+                summaries: SummaryEvaluator::new(&of_manifests),
                 projection,
                 residuals: Residuals::new(&filter, spec),
             };
