@@ -7,7 +7,7 @@ use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::retention::ExpireSnapshots;
 use icefield_table::Table;
 use icefield_table::commit::PointerCatalog;
-use icefield_table::maintain::expire::{Cleanup, expire};
+use icefield_table::maintain::expire::{Cleanup, External, expire};
 
 use crate::client::{Client, Message};
 use crate::contents::Live;
@@ -30,7 +30,7 @@ pub fn check(schedule: &Arc<Schedule>) -> Checked {
     let catalog = PointerCatalog::new(schedule.storage.clone(), Arc::new(client));
     let table = Table::new(schedule.storage.clone(), Arc::new(catalog), schedule.committed());
     let request = ExpireSnapshots { older_than_ms: Some(i64::MAX), retain_last: Some(1), ..ExpireSnapshots::default() };
-    expire(&table, request, Cleanup::All).map_err(|error| format!("the clean-up: {error}"))?;
+    expire(&table, request, Cleanup::All, External::default()).map_err(|error| format!("the clean-up: {error}"))?;
     check_table(schedule)
 }
 

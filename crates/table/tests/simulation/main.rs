@@ -17,7 +17,9 @@ mod schedule;
 #[cfg(debug_assertions)]
 use icefield_table::commit::rule::{Rule, leave_out};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use proptest::test_runner::{Config, TestRunner};
+#[cfg(debug_assertions)]
+use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use schedule::Schedule;
 

@@ -11,7 +11,7 @@ use icefield_format::metadata::{
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_table::commit::{Committed, PointerCatalog, SnapshotOptions, read_metadata};
-use icefield_table::maintain::expire::{Cleanup, expire};
+use icefield_table::maintain::expire::{Cleanup, External, expire};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::create::create;
 use icefield_table::storage::{Fault, FaultPlan, Storage};
@@ -311,7 +311,7 @@ impl Schedule {
                     retain_last: Some(*retain_last),
                     ..ExpireSnapshots::default()
                 };
-                return Some(expire(table, request, Cleanup::All).map(drop));
+                return Some(expire(table, request, Cleanup::All, External::default()).map(drop));
             }
             Change::Branch | Change::Forward => {
                 let update = match (change, base.current_snapshot_id()) {
