@@ -13,6 +13,9 @@ use icefield_format::puffin::DeletionVector;
 use crate::error::{Error, Result};
 use crate::write::TableWriter;
 
+/// Rows that are removed, by the paths of their files.
+type RemovedRows = HashMap<String, Arc<DeletionVector>>;
+
 /// Numbers of the data files of rows, in place of their paths.
 #[derive(Debug, Default)]
 pub(crate) struct FileNumbers {
@@ -89,10 +92,7 @@ impl Changes {
     }
 
     /// Ends the writing: the files, and the removed rows by the paths of the files that had them.
-    pub(crate) fn finish(
-        &mut self,
-        files: &FileNumbers,
-    ) -> Result<(Vec<DataFile>, HashMap<String, Arc<DeletionVector>>)> {
+    pub(crate) fn finish(&mut self, files: &FileNumbers) -> Result<(Vec<DataFile>, RemovedRows)> {
         let written = self.writer.take().map_or(Ok(Vec::new()), TableWriter::finish)?;
         let removed = files.paths.iter().cloned().zip(std::mem::take(&mut self.removed));
         let removed = removed.filter(|(_, rows)| !rows.is_empty()).map(|(path, rows)| (path, Arc::new(rows)));

@@ -74,7 +74,7 @@ impl std::fmt::Debug for ReadyCondition {
 #[derive(Debug)]
 pub(crate) enum ReadyAction {
     Delete,
-    Write(Assigned),
+    Write(Box<Assigned>),
 }
 
 /// Columns of the source in the types of the table's columns of the same names, the others behind them as they are.
@@ -226,7 +226,7 @@ fn ready(
             }
             needed.columns.extend(common.iter().map(|name| format!("{SOURCE}.{name}")));
             let taken = common.iter().map(|name| (name.clone(), vec![format!("{SOURCE}.{name}")]));
-            ReadyAction::Write(Assigned::new(table, taken.collect(), &[], None, new)?)
+            ReadyAction::Write(Box::new(Assigned::new(table, taken.collect(), &[], None, new)?))
         }
         Action::Write(assignments) => {
             if assignments.taken.is_empty() && assignments.computed.is_empty() {
@@ -245,7 +245,7 @@ fn ready(
             });
             let taken = taken.collect::<Result<Vec<_>>>()?;
             let function = assignments.function.clone();
-            ReadyAction::Write(Assigned::new(table, taken, &assignments.computed, function, new)?)
+            ReadyAction::Write(Box::new(Assigned::new(table, taken, &assignments.computed, function, new)?))
         }
     };
     Ok(Ready { name: clause.name.clone(), when: clause.when, condition, action })
