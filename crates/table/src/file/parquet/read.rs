@@ -43,6 +43,9 @@ use crate::stream::{OpenParts, Opened};
 /// Bytes fetched from the end of a file in the hope that they hold its footer.
 const TAIL: u64 = 64 << 10;
 
+/// Row groups, and their rows that one thread reads at once, if those are not all that are wanted.
+type Part = (Vec<usize>, Option<Vec<Range<u64>>>);
+
 /// Bytes of a piece of a file, at the least, where several threads read it.
 const PIECE_BYTES: u64 = 8 << 20;
 
@@ -175,8 +178,8 @@ impl ParquetFile {
         ranges.collect()
     }
 
-    /// The row groups of a request, and of each the rows that one thread reads of it at once, if those are not all that are wanted.
-    fn parts(&self, pieces: Vec<Vec<usize>>, request: &Request) -> Vec<(Vec<usize>, Option<Vec<Range<u64>>>)> {
+    /// What threads read of a request.
+    fn parts(&self, pieces: Vec<Vec<usize>>, request: &Request) -> Vec<Part> {
         let (numbers, position) = (self.row_numbers(), self.metadata.parquet_schema().num_columns());
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
         let leaves = request.leaves.iter().chain(filtered).copied().filter(|leaf| *leaf != position).collect();
