@@ -150,6 +150,7 @@ impl Leaf {
             Test::NotStartsWith(prefix) => Test::NotStartsWith(of(prefix)),
             Test::In(values) => Test::In(values.iter().map(of).collect()),
             Test::NotIn(values) => Test::NotIn(values.iter().map(of).collect()),
+            Test::Intersects(_) | Test::Disjoint(_) => unreachable!("geometries are not drawn"),
         };
         Predicate { term, test }
     }
@@ -180,6 +181,7 @@ impl Leaf {
             Test::NotStartsWith(prefix) => !begins(prefix),
             Test::In(literals) => literals.iter().any(|literal| to(literal) == Some(Ordering::Equal)),
             Test::NotIn(literals) => literals.iter().all(|literal| to(literal) != Some(Ordering::Equal)),
+            Test::Intersects(_) | Test::Disjoint(_) => unreachable!("geometries are not drawn"),
         }
     }
 }
