@@ -24,11 +24,11 @@ class Stream:
 def rows(table: ice.Table, frame: pd.DataFrame, polars: pl.DataFrame, other: ArrowStreamExportable) -> None:
     table.append(frame).append(polars).append(other).append(Stream())
     table.append(table.scan())
-    table.append(42)  # type: ignore[arg-type]
-    table.append([{"id": 1}])  # type: ignore[arg-type]
+    table.append(42)  # type: ignore[call-overload]
+    table.append([{"id": 1}])  # type: ignore[call-overload]
     with table.transaction() as tx:
         tx.append(Stream())
-        tx.append("file.parquet")  # type: ignore[arg-type]
+        tx.append("file.parquet")  # type: ignore[call-overload]
 
 
 def scans(table: ice.Table) -> None:
