@@ -178,11 +178,10 @@ impl ParquetFile {
         ranges.collect()
     }
 
-    /// What threads read of a request.
+    /// What threads read of a request without a filter.
     fn parts(&self, pieces: Vec<Vec<usize>>, request: &Request) -> Vec<Part> {
         let (numbers, position) = (self.row_numbers(), self.metadata.parquet_schema().num_columns());
-        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
-        let leaves = request.leaves.iter().chain(filtered).copied().filter(|leaf| *leaf != position).collect();
+        let leaves = request.leaves.iter().copied().filter(|leaf| *leaf != position).collect();
         let is_remote = self.storage.is_remote(&self.path);
         let cutting =
             Cutting { rows: request.batch_rows as u64, bytes: if is_remote { PIECE_BYTES } else { SLICE_BYTES } };
@@ -400,7 +399,8 @@ impl DataFileReader for ParquetFile {
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {
         let least = if request.threads > 1 { PIECE_BYTES } else { u64::MAX };
         let pieces = self.pieces(&mut request, least)?;
-        let mut parts = match request.threads > 1 {
+        // A filter is tested before the other columns are decoded: in slices both would begin anew, for a fifth more time.
+        let mut parts = match request.threads > 1 && request.filter.is_none() {
             true => self.parts(pieces, &request),
             false => pieces.into_iter().map(|piece| (piece, None)).collect(),
         };
