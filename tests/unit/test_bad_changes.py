@@ -438,6 +438,11 @@ def replacing(given: Given, start: int) -> Any:
     return changing(given, "replace_partitions").validate_from_snapshot(start).append_data_file(described())
 
 
+def rewriting(given: Given, start: int) -> Any:
+    change = changing(given, "rewrite_files").validate_from_snapshot(start)
+    return change.delete_data_file(file_x(given)).add_data_file(described("memory://a/b.parquet"))
+
+
 CONFLICTS: dict[str, Race] = {
     "an append to what is deleted": (
         lambda other: other.append(rows(11)),
@@ -527,24 +532,12 @@ CONFLICTS: dict[str, Race] = {
     ),
     "deletes of what is rewritten": (
         lambda other: other.delete("id = 1"),
-        lambda a, start: (
-            changing(a, "rewrite_files")
-            .validate_from_snapshot(start)
-            .delete_data_file(file_x(a))
-            .add_data_file(described("memory://a/b.parquet"))
-            .commit()
-        ),
+        lambda a, start: rewriting(a, start).commit(),
         "rewrite of files: snapshot .* added the delete file .*, which applies to",
     ),
     "a rewritten file that is gone": (
         lambda other: other.delete("p = 'x'"),
-        lambda a, start: (
-            changing(a, "rewrite_files")
-            .validate_from_snapshot(start)
-            .delete_data_file(file_x(a))
-            .add_data_file(described("memory://a/b.parquet"))
-            .commit()
-        ),
+        lambda a, start: rewriting(a, start).commit(),
         "parquet",
     ),
     "a history that has expired": (

@@ -59,7 +59,7 @@ class OneTable(PointerCatalog):
         self._location = None
 
     def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
-        raise NotImplementedError
+        raise AssertionError("no golden commit does this")
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:
         return True
@@ -71,10 +71,10 @@ class OneTable(PointerCatalog):
         return [("w", "t")]
 
     def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
-        raise NotImplementedError
+        raise AssertionError("no golden commit does this")
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
-        raise NotImplementedError
+        raise AssertionError("no golden commit does this")
 
     def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
         return {}
@@ -82,7 +82,7 @@ class OneTable(PointerCatalog):
     def update_namespace_properties(
         self, namespace: IdentifierLike, removals: Iterable[str] | None = None, updates: Mapping[str, str] | None = None
     ) -> Any:
-        raise NotImplementedError
+        raise AssertionError("no golden commit does this")
 
 
 class World:
