@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icefield.table.transaction import Transaction
+from icefield.table import Transaction
 from icefield.table.update import Change
 
 __all__ = ["Change", "Transaction"]

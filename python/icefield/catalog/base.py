@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from icefield._arguments import field_texts, property_texts
 from icefield._arrow_names import without_nul
-from icefield._identifiers import Identifier, IdentifierLike
-from icefield._secrets import guarded
-from icefield.errors import (
-    IcefieldError,
-    NamespaceAlreadyExistsError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
+from icefield.table import Table
+from icefield.table.catalog import CommitTableResponse, PropertiesUpdateSummary, TableCatalog
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
+    from icefield._identifiers import IdentifierLike
     from icefield.arrow import SchemaLike
-    from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
     from icefield.sorting import SortOrder
-    from icefield.table import Table
-    from icefield.transaction import Transaction
+    from icefield.table import Transaction
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
 
 
-@dataclass(frozen=True)
-class CommitTableResponse:
-    """The metadata of a table, and where they are."""
-
-    metadata: TableMetadata
-    #: Location of the file that holds the metadata.
-    metadata_location: str
-
-
-@dataclass(frozen=True)
-class PropertiesUpdateSummary:
-    """The result of a change of namespace properties."""
-
-    removed: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-
-class Catalog(ABC):
+class Catalog(TableCatalog[Table]):
     """The names of tables and their current metadata.
 
     Parameters
@@ -63,252 +31,6 @@ class Catalog(ABC):
         Properties of the catalog and its storage. Secrets among them are never printed.
 
     """
-
-    def __init__(self, name: str, **properties: str) -> None:
-        self.name = name
-        self.properties = guarded(properties)
-
-    # Namespaces
-
-    @abstractmethod
-    def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
-        """List the namespaces directly under one; by default, under the root."""
-
-    @abstractmethod
-    def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace.
-
-        Raises
-        ------
-        NamespaceAlreadyExistsError
-            If it already exists.
-
-        """
-
-    @abstractmethod
-    def drop_namespace(self, namespace: IdentifierLike) -> None:
-        """Drop an empty namespace.
-
-        Raises
-        ------
-        NoSuchNamespaceError
-            If it does not exist.
-        NamespaceNotEmptyError
-            If it contains tables, views or namespaces.
-
-        """
-
-    @abstractmethod
-    def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
-        """Return the properties of a namespace."""
-
-    @abstractmethod
-    def update_namespace_properties(
-        self, namespace: IdentifierLike, removals: Iterable[str] | str = (), updates: Mapping[str, str] | None = None
-    ) -> PropertiesUpdateSummary:
-        """Remove and set properties of a namespace, all or none; a single str is one name."""
-
-    def namespace_exists(self, namespace: IdentifierLike) -> bool:
-        """Return whether there is a namespace of this name."""
-        try:
-            self.load_namespace_properties(namespace)
-        except NoSuchNamespaceError:
-            return False
-        return True
-
-    def create_namespace_if_not_exists(
-        self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None
-    ) -> None:
-        """Create a namespace unless it already exists."""
-        with suppress(NamespaceAlreadyExistsError):
-            self.create_namespace(namespace, properties)
-
-    # Tables
-
-    @abstractmethod
-    def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
-        """List the tables directly in a namespace."""
-
-    @abstractmethod
-    def load_table(self, identifier: IdentifierLike) -> Table:
-        """Load the current state of a table.
-
-        Raises
-        ------
-        NoSuchTableError
-            If it does not exist.
-
-        """
-
-    @abstractmethod
-    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
-        """Return the current metadata of a table.
-
-        Raises
-        ------
-        NoSuchTableError
-            If the table does not exist.
-
-        """
-
-    @abstractmethod
-    def commit_table(
-        self,
-        identifier: IdentifierLike,
-        requirements: Iterable[Mapping[str, object]],
-        updates: Iterable[Mapping[str, object]],
-    ) -> CommitTableResponse:
-        """Apply updates to a table if it meets the requirements, all or none.
-
-        Appends and transactions of tables call it. Your own catalog implements it as one atomic step;
-        `icefield.catalog.pointer.PointerCatalog` does so by swapping a pointer.
-
-        Parameters
-        ----------
-        identifier
-            The table.
-        requirements
-            ``TableRequirement`` objects of the REST protocol, checked against the current table.
-        updates
-            ``TableUpdate`` objects of the REST protocol, applied in their order.
-
-        Returns
-        -------
-        CommitTableResponse
-            The table with the updates.
-
-        Raises
-        ------
-        CommitFailedException
-            If the table does not meet a requirement, and the commit has certainly not been made: the caller can apply
-            its change to the new state and try again.
-        CommitStateUnknownException
-            If the outcome is unknown. Any other exception is treated like this one.
-
-        """
-
-    @abstractmethod
-    def create_table(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        *,
-        partition_by: Iterable[str] | str | None = None,
-        sort_by: Iterable[str] | str | None = None,
-    ) -> Table:
-        """Create a table.
-
-        Parameters
-        ----------
-        identifier
-            Namespace and name.
-        schema
-            An `icefield.Schema`, or anything with an Arrow schema (a pyarrow schema or table, a frame). New field
-            ids are assigned, as in every implementation of Iceberg.
-        location
-            Folder of the table; by default under the namespace's ``location`` property or the warehouse.
-        partition_spec, partition_by
-            The partitioning, as an object or as text: ``["month(time)", "bucket(8, carrier)"]``.
-        sort_order, sort_by
-            The order of rows in files, as an object or as text: ``["time asc nulls first"]``.
-        properties
-            Table properties; ``format-version`` chooses 1, 2 (default) or 3.
-
-        Raises
-        ------
-        NoSuchNamespaceError
-            If the namespace does not exist.
-        TableAlreadyExistsError
-            If a table or view of this name already exists.
-
-        """
-
-    @abstractmethod
-    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
-        """Register a table that exists in storage, by the location of its metadata file."""
-
-    @abstractmethod
-    def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
-        """Drop a table; its files stay unless a purge is requested.
-
-        A purge deletes the files of all snapshots that are under the table's location (or ``write.data.path``,
-        ``write.metadata.path``); data files stay if ``gc.enabled`` is ``false``. It goes on past a file that cannot be
-        read or deleted; a ``RuntimeWarning`` at the end names what may be left.
-
-        Raises
-        ------
-        NoSuchTableError
-            If it does not exist.
-
-        """
-
-    @abstractmethod
-    def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
-        """Rename a table, within its namespace or into another; its files stay where they are."""
-
-    def purge_table(self, identifier: IdentifierLike) -> None:
-        """Drop a table and delete its files."""
-        self.drop_table(identifier, purge_requested=True)
-
-    def table_exists(self, identifier: IdentifierLike) -> bool:
-        """Return whether there is a table of this name."""
-        try:
-            self.load_table(identifier)
-        except NoSuchTableError:
-            return False
-        return True
-
-    def _missing_table(self, namespace: Identifier, table: str, hint: str = "") -> NoSuchTableError:
-        """Return the error for a missing table, with the most similar name."""
-        name = ".".join((*namespace, table))
-        return NoSuchTableError(
-            f"table {name} does not exist in catalog {self.name}{hint or self._meant(namespace, table)}"
-        )
-
-    def _meant(self, namespace: Identifier, table: str) -> str:
-        if len(namespace) > 1 and namespace[0] == self.name:
-            return f"; leave out the name of the catalog: {'.'.join((*namespace[1:], table))}"
-        tables: list[Identifier] = []
-        with suppress(IcefieldError):
-            if not self.namespace_exists(namespace):
-                known = [".".join(name) for name in self.list_namespaces(namespace[:-1])]
-                close = get_close_matches(".".join(namespace), known, 1, 0.5)
-                meant = f", did you mean {close[0]}?" if close else ""
-                return f"; there is no namespace {'.'.join(namespace)}{meant}"
-            tables = self.list_tables(namespace)
-        close = get_close_matches(table, [name[-1] for name in tables], 1)
-        return f"; did you mean {'.'.join((*namespace, close[0]))}?" if close else ""
-
-    def create_table_if_not_exists(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        *,
-        partition_by: Iterable[str] | str | None = None,
-        sort_by: Iterable[str] | str | None = None,
-    ) -> Table:
-        """Create a table as `create_table` does, or load the existing table of this name."""
-        try:
-            return self.create_table(
-                identifier,
-                schema,
-                location,
-                partition_spec,
-                sort_order,
-                properties,
-                partition_by=partition_by,
-                sort_by=sort_by,
-            )
-        except TableAlreadyExistsError:
-            return self.load_table(identifier)
 
     def replace_table_transaction(
         self,
@@ -349,22 +71,3 @@ class Catalog(ABC):
                 property_texts(properties),
             )
         )
-
-    def close(self) -> None:  # noqa: B027
-        """Close connections; the catalog opens new ones if it is used again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {self.properties})"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (type(self), self.name, self.properties)
-
-
-def _reopen(kind: type[Catalog], name: str, properties: dict[str, str]) -> Catalog:
-    return kind(name, **properties)

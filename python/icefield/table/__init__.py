@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, NoReturn, overload
 
 from icefield._arguments import append_options, property_texts, summary_entries
@@ -13,14 +13,20 @@ from icefield._hints import MISSING_VERBS
 from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
-from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
+from icefield.errors import (
+    InvalidArgumentError,
+    MissingVerbError,
+    NoSuchNamespaceError,
+    StorageError,
+    TableAlreadyExistsError,
+)
 from icefield.metadata import Snapshot, SnapshotRef
 from icefield.table.branches import BranchWork
 from icefield.table.changes import TableChanges
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.reads import TableReads
 from icefield.table.rows import RowsChanged, TableRows, UpsertResult
-from icefield.table.transaction import CreateTableTransaction, Transaction
+from icefield.table.transaction import TableTransaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -240,3 +246,48 @@ class Table(TableReads, TableRows, TableChanges):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Table, (self._identifier, self._state, self._catalog)
+
+
+class Transaction(TableTransaction[Table]):
+    """Changes of one table, committed together at the end of the ``with`` block.
+
+    A block that raises commits nothing. Outside of a block call `commit_transaction`; without it changes are
+    lost, with a ``ResourceWarning``. Each change is checked when it is made, on top of the previous ones; the commit
+    requires that other commits have not changed what they depend on. A transaction is used once.
+
+    Appended rows are written at once, and deleted if the transaction is not committed. If another commit was first,
+    the changes are applied again on top of it.
+    """
+
+
+class CreateTableTransaction(Transaction):
+    """A table that is not in its catalog before the transaction is committed; then with all changes.
+
+    The table can be written to within the transaction; it cannot be read before the commit.
+    """
+
+    def __init__(self, table: Table, add: Callable[[str], None]) -> None:
+        super().__init__(table)
+        self._add = add
+
+    def commit_transaction(self) -> Table:
+        """Add the table to its catalog.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If another table of this name was created since; what the transaction has written is deleted.
+
+        """
+        self._check_open()
+        self._finished = True
+        state = self._changes.create()
+        try:
+            self._add(state.metadata_location)
+        except (TableAlreadyExistsError, NoSuchNamespaceError):
+            state.storage.delete(state.metadata_location)
+            self._changes.abort()
+            raise
+        self._changes.created()
+        self._table.take_over(state)
+        return self._table

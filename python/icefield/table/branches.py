@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.table.changes import TableChanges
-    from icefield.table.transaction import Transaction
+    from icefield.table.handle import TableHandle
+    from icefield.table.transaction import TableTransaction
 
 __all__ = ["BranchTransaction", "BranchWork"]
 
@@ -96,7 +97,7 @@ class BranchWork:
 class BranchTransaction:
     """A transaction whose changes of data go to a branch."""
 
-    def __init__(self, transaction: Transaction, name: str) -> None:
+    def __init__(self, transaction: TableTransaction[TableHandle], name: str) -> None:
         self._transaction = transaction
         self._name = name
 

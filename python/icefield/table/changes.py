@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
     from icefield._core import ExpiryRequest
     from icefield.manifests import DataFile
+    from icefield.table.handle import TableHandle
     from icefield.table.maintenance import Expired
     from icefield.table.rows import RowsChanged
-    from icefield.table.transaction import Transaction
+    from icefield.table.transaction import TableTransaction
 
 __all__ = ["TableChanges"]
 
@@ -38,7 +39,7 @@ class TableChanges(TableHandle, ChangesFiles):
     """Changes of a table's files, metadata and references."""
 
     @abstractmethod
-    def transaction(self, *, idempotency_key: str | None = None) -> Transaction:
+    def transaction(self, *, idempotency_key: str | None = None) -> TableTransaction[TableHandle]:
         """Start a transaction: changes that are committed together."""
 
     def update_snapshot(

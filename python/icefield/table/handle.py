@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icefield._core import TableState
     from icefield._core import Transaction as CoreTransaction
     from icefield._identifiers import Identifier
-    from icefield.catalog.base import Catalog
+    from icefield.table.catalog import TableCatalog
 
 __all__ = ["TableHandle"]
 
@@ -26,13 +26,13 @@ __all__ = ["TableHandle"]
 class TableHandle(TableDescription):
     """A table that can be refreshed and changed, by any number of threads."""
 
-    def __init__(self, identifier: Identifier, state: TableState, catalog: Catalog | None) -> None:
+    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self] | None) -> None:
         super().__init__(identifier, state)
         self._catalog = catalog
         self._lock = Lock()
 
     @property
-    def catalog(self) -> Catalog | None:
+    def catalog(self) -> TableCatalog[Self] | None:
         """The catalog that loaded the table."""
         return self._catalog
 
@@ -113,7 +113,7 @@ class TableHandle(TableDescription):
     def _refreshed(self, known: TableState) -> TableState:
         return known.refresh(self._require_catalog(), self._identifier)
 
-    def _require_catalog(self) -> Catalog:
+    def _require_catalog(self) -> TableCatalog[Self]:
         if self._catalog is None:
             msg = (
                 "this table was opened by its metadata file, without a catalog: it is read-only and cannot be refreshed"

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 
 from icefield._arguments import append_options, property_updates, summary_entries
 from icefield._arrow_names import without_nul
 from icefield._core import Transaction as CoreTransaction
-from icefield.errors import ArgumentTypeError, InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError
+from icefield.table.handle import TableHandle
 from icefield.table.operations import ChangesFiles
 from icefield.table.rows import ChangesRows, RowsChanged
 from icefield.table.update import (
@@ -28,23 +29,16 @@ if TYPE_CHECKING:
 
     from icefield.arrow import Rows
     from icefield.metadata import TableMetadata
-    from icefield.table import Table
 
-__all__ = ["CreateTableTransaction", "Transaction"]
+__all__ = ["TableTransaction"]
+
+TableClass_co = TypeVar("TableClass_co", bound=TableHandle, covariant=True)
 
 
-class Transaction(ChangesRows, ChangesFiles):
-    """Changes of one table, committed together at the end of the ``with`` block.
+class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
+    """What a `Transaction` of a table of any class collects and commits."""
 
-    A block that raises commits nothing. Outside of a block call `commit_transaction`; without it changes are
-    lost, with a ``ResourceWarning``. Each change is checked when it is made, on top of the previous ones; the commit
-    requires that other commits have not changed what they depend on. A transaction is used once.
-
-    Appended rows are written at once, and deleted if the transaction is not committed. If another commit was first,
-    the changes are applied again on top of it.
-    """
-
-    def __init__(self, table: Table, *, idempotency_key: str | None = None) -> None:
+    def __init__(self, table: TableClass_co, *, idempotency_key: str | None = None) -> None:
         self._table = table
         self._changes = CoreTransaction(table._state, idempotency_key)  # noqa: SLF001
         self._staged = self._changes.metadata
@@ -215,7 +209,7 @@ class Transaction(ChangesRows, ChangesFiles):
         """Set the base location of new files; existing files stay where they are."""
         return self._stage_objects({"action": "set-location", "location": location})
 
-    def commit_transaction(self) -> Table:
+    def commit_transaction(self) -> TableClass_co:
         """Commit the changes.
 
         Returns
@@ -297,36 +291,3 @@ class Transaction(ChangesRows, ChangesFiles):
     def __del__(self) -> None:
         if not getattr(self, "_finished", True) and not self._changes.is_empty:
             warn_of_lost(self, "commit_transaction()")
-
-
-class CreateTableTransaction(Transaction):
-    """A table that is not in its catalog before the transaction is committed; then with all changes.
-
-    The table can be written to within the transaction; it cannot be read before the commit.
-    """
-
-    def __init__(self, table: Table, add: Callable[[str], None]) -> None:
-        super().__init__(table)
-        self._add = add
-
-    def commit_transaction(self) -> Table:
-        """Add the table to its catalog.
-
-        Raises
-        ------
-        TableAlreadyExistsError
-            If another table of this name was created since; what the transaction has written is deleted.
-
-        """
-        self._check_open()
-        self._finished = True
-        state = self._changes.create()
-        try:
-            self._add(state.metadata_location)
-        except (TableAlreadyExistsError, NoSuchNamespaceError):
-            state.storage.delete(state.metadata_location)
-            self._changes.abort()
-            raise
-        self._changes.created()
-        self._table.take_over(state)
-        return self._table
