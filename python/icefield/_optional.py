@@ -11,16 +11,11 @@ __all__ = ["require"]
 
 # The extra of pyproject.toml that brings each package.
 _EXTRAS = {
-    "click": "cli",
     "duckdb": "duckdb",
     "pandas": "pandas",
     "polars": "polars",
     "psycopg": "postgres",
-    "pyarrow": "pyarrow",
     "pyspark": "spark",
-    "rich": "cli",
-    "sqlalchemy": "sql",
-    "yaml": "yaml",
 }
 
 
