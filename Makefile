@@ -40,7 +40,7 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 	log=$(STAMPS)/compile.log; echo "    the compiler's lines are in $$log"; \
 	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
 
-.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs bench fuzz clean test-random
+.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs docs-serve bench fuzz clean test-random
 .PHONY: need-rust need-python demo-estimate public-api test-miri test-address
 
 help:
@@ -49,8 +49,9 @@ help:
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
-	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, cargo deny"
-	@echo "make docs             write docs/properties.md from the code"
+	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, docs, cargo deny"
+	@echo "make docs             build the documentation into site/, and write docs/properties.md from the code"
+	@echo "make docs-serve       the same, shown on http://127.0.0.1:8000 while it is written"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make test-miri        tests of unsafe code under Miri (nightly with the components miri and rust-src)"
@@ -102,6 +103,11 @@ $(JAVA_VENV)/installed: requirements/java.txt | need-python
 	$(call say,environment .venv-java: PySpark 4.1 for the Java reference library)
 	@[ -x $(JAVA_VENV)/bin/python ] || $(PYTHON) -m venv $(JAVA_VENV)
 	@$(JAVA_VENV)/bin/python -m pip install --progress-bar on -q -r requirements/java.txt
+	@touch $@
+
+$(STAMPS)/docs: requirements/docs.txt $(STAMPS)/environment
+	$(call say,what builds the documentation)
+	@$(BIN)/python -m pip install -q -r requirements/docs.txt
 	@touch $@
 
 # A server that speaks Azure's protocol, for the tests of storage, where there is npm.
@@ -189,7 +195,7 @@ lint-rust: need-rust $(STAMPS)/lint
 		else echo "    advisories not checked: their database cannot be fetched here"; fi; \
 	else echo "    skipped: cargo install cargo-deny --locked"; fi
 
-lint-python: $(STAMPS)/lint $(STAMPS)/extension
+lint-python: $(STAMPS)/lint $(STAMPS)/docs $(STAMPS)/extension
 	$(call say,ruff)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -199,9 +205,18 @@ lint-python: $(STAMPS)/lint $(STAMPS)/extension
 	@$(BIN)/mypy
 	$(call say,stubtest)
 	@MYPYPATH=python $(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist icefield._core
+	$(call say,documentation: every public name and no dead link)
+	@$(MKDOCS) build --quiet
 
-docs: $(STAMPS)/extension
+# Warnings are errors (`strict` in mkdocs.yml). The theme's notice about its successor is none.
+MKDOCS = PYTHONPATH=python NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+docs: $(STAMPS)/docs $(STAMPS)/extension
 	@PYTHONPATH=python $(BIN)/python docs/make_properties.py
+	@$(MKDOCS) build --quiet
+	@echo "site/index.html"
+
+docs-serve: $(STAMPS)/docs $(STAMPS)/extension
+	@$(MKDOCS) serve
 
 format: $(STAMPS)/lint
 	@cargo fmt --all
@@ -250,4 +265,4 @@ test-address: | need-rust
 		cargo +nightly test --target $(HOST) -p icefield-format -p icefield-orc -p icefield-table --quiet --no-fail-fast --lib --tests
 
 clean:
-	rm -rf .venv .venv-java .venv-spark-* python/icefield/_core*.so
+	rm -rf .venv .venv-java .venv-spark-* site python/icefield/_core*.so

@@ -1,0 +1,190 @@
+"""The pages of the reference, an entry for each public name: a hook of MkDocs (`mkdocs.yml`).
+
+A name is documented once, where its path is shortest below ``icefield``; the first page lists what ``icefield`` has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import icefield
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+#: Modules whose names the package alone uses. What they have for users is also in a module that is listed.
+INTERNAL = (
+    "icefield.catalog.known",
+    "icefield.catalog.registry",
+    "icefield.catalog.sqlite",
+    "icefield.cli",
+    "icefield.orc.reader",
+    "icefield.orc.writer",
+    "icefield.spark.",
+    "icefield.table.assignments",
+    "icefield.table.catalog",
+    "icefield.table.changes",
+    "icefield.table.description",
+    "icefield.table.handle",
+    "icefield.table.operations",
+    "icefield.table.reads",
+    "icefield.table.transaction",
+    "icefield.table.update.",
+)
+#: Of the modules above, what users import all the same.
+PUBLIC = ("icefield.spark.functions",)
+#: Names of modules that are for the package alone.
+INTERNAL_NAMES = {
+    "icefield.table.merging.written_columns",
+    "icefield.table.branches.BranchTransaction",
+    "icefield.table.rows.ChangesRows",
+    "icefield.table.rows.TableRows",
+}
+#: How deep the modules are that have a page of their own.
+DEPTH = 2
+
+
+class Entry(NamedTuple):
+    """A public name and what it stands for."""
+
+    module: str
+    name: str
+    value: object
+
+    @property
+    def path(self) -> str:
+        """Return the full name."""
+        return f"{self.module}.{self.name}"
+
+
+def modules() -> list[str]:
+    """Return the names of all public modules."""
+    found = ["icefield"]
+    for module in pkgutil.walk_packages(icefield.__path__, "icefield."):
+        internal = any(f"{module.name}.".startswith(f"{name.rstrip('.')}.") for name in INTERNAL if name != module.name)
+        internal = (internal and not _is_package_itself(module.name)) or module.name in INTERNAL
+        if "._" not in module.name and (not internal or module.name in PUBLIC):
+            found.append(module.name)
+    return found
+
+
+def _is_package_itself(name: str) -> bool:
+    """Return whether only what is below a module is internal."""
+    return f"{name}." in INTERNAL
+
+
+def names() -> Iterator[Entry]:
+    """Return all public names of all public modules."""
+    for module in modules():
+        loaded = importlib.import_module(module)
+        for name in getattr(loaded, "__all__", ()):
+            entry = Entry(module, name, getattr(loaded, name))
+            if not inspect.ismodule(entry.value) and entry.path not in INTERNAL_NAMES and not name.startswith("_"):
+                yield entry
+
+
+def entries() -> list[Entry]:
+    """Return each public object once, under its shortest path."""
+    best: dict[object, Entry] = {}
+    for entry in names():
+        # Values that are equal, such as two type aliases, are not the same.
+        key = id(entry.value) if callable(entry.value) else entry.path
+        if key not in best or _rank(entry) < _rank(best[key]):
+            best[key] = entry
+    return sorted(best.values(), key=lambda entry: (entry.module, entry.name))
+
+
+def _rank(entry: Entry) -> tuple[bool, int, bool, str]:
+    parts = entry.module.count(".")
+    return parts == 0, parts, getattr(entry.value, "__module__", None) != entry.module, entry.path
+
+
+def pages() -> dict[str, str]:
+    """Return the Markdown of each page by the module that it is about."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries():
+        page = ".".join(entry.module.split(".")[:DEPTH])
+        if entry.module.startswith("icefield.table.update"):
+            page = "icefield.table.update"
+        found.setdefault(page, []).append(entry)
+    return {module: _page(module, found[module]) for module in sorted(found)}
+
+
+def _page(module: str, listed: list[Entry]) -> str:
+    lines = [f"# `{module}`", "", f"::: {module}", "    options: {members: false, show_root_heading: false}", ""]
+    if module == "icefield":
+        homes = {id(entry.value): entry.path for entry in entries() if callable(entry.value)}
+        lines += ["The package has these names of its modules, and the modules themselves:", ""]
+        for name in icefield.__all__:
+            value = getattr(icefield, name)
+            home = value.__name__ if inspect.ismodule(value) else homes.get(id(value), "")
+            if home.count(".") > 0 and home != f"icefield.{name}":
+                lines.append(f"- `icefield.{name}`: [{home}][]")
+            elif inspect.ismodule(value):
+                lines.append(f"- [{home}][]")
+        lines.append("")
+    # What the module is named after comes first.
+    first = module.rpartition(".")[2].replace("_", "").lower()
+    for entry in sorted(listed, key=lambda entry: (entry.module, entry.name.lower() != first, entry.path)):
+        lines += [f"::: {entry.path}", ""]
+    return "\n".join(lines)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the pages to the navigation."""
+    listed: list[Any] = ["reference/index.md", *({module: f"reference/{module}.md"} for module in pages())]
+    config.nav = [*(config.nav or ()), {"Reference": listed}]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    from mkdocs.structure.files import File
+
+    made = pages()
+    for module, text in made.items():
+        files.append(File.generated(config, f"reference/{module}.md", content=text))
+    index = ["# Reference", "", "Every public name, by the module that has it.", ""]
+    index += ["| module | what it has |", "| --- | --- |"]
+    for module in made:
+        about = (importlib.import_module(module).__doc__ or "").split("\n", 1)[0]
+        index.append(f"| [`{module}`]({module}.md) | {_markdown(about)} |")
+    files.append(File.generated(config, "reference/index.md", content="\n".join(index) + "\n"))
+    return files
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"``(.+?)``", r"`\1`", text).replace("|", "\\|")
+
+
+def members(value: object) -> list[str]:
+    """Return the public names of a class, inherited ones of the package too."""
+    if not inspect.isclass(value):
+        return []
+    own = [owner for owner in value.__mro__ if owner.__module__.startswith("icefield")]
+    return sorted({name for owner in own for name in vars(owner) if not name.startswith("_")})
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Refuse a site that lacks a public name or a member of one."""
+    from mkdocs.exceptions import PluginError
+
+    site = Path(config.site_dir, "reference")
+    ids = {found for page in site.rglob("*.html") for found in re.findall(r'\bid="([^"]+)"', page.read_text("utf-8"))}
+    wanted: list[str] = []
+    for entry in entries():
+        wanted += [entry.path, *(f"{entry.path}.{member}" for member in members(entry.value))]
+    if missing := [name for name in wanted if name not in ids]:
+        raise PluginError(f"{len(missing)} of {len(wanted)} public names have no entry: {', '.join(missing)}")
+
+
+def documented() -> dict[str, Any]:
+    """Return what each path of an entry stands for."""
+    return {entry.path: entry.value for entry in entries()}
