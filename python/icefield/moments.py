@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
 from operator import index
 from typing import SupportsIndex, TypedDict
@@ -10,6 +11,7 @@ from icefield.errors import InvalidArgumentError
 
 __all__ = ["Moment", "instant_of", "milliseconds_of"]
 
+_UTC = re.compile(r"\s*(Z|UTC)$", re.IGNORECASE)
 _FORMS = "an aware datetime, ISO text with an offset ('2024-01-01T00:00:00Z'), or milliseconds from the epoch"
 
 
@@ -66,8 +68,8 @@ def instant_of(text: str, what: str = "as_of") -> datetime:
 
     """
     stripped = text.strip()
-    # Python 3.10 supports neither "Z" nor a blank before the offset.
-    iso_text = stripped[:-1].rstrip() + "+00:00" if stripped[-1:] in {"Z", "z"} else stripped
+    # Python 3.10 supports neither "Z" nor a blank before the offset; displays write "UTC".
+    iso_text = _UTC.sub("+00:00", stripped)
     try:
         moment = datetime.fromisoformat(iso_text)
     except ValueError:

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from icefield._core import EngineRead, Plan, Scan, TableState, nearest_name
 from icefield._dataset import dataset_of
+from icefield._html import html_of
 from icefield._optional import require
+from icefield._plans import plan_facts, plan_html
 from icefield._polars import lazy_frame
 from icefield._printable import printable
 from icefield._progress import Progress, is_shown, showing
@@ -411,8 +412,7 @@ class TableScan(ABC):
         return "\n".join([self._title, *(f"  {f'{name}:':<14}{text}" for name, text in self._parts().items())])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._parts().items())
-        return f"<b>{escape(self._title)}</b><table>{rows}</table>"
+        return html_of(self._title, self._parts())
 
 
 def split_of(options: Mapping[str, str] | None) -> tuple[tuple[str, int], ...]:
@@ -559,8 +559,11 @@ class ScanPlan:
         return len(self._plan)
 
     def __repr__(self) -> str:
-        report = self.report
-        return f"ScanPlan({len(self)} files, {report['skipped_data_files']} skipped)"
+        return f"ScanPlan({'; '.join(f'{what}: {text}' for what, text in plan_facts(self.report).items())})"
+
+    def _repr_html_(self) -> str:
+        below = f"{self._of[0].metadata.location.rstrip('/')}/"
+        return plan_html(self.report, self.to_arrow(), below)
 
 
 def _planned(scan: TableScan, metrics: bool | tuple[str, ...]) -> ScanPlan:

@@ -188,6 +188,7 @@ def test_circles_are_found(tmp_path: Path, files: dict[str, str], expected: list
 #: Small helpers of the package, about texts for people and optional packages; they are of no use to others.
 INTERNAL_HELPERS = {
     "icefield._hints",
+    "icefield._html",
     "icefield._layout",
     "icefield._optional",
     "icefield._printable",

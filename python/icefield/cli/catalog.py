@@ -6,6 +6,7 @@ import click
 
 from icefield._secrets import redacted
 from icefield.catalog.configuration import catalog_names, catalog_properties
+from icefield.cli.names import complete_namespaces, namespaces_below
 from icefield.cli.opening import catalog_of
 from icefield.cli.options import CommandGroup
 from icefield.cli.output import print_grid
@@ -19,17 +20,14 @@ def catalog() -> None:
 
 
 @catalog.command("list")
-@click.argument("namespace", required=False)
+@click.argument("namespace", required=False, shell_complete=complete_namespaces)
 @click.pass_context
 def catalog_list(context: click.Context, namespace: str | None) -> None:
     """List the tables of a catalog, of one namespace or of all."""
     opened = catalog_of(context)
-    todo = [tuple(namespace.split("."))] if namespace else opened.list_namespaces()
-    rows = []
-    while todo:
-        here = todo.pop(0)
-        todo[:0] = opened.list_namespaces(here)
-        rows += [(".".join(here), table[-1]) for table in opened.list_tables(here)]
+    below = tuple(namespace.split(".")) if namespace else ()
+    found = [*([below] if below else []), *namespaces_below(opened, below)]
+    rows = [(".".join(name), table[-1]) for name in found for table in opened.list_tables(name)]
     print_grid(["namespace", "table"], rows)
 
 

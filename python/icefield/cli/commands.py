@@ -5,12 +5,15 @@ from __future__ import annotations
 import click
 
 from icefield import __version__
+from icefield.cli import changes, creation, maintenance
 from icefield.cli.catalog import catalog
+from icefield.cli.completion import completion
 from icefield.cli.metadata import metadata
-from icefield.cli.options import CommandGroup
+from icefield.cli.namespace import namespace
+from icefield.cli.options import CommandGroup, given
 from icefield.cli.orc import orc
+from icefield.cli.references import branch, tag
 from icefield.cli.table import table
-from icefield.errors import InvalidArgumentError
 
 __all__ = ["icefield"]
 
@@ -22,28 +25,17 @@ __all__ = ["icefield"]
 @click.option("--warehouse", help="Where new tables lie.")
 @click.option("--property", "-p", "more", multiple=True, metavar="KEY=VALUE", help="Any other property; repeatable.")
 @click.pass_context
-def icefield(
-    context: click.Context,
-    catalog_name: str | None,
-    uri: str | None,
-    warehouse: str | None,
-    more: tuple[str, ...],
-) -> None:
-    """Look at Apache Iceberg tables.
+def icefield(context: click.Context, /, **_: object) -> None:
+    """Look at Apache Iceberg tables, and change them.
 
-    TABLE is NAMESPACE.NAME in the catalog, or the path of a metadata file.
+    TABLE is NAMESPACE.NAME in the catalog, or, to look at, the path of a metadata file.
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage or not confirmed, 3 outcome unknown, 4 another commit was first.
     """
-    given = {"uri": uri, "warehouse": warehouse, **dict(_pair(text) for text in more)}
-    context.obj = (catalog_name, {key: value for key, value in given.items() if value is not None})
+    context.obj = given(context.params)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        msg = f"expected a property as KEY=VALUE, got {text!r}"
-        raise InvalidArgumentError(msg)
-    return key, value
-
-
-for _group in (catalog, metadata, orc, table):
+for _group in (branch, catalog, completion, metadata, namespace, orc, table, tag):
     icefield.add_command(_group)
+for _command in (*changes.COMMANDS, *creation.COMMANDS, *maintenance.COMMANDS):
+    table.add_command(_command)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import IO, Any
 
 import click
 
-__all__ = ["CommandGroup", "at_snapshot", "limited", "wants_json"]
+from icefield.errors import InvalidArgumentError
+
+__all__ = ["Command", "CommandGroup", "asks", "confirm", "given", "limited", "pairs", "wants_json"]
+
+#: What was passed of a catalog: its name, and properties.
+Given = tuple[str | None, dict[str, str]]
 
 _JSON = "icefield.json"
 
@@ -27,7 +32,9 @@ def _json_option() -> click.Option:
     return click.Option(["--json"], is_flag=True, expose_value=False, callback=remember, help="Print JSON.")
 
 
-class _Command(click.Command):
+class Command(click.Command):
+    """A command that takes ``--json``."""
+
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.params.append(_json_option())
@@ -36,61 +43,12 @@ class _Command(click.Command):
 class CommandGroup(click.Group):
     """A group that takes ``--json``, as all its commands do."""
 
-    command_class = _Command
+    command_class = Command
     group_class = type
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.params.append(_json_option())
-
-
-class _Moment(click.ParamType):  # type: ignore[type-arg]
-    name = "time"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime | int:
-        if isinstance(value, datetime | int):
-            return value
-        text = str(value)
-        if text.isascii() and text.isdigit():
-            return int(text)
-        try:
-            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        except ValueError:
-            self.fail(
-                f"expected a time such as 2026-01-31T12:00:00+00:00, 2026-01-31 or milliseconds, got {text!r}",
-                param,
-                ctx,
-            )
-        return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def at_snapshot(function: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--snapshot-id``, ``--ref`` and ``--as-of``; the function gets those that are given as ``moment``."""
-
-    @click.option("--snapshot-id", type=int, help="The snapshot of this id.")
-    @click.option("--ref", help="The snapshot of this branch or tag.")
-    @click.option("--as-of", type=_Moment(), help="The snapshot of this time: ISO 8601 (UTC without an offset) or ms.")
-    @click.option("--snapshot", "old_snapshot_id", type=int, hidden=True)
-    @functools.wraps(function)
-    def with_moment(
-        *arguments: object,
-        snapshot_id: int | None,
-        ref: str | None,
-        as_of: datetime | int | None,
-        old_snapshot_id: int | None,
-        **others: object,
-    ) -> None:
-        given: Mapping[str, object] = {
-            "snapshot_id": old_snapshot_id if snapshot_id is None else snapshot_id,
-            "ref": ref,
-            "as_of": as_of,
-        }
-        moment = {name: value for name, value in given.items() if value is not None}
-        if len(moment) > 1:
-            raise click.UsageError("pass only one of --snapshot-id, --ref and --as-of")
-        function(*arguments, moment=moment, **others)
-
-    return with_moment
 
 
 def limited(what: str, default: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -110,3 +68,76 @@ def limited(what: str, default: int | None = None) -> Callable[[Callable[..., No
         return with_limit
 
     return decorate
+
+
+def given(parameters: dict[str, Any]) -> Given:
+    """Return the name of the catalog and the properties that the options of ``icefield`` itself pass."""
+    named = {"uri": parameters.get("uri"), "warehouse": parameters.get("warehouse")}
+    named.update(pairs(parameters.get("more") or ()))
+    return parameters.get("catalog_name"), {key: value for key, value in named.items() if value is not None}
+
+
+def pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return properties that were passed as ``KEY=VALUE``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one has no key or no ``=``, or if a key is passed twice.
+
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InvalidArgumentError(f"expected a property as KEY=VALUE, got {text!r}")
+        if key in found:
+            raise InvalidArgumentError(f"property {key!r} was passed twice")
+        found[key] = value
+    return found
+
+
+class _Unasked(click.ClickException):
+    """There is no terminal to ask on."""
+
+    exit_code = 2
+
+    def show(self, file: IO[str] | None = None) -> None:
+        """Print the message as the errors of icefield are printed."""
+        click.echo(f"icefield: {self.message}", file=file, err=file is None)
+
+
+class _Declined(_Unasked):
+    """The answer was no."""
+
+    exit_code = 1
+
+
+def asks(function: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--yes``, which the function passes to `confirm`."""
+    return click.option("--yes", "-y", is_flag=True, help="Do it without being asked.")(function)
+
+
+def confirm(what: str, *, yes: bool) -> None:
+    """Ask before something is destroyed.
+
+    Parameters
+    ----------
+    what
+        What is about to be done, as in "drop table a.t".
+    yes
+        Whether ``--yes`` was passed.
+
+    Raises
+    ------
+    click.ClickException
+        If the answer is no (exit code 1), or if there is no terminal to ask on (exit code 2).
+
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise _Unasked(f"not confirmed: {what}; pass --yes where there is no terminal to ask on")
+    click.echo(f"This will {what}.", err=True)
+    if not click.confirm("Continue?", err=True):
+        raise _Declined("nothing was done")

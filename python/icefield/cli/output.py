@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import click
@@ -17,7 +17,7 @@ from rich.text import Text
 from icefield._printable import printable
 from icefield.cli.options import wants_json
 
-__all__ = ["as_json", "print_grid", "print_json", "print_records", "print_text"]
+__all__ = ["as_json", "print_done", "print_grid", "print_json", "print_records", "print_text"]
 
 # Width of output without a limit, and of the narrowest column of text.
 _UNBOUND = 10_000
@@ -117,6 +117,14 @@ def _grid(
 def print_text(text: str) -> None:
     """Print lines."""
     click.echo(printable(text, keep="\n"))
+
+
+def print_done(sentence: str, document: Mapping[str, object]) -> None:
+    """Print what a command has changed: a sentence, or where JSON is wanted a document."""
+    if wants_json():
+        print_json(document)
+    else:
+        print_text(sentence)
 
 
 def _text(cell: object) -> str:

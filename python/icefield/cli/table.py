@@ -7,13 +7,16 @@ from typing import Any
 
 import click
 
-from icefield._layout import iso_of, partition_texts, sort_texts
+from icefield._layout import contents_of, partition_texts, size_of, sort_texts, time_of
+from icefield.cli.moments import at_snapshot
+from icefield.cli.names import table_argument
 from icefield.cli.opening import table_of
-from icefield.cli.options import CommandGroup, at_snapshot, limited, wants_json
+from icefield.cli.options import CommandGroup, limited, wants_json
 from icefield.cli.output import print_grid, print_json, print_records, print_text
 from icefield.cli.partitions import PartitionTexts
 from icefield.moments import Moment
 from icefield.scan import DataScan
+from icefield.schema import Schema
 from icefield.table import Snapshot, Table
 
 __all__ = ["table"]
@@ -41,16 +44,22 @@ def table() -> None:
 
 
 @table.command("show")
-@click.argument("name", metavar="TABLE")
+@table_argument
+@at_snapshot
 @click.pass_context
-def table_show(context: click.Context, name: str) -> None:
-    """Show what a table is: columns, partitioning, order, properties, state."""
+def table_show(context: click.Context, name: str, moment: Moment) -> None:
+    """Show what a table is: columns, partitioning, order, properties, state.
+
+    With --snapshot-id, --ref or --as-of: the columns and the state of that snapshot.
+    """
     opened = table_of(context, name)
-    document = json.loads(opened.metadata_json())
+    scan = opened.scan(**moment)
+    shown = scan.snapshot()
     if wants_json():
-        print_json({"name": ".".join(opened.name()), "metadata-location": opened.metadata_location, **document})
+        document = {"name": ".".join(opened.name()), "metadata-location": opened.metadata_location}
+        chosen = {"snapshot": json.loads(shown.to_json())} if moment and shown else {}
+        print_json({**document, **chosen, **json.loads(opened.metadata_json())})
         return
-    current = opened.current_snapshot()
     facts = [
         ("location", opened.location()),
         ("metadata", opened.metadata_location),
@@ -59,28 +68,46 @@ def table_show(context: click.Context, name: str) -> None:
         ("partitioned by", ", ".join(partition_texts(opened.spec(), opened.schema())) or "nothing"),
         ("sorted by", ", ".join(sort_texts(opened.sort_order(), opened.schema())) or "nothing"),
         ("snapshots", len(opened.snapshots())),
-        ("current snapshot", _line(current) if current else "none"),
+        ("snapshot" if moment else "current snapshot", _line(shown) if shown else "none"),
+        *contents_of(shown).items(),
     ]
     print_grid(["", ".".join(opened.name()) or "table"], facts, whole=True)
-    _print_schema(opened)
+    _print_schema(scan.projection())
     if opened.properties:
         print_grid(["property", "value"], sorted(opened.properties.items()), whole=True)
 
 
 @table.command("schema")
-@click.argument("name", metavar="TABLE")
+@table_argument
+@at_snapshot
 @click.pass_context
-def table_schema(context: click.Context, name: str) -> None:
-    """Show the columns of a table."""
+def table_schema(context: click.Context, name: str, moment: Moment) -> None:
+    """Show the columns of a table, now or at the snapshot that is chosen."""
     opened = table_of(context, name)
+    schema = opened.scan(**moment).projection() if moment else opened.schema()
     if wants_json():
-        print_json(json.loads(opened.schema().to_json()))
+        print_json(json.loads(schema.to_json()))
     else:
-        _print_schema(opened)
+        _print_schema(schema)
+
+
+@table.command("history")
+@table_argument
+@click.pass_context
+def table_history(context: click.Context, name: str) -> None:
+    """Draw the snapshots of a table with its branches and tags, oldest first.
+
+    JSON is the log of snapshots: which one became current when.
+    """
+    history = table_of(context, name).history()
+    if wants_json():
+        print_json([{"snapshot-id": entry.snapshot_id, "timestamp-ms": entry.timestamp_ms} for entry in history])
+    else:
+        print_text(str(history))
 
 
 @table.command("snapshots")
-@click.argument("name", metavar="TABLE")
+@table_argument
 @at_snapshot
 @limited("snapshots, the newest")
 @click.pass_context
@@ -103,7 +130,7 @@ def table_snapshots(context: click.Context, name: str, moment: Moment, limit: in
     rows = [
         (
             snapshot.snapshot_id,
-            iso_of(snapshot.timestamp_ms),
+            time_of(snapshot.timestamp_ms),
             snapshot.operation,
             *((snapshot.summary or {}).get(key) for key in wanted),
             ", ".join(sorted(names.get(snapshot.snapshot_id, []))),
@@ -114,7 +141,7 @@ def table_snapshots(context: click.Context, name: str, moment: Moment, limit: in
 
 
 @table.command("inspect")
-@click.argument("name", metavar="TABLE")
+@table_argument
 @click.argument("what", metavar="WHAT")
 @at_snapshot
 @limited("rows")
@@ -154,7 +181,7 @@ def _with_partition_texts(table: Table, names: list[str], rows: list[list[Any]])
 
 
 @table.command("files")
-@click.argument("name", metavar="TABLE")
+@table_argument
 @at_snapshot
 @limited("files")
 @click.pass_context
@@ -165,7 +192,7 @@ def table_files(context: click.Context, name: str, moment: Moment, limit: int | 
 
 
 @table.command("plan")
-@click.argument("name", metavar="TABLE")
+@table_argument
 @click.argument("row_filter", metavar="[FILTER]", required=False)
 @at_snapshot
 @limited("files")
@@ -183,7 +210,7 @@ def table_plan(context: click.Context, name: str, row_filter: str | None, moment
 
 
 @table.command("head")
-@click.argument("name", metavar="TABLE")
+@table_argument
 @click.argument("row_filter", metavar="[FILTER]", required=False)
 @at_snapshot
 @limited("rows", default=10)
@@ -211,22 +238,25 @@ def _print_files(table: Table, scan: DataScan, limit: int | None) -> None:
         for file in scan.plan_files().files[:limit]
     ]
     headings = ["file", "format", "spec", "partition", "rows", "bytes", "deletes"]
+    size = headings.index("bytes")
     if wants_json():
         print_grid(headings, rows)
         return
     texts, below = PartitionTexts(table), table.location().rstrip("/") + "/"
     for row in rows:
         row[0], row[3] = str(row[0]).removeprefix(below), texts.text(row[3], row[2])
+        row[size] = size_of(row[size])
+    headings[size] = "size"
     print_grid(headings, rows, f"below {below}", whole=True)
 
 
-def _print_schema(opened: Table) -> None:
+def _print_schema(schema: Schema) -> None:
     rows = [
         (field.field_id, field.name, str(field.field_type), "required" if field.required else "optional", field.doc)
-        for field in opened.schema().fields
+        for field in schema.fields
     ]
     print_grid(["id", "column", "type", "required", "doc"], rows)
 
 
 def _line(snapshot: Snapshot) -> str:
-    return f"{snapshot.snapshot_id}, {snapshot.operation}, {iso_of(snapshot.timestamp_ms)}"
+    return f"{snapshot.snapshot_id}, {snapshot.operation}, {time_of(snapshot.timestamp_ms)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from icefield._html import html_of
 from icefield._identifiers import Identifier, IdentifierLike
 from icefield._secrets import guarded
 from icefield.errors import (
@@ -310,6 +311,9 @@ class TableCatalog(ABC, Generic[TableClass_co]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.properties})"
+
+    def _repr_html_(self) -> str:
+        return html_of(f"Catalog {self.name} ({type(self).__name__})", dict(sorted(self.properties.items())))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (type(self), self.name, self.properties)

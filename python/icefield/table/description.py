@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from icefield._core import Storage, TableState
-from icefield._layout import iso_of, partition_texts, sort_texts
+from icefield._html import html_of
+from icefield._layout import contents_of, partition_texts, sort_texts, time_of
 from icefield._printable import printable
 from icefield._secrets import redacted_url
 from icefield.metadata import Snapshot, SnapshotRef
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
+from icefield.table.history import History, MetadataLogEntry, SnapshotLogEntry
+from icefield.table.listings import References, Snapshots
 
 if TYPE_CHECKING:
     from icefield._identifiers import Identifier
@@ -112,7 +113,7 @@ class TableDescription:
 
     def snapshots(self) -> list[Snapshot]:
         """Return all snapshots, oldest first."""
-        return self.metadata.snapshots
+        return Snapshots(self.metadata)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot with this id, if there is one."""
@@ -122,9 +123,10 @@ class TableDescription:
         """Return the snapshot that a branch or tag names, if there is one."""
         return self.metadata.snapshot_by_name(name)
 
-    def history(self) -> list[SnapshotLogEntry]:
-        """Return which snapshot became current when, oldest first."""
-        return [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in self.metadata.snapshot_log]
+    def history(self) -> History:
+        """Return which snapshot became current when, oldest first; notebooks show it as a picture of all snapshots."""
+        entries = [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in self.metadata.snapshot_log]
+        return History(entries, self._title(), self.metadata)
 
     def metadata_log(self) -> list[MetadataLogEntry]:
         """Return the previous metadata files, oldest first."""
@@ -132,7 +134,7 @@ class TableDescription:
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Return all branches and tags by their names."""
-        return self.metadata.refs
+        return References(self.metadata)
 
     def last_sequence_number(self) -> int:
         """Return the highest sequence number of any snapshot; 0 in version 1."""
@@ -145,15 +147,13 @@ class TableDescription:
         """Return a summary of the table, for people."""
         snapshot = self.current_snapshot()
         state = "none"
-        rows = "0"
         if snapshot is not None:
-            moment = iso_of(snapshot.timestamp_ms)
-            state = f"{snapshot.snapshot_id} ({snapshot.operation or 'unknown operation'}, {moment})"
-            rows = (snapshot.summary or {}).get("total-records", "unknown")
+            operation = snapshot.operation or "unknown operation"
+            state = f"{snapshot.snapshot_id} ({operation}, {time_of(snapshot.timestamp_ms)})"
         facts = {
             "partitioned by": ", ".join(partition_texts(self.spec(), self.schema())) or "nothing",
             "sorted by": ", ".join(sort_texts(self.sort_order(), self.schema())) or "nothing",
-            "rows": f"{int(rows):,}" if rows.isascii() and rows.isdigit() else rows,
+            **contents_of(snapshot),
             "snapshot": state,
             "format": f"version {self.format_version}",
             "location": redacted_url(self.location()),
@@ -166,9 +166,18 @@ class TableDescription:
         return f"{self._title()}(\n{columns}\n)\n{facts}"
 
     def _repr_html_(self) -> str:
-        facts = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items())
-        # The schema escapes its own text.
-        return f"<b>{escape(self._title())}</b>{self.schema()._repr_html_()}<table>{facts}</table>"
+        identifiers = set(self.schema().identifier_field_ids)
+        rows = [
+            (
+                field.field_id,
+                field.name,
+                field.field_type,
+                "identifier" if field.field_id in identifiers else "required" if field.required else "optional",
+                field.doc,
+            )
+            for field in self.schema().fields
+        ]
+        return html_of(self._title(), self._facts(), (("id", "column", "type", "presence", "doc"), rows))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableDescription):

@@ -1,0 +1,57 @@
+"""How the plan of a scan looks: what is read and what is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from icefield._html import html_of
+from icefield._layout import counted, size_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["plan_facts", "plan_html"]
+
+_MOST_FILES = 20
+
+
+def plan_facts(report: Mapping[str, int]) -> dict[str, str]:
+    """Return what a plan reads and skips, by the counts of its report."""
+    facts = {
+        "to read": f"{counted(report['result_data_files'], 'file')}, {size_of(report['total_file_size_in_bytes'])}"
+    }
+    if report["result_delete_files"]:
+        facts["with"] = counted(report["result_delete_files"], "delete file")
+    manifests = report["skipped_data_manifests"]
+    beside = f", {counted(manifests, 'manifest')} with all their files" if manifests else ""
+    facts["skipped"] = f"{counted(report['skipped_data_files'], 'file')}{beside}"
+    return facts
+
+
+def plan_html(report: Mapping[str, int], files: pa.Table, below: str) -> str:
+    """Return a plan as HTML, with its first files.
+
+    Parameters
+    ----------
+    report
+        The counts of the plan.
+    files
+        The files of the plan, as columns.
+    below
+        The folder of the table, which is left out of paths.
+
+    """
+    columns = ["file_path", "record_count", "file_size_in_bytes", "deletes"]
+    rows = [
+        (
+            file["file_path"].removeprefix(below),
+            f"{file['record_count']:,}",
+            size_of(file["file_size_in_bytes"]),
+            len(file["deletes"] or ()) or None,
+        )
+        for file in files.select(columns).slice(0, _MOST_FILES).to_pylist()
+    ]
+    left_out = {"not shown": counted(files.num_rows - len(rows), "file")} if files.num_rows > len(rows) else {}
+    headings = ("file", "rows", "size", "delete files")
+    return html_of("Plan of a scan", {**plan_facts(report), **left_out}, (headings, rows))

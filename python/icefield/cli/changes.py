@@ -1,0 +1,82 @@
+"""The commands that change a table: its name, its properties, and that it exists at all."""
+
+from __future__ import annotations
+
+import click
+
+from icefield._layout import contents_of
+from icefield.cli.names import table_argument
+from icefield.cli.opening import catalog_of, table_of
+from icefield.cli.options import Command, asks, confirm, pairs
+from icefield.cli.output import print_done
+from icefield.errors import CorruptDataError, StorageError
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("drop", cls=Command)
+@table_argument
+@click.option("--purge", is_flag=True, help="Also delete the files of the table.")
+@asks
+@click.pass_context
+def table_drop(context: click.Context, name: str, purge: bool, yes: bool) -> None:
+    """Drop a table; its files stay unless --purge is passed."""
+    catalog = catalog_of(context)
+    if not yes:
+        confirm(f"drop table {name}{_held(context, name)}, {_files(purge)}", yes=False)
+    catalog.drop_table(name, purge_requested=purge)
+    print_done(f"dropped table {name}, {_files(purge)}", {"table": name, "dropped": True, "purged": purge})
+
+
+def _files(purge: bool) -> str:
+    return "and delete its files" if purge else "whose files stay"
+
+
+def _held(context: click.Context, name: str) -> str:
+    """Return how many rows and files a table has; nothing where its metadata cannot be read."""
+    try:
+        snapshot = table_of(context, name).current_snapshot()
+    except (CorruptDataError, StorageError):
+        return ", whose metadata cannot be read"
+    held = contents_of(snapshot)
+    return f" ({held['rows']} rows; {held['files']})"
+
+
+@click.command("rename", cls=Command)
+@table_argument
+@click.argument("new_name", metavar="NEW")
+@click.pass_context
+def table_rename(context: click.Context, name: str, new_name: str) -> None:
+    """Rename a table, also into another namespace; its files stay where they are."""
+    catalog_of(context).rename_table(name, new_name)
+    print_done(f"renamed table {name} to {new_name}", {"table": new_name, "renamed-from": name})
+
+
+@click.command("set-properties", cls=Command)
+@table_argument
+@click.argument("properties", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.pass_context
+def table_set_properties(context: click.Context, name: str, properties: tuple[str, ...]) -> None:
+    """Set properties of a table; format-version upgrades it."""
+    changed = table_of(context, name).update_properties(pairs(properties))
+    keys = list(pairs(properties))
+    print_done(f"set {', '.join(keys)} of table {name}", {"table": name, "properties": changed.properties})
+
+
+@click.command("remove-properties", cls=Command)
+@table_argument
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@click.pass_context
+def table_remove_properties(context: click.Context, name: str, keys: tuple[str, ...]) -> None:
+    """Remove properties of a table, which then have their defaults."""
+    opened = table_of(context, name)
+    missing = [key for key in keys if key not in opened.properties]
+    changed = opened.update_properties(removals=[key for key in keys if key not in missing])
+    parts = [f"removed {', '.join(key for key in keys if key not in missing)}"] if len(missing) < len(keys) else []
+    parts += [f"not set: {', '.join(missing)}"] if missing else []
+    document = {"table": name, "properties": changed.properties, "missing": missing}
+    print_done(f"table {name}: {'; '.join(parts)}", document)
+
+
+#: Of the group `table`.
+COMMANDS = (table_drop, table_rename, table_set_properties, table_remove_properties)
