@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from pyarrow import orc as pyarrow_orc
 
 import icefield as ice
+from icefield._layout import size_of
 from icefield.cli import main
 from icefield.cli.commands import icefield
 
@@ -66,8 +67,8 @@ def test_numbers_are_never_cut_nor_folded(uri, width, monkeypatch):
         monkeypatch.setenv("COLUMNS", width)
     for command, shown in {
         "snapshots": [snapshot],
-        "files": [file["file_size_in_bytes"]],
-        "plan": [file["file_size_in_bytes"]],
+        "files": [size_of(file["file_size_in_bytes"])],
+        "plan": [size_of(file["file_size_in_bytes"])],
         "head": [2**62],
         "inspect": [snapshot],
     }.items():

@@ -96,7 +96,7 @@ def test_scans_print_what_they_read(table):
         "  filter:       name = '<b>'\n"
         "  limit:        5"
     )
-    assert "<td>name = &#x27;&lt;b&gt;&#x27;</td>" in scan._repr_html_()
+    assert ">name = &#x27;&lt;b&gt;&#x27;</td>" in scan._repr_html_()
     assert scan.explain().startswith(repr(scan))
     appends = table.incremental_append_scan()
     assert repr(appends).startswith(f"Scan of {table.location()}, appends of 1 snapshots")
