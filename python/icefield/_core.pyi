@@ -962,26 +962,14 @@ class TableState:
     ) -> TableState:
         """Define a new table that is written nowhere yet."""
 
+    @staticmethod
+    def create_by(
+        storage: Storage, catalog: object, identifier: object, requirements: _Json, updates: _Json
+    ) -> TableState:
+        """Create a table by updates of the REST protocol, if there is none of its name."""
+
     def commit(self, catalog: object, identifier: object, requirements: _Json, updates: _Json) -> TableState:
         """Commit updates of the REST protocol, if the table meets the requirements, and return the new state."""
-
-    def append(
-        self,
-        catalog: object,
-        identifier: object,
-        rows: object,
-        *,
-        branch: str = ...,
-        snapshot_properties: Mapping[str, str] = ...,
-        allow_missing: bool = True,
-        ignore_extra: bool = False,
-        evolve: bool = False,
-    ) -> tuple[TableState, int | None, int]:
-        """Append rows in one snapshot, and return the new state, the id of the snapshot and the number of rows.
-
-        ``allow_missing`` and ``ignore_extra`` allow the columns of the rows to differ from those of the table; with
-        ``evolve``, the table gets its missing columns in the same commit.
-        """
 
     def purge(self, warehouse: str | None = None) -> tuple[int, list[str]]:
         """Delete the files that the metadata names.
@@ -1079,8 +1067,8 @@ class Transaction:
         ignore_extra: bool = False,
         evolve: bool = False,
         dry_run: bool = False,
-    ) -> int:
-        """Write rows to data files, to be appended with the other changes: the number of rows."""
+    ) -> _RowCounts:
+        """Write rows to data files, to be appended with the other changes: what is done."""
 
     def append_files(self, files: Sequence[DataFile], manifests: Sequence[ManifestFile], kind: SnapshotKind) -> None:
         """Append data files, and those of manifests, that are written already."""
@@ -1109,11 +1097,8 @@ class Transaction:
     ) -> None:
         """Replace the table by a definition; its location stays where none is passed."""
 
-    def create(self) -> TableState:
-        """Write the metadata of a table of which no catalog knows yet."""
-
-    def created(self) -> None:
-        """Finish, since a catalog has the table that `create` has written."""
+    def create(self, catalog: object, identifier: object) -> TableState:
+        """Create the table, of which no catalog knows yet, with the changes."""
 
     def set_current_snapshot(self, snapshot_id: int, make: bool) -> None:
         """Make a snapshot the current one, whichever is by then."""
@@ -1131,8 +1116,8 @@ class Transaction:
         partitions: Mapping[str, Mapping[str, object]] = ...,
         read_rows: bool = False,
         dry_run: bool = False,
-    ) -> int:
-        """Take files that others have written into the table with the other changes: the number of rows."""
+    ) -> _RowCounts:
+        """Take files that others have written into the table with the other changes: what is done."""
 
     def commit(self, catalog: object, identifier: object) -> TableState:
         """Commit the changes."""
@@ -1146,15 +1131,21 @@ class MergeClause(TypedDict):
 
     name: str
     when: str
-    filter: Expression | str | None
+    filter: JoinCondition | None
     condition: Callable[[pa.Table, pa.Schema | None], pa.Array] | None
     action: str
     taken: list[tuple[str, str]]
     computed: list[str]
     function: Callable[[pa.Table, pa.Schema | None], pa.Array] | None
 
-#: Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files.
-_RowCounts: TypeAlias = tuple[int, int, int, int, int, int]
+@final
+class JoinCondition:
+    """A filter of joined rows, in which two columns may be compared."""
+
+    def __new__(cls, condition: object) -> JoinCondition: ...
+
+#: Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files; files added, and their bytes.
+_RowCounts: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 @final
 class FoundRows:
@@ -2189,6 +2180,35 @@ def expire_snapshots(
     Returns the new state, snapshot ids, branches and tags, the number of files that could not be read or deleted, what
     the first of them said, and the deleted files by their kind.
     """
+
+@final
+class FolderTable:
+    """What a folder in Hive's layout has: the definition of a table, and its files."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+
+    @property
+    def partition_spec(self) -> PartitionSpec:
+        """The partition columns by identity."""
+
+    @property
+    def paths(self) -> list[str]:
+        """Locations of the files."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the files."""
+
+def look_at_folder(
+    storage: Storage,
+    folder: str,
+    format: str | None,
+    partition_types: Mapping[str, object],
+    properties: Mapping[str, str],
+) -> FolderTable:
+    """Look at a folder with data files in Hive's layout."""
 
 # distributed writes
 

@@ -84,6 +84,17 @@ def described(path: str = "memory://none/none.parquet", partition: str = "x", co
     )
 
 
+def position_deletes(count: int) -> ice.DeleteFile:
+    return ice.DeleteFile(
+        content="position_deletes",
+        file_path="memory://none/none-deletes.parquet",
+        file_format="parquet",
+        partition=["x"],
+        record_count=count,
+        file_size_in_bytes=100,
+    )
+
+
 def vector(of: str, path: str = "memory://none/none.puffin") -> ice.DeleteFile:
     return ice.DeleteFile(
         content="position_deletes",
@@ -223,6 +234,23 @@ FILES: dict[str, Case] = {
         lambda a: a.table.add_files([str(a.folder / "one.parquet")] * 2),
         InvalidArgumentError,
         "more than once: .*one.parquet",
+    ),
+    "one file described in two ways": (
+        lambda a: a.table.append_files([described(), described(count=2)]),
+        InvalidArgumentError,
+        "none.parquet: this file is added twice, and described differently",
+    ),
+    "one file described with two partitions": (
+        lambda a: (
+            a.table.overwrite_files().append_data_file(described()).append_data_file(described(partition="y")).commit()
+        ),
+        InvalidArgumentError,
+        "none.parquet: this file is added twice, and described differently",
+    ),
+    "one delete file described in two ways": (
+        lambda a: a.table.row_delta().add_deletes(position_deletes(1)).add_deletes(position_deletes(2)).commit(),
+        InvalidArgumentError,
+        "none-deletes.parquet: this file is added twice, and described differently",
     ),
     "a path that the table has": (
         lambda a: a.table.add_files([a.data_file().file_path]),

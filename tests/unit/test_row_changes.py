@@ -123,10 +123,12 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     table = make(tmp_path, 3, partition_by=["v"]).append(rows(1, 2, 3))
     before, snapshot = files(tmp_path), table.current_snapshot().snapshot_id
     assert table.delete("v = 1 OR s = 's3'", dry_run=True).files_removed == 2
-    assert table.overwrite(rows(5, 6), "v = 1", dry_run=True) == RowsChanged(1, 2, 1, 0, 0, 0)
+    planned = table.overwrite(rows(5, 6), "v = 1", dry_run=True)
+    assert planned == RowsChanged(1, 2, 1, 0, 0, 0, 2, planned.bytes_added)
     assert table.update({"v": 9}, "id = 1", dry_run=True).rows_added == 1
     assert table.upsert(rows(1, 9, v=8), ["id"], dry_run=True) == UpsertResult(1, 1)
-    assert table.dynamic_partition_overwrite(rows(1), dry_run=True) == RowsChanged(1, 1, 1, 0, 0, 0)
+    planned = table.dynamic_partition_overwrite(rows(1), dry_run=True)
+    assert planned == RowsChanged(1, 1, 1, 0, 0, 0, 1, planned.bytes_added)
     # Rows and files are looked at, and not taken.
     assert table.append(rows(7, 8), dry_run=True).rows_added == 2
     more = rows(7).append_column("more", pa.array([1.5]))

@@ -18,7 +18,9 @@ mod classes {
     pyo3::import_exception!(icefield.errors, CommitFailedException);
     pyo3::import_exception!(icefield.errors, CommitStateUnknownException);
     pyo3::import_exception!(icefield.errors, MissingFileError);
+    pyo3::import_exception!(icefield.errors, NoSuchNamespaceError);
     pyo3::import_exception!(icefield.errors, StorageError);
+    pyo3::import_exception!(icefield.errors, TableAlreadyExistsError);
     pyo3::import_exception!(icefield.errors, TableReplacedError);
     pyo3::import_exception!(icefield.errors, ValidationError);
     pyo3::import_exception!(icefield.errors, ValidationException);
@@ -98,10 +100,12 @@ impl From<icefield_table::Error> for BorderError {
             Error::Format(error) => return error.into(),
             Error::Orc(error) => return error.into(),
             // An exception of the caller's own code: the very one that was raised.
-            Error::Callback(error) | Error::Interrupted(error) => match error.downcast::<PyErr>() {
-                Ok(exception) => *exception,
-                Err(_) => IcefieldError::new_err(message),
-            },
+            Error::Callback(error) | Error::Refused(error) | Error::Interrupted(error) => {
+                match error.downcast::<PyErr>() {
+                    Ok(exception) => *exception,
+                    Err(_) => IcefieldError::new_err(message),
+                }
+            }
             Error::NotFound { .. } => MissingFileError::new_err(message),
             Error::AlreadyExists { .. } | Error::Storage { .. } => StorageError::new_err(message),
             Error::Invalid(_) => InvalidArgumentError::new_err(message),

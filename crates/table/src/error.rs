@@ -108,6 +108,9 @@ pub enum Error {
     /// An exception of a caller's callback, passed through as it is.
     #[error("{0}")]
     Callback(Box<dyn std::error::Error + Send + Sync>),
+    /// A catalog's refusal, passed through as it is: it has certainly changed nothing.
+    #[error("{0}")]
+    Refused(Box<dyn std::error::Error + Send + Sync>),
     /// The caller ended the call (Ctrl-C), or a callback was stopped before it had any effect.
     #[error("{0}")]
     Interrupted(Box<dyn std::error::Error + Send + Sync>),

@@ -79,7 +79,7 @@ impl Table {
         options: AppendOptions,
     ) -> Result<Appended> {
         let mut transaction = self.transaction();
-        let rows = append(&self.storage, &mut transaction, schema, batches, options)?;
+        let rows = append(&self.storage, &mut transaction, schema, batches, options)?.rows;
         let table = self.commit(&mut transaction)?;
         Ok(Appended { table, snapshot_id: transaction.made_snapshot_id(), rows })
     }

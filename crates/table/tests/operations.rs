@@ -15,9 +15,10 @@ use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_table::commit::{
     Catalog, Committed, Outcome, Pointer, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, Updates,
+    create_table, created_by,
 };
 use icefield_table::operation::append::{Append, AppendOptions, append};
-use icefield_table::operation::create::create;
+use icefield_table::operation::create::{create, stage as staged};
 use icefield_table::plan::At;
 use icefield_table::storage::Storage;
 use icefield_table::write::{Matching, TableWriter, WriterConfig};
@@ -25,7 +26,7 @@ use icefield_table::{Error, Result, Table};
 
 /// A catalog that is a service: it holds the metadata of one table, checks requirements and applies updates.
 struct Service {
-    table: Mutex<Committed>,
+    table: Mutex<Option<Committed>>,
     /// What becomes of the coming commits.
     answers: Mutex<Vec<Answer>>,
     /// The requirements of all commits.
@@ -41,7 +42,7 @@ enum Answer {
 
 impl Catalog for Service {
     fn load(&self, _known: Option<&Committed>) -> Result<Committed> {
-        Ok(self.table.lock().unwrap().clone())
+        self.table.lock().unwrap().clone().ok_or_else(|| Error::NotFound { path: "the table".to_owned() })
     }
 
     fn commit(
@@ -53,6 +54,7 @@ impl Catalog for Service {
         self.asked.lock().unwrap().extend_from_slice(requirements);
         let answer = self.answers.lock().unwrap().pop();
         let mut table = self.table.lock().unwrap();
+        let table = table.as_mut().unwrap();
         let unmet = requirements.iter().find_map(|requirement| requirement.check(Some(&table.metadata)).err());
         match (unmet, answer) {
             (Some(unmet), _) => return Ok(Outcome::Lost(unmet.to_string())),
@@ -67,6 +69,25 @@ impl Catalog for Service {
                 Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None })
             }
             _ => Ok(Outcome::Committed(table.clone())),
+        }
+    }
+
+    fn create(&self, updates: &[MetadataUpdate]) -> Result<Outcome> {
+        self.asked.lock().unwrap().push(UpdateRequirement::AssertCreate);
+        let answer = self.answers.lock().unwrap().pop();
+        let mut table = self.table.lock().unwrap();
+        match answer {
+            Some(Answer::Lost) => return Ok(Outcome::Lost("busy".into())),
+            Some(Answer::Refused) => return Err(Error::Validation("you may not".into())),
+            _ if table.is_some() => return Err(Error::Refused("the table exists".into())),
+            _ => {}
+        }
+        let metadata = Arc::new(created_by(updates)?);
+        let committed = Committed { location: "the service's own".to_owned(), metadata };
+        *table = Some(committed.clone());
+        match answer {
+            Some(_) => Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None }),
+            None => Ok(Outcome::Committed(committed)),
         }
     }
 }
@@ -87,27 +108,39 @@ impl Pointer for Location {
         *location = new.to_owned();
         Ok(())
     }
+
+    fn add(&self, new: &str) -> Result<()> {
+        let mut location = self.0.lock().unwrap();
+        if !location.is_empty() {
+            return Err(Error::Refused("the table exists".into()));
+        }
+        *location = new.to_owned();
+        Ok(())
+    }
 }
 
 fn created(properties: &[(&str, &str)]) -> (Storage, Committed) {
+    let storage = Storage::default();
+    let committed = create(&storage, &definition(properties)).unwrap();
+    (storage, committed)
+}
+
+fn definition(properties: &[(&str, &str)]) -> TableDefinition {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let waits =
         [("commit.retry.min-wait-ms", "1"), ("commit.retry.max-wait-ms", "2"), ("commit.retry.num-retries", "99")];
     let properties = waits.iter().chain(properties).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let definition = TableDefinition {
+    TableDefinition {
         schema: Schema::new(0, vec![Field::required(1, "id", PrimitiveType::Long)]).unwrap(),
         partition_spec: PartitionSpec::unpartitioned(),
         sort_order: SortOrder::default(),
         location: format!("memory://operations/{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
         properties: properties.collect(),
-    };
-    let storage = Storage::default();
-    let committed = create(&storage, &definition).unwrap();
-    (storage, committed)
+    }
 }
 
 fn service(committed: &Committed) -> Arc<Service> {
-    let table = Mutex::new(committed.clone());
+    let table = Mutex::new(Some(committed.clone()));
     Arc::new(Service { table, answers: Mutex::default(), asked: Mutex::default() })
 }
 
@@ -138,7 +171,7 @@ fn append_to(table: &Table, batch: RecordBatch) -> Result<Table> {
 
 fn stage(table: &Table, transaction: &mut Transaction, batch: RecordBatch) -> Result<i64> {
     let options = AppendOptions { matching: subset(), ..AppendOptions::default() };
-    append(table.storage(), transaction, &batch.schema(), [Ok(batch.clone())].into_iter(), options)
+    Ok(append(table.storage(), transaction, &batch.schema(), [Ok(batch.clone())].into_iter(), options)?.rows)
 }
 
 fn subset() -> Matching {
@@ -421,7 +454,7 @@ fn commits_require_the_table_and_the_branch_that_they_were_made_of() {
     assert_eq!(*catalog.asked.lock().unwrap(), [uuid(), of(None), uuid(), of(snapshot)]);
 
     let (_, other) = created(&[]);
-    *catalog.table.lock().unwrap() = other;
+    *catalog.table.lock().unwrap() = Some(other);
     let replaced = append_to(&first, ids(&[3])).unwrap_err();
     assert!(matches!(replaced, Error::TableReplaced { .. }), "{replaced}");
 }
@@ -445,4 +478,95 @@ fn files_that_the_caller_wrote_stay_the_callers() {
     let mut transaction = table.transaction();
     transaction.add(change);
     assert_eq!(rows(&table.commit(&mut transaction).unwrap()), [1]);
+}
+
+/// A transaction that creates a table with a row and a column more.
+fn creating(storage: &Storage, version: &str) -> (Transaction, Table) {
+    let metadata = Arc::new(staged(&definition(&[("format-version", version)])).unwrap());
+    let base = Committed { location: String::new(), metadata };
+    let nowhere = PointerCatalog::new(storage.clone(), Location(Mutex::new(String::new())));
+    let table = Table::new(storage.clone(), Arc::new(nowhere), base.clone());
+    let mut transaction = Transaction::new(base);
+    stage(&table, &mut transaction, ids(&[1, 2])).unwrap();
+    let updates = column(transaction.metadata().unwrap(), "place");
+    transaction.stage(Updates::new(Vec::new(), updates).unwrap()).unwrap();
+    (transaction, table)
+}
+
+fn data_files(table: &Table) -> usize {
+    let entries = table.storage().list(table.metadata().location()).unwrap();
+    entries.iter().filter(|entry| entry.path.ends_with(".parquet")).count()
+}
+
+#[test]
+fn a_table_is_created_with_its_rows_in_one_commit() {
+    for version in ["1", "2", "3"] {
+        let storage = Storage::default();
+        let service = Arc::new(Service { table: Mutex::default(), answers: Mutex::default(), asked: Mutex::default() });
+        let pointer = Arc::new(PointerCatalog::new(storage.clone(), Location(Mutex::new(String::new()))));
+        let catalogs: [Arc<dyn Catalog>; 2] = [service.clone(), pointer];
+        for catalog in catalogs {
+            let (mut transaction, _) = creating(&storage, version);
+            let committed = transaction.create(&*catalog).unwrap();
+            let table = Table::load(storage.clone(), catalog.clone()).unwrap();
+            assert_eq!(table.metadata().table_uuid(), committed.metadata.table_uuid());
+            assert_eq!(rows(&table), [1, 2]);
+            assert_eq!(table.metadata().format_version().number().to_string(), version);
+            assert_eq!(table.metadata().schemas().len(), 2);
+            assert!(table.metadata().metadata_log().is_empty());
+            assert!(transaction.create(&*catalog).is_err());
+            // Another one of this name: what was written for it is gone.
+            let (mut other, its_files) = creating(&storage, version);
+            assert_eq!(data_files(&its_files), 1);
+            assert!(matches!(other.create(&*catalog), Err(Error::Refused(_))));
+            assert_eq!(data_files(&its_files), 0);
+            assert_eq!(rows(&table.refresh().unwrap()), [1, 2]);
+            assert_eq!(rows(&append_to(&table, ids(&[3])).unwrap()), [1, 2, 3]);
+        }
+        assert_eq!(
+            service.asked.lock().unwrap()[..2],
+            [UpdateRequirement::AssertCreate, UpdateRequirement::AssertCreate]
+        );
+    }
+}
+
+#[test]
+fn files_of_a_table_stay_only_where_it_may_have_been_created() {
+    for (answer, left) in [(Answer::Lost, 0), (Answer::Refused, 0), (Answer::AppliedButUnknown, 1)] {
+        let storage = Storage::default();
+        let service = Service { table: Mutex::default(), answers: Mutex::new(vec![answer]), asked: Mutex::default() };
+        let (mut transaction, table) = creating(&storage, "2");
+        let snapshot_id = transaction.metadata().unwrap().current_snapshot_id();
+        let error = transaction.create(&service).unwrap_err();
+        drop(transaction);
+        assert_eq!(data_files(&table), left);
+        match (answer, error) {
+            (Answer::Lost, Error::CommitFailed(_)) | (Answer::Refused, Error::Validation(_)) => {}
+            (Answer::AppliedButUnknown, Error::CommitStateUnknown { commit, .. }) => {
+                assert_eq!(commit.snapshot_id, snapshot_id);
+                assert!(commit.files.iter().any(|file| file.ends_with(".parquet")));
+            }
+            (_, other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn catalogs_that_cannot_create_tables_say_so() {
+    struct Fixed;
+    impl Pointer for Fixed {
+        fn load(&self) -> Result<String> {
+            Err(Error::NotFound { path: "the table".to_owned() })
+        }
+        fn swap(&self, _base: &str, _new: &str) -> Result<()> {
+            Err(Error::CommitFailed("fixed".to_owned()))
+        }
+    }
+    let storage = Storage::default();
+    let (mut transaction, table) = creating(&storage, "2");
+    let error = transaction.create(&PointerCatalog::new(storage.clone(), Fixed)).unwrap_err();
+    assert!(matches!(error, Error::Unsupported(_)), "{error}");
+    assert_eq!(table.storage().list(table.metadata().location()).unwrap(), []);
+    let unmet = UpdateRequirement::AssertCurrentSchemaId { current_schema_id: 0 };
+    assert!(matches!(create_table(&PointerCatalog::new(storage, Fixed), &[unmet], &[]), Err(Error::CommitFailed(_))));
 }

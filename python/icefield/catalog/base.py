@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield._arguments import field_texts, property_texts
 from icefield._arrow_names import without_nul
-from icefield.table import Table
+from icefield._core import Storage, TableState
+from icefield._identifiers import table_tuple
+from icefield._secrets import revealed
+from icefield.catalog.locations import absolute_location
+from icefield.catalog.migration import Migration, MigrationRequest, migrate_folder
+from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.table import CreateTableTransaction, Table
 from icefield.table.catalog import CommitTableResponse, PropertiesUpdateSummary, TableCatalog
 
 if TYPE_CHECKING:
-    from icefield._identifiers import IdentifierLike
+    from pathlib import Path
+
+    from icefield._identifiers import Identifier, IdentifierLike
     from icefield.arrow import SchemaLike
     from icefield.partitioning import PartitionSpec
     from icefield.sorting import SortOrder
     from icefield.table import Transaction
+    from icefield.types import IcebergType
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
+
+#: The definition of a new table as the core takes it: schema, location, partition spec, sort order, properties.
+TableParts: TypeAlias = tuple[object, str, list[str] | dict[str, object], list[str] | dict[str, object], dict[str, str]]
 
 
 class Catalog(TableCatalog[Table]):
@@ -31,6 +44,64 @@ class Catalog(TableCatalog[Table]):
         Properties of the catalog and its storage. Secrets among them are never printed.
 
     """
+
+    @property
+    def storage(self) -> Storage:
+        """The storage with this catalog's properties."""
+        return Storage(revealed(self.properties))
+
+    def create_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> CreateTableTransaction:
+        """Create a table at the end of a transaction, with all that was done in it; the arguments of `create_table`.
+
+        The commit calls `commit_table` with all updates and the requirement ``assert-create``.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If there is a table of this name.
+
+        """
+        self._check_absent(identifier)
+        definition = self._definition(
+            identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
+        )
+        return CreateTableTransaction(self._opened(identifier, self._staged(identifier, definition)))
+
+    def create_or_replace_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> Transaction:
+        """Create a table, or replace the table of this name, at the end of a transaction."""
+        begin = self.replace_table_transaction if self.table_exists(identifier) else self.create_table_transaction
+        return begin(
+            identifier,
+            schema,
+            location,
+            partition_spec,
+            sort_order,
+            properties,
+            partition_by=partition_by,
+            sort_by=sort_by,
+        )
 
     def replace_table_transaction(
         self,
@@ -71,3 +142,137 @@ class Catalog(TableCatalog[Table]):
                 property_texts(properties),
             )
         )
+
+    def migrate(
+        self,
+        identifier: IdentifierLike,
+        folder: str | Path,
+        *,
+        format: Literal["parquet", "orc", "avro"] | None = None,
+        partitioning: Mapping[str, IcebergType | str] | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+        dry_run: bool = False,
+    ) -> Migration:
+        """Create a table of a folder with data files in Hive's layout; no file is moved or written again.
+
+        The files may be below folders ``name=value``, which become partitions by identity. The schema is the union of
+        the schemas of all files, by name, with all columns optional; partition columns that are not in the files
+        follow. The table and its files appear in one commit, with a name mapping if the files have no field ids.
+
+        Parameters
+        ----------
+        identifier
+            Namespace and name of the table.
+        folder
+            The folder. Empty files, and files and folders whose names begin with ``_`` or ``.``, are left out.
+        format
+            The format of all files; by default each may have its own, which its first bytes tell.
+        partitioning
+            Types of partition columns by name. Otherwise they are inferred from all of their values, as Spark does:
+            ``int``, ``long``, ``decimal(38, 0)``, ``double``, ``date``, ``timestamp`` or ``string``.
+            ``__HIVE_DEFAULT_PARTITION__`` is null.
+        location
+            Location of the table; by default the folder. With another location the folder's files are shared with
+            those that wrote them: then ``gc.enabled`` is ``false``, as in Java's ``snapshot``.
+        properties
+            Table properties, as for `create_table`.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        validate
+            As in `Table.add_files`.
+        dry_run
+            Only look at the folder, and return what would be created.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If there is a table of this name.
+        InvalidArgumentError
+            If there are no files, or their partitions or columns contradict each other; nothing was created.
+        CorruptDataError
+            If a file is no data file.
+        UnsupportedFeatureError
+            If the folder is a table of another format with a log of its own.
+
+        """
+        self._check_absent(identifier)
+        request = MigrationRequest(
+            absolute_location(str(folder), "the folder"),
+            format,
+            partitioning or {},
+            location,
+            property_texts(properties),
+        )
+        return migrate_folder(
+            self.storage,
+            request,
+            lambda schema, **parts: self.create_table_transaction(identifier, schema, **parts),
+            snapshot_properties,
+            validate=validate,
+            dry_run=dry_run,
+        )
+
+    def default_location(self, namespace: Identifier, table: str) -> str:
+        """Return the default location of a table: under its namespace's location or the warehouse."""
+        # One folder per name: none contains that of another table.
+        if odd := [part for part in (*namespace, table) if part in {".", ".."} or "/" in part or "\\" in part]:
+            msg = f"{odd[0]!r} cannot be used as the name of a folder: pass a location"
+            raise InvalidArgumentError(msg)
+        folder = self.load_namespace_properties(namespace).get("location")
+        if folder is None:
+            warehouse = self.properties.get("warehouse")
+            if warehouse is None:
+                msg = "table location is missing: pass one, or set the catalog property 'warehouse'"
+                raise InvalidArgumentError(msg)
+            folder = "/".join((absolute_location(warehouse, "the property 'warehouse' of the catalog"), *namespace))
+        else:
+            folder = absolute_location(folder, f"the property 'location' of the namespace {'.'.join(namespace)}")
+        suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
+        return f"{folder.rstrip('/')}/{table}{suffix}"
+
+    def _check_absent(self, identifier: IdentifierLike) -> None:
+        namespace, name = table_tuple(identifier)
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
+        if self.table_exists(identifier):
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} already exists")
+
+    def _definition(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None,
+        properties: Mapping[str, str] | None,
+        partition_by: Iterable[str] | str | None,
+        sort_by: Iterable[str] | str | None,
+    ) -> TableParts:
+        """Return the definition of a new table as the core takes it."""
+        return (
+            without_nul(schema),
+            self.default_location(*table_tuple(identifier))
+            if location is None
+            else absolute_location(location, "the location of the table"),
+            field_texts(partition_spec, partition_by, "partitioning"),
+            field_texts(sort_order, sort_by, "sort order"),
+            {**self._table_defaults(), **property_texts(properties)},
+        )
+
+    def _staged(self, identifier: IdentifierLike, definition: TableParts) -> TableState:
+        """Return a new table that the catalog does not have; a catalog whose server stages tables asks it here."""
+        table_tuple(identifier)
+        return TableState.stage(self.storage, *definition)
+
+    def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
+        namespace, name = table_tuple(identifier)
+        return Table((*namespace, name), state, self)
+
+    def _table_defaults(self) -> dict[str, str]:
+        """The table properties from the catalog properties ``table-default.*``."""
+        prefix = "table-default."
+        given = revealed(self.properties).items()
+        return {key.removeprefix(prefix): value for key, value in given if key.startswith(prefix)}

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, NoReturn, overload
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NoReturn
 
-from icefield._arguments import append_options, property_texts, summary_entries
-from icefield._arrow_names import without_nul
+from icefield._arguments import property_texts, summary_entries
 from icefield._core import Storage, TableState
-from icefield._core import Transaction as CoreTransaction
 from icefield._hints import MISSING_VERBS
 from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
-from icefield.errors import (
-    InvalidArgumentError,
-    MissingVerbError,
-    NoSuchNamespaceError,
-    StorageError,
-    TableAlreadyExistsError,
-)
+from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.metadata import Snapshot, SnapshotRef
 from icefield.table.branches import BranchWork
 from icefield.table.changes import TableChanges
 from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
+from icefield.table.outcomes import RowsChanged
 from icefield.table.reads import TableReads
-from icefield.table.rows import RowsChanged, TableRows, UpsertResult
+from icefield.table.rows import TableRows, UpsertResult
 from icefield.table.transaction import TableTransaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from icefield.arrow import Rows
 
 __all__ = [
     "CreateTableTransaction",
@@ -100,80 +91,6 @@ class Table(TableReads, TableRows, TableChanges):
         """
         self._require_catalog()
         return Transaction(self, idempotency_key=idempotency_key)
-
-    @overload
-    def append(
-        self,
-        data: Rows,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
-        *,
-        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
-        idempotency_key: str | None = None,
-        dry_run: Literal[False] = False,
-    ) -> Self: ...
-    @overload
-    def append(
-        self,
-        data: Rows,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
-        *,
-        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
-        idempotency_key: str | None = None,
-        dry_run: Literal[True],
-    ) -> RowsChanged: ...
-    def append(
-        self,
-        data: Rows,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
-        *,
-        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Self | RowsChanged:
-        """Append rows, in one snapshot.
-
-        Parameters
-        ----------
-        data
-            Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
-            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written
-            as it arrives, in bounded memory.
-        snapshot_properties
-            Entries of the snapshot's summary.
-        branch
-            The branch to which the snapshot is added.
-        schema_mode
-            ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
-            get their write default or null. ``"evolve"``: in addition, columns that the table lacks, at any
-            depth, are added as optional ones, and types are widened where needed, in the same commit.
-        idempotency_key
-            Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done.
-            The key is kept in the snapshot's summary, and forgotten when that expires.
-        dry_run
-            Only look at the rows, and return how many there are, as `RowsChanged`.
-
-        Raises
-        ------
-        ValidationError
-            If a column does not fit; it names the column and what to do.
-        CommitFailedException
-            If every attempt lost to another commit; the written files were deleted.
-        CommitStateUnknownException
-            If the outcome is unknown; nothing was deleted.
-
-        """
-        if self._made_before(branch, idempotency_key):
-            return self if not dry_run else RowsChanged(0, 0, 0, 0, 0, 0)
-        base = self._state
-        options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
-        if dry_run:
-            return RowsChanged(0, CoreTransaction(base).append(without_nul(data), **options, dry_run=True), 0, 0, 0, 0)
-        state, _, _ = base.append(self._require_catalog(), self._identifier, without_nul(data), **options)
-        self._advance(state, base)
-        return self
 
     def branch(self, name: str) -> BranchWork:
         """Make changes on a new branch, and publish them together at the end of a ``with`` block.
@@ -266,10 +183,6 @@ class CreateTableTransaction(Transaction):
     The table can be written to within the transaction; it cannot be read before the commit.
     """
 
-    def __init__(self, table: Table, add: Callable[[str], None]) -> None:
-        super().__init__(table)
-        self._add = add
-
     def commit_transaction(self) -> Table:
         """Add the table to its catalog.
 
@@ -277,17 +190,11 @@ class CreateTableTransaction(Transaction):
         ------
         TableAlreadyExistsError
             If another table of this name was created since; what the transaction has written is deleted.
+        CommitStateUnknownException
+            If the outcome is unknown; nothing was deleted.
 
         """
         self._check_open()
         self._finished = True
-        state = self._changes.create()
-        try:
-            self._add(state.metadata_location)
-        except (TableAlreadyExistsError, NoSuchNamespaceError):
-            state.storage.delete(state.metadata_location)
-            self._changes.abort()
-            raise
-        self._changes.created()
-        self._table.take_over(state)
+        self._table.create(self._changes)
         return self._table

@@ -158,7 +158,8 @@ class TableCatalog(ABC, Generic[TableClass_co]):
         identifier
             The table.
         requirements
-            ``TableRequirement`` objects of the REST protocol, checked against the current table.
+            ``TableRequirement`` objects of the REST protocol, checked against the current table. ``assert-create`` is
+            met only if there is no table of this name, which the updates then create.
         updates
             ``TableUpdate`` objects of the REST protocol, applied in their order.
 
@@ -172,6 +173,8 @@ class TableCatalog(ABC, Generic[TableClass_co]):
         CommitFailedException
             If the table does not meet a requirement, and the commit has certainly not been made: the caller can apply
             its change to the new state and try again.
+        TableAlreadyExistsError, NoSuchNamespaceError
+            If a table was to be created and certainly was not.
         CommitStateUnknownException
             If the outcome is unknown. Any other exception is treated like this one.
 

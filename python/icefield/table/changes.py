@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal
 
 from icefield._arguments import property_names, property_updates
 from icefield._core import expire_snapshots
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from icefield.manifests import DataFile
     from icefield.table.handle import TableHandle
     from icefield.table.maintenance import Expired
-    from icefield.table.rows import RowsChanged
     from icefield.table.transaction import TableTransaction
 
 __all__ = ["TableChanges"]
@@ -103,107 +102,6 @@ class TableChanges(TableHandle, ChangesFiles):
         for file in files:
             update.append_data_file(file)
         update.commit()
-        return self
-
-    @overload
-    def add_files(
-        self,
-        file_paths: Iterable[str],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str = "main",
-        *,
-        partitions: Mapping[str, Mapping[str, object]] | None = None,
-        validate: Literal["footer", "data"] = "footer",
-        idempotency_key: str | None = None,
-        dry_run: Literal[False] = False,
-    ) -> Self: ...
-    @overload
-    def add_files(
-        self,
-        file_paths: Iterable[str],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str = "main",
-        *,
-        partitions: Mapping[str, Mapping[str, object]] | None = None,
-        validate: Literal["footer", "data"] = "footer",
-        idempotency_key: str | None = None,
-        dry_run: Literal[True],
-    ) -> RowsChanged: ...
-    def add_files(
-        self,
-        file_paths: Iterable[str],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str = "main",
-        *,
-        partitions: Mapping[str, Mapping[str, object]] | None = None,
-        validate: Literal["footer", "data"] = "footer",
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Self | RowsChanged:
-        """Take Parquet, ORC and Avro files that others have written into the table, in one snapshot.
-
-        The files stay where they are and belong to the table from then on. Their columns are found by the field ids
-        that they store, else by name; for that the table gets a name mapping if it has none. Partition values come
-        from ``partitions``, else from folders ``name=value`` with the name of the partition field, else from the
-        bounds in the footer, else from the rows.
-
-        Parameters
-        ----------
-        file_paths
-            Locations of the files.
-        snapshot_properties
-            Entries of the snapshot's summary.
-        check_duplicate_files
-            Refuse files that the branch already has.
-        branch
-            The branch to which the snapshot is added.
-        partitions
-            Values of partition fields by name, for each path.
-        validate
-            ``"data"`` also compares partition values that are given, or stand in the path, with the rows where the
-            footer does not prove them.
-        idempotency_key
-            As in `append`.
-        dry_run
-            Only look at the files, and return how many rows they have, as `RowsChanged`.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If a file is given twice or is in the table, if its rows do not belong to one partition, or if its field
-            ids, required columns or partition values contradict the table; nothing was changed.
-        CorruptDataError
-            If it is no data file, or a column cannot be read as the table's type.
-        CommitFailedException
-            If every attempt lost to another commit.
-        CommitStateUnknownException
-            If the outcome is unknown.
-
-        """
-        with self.transaction() as changes:
-            if dry_run:
-                return changes.add_files(
-                    file_paths,
-                    snapshot_properties,
-                    check_duplicate_files,
-                    branch,
-                    partitions=partitions,
-                    validate=validate,
-                    idempotency_key=idempotency_key,
-                    dry_run=True,
-                )
-            changes.add_files(
-                file_paths,
-                snapshot_properties,
-                check_duplicate_files,
-                branch,
-                partitions=partitions,
-                validate=validate,
-                idempotency_key=idempotency_key,
-            )
         return self
 
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from icefield._core import Transaction as CoreTransaction
 from icefield._core import resolve_commit
 from icefield.errors import CommitStateUnknownException, UnsupportedFeatureError
 from icefield.table.description import TableDescription
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._core import TableState
-    from icefield._core import Transaction as CoreTransaction
     from icefield._identifiers import Identifier
     from icefield.table.catalog import TableCatalog
 
@@ -96,8 +96,9 @@ class TableHandle(TableDescription):
         state, deleted = resolve_commit(self._state, snapshot_id, list(files), base, location, clean_up=clean_up)
         return CommitResolution(state, snapshot_id, tuple(deleted))
 
-    def take_over(self, state: TableState) -> None:
-        """Become the table of a state; `CreateTableTransaction.commit_transaction` calls it."""
+    def create(self, changes: CoreTransaction) -> None:
+        """Add this new table to its catalog; `CreateTableTransaction.commit_transaction` calls it."""
+        state = changes.create(self._require_catalog(), self._identifier)
         with self._lock:
             self._state = state
 
@@ -120,3 +121,16 @@ class TableHandle(TableDescription):
             )
             raise UnsupportedFeatureError(msg)
         return self._catalog
+
+    @contextmanager
+    def _changing(self) -> Iterator[CoreTransaction]:
+        self._require_catalog()
+        changes = CoreTransaction(self._state)
+        try:
+            yield changes
+        except BaseException:
+            changes.abort()
+            raise
+        # Without changes there is nothing to commit.
+        if not changes.is_empty:
+            self.commit_changes(changes)

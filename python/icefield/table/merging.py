@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from icefield._arrow_names import without_nul
-from icefield._core import RowChanges
+from icefield._core import JoinCondition, RowChanges
 from icefield._optional import require
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
-from icefield.expressions import Expression, parse
+from icefield.expressions import Expression
 from icefield.table.assignments import new_column, one_batch
 from icefield.table.update.change import warn_of_lost
 
@@ -51,6 +51,10 @@ class MergeResult:
     files_marked: int
     #: Size of the data files written again.
     bytes_rewritten: int
+    #: Data files written for the rows changed and added.
+    files_added: int = 0
+    #: Size of these files.
+    bytes_added: int = 0
 
     def __str__(self) -> str:
         rows = f"{self.rows_updated:,} rows updated, {self.rows_inserted:,} inserted, {self.rows_deleted:,} deleted"
@@ -63,9 +67,9 @@ class Merge:
 
     Of the clauses about a row, the first one whose condition holds applies; a row to which none applies stays as it is.
 
-    *Conditions* are filters as for `Table.scan`, in which columns are named ``source.NAME`` and ``target.NAME``,
-    expressions of ``pyarrow.compute`` over such columns (``pc.field("source.day") > pc.field("target.day")``), or
-    functions that take a record batch with such columns and return booleans. A condition holds where it is true.
+    *Conditions* are filters as for `Table.scan`, in which columns are named ``source.NAME`` and ``target.NAME``, and
+    two columns may be compared (``"source.day > target.day"``); expressions of ``pyarrow.compute`` over such columns;
+    or functions that take a record batch with such columns and return booleans. A condition holds where it is true.
 
     *Values* are given by column of the table: the text ``"source.NAME"`` or ``"target.NAME"`` stands for that column;
     other texts, numbers and so on are the same for all rows; expressions and functions are as for conditions. A text
@@ -190,13 +194,12 @@ class Merge:
         condition: MergeCondition | None,
         action: Mapping[str, object] | Literal["all", "delete"],
     ) -> Self:
-        filtered = parse(condition) if isinstance(condition, str) else condition
-        is_filter = condition is None or isinstance(filtered, Expression)
+        is_filter = isinstance(condition, (str, Expression))
         clause: MergeClause = {
             "name": name,
             "when": when,
-            "filter": filtered if isinstance(filtered, Expression) else None,
-            "condition": None if is_filter else _Condition(name, condition),
+            "filter": JoinCondition(condition) if is_filter else None,
+            "condition": None if condition is None or is_filter else _Condition(name, condition),
             "action": "columns",
             "taken": [],
             "computed": [],

@@ -1,11 +1,11 @@
-"""What became of a commit whose outcome was unknown."""
+"""What changes of rows did, and what became of a commit whose outcome was unknown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CommitResolution"]
+__all__ = ["NOTHING_CHANGED", "CommitResolution", "RowsChanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +19,35 @@ class CommitResolution:
     snapshot_id: int | None
     #: Locations of the files that were deleted.
     deleted_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowsChanged:
+    """What a change of rows did, or would do with ``dry_run=True``."""
+
+    #: Rows removed. Of files that were removed unread, rows count that equality deletes had deleted before.
+    rows_removed: int
+    #: Rows added.
+    rows_added: int
+    #: Data files removed because all of their rows were.
+    files_removed: int
+    #: Data files written again without the rows.
+    files_rewritten: int
+    #: Data files that got a delete file or a deletion vector.
+    files_marked: int
+    #: Size of the data files written again.
+    bytes_rewritten: int
+    #: Data files written for the rows added.
+    files_added: int = 0
+    #: Size of these files.
+    bytes_added: int = 0
+
+    def __str__(self) -> str:
+        rows = f"{self.rows_removed:,} rows removed, {self.rows_added:,} added"
+        added = f"{self.files_added:,} added ({self.bytes_added:,} bytes)"
+        removed = f"{self.files_removed:,} removed, {self.files_rewritten:,} rewritten ({self.bytes_rewritten:,} bytes)"
+        return f"{rows}; data files: {added}, {removed}, {self.files_marked:,} marked"
+
+
+#: What a change did that was made before.
+NOTHING_CHANGED = RowsChanged(0, 0, 0, 0, 0, 0)

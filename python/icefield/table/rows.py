@@ -1,29 +1,29 @@
-"""Changes of rows: deletes, overwrites, updates and upserts, of a table or in a transaction."""
+"""Changes of rows: appends, deletes, overwrites, updates and upserts, of a table or in a transaction."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from icefield._arguments import summary_entries
+from icefield._arguments import append_options, summary_entries
 from icefield._arrow_names import without_nul
-from icefield._core import IDEMPOTENCY_KEY, snapshot_of_key
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield.table.assignments import changed_rows
+from icefield.table.changing import ChangesData
 from icefield.table.handle import TableHandle
 from icefield.table.merging import Merge, SchemaMode, written_columns
+from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged
 from icefield.table.upsert_stream import UpsertStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Self
 
     from icefield.arrow import Rows
     from icefield.expressions import RowFilter
-    from icefield.metadata import TableMetadata
 
 __all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "UpsertResult"]
 
@@ -32,24 +32,6 @@ RowMode: TypeAlias = Literal["copy-on-write", "merge-on-read", "auto"]
 
 #: Which concurrent commits a change tolerates.
 Isolation: TypeAlias = Literal["serializable", "snapshot"]
-
-
-@dataclass(frozen=True)
-class RowsChanged:
-    """What a change of rows did, or would do with ``dry_run=True``."""
-
-    #: Rows removed. Of files that were removed unread, rows count that equality deletes had deleted before.
-    rows_removed: int
-    #: Rows added.
-    rows_added: int
-    #: Data files removed because all of their rows were.
-    files_removed: int
-    #: Data files written again without the rows.
-    files_rewritten: int
-    #: Data files that got a delete file or a deletion vector.
-    files_marked: int
-    #: Size of the data files written again.
-    bytes_rewritten: int
 
 
 @dataclass(frozen=True)
@@ -62,24 +44,79 @@ class UpsertResult:
     rows_inserted: int
 
 
-class ChangesRows(ABC):
+class ChangesRows(ChangesData):
     """Changes of rows, the same for `icefield.Table` and for its transactions."""
 
-    @abstractmethod
-    def _changing(self) -> AbstractContextManager[CoreTransaction]:
-        """Return the transaction that a change is made in."""
+    @overload
+    def append(
+        self,
+        data: Rows,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
+        dry_run: Literal[False] = False,
+    ) -> Self: ...
+    @overload
+    def append(
+        self,
+        data: Rows,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
+        dry_run: Literal[True],
+    ) -> RowsChanged: ...
+    def append(
+        self,
+        data: Rows,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = "main",
+        *,
+        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Self | RowsChanged:
+        """Append rows, in one snapshot.
 
-    @property
-    @abstractmethod
-    def metadata(self) -> TableMetadata:
-        """The metadata that a change is made of."""
+        Parameters
+        ----------
+        data
+            Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
+            DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written
+            as it arrives, in bounded memory.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        branch
+            The branch to which the snapshot is added.
+        schema_mode
+            ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
+            get their write default or null. ``"evolve"``: in addition, columns that the table lacks, at any
+            depth, are added as optional ones, and types are widened where needed, in the same commit.
+        idempotency_key
+            Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done.
+            The key is kept in the snapshot's summary, and forgotten when that expires.
+        dry_run
+            Only look at the rows, and return what would be done, as `RowsChanged`.
 
-    def _made_before(self, branch: str, idempotency_key: str | None) -> bool:
-        """Whether a change with this key was made. If another client has made it since, the commit finds that."""
-        key = summary_entries(None, idempotency_key).get(IDEMPOTENCY_KEY)
-        if key is None or branch not in self.metadata.refs:
-            return False
-        return snapshot_of_key(self.metadata, branch, key) is not None
+        Raises
+        ------
+        ValidationError
+            If a column does not fit; it names the column and what to do.
+        CommitFailedException
+            If every attempt lost to another commit; the written files were deleted.
+        CommitStateUnknownException
+            If the outcome is unknown; nothing was deleted.
+
+        """
+        options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
+        if self._made_before(branch, idempotency_key):
+            return NOTHING_CHANGED if dry_run else self
+        with self._changing() as changes:
+            counts = changes.append(without_nul(data), **options, dry_run=dry_run)
+        return RowsChanged(*counts) if dry_run else self
 
     def delete(
         self,
@@ -132,7 +169,7 @@ class ChangesRows(ABC):
 
         """
         if self._made_before(branch, idempotency_key):
-            return RowsChanged(0, 0, 0, 0, 0, 0)
+            return NOTHING_CHANGED
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             return RowsChanged(*options.delete(delete_filter, case_sensitive=case_sensitive))
@@ -166,7 +203,7 @@ class ChangesRows(ABC):
 
         """
         if self._made_before(branch, idempotency_key):
-            return RowsChanged(0, 0, 0, 0, 0, 0)
+            return NOTHING_CHANGED
         columns = written_columns(schema_mode)
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
@@ -208,7 +245,7 @@ class ChangesRows(ABC):
 
         """
         if self._made_before(branch, idempotency_key):
-            return RowsChanged(0, 0, 0, 0, 0, 0)
+            return NOTHING_CHANGED
         columns = written_columns(schema_mode)
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key)
@@ -245,7 +282,7 @@ class ChangesRows(ABC):
 
         """
         if self._made_before(branch, idempotency_key):
-            return RowsChanged(0, 0, 0, 0, 0, 0)
+            return NOTHING_CHANGED
         with self._changing() as changes:
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             found = options.find(where, case_sensitive=case_sensitive)
@@ -417,19 +454,6 @@ class TableRows(TableHandle, ChangesRows):
             case_sensitive=case_sensitive,
             memory_limit=memory_limit,
         )
-
-    @contextmanager
-    def _changing(self) -> Iterator[CoreTransaction]:
-        self._require_catalog()
-        changes = CoreTransaction(self._state)
-        try:
-            yield changes
-        except BaseException:
-            changes.abort()
-            raise
-        # Without changes there is nothing to commit.
-        if not changes.is_empty:
-            self.commit_changes(changes)
 
 
 def _core(

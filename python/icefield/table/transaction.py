@@ -6,15 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from icefield._arguments import append_options, property_updates, summary_entries
-from icefield._arrow_names import without_nul
+from icefield._arguments import property_updates
 from icefield._core import Transaction as CoreTransaction
-from icefield.errors import ArgumentTypeError, InvalidArgumentError
+from icefield.errors import InvalidArgumentError
 from icefield.table.handle import TableHandle
 from icefield.table.operations import ChangesFiles
-from icefield.table.rows import ChangesRows, RowsChanged
+from icefield.table.rows import ChangesRows
 from icefield.table.update import (
     ManageSnapshots,
     UpdateSchema,
@@ -27,7 +26,6 @@ from icefield.table.update.change import warn_of_lost
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icefield.arrow import Rows
     from icefield.metadata import TableMetadata
 
 __all__ = ["TableTransaction"]
@@ -51,50 +49,6 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         """The table's metadata with the changes so far."""
         return self._staged
 
-    @overload
-    def append(
-        self,
-        data: Rows,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
-        *,
-        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
-        idempotency_key: str | None = None,
-        dry_run: Literal[False] = False,
-    ) -> Self: ...
-    @overload
-    def append(
-        self,
-        data: Rows,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
-        *,
-        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
-        idempotency_key: str | None = None,
-        dry_run: Literal[True],
-    ) -> RowsChanged: ...
-    def append(
-        self,
-        data: Rows,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
-        *,
-        schema_mode: Literal["strict", "subset", "evolve"] = "subset",
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Self | RowsChanged:
-        """Append rows with the other changes; see `Table.append`.
-
-        The columns are those after the previous changes.
-        """
-        self._check_open()
-        if self._made_before(branch, idempotency_key):
-            return self if not dry_run else RowsChanged(0, 0, 0, 0, 0, 0)
-        options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
-        rows = self._changes.append(without_nul(data), **options, dry_run=dry_run)
-        self._staged = self._changes.metadata
-        return RowsChanged(0, rows, 0, 0, 0, 0) if dry_run else self
-
     def update_snapshot(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -111,64 +65,6 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
             stage_only=stage_only,
             idempotency_key=idempotency_key,
         )
-
-    @overload
-    def add_files(
-        self,
-        file_paths: Iterable[str],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str = "main",
-        *,
-        partitions: Mapping[str, Mapping[str, object]] | None = None,
-        validate: Literal["footer", "data"] = "footer",
-        idempotency_key: str | None = None,
-        dry_run: Literal[False] = False,
-    ) -> Self: ...
-    @overload
-    def add_files(
-        self,
-        file_paths: Iterable[str],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str = "main",
-        *,
-        partitions: Mapping[str, Mapping[str, object]] | None = None,
-        validate: Literal["footer", "data"] = "footer",
-        idempotency_key: str | None = None,
-        dry_run: Literal[True],
-    ) -> RowsChanged: ...
-    def add_files(
-        self,
-        file_paths: Iterable[str],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str = "main",
-        *,
-        partitions: Mapping[str, Mapping[str, object]] | None = None,
-        validate: Literal["footer", "data"] = "footer",
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Self | RowsChanged:
-        """Take files into the table with the other changes; see `Table.add_files`."""
-        self._check_open()
-        if isinstance(file_paths, str):
-            raise ArgumentTypeError(f"expected a list of paths, got {file_paths!r}")
-        if validate not in {"footer", "data"}:
-            raise InvalidArgumentError(f"validate must be 'footer' or 'data', got {validate!r}")
-        if self._made_before(branch, idempotency_key):
-            return self if not dry_run else RowsChanged(0, 0, 0, 0, 0, 0)
-        rows = self._changes.add_files(
-            list(file_paths),
-            branch=branch,
-            snapshot_properties=summary_entries(snapshot_properties, idempotency_key),
-            check_duplicates=check_duplicate_files,
-            partitions=partitions or {},
-            read_rows=validate == "data",
-            dry_run=dry_run,
-        )
-        self._staged = self._changes.metadata
-        return RowsChanged(0, rows, 0, 0, 0, 0) if dry_run else self
 
     @contextmanager
     def _changing(self) -> Iterator[CoreTransaction]:

@@ -6,6 +6,7 @@
 
 mod bind;
 mod compare;
+mod condition;
 mod convert;
 mod datum;
 mod expression;
@@ -27,6 +28,7 @@ mod summary;
 mod text;
 
 pub use bind::{BoundExpr, BoundPredicate, BoundReference, BoundTerm, PathStep, ValueSet};
+pub use condition::{ColumnComparison, Condition, ConditionPredicate};
 pub use convert::Converted;
 pub use datum::Datum;
 pub use expression::{Expression, Leaf};

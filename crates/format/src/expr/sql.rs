@@ -11,6 +11,7 @@ use crate::value::envelope::Envelope;
 use crate::value::variant::path::{Path, Step};
 use crate::value::{Value, calendar, decimal};
 
+use super::condition::{ColumnComparison, Condition, ConditionPredicate};
 use super::convert::{Converted, parse_hex, parse_zoned};
 use super::extract::Extract;
 use super::lexer::{Token, TokenKind, place, tokens};
@@ -29,13 +30,27 @@ impl std::str::FromStr for Expr {
 impl Expr {
     /// Reads SQL-like text. Errors name the character where they occurred.
     pub fn parse(text: &str) -> Result<Self> {
-        let tokens = tokens(text)?;
-        let mut parser = Parser { text, tokens: &tokens, next: 0, depth: Limits::default().depth };
-        let expr = parser.disjunction(0)?;
-        match parser.peek() {
-            TokenKind::End => Ok(expr),
-            _ => Err(parser.error("AND, OR or the end is expected here")),
-        }
+        parsed(text, false)?.as_filter().ok_or_else(|| Error::invalid("two columns cannot be compared"))
+    }
+}
+
+impl Condition {
+    /// Reads SQL-like text as [`Expr::parse`] does; two columns may be compared.
+    ///
+    /// # Errors
+    /// As [`Expr::parse`].
+    pub fn parse(text: &str) -> Result<Self> {
+        parsed(text, true)
+    }
+}
+
+fn parsed(text: &str, compares_columns: bool) -> Result<Condition> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { text, tokens: &tokens, next: 0, depth: Limits::default().depth, compares_columns };
+    let condition = parser.disjunction(0)?;
+    match parser.peek() {
+        TokenKind::End => Ok(condition),
+        _ => Err(parser.error("AND, OR or the end is expected here")),
     }
 }
 
@@ -44,6 +59,12 @@ struct Parser<'a> {
     tokens: &'a [Token<'a>],
     next: usize,
     depth: usize,
+    /// Whether two columns may be compared.
+    compares_columns: bool,
+}
+
+fn tested(term: Term, test: Test<Literal, Vec<Literal>>) -> Condition {
+    Expression::Predicate(ConditionPredicate::Literals(Predicate { term, test }))
 }
 
 /// One side of a comparison.
@@ -100,23 +121,28 @@ impl<'a> Parser<'a> {
     }
 
     /// Chains longer than the depth that is allowed are balanced; shorter ones group to the left, as they are read.
-    fn disjunction(&mut self, depth: usize) -> Result<Expr> {
+    fn disjunction(&mut self, depth: usize) -> Result<Condition> {
         let mut operands = vec![self.conjunction(depth)?];
         while self.eat_word("or") {
             operands.push(self.conjunction(depth)?);
         }
-        Ok(self.chain(operands, Expr::or, Expr::any))
+        Ok(self.chain(operands, Condition::or, Condition::any))
     }
 
-    fn conjunction(&mut self, depth: usize) -> Result<Expr> {
+    fn conjunction(&mut self, depth: usize) -> Result<Condition> {
         let mut operands = vec![self.negation(depth)?];
         while self.eat_word("and") {
             operands.push(self.negation(depth)?);
         }
-        Ok(self.chain(operands, Expr::and, Expr::all))
+        Ok(self.chain(operands, Condition::and, Condition::all))
     }
 
-    fn chain(&self, operands: Vec<Expr>, pair: fn(Expr, Expr) -> Expr, balance: fn(Vec<Expr>) -> Expr) -> Expr {
+    fn chain(
+        &self,
+        operands: Vec<Condition>,
+        pair: fn(Condition, Condition) -> Condition,
+        balance: fn(Vec<Condition>) -> Condition,
+    ) -> Condition {
         const LONG: usize = 32;
         if operands.len() > LONG {
             return balance(operands);
@@ -124,7 +150,7 @@ impl<'a> Parser<'a> {
         operands.into_iter().reduce(pair).unwrap_or(Expression::True)
     }
 
-    fn negation(&mut self, depth: usize) -> Result<Expr> {
+    fn negation(&mut self, depth: usize) -> Result<Condition> {
         if depth > self.depth {
             return Err(self.error(&format!("nested deeper than {} levels", self.depth)));
         }
@@ -139,7 +165,7 @@ impl<'a> Parser<'a> {
         self.predicate()
     }
 
-    fn predicate(&mut self) -> Result<Expr> {
+    fn predicate(&mut self) -> Result<Condition> {
         if let Some(expr) = self.nan_function()? {
             return Ok(expr);
         }
@@ -159,6 +185,10 @@ impl<'a> Parser<'a> {
             let test = match (left, self.operand()?) {
                 (Operand::Term(term), Operand::Literal(literal)) => (term, Test::Compare(comparison, literal)),
                 (Operand::Literal(literal), Operand::Term(term)) => (term, Test::Compare(comparison.flip(), literal)),
+                (Operand::Term(left), Operand::Term(right)) if self.compares_columns => {
+                    let columns = ColumnComparison { left, comparison, right };
+                    return Ok(Expression::Predicate(ConditionPredicate::Columns(columns)));
+                }
                 (Operand::Term(_), Operand::Term(_)) => {
                     let quoted = [start, right].into_iter().find_map(|place| self.double_quoted(place));
                     let message = "two columns cannot be compared: one side is a literal";
@@ -168,7 +198,7 @@ impl<'a> Parser<'a> {
                     return Err(self.error_at(start, "two literals cannot be compared: one side is a column"));
                 }
             };
-            return Ok(Expression::Predicate(Predicate { term: test.0, test: test.1 }));
+            return Ok(tested(test.0, test.1));
         }
         match left {
             Operand::Term(term) => self.test(term),
@@ -177,7 +207,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `isnan(x)`, as Spark writes `x IS NAN`.
-    fn nan_function(&mut self) -> Result<Option<Expr>> {
+    fn nan_function(&mut self) -> Result<Option<Condition>> {
         let called = matches!(self.ahead(1), TokenKind::Symbol("("));
         if !called || !(self.is_word(0, "isnan") || self.is_word(0, "is_nan")) {
             return Ok(None);
@@ -185,12 +215,12 @@ impl<'a> Parser<'a> {
         self.next += 2;
         let term = self.term()?;
         self.expect_symbol(")")?;
-        Ok(Some(Expression::Predicate(Predicate { term, test: Test::IsNan })))
+        Ok(Some(tested(term, Test::IsNan)))
     }
 
     /// `st_intersects(geometry, st_makeenvelope(xmin, ymin, xmax, ymax))`, and `st_disjoint`; the box may come first, and have the
     /// name that Sedona gives it.
-    fn spatial_function(&mut self) -> Result<Option<Expr>> {
+    fn spatial_function(&mut self) -> Result<Option<Condition>> {
         let is_called = |by: usize, names: &[&str]| {
             names.iter().any(|name| self.is_word(by, name)) && matches!(self.ahead(by + 1), TokenKind::Symbol("("))
         };
@@ -229,7 +259,7 @@ impl<'a> Parser<'a> {
         };
         self.expect_symbol(")")?;
         let test = if intersects { Test::Intersects(envelope) } else { Test::Disjoint(envelope) };
-        Ok(Some(Expression::Predicate(Predicate { term, test })))
+        Ok(Some(tested(term, test)))
     }
 
     fn coordinate(&mut self) -> Result<f64> {
@@ -256,8 +286,8 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows a term except for comparisons: `IS`, `IN`, `BETWEEN`, `LIKE` and their negations.
-    fn test(&mut self, term: Term) -> Result<Expr> {
-        let predicate = |test| Ok(Expression::Predicate(Predicate { term: term.clone(), test }));
+    fn test(&mut self, term: Term) -> Result<Condition> {
+        let predicate = |test| Ok(tested(term.clone(), test));
         if self.eat_word("is") {
             let not = self.eat_word("not");
             let test = if self.eat_word("null") {

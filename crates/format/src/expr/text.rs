@@ -7,6 +7,7 @@ use crate::types::PrimitiveType;
 use crate::value::Value;
 
 use super::bind::{BoundPredicate, BoundTerm};
+use super::condition::{ColumnComparison, ConditionPredicate};
 use super::extract::Extract;
 use super::literal::{Literal, write_quoted, write_sql};
 use super::predicate::{Comparison, Predicate, Term, Test};
@@ -40,6 +41,21 @@ impl fmt::Display for BoundTerm {
 impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_test(f, &self.term, &self.test, |literal: &Literal| literal, |f, literal| literal.fmt(f), Vec::as_slice)
+    }
+}
+
+impl fmt::Display for ConditionPredicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literals(predicate) => predicate.fmt(f),
+            Self::Columns(columns) => columns.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for ColumnComparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.left, self.comparison, self.right)
     }
 }
 

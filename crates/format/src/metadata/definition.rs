@@ -114,6 +114,24 @@ fn asked_version(properties: &StringMap) -> Result<Option<FormatVersion>> {
 }
 
 impl TableMetadata {
+    /// The updates that make a new table like this one, which has no snapshots yet: of its current schema, spec and order.
+    pub fn creation_updates(&self) -> Vec<MetadataUpdate> {
+        let uuid = self.table_uuid().map(|uuid| MetadataUpdate::AssignUuid { uuid: uuid.to_owned() });
+        let version = self.format_version().number().into();
+        let parts = [
+            MetadataUpdate::UpgradeFormatVersion { format_version: version },
+            MetadataUpdate::AddSchema { schema: self.current_schema().as_ref().clone() },
+            MetadataUpdate::SetCurrentSchema { schema_id: LAST_ADDED },
+            MetadataUpdate::AddSpec { spec: self.default_spec().as_ref().clone() },
+            MetadataUpdate::SetDefaultSpec { spec_id: LAST_ADDED },
+            MetadataUpdate::AddSortOrder { sort_order: self.default_sort_order().as_ref().clone() },
+            MetadataUpdate::SetDefaultSortOrder { sort_order_id: LAST_ADDED },
+            MetadataUpdate::SetLocation { location: self.location().to_owned() },
+            MetadataUpdate::SetProperties { updates: self.properties().clone() },
+        ];
+        uuid.into_iter().chain(parts).collect()
+    }
+
     /// The updates that make this the current schema. Its ids must be those of the table, new ones above
     /// [`Self::last_column_id`].
     pub fn current_schema_updates(&self, schema: &Schema) -> Vec<MetadataUpdate> {

@@ -136,6 +136,39 @@ pub fn from_folder_name(name: &str, transform: &Transform, source: &PrimitiveTyp
     Ok(Some(Value::Int(value)))
 }
 
+/// The name of the partition field, and the value as it stands there, of a folder `name=value`; none of any other folder.
+///
+/// # Errors
+/// `Invalid` where the name is no UTF-8.
+pub fn split_folder(folder: &str) -> Result<Option<(String, &str)>> {
+    match folder.split_once('=').filter(|(name, _)| !name.is_empty()) {
+        Some((name, value)) => Ok(Some((unescape(name)?, value))),
+        None => Ok(None),
+    }
+}
+
+/// The type of a partition column that the names of its folders suggest, as Spark infers it: the first of `int`, `long`,
+/// `decimal(38, 0)`, `double`, `date` and `timestamp` that all values are of; otherwise `string`. Nulls are of every type.
+pub fn infer_type<'a>(values: impl IntoIterator<Item = &'a str> + Clone) -> PrimitiveType {
+    use PrimitiveType as P;
+    let is_of = |ty: &P, value: &str| {
+        let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
+        match ty {
+            _ if value == HIVE_NULL => true,
+            // These words mean null to other readers of paths, and these types have further forms.
+            _ if value == "null" => false,
+            P::Decimal { .. } => digits.len() <= 38 && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()),
+            _ => matches!(from_folder_name(value, &Transform::Identity, ty), Ok(Some(_))),
+        }
+    };
+    if values.clone().into_iter().all(|value| value == HIVE_NULL) {
+        return P::String;
+    }
+    let numbers = [P::Int, P::Long, P::Decimal { precision: 38, scale: 0 }, P::Double];
+    let all = numbers.into_iter().chain([P::Date, P::Timestamp]);
+    all.into_iter().find(|ty| values.clone().into_iter().all(|value| is_of(ty, value))).unwrap_or(P::String)
+}
+
 /// The text that a folder name stands for.
 fn unescape(name: &str) -> Result<String> {
     let mut bytes = Vec::with_capacity(name.len());

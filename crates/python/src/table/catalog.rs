@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
+use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement, requirements_for_create};
 use icefield_table::Error;
 use icefield_table::commit::{Catalog, Committed, Outcome, Pointer, PointerCatalog};
 use icefield_table::storage::Storage;
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::arguments::json::to_python;
 use crate::callback::{ENDED, call_python};
-use crate::errors::from_callback;
+use crate::errors::{NoSuchNamespaceError, TableAlreadyExistsError, from_callback};
 use crate::format::metadata::PyTableMetadata;
 
 /// The entry of a table in a catalog of Python: a pointer that we swap in a `PointerCatalog`, else a service that takes
@@ -48,6 +48,10 @@ impl Pointer for Entry {
     fn swap(&self, base: &str, new: &str) -> icefield_table::Result<()> {
         self.call(|py| self.catalog.bind(py).call_method1("_swap", (&self.identifier, base, new)).map(drop))
     }
+
+    fn add(&self, new: &str) -> icefield_table::Result<()> {
+        refused(self.call(|py| self.catalog.bind(py).call_method1("_add", (&self.identifier, new)).map(drop)))
+    }
 }
 
 impl Catalog for Entry {
@@ -61,25 +65,57 @@ impl Catalog for Entry {
         requirements: &[UpdateRequirement],
         updates: &[MetadataUpdate],
     ) -> icefield_table::Result<Outcome> {
+        outcome(self.commit_table(requirements, updates))
+    }
+
+    fn create(&self, updates: &[MetadataUpdate]) -> icefield_table::Result<Outcome> {
+        outcome(refused(self.commit_table(&requirements_for_create(), updates)))
+    }
+}
+
+impl Entry {
+    fn commit_table(
+        &self,
+        requirements: &[UpdateRequirement],
+        updates: &[MetadataUpdate],
+    ) -> icefield_table::Result<Committed> {
         let requirements = Json::Array(requirements.iter().map(UpdateRequirement::to_json).collect());
         let updates = Json::Array(updates.iter().map(MetadataUpdate::to_json).collect());
-        let answer = self.call(|py| {
+        self.call(|py| {
             let arguments = (&self.identifier, to_python(py, &requirements)?, to_python(py, &updates)?);
             committed(&self.catalog.bind(py).call_method1("commit_table", arguments)?)
-        });
-        Ok(match answer {
-            Ok(committed) => Outcome::Committed(committed),
-            Err(Error::CommitFailed(reason)) => Outcome::Lost(reason),
-            Err(Error::CommitStateUnknown { message, cause, .. }) => {
-                Outcome::Unknown { message, location: None, cause }
-            }
-            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
-            // Whatever else a catalog raises may have come after it committed.
-            Err(Error::Callback(raised)) => {
-                Outcome::Unknown { message: raised.to_string(), location: None, cause: Some(raised) }
-            }
-            Err(other) => Outcome::Unknown { message: other.to_string(), location: None, cause: None },
         })
+    }
+}
+
+/// What the answer of `commit_table` says of a commit.
+fn outcome(answer: icefield_table::Result<Committed>) -> icefield_table::Result<Outcome> {
+    Ok(match answer {
+        Ok(committed) => Outcome::Committed(committed),
+        Err(Error::CommitFailed(reason)) => Outcome::Lost(reason),
+        Err(Error::CommitStateUnknown { message, cause, .. }) => Outcome::Unknown { message, location: None, cause },
+        Err(certain @ (Error::Refused(_) | Error::Interrupted(_))) => return Err(certain),
+        // Whatever else a catalog raises may have come after it committed.
+        Err(Error::Callback(raised)) => {
+            Outcome::Unknown { message: raised.to_string(), location: None, cause: Some(raised) }
+        }
+        Err(other) => Outcome::Unknown { message: other.to_string(), location: None, cause: None },
+    })
+}
+
+/// What a catalog raises of names that are there, or are not: it has changed nothing.
+fn refused<T>(answer: icefield_table::Result<T>) -> icefield_table::Result<T> {
+    let is_certain = |error: &PyErr| {
+        let named = |py: Python<'_>| {
+            error.is_instance_of::<TableAlreadyExistsError>(py) || error.is_instance_of::<NoSuchNamespaceError>(py)
+        };
+        Python::try_attach(named).unwrap_or(false)
+    };
+    match answer {
+        Err(Error::Callback(error)) if error.downcast_ref::<PyErr>().is_some_and(is_certain) => {
+            Err(Error::Refused(error))
+        }
+        answer => answer,
     }
 }
 

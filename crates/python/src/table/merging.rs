@@ -2,13 +2,41 @@
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema as ArrowRustSchema;
+use icefield_format::expr::Condition as RowCondition;
 use icefield_table::operation::merge::clause::{Action, Assignments, Clause, Condition, RowFunction, When};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrayInput, ArrowSchema, ArrowTable};
 use crate::errors::{InvalidArgumentError, Result, from_callback};
 use crate::format::expressions::ExpressionInput;
+
+/// Adds this room's names to `icefield._core`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyJoinCondition>()
+}
+
+/// A filter of joined rows, in which two columns may be compared.
+#[pyclass(frozen, name = "JoinCondition", module = "icefield._core")]
+#[derive(Debug)]
+pub(crate) struct PyJoinCondition(RowCondition);
+
+#[pymethods]
+impl PyJoinCondition {
+    /// An expression, or the text of a condition.
+    #[new]
+    fn py_new(condition: &Bound<'_, PyAny>) -> Result<Self> {
+        Ok(Self(match condition.cast::<PyString>() {
+            Ok(text) => RowCondition::parse(text.to_str()?)?,
+            Err(_) => RowCondition::from(&condition.extract::<ExpressionInput>()?.0),
+        }))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("JoinCondition({})", self.0)
+    }
+}
 
 /// A clause of a merge. A function is called with rows (a table of pyarrow) and the schema of the values that are asked for, or
 /// none where it is a condition.
@@ -22,7 +50,7 @@ pub(crate) struct ClauseInput {
     when: String,
     /// Over columns `target.NAME` and `source.NAME`.
     #[pyo3(item)]
-    filter: Option<ExpressionInput>,
+    filter: Option<Py<PyJoinCondition>>,
     /// In place of the filter.
     #[pyo3(item)]
     condition: Option<Py<PyAny>>,
@@ -49,7 +77,7 @@ impl ClauseInput {
             other => return Err(InvalidArgumentError::new_err(format!("{other:?} is no kind of clause")).into()),
         };
         let condition = match (self.filter, self.condition) {
-            (Some(filter), _) => Condition::Filter(filter.0),
+            (Some(filter), _) => Condition::Filter(filter.get().0.clone()),
             (None, Some(function)) => Condition::Function(asking(function)),
             (None, None) => Condition::Always,
         };

@@ -8,6 +8,7 @@ pub(crate) mod maintenance;
 pub(crate) mod manifests;
 pub(crate) mod merging;
 pub(crate) mod micro_batches;
+pub(crate) mod migration;
 pub(crate) mod outcomes;
 pub(crate) mod rows;
 pub(crate) mod scan;

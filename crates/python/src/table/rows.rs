@@ -21,16 +21,13 @@ use crate::errors::{Result, from_rows};
 use crate::format::expressions::ExpressionInput;
 use crate::table::merging::ClauseInput;
 use crate::table::scan::Reader;
-use crate::table::transaction::PyTransaction;
+use crate::table::transaction::{Counts, PyTransaction};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFoundRows>()?;
     module.add_class::<PyRowChanges>()
 }
-
-/// Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files.
-type Counts = (i64, i64, usize, usize, usize, i64);
 
 /// Rows of a branch that a filter matches.
 #[pyclass(frozen, name = "FoundRows", module = "icefield._core")]
@@ -235,5 +232,14 @@ fn of(filter: Option<ExpressionInput>) -> Expr {
 
 fn counted(done: RowsReplaced) -> Counts {
     let files = done.files;
-    (done.rows_removed, done.rows_added, files.dropped, files.rewritten, files.marked, files.rewritten_bytes)
+    (
+        done.rows_removed,
+        done.rows_added,
+        files.dropped,
+        files.rewritten,
+        files.marked,
+        files.rewritten_bytes,
+        files.added,
+        files.added_bytes,
+    )
 }

@@ -18,9 +18,8 @@ use serde_json::Value as Json;
 
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
-use crate::capsule::StreamInput;
 use crate::entry::detached;
-use crate::errors::{InvalidArgumentError, Result, from_rows};
+use crate::errors::{InvalidArgumentError, Result};
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::{IcebergSchemaInput, PySchema};
 use crate::storage::PyStorage;
@@ -107,6 +106,23 @@ impl PyTableState {
         Ok(Self { storage: storage.get().clone(), committed: Arc::new(committed) })
     }
 
+    /// Create a table by updates of the REST protocol, if there is none of its name and a missing one meets the requirements.
+    #[staticmethod]
+    fn create_by(
+        py: Python<'_>,
+        storage: &Bound<'_, PyStorage>,
+        catalog: Py<PyAny>,
+        identifier: Py<PyAny>,
+        requirements: JsonInput,
+        updates: JsonInput,
+    ) -> Result<Self> {
+        let (requirements, updates) = (requirements_of(&requirements)?, updates_of(&updates)?);
+        let storage = storage.get().clone();
+        let catalog = of_python(&storage.0, catalog, identifier)?;
+        let committed = detached(py, || commit::create_table(&*catalog, &requirements, &updates))??;
+        Ok(Self { storage, committed: Arc::new(committed) })
+    }
+
     /// Commit updates of the REST protocol, if the table meets the requirements, and return the new state.
     fn commit(
         &self,
@@ -116,44 +132,10 @@ impl PyTableState {
         requirements: JsonInput,
         updates: JsonInput,
     ) -> Result<Self> {
-        let requirements: Vec<_> = elements(&requirements.0)?
-            .iter()
-            .map(UpdateRequirement::from_json)
-            .collect::<std::result::Result<_, _>>()?;
-        let updates: Vec<_> =
-            elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
+        let (requirements, updates) = (requirements_of(&requirements)?, updates_of(&updates)?);
         let table = self.table(catalog, identifier)?;
         let table = detached(py, || table.update(requirements, updates))??;
         Ok(self.with(table.committed().clone()))
-    }
-
-    /// Append rows in one snapshot, and return the new state, the id of the snapshot and the number of rows.
-    ///
-    /// ``allow_missing`` and ``ignore_extra`` allow the columns of the rows to differ from those of the table; with
-    /// ``evolve``, the table gets its missing columns in the same commit.
-    #[pyo3(signature = (
-        catalog, identifier, rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true,
-        ignore_extra=false, evolve=false
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the append")]
-    fn append(
-        &self,
-        py: Python<'_>,
-        catalog: Py<PyAny>,
-        identifier: Py<PyAny>,
-        rows: StreamInput,
-        branch: String,
-        snapshot_properties: BTreeMap<String, String>,
-        allow_missing: bool,
-        ignore_extra: bool,
-        evolve: bool,
-    ) -> Result<(Self, Option<i64>, i64)> {
-        let options = append_options(branch, snapshot_properties, allow_missing, ignore_extra, evolve);
-        let table = self.table(catalog, identifier)?;
-        let schema = rows.0.schema();
-        let batches = rows.0.map(|batch| batch.map_err(from_rows));
-        let appended = detached(py, || table.append(&schema, batches, options))??;
-        Ok((self.with(appended.table.committed().clone()), appended.snapshot_id, appended.rows))
     }
 
     /// Delete the files that the metadata names.
@@ -274,6 +256,15 @@ pub(crate) fn append_options(
         evolve,
         dry_run: false,
     }
+}
+
+fn requirements_of(json: &JsonInput) -> Result<Vec<UpdateRequirement>> {
+    Ok(elements(&json.0)?.iter().map(UpdateRequirement::from_json).collect::<std::result::Result<_, _>>()?)
+}
+
+/// Updates of the REST protocol.
+pub(crate) fn updates_of(json: &JsonInput) -> Result<Vec<MetadataUpdate>> {
+    Ok(elements(&json.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?)
 }
 
 /// The elements of a JSON array.

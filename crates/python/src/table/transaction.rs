@@ -13,7 +13,7 @@ use icefield_table::commit::{
     Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, keys_of_columns, keys_of_values,
 };
 use icefield_table::operation::add_files::{AddFilesOptions, add_files};
-use icefield_table::operation::append::{Append, AppendOptions, append};
+use icefield_table::operation::append::{AddedFiles, Append, AppendOptions, append};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
 use icefield_table::operation::rewrite_manifests::RewriteManifests;
@@ -31,8 +31,9 @@ use crate::format::manifest_file::PyManifestFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
 use crate::format::values::to_value;
+use crate::table::catalog::of_python;
 use crate::table::file_changes::FileChangesInput;
-use crate::table::state::{Fields, PyTableState, append_options, definition, elements};
+use crate::table::state::{Fields, PyTableState, append_options, definition, updates_of};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -83,6 +84,14 @@ impl PyTransaction {
             }
         })??)
     }
+}
+
+/// What a change of rows does: rows taken out, rows added, files removed, files written again, files with new deletes, bytes of the
+/// files written again, files added, their bytes.
+pub(crate) type Counts = (i64, i64, usize, usize, usize, i64, usize, i64);
+
+fn of_added(added: AddedFiles) -> Counts {
+    (0, added.rows, 0, 0, 0, 0, added.files, added.bytes)
 }
 
 /// What a function of Python answers of each row of a table.
@@ -146,8 +155,7 @@ impl PyTransaction {
     /// Add updates (REST protocol) that were made of `metadata`. They are applied at an attempt only if what they build on
     /// is still the same then.
     fn stage(&self, py: Python<'_>, updates: JsonInput) -> Result<()> {
-        let updates: Vec<_> =
-            elements(&updates.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?;
+        let updates = updates_of(&updates)?;
         Ok(detached(py, || {
             let mut changes = self.changes();
             let requirements = requirements_for_update(changes.metadata()?, &updates);
@@ -155,7 +163,7 @@ impl PyTransaction {
         })??)
     }
 
-    /// Write rows to data files, to be appended with the other changes: the number of rows.
+    /// Write rows to data files, to be appended with the other changes: what is done, as the changes of rows count it.
     #[pyo3(signature = (
         rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true, ignore_extra=false,
         evolve=false, dry_run=false
@@ -171,7 +179,7 @@ impl PyTransaction {
         ignore_extra: bool,
         evolve: bool,
         dry_run: bool,
-    ) -> Result<i64> {
+    ) -> Result<Counts> {
         let options = append_options(branch, snapshot_properties, allow_missing, ignore_extra, evolve);
         let options = AppendOptions { dry_run, ..options };
         let schema = rows.0.schema();
@@ -179,13 +187,13 @@ impl PyTransaction {
         Ok(detached(py, || {
             let mut changes = self.changes();
             changes.check_open()?;
-            let rows = append(&self.state.storage.0, &mut changes, &schema, batches, options)?;
+            let added = append(&self.state.storage.0, &mut changes, &schema, batches, options)?;
             changes.metadata()?;
-            Ok::<_, icefield_table::Error>(rows)
+            Ok::<_, icefield_table::Error>(of_added(added))
         })??)
     }
 
-    /// Take files that others have written into the table with the other changes: the number of rows. ``partitions``: values of
+    /// Take files that others have written into the table with the other changes: what is done. ``partitions``: values of
     /// partition fields by name, for each path.
     #[pyo3(signature = (
         paths, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), check_duplicates=true,
@@ -202,7 +210,7 @@ impl PyTransaction {
         partitions: HashMap<String, BTreeMap<String, Bound<'_, PyAny>>>,
         read_rows: bool,
         dry_run: bool,
-    ) -> Result<i64> {
+    ) -> Result<Counts> {
         let properties = snapshot_properties.into_iter().collect();
         let snapshot = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
         let metadata = detached(py, || self.changes().metadata().cloned())??;
@@ -211,7 +219,7 @@ impl PyTransaction {
         Ok(detached(py, || {
             let mut changes = self.changes();
             changes.check_open()?;
-            add_files(&self.state.storage.0, &mut changes, &paths, options)
+            add_files(&self.state.storage.0, &mut changes, &paths, options).map(of_added)
         })??)
     }
 
@@ -323,15 +331,11 @@ impl PyTransaction {
         self.put(py, Replace::new(definition)?, true)
     }
 
-    /// Write the metadata of a table of which no catalog knows yet: its state.
-    fn create(&self, py: Python<'_>) -> Result<PyTableState> {
-        let committed = detached(py, || self.changes().create(&self.state.storage.0))??;
+    /// Create the table, of which no catalog knows yet, with the changes: its state.
+    fn create(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<PyTableState> {
+        let catalog = of_python(&self.state.storage.0, catalog, identifier)?;
+        let committed = detached(py, || self.changes().create(&*catalog))??;
         Ok(self.state.with(committed))
-    }
-
-    /// A catalog has the table that `create` has written.
-    fn created(&self, py: Python<'_>) -> Result<()> {
-        detached(py, || self.changes().created())
     }
 
     /// Commit the changes: the new state.

@@ -3,7 +3,7 @@
 use icefield_format::metadata::{MetadataUpdate, UpdateRequirement};
 
 use super::Committed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The entry of one table in a catalog.
 ///
@@ -30,6 +30,17 @@ pub trait Catalog: Send + Sync {
         requirements: &[UpdateRequirement],
         updates: &[MetadataUpdate],
     ) -> Result<Outcome>;
+
+    /// Creates the table by `updates`, if the catalog has none of its name (requirement `assert-create`). A catalog of tables
+    /// that exist need not be able to.
+    ///
+    /// # Errors
+    /// The table has certainly not been created, and trying it again does not help; [`Error::Refused`] has the catalog's
+    /// own reason.
+    fn create(&self, updates: &[MetadataUpdate]) -> Result<Outcome> {
+        let _ = updates;
+        Err(Error::unsupported("this catalog cannot create tables"))
+    }
 }
 
 /// How a commit ended.

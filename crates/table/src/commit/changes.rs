@@ -1,7 +1,8 @@
 //! The engine of manifests, the same for every change of files: what a snapshot adds and removes, and what becomes of the
 //! manifests of its parent ("Manifests", "Manifest Lists", "Sequence Number Inheritance").
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use icefield_format::expr::{Expr, Expression};
@@ -25,10 +26,10 @@ use crate::storage::Storage;
 #[derive(Debug)]
 pub struct FileChanges {
     added: Vec<DataFile>,
-    added_paths: HashSet<String>,
+    added_paths: HashMap<String, usize>,
     sequence_number: Option<i64>,
     deletes: Vec<(DataFile, Option<i64>)>,
-    delete_keys: HashSet<(String, Section)>,
+    delete_keys: HashMap<(String, Section), usize>,
     /// Data files that get a deletion vector.
     with_vector: HashSet<String>,
     appended: Vec<ManifestFile>,
@@ -69,10 +70,10 @@ impl Default for FileChanges {
     fn default() -> Self {
         Self {
             added: Vec::new(),
-            added_paths: HashSet::new(),
+            added_paths: HashMap::new(),
             sequence_number: None,
             deletes: Vec::new(),
-            delete_keys: HashSet::new(),
+            delete_keys: HashMap::new(),
             with_vector: HashSet::new(),
             appended: Vec::new(),
             removed: Vec::new(),
@@ -98,24 +99,32 @@ impl FileChanges {
     /// Adds a data file. One that is added twice is taken once.
     ///
     /// # Errors
-    /// A file that is no data file.
+    /// A file that is no data file, and one that is added already and described otherwise.
     pub fn add(&mut self, file: DataFile) -> Result<()> {
         check_data(&file)?;
-        if self.added_paths.insert(file.file_path.clone()) {
-            self.added.push(file);
+        match self.added_paths.entry(file.file_path.clone()) {
+            Entry::Occupied(known) => check_same(self.added.get(*known.get()), &file),
+            Entry::Vacant(new) => {
+                new.insert(self.added.len());
+                self.added.push(file);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Adds a delete file, by default with the sequence number of the snapshot. One that is added twice is taken once.
     ///
     /// # Errors
-    /// A data file, and a second deletion vector for a data file.
+    /// A data file, a second deletion vector for a data file, and a file that is added already and described otherwise.
     pub fn add_deletes(&mut self, file: DataFile, sequence_number: Option<i64>) -> Result<()> {
         check_deletes(&file)?;
         let vector = vector_of(&file).transpose()?;
-        if !self.delete_keys.insert((file.file_path.clone(), section(&file))) {
-            return Ok(());
+        let key = (file.file_path.clone(), section(&file));
+        if let Some(known) = self.delete_keys.get(&key) {
+            return match self.deletes.get(*known) {
+                Some((_, known)) if *known != sequence_number => Err(described_twice(&file)),
+                known => check_same(known.map(|(known, _)| known), &file),
+            };
         }
         if let Some(path) = vector
             && !self.with_vector.insert(path.to_owned())
@@ -123,6 +132,7 @@ impl FileChanges {
             let vector = &file.file_path;
             return Err(Error::invalid(format!("{path}: {vector} is a second deletion vector for it: merge both")));
         }
+        self.delete_keys.insert(key, self.deletes.len());
         self.deletes.push((file, sequence_number));
         Ok(())
     }
@@ -520,6 +530,17 @@ pub(crate) fn assigned(manifest: &ManifestFile) -> Option<&'static str> {
         () if manifest.first_row_id.is_some() => Some("it has a first row id, which the commit assigns"),
         () => None,
     }
+}
+
+/// Refuses a second description of a file that contradicts the first.
+fn check_same(known: Option<&DataFile>, file: &DataFile) -> Result<()> {
+    // Values that equal nothing, themselves included, look the same.
+    let same = known.is_some_and(|known| known == file || format!("{known:?}") == format!("{file:?}"));
+    if same { Ok(()) } else { Err(described_twice(file)) }
+}
+
+fn described_twice(file: &DataFile) -> Error {
+    Error::invalid(format!("{}: this file is added twice, and described differently", file.file_path))
 }
 
 fn check_data(file: &DataFile) -> Result<()> {

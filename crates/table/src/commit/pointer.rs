@@ -11,6 +11,7 @@ use icefield_format::metadata::properties::{
 };
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
+use super::creation::created_by;
 use super::metadata_file::next_version;
 use super::{Catalog, Committed, Outcome, read_metadata, write_metadata};
 use crate::clock::now_ms;
@@ -29,6 +30,15 @@ pub trait Pointer: Send + Sync {
     /// [`Error::CommitFailed`] if it certainly did not happen, [`Error::Interrupted`] if so and it is not to be tried
     /// again; any other error means that the outcome is unknown.
     fn swap(&self, base: &str, new: &str) -> Result<()>;
+
+    /// Adds the table with its first metadata file, if the catalog has none of its name.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::CommitFailed`] or [`Error::Interrupted`] if it certainly did not happen; any other error
+    /// means that the outcome is unknown, but for [`Error::Unsupported`] of a catalog that cannot add tables.
+    fn add(&self, new: &str) -> Result<()> {
+        Err(Error::unsupported(format!("this catalog cannot add tables ({new})")))
+    }
 }
 
 impl<P: Pointer + ?Sized> Pointer for Arc<P> {
@@ -38,6 +48,10 @@ impl<P: Pointer + ?Sized> Pointer for Arc<P> {
 
     fn swap(&self, base: &str, new: &str) -> Result<()> {
         (**self).swap(base, new)
+    }
+
+    fn add(&self, new: &str) -> Result<()> {
+        (**self).add(new)
     }
 }
 
@@ -114,6 +128,31 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
             Ok(false) => Outcome::Unknown { message, location: Some(location), cause: cause_of(error) },
             Err(interrupted) => Outcome::Unknown { message, location: Some(location), cause: cause_of(interrupted) },
         })
+    }
+
+    fn create(&self, updates: &[MetadataUpdate]) -> Result<Outcome> {
+        let metadata = created_by(updates)?;
+        let location = write_metadata(&self.storage, &metadata, 0)?;
+        let error = match self.pointer.add(&location) {
+            Ok(()) => return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) })),
+            Err(
+                certain @ (Error::Refused(_) | Error::CommitFailed(_) | Error::Interrupted(_) | Error::Unsupported(_)),
+            ) => {
+                // Certainly not in use; that it stays if it cannot be deleted does no harm.
+                let _ = self.storage.delete(&location);
+                return match certain {
+                    Error::CommitFailed(reason) => Ok(Outcome::Lost(reason)),
+                    refused => Err(refused),
+                };
+            }
+            Err(error) => error,
+        };
+        let message = error.to_string();
+        // Whoever asks may be refused for the same reason: that says nothing.
+        if self.pointer.load().is_ok_and(|now| now == location) {
+            return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
+        }
+        Ok(Outcome::Unknown { message, location: Some(location), cause: cause_of(error) })
     }
 }
 

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, requirements_for_create};
 
 use super::idempotency::{made_on_a_branch, stamp};
-use super::{Catalog, Change, Committed, commit, write_metadata};
+use super::{Catalog, Change, Committed, commit, create_table};
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
-use crate::storage::Storage;
 
 /// Changes that become visible together.
 ///
@@ -129,22 +128,31 @@ impl Transaction {
 }
 
 impl Transaction {
-    /// Writes the metadata of a table of which no catalog knows yet, with all changes. The transaction ends with
-    /// [`Transaction::created`] or [`Transaction::abort`].
+    /// Creates the table that the transaction began with, which no catalog has yet, with all changes, in one commit.
     ///
     /// # Errors
-    /// That of a change, or what keeps the file from being written.
-    pub fn create(&mut self, storage: &Storage) -> Result<Committed> {
+    /// [`Error::CommitStateUnknown`]: it may have been created, and nothing was deleted. Every other error: it has certainly
+    /// not, and what was written is deleted.
+    pub fn create(&mut self, catalog: &dyn Catalog) -> Result<Committed> {
         self.check_open()?;
-        let metadata = self.metadata()?.clone();
-        let location = write_metadata(storage, &metadata, 0)?;
-        Ok(Committed { location, metadata })
-    }
-
-    /// A catalog has the table that [`Transaction::create`] has written.
-    pub fn created(&mut self) {
-        if !std::mem::replace(&mut self.finished, true) {
-            self.landed(true);
+        self.metadata()?;
+        let mut updates = self.base.metadata.creation_updates();
+        updates.extend(self.updates.iter().cloned());
+        let created = create_table(catalog, &requirements_for_create(), &updates);
+        self.finished = true;
+        match created {
+            Ok(committed) => {
+                self.landed(true);
+                Ok(committed)
+            }
+            Err(Error::CommitStateUnknown { mut commit, message, cause }) => {
+                (commit.snapshot_id, commit.files) = (self.snapshot_id(), self.files());
+                Err(Error::CommitStateUnknown { commit, message, cause })
+            }
+            Err(error) => {
+                self.failed();
+                Err(error)
+            }
         }
     }
 

@@ -12,8 +12,6 @@ use crate::commit::{
 use crate::error::Result;
 use crate::interrupt;
 use crate::storage::Storage;
-use crate::write::conform::Conform;
-use crate::write::intake::Intake;
 use crate::write::widening::asked_by;
 use crate::write::{Matching, TableWriter, WriterConfig, check_writable};
 
@@ -26,11 +24,33 @@ pub struct AppendOptions {
     pub matching: Matching,
     /// Whether columns that the table lacks are first added to it, in the same commit.
     pub evolve: bool,
-    /// Whether nothing is written: rows are looked at and counted.
+    /// Whether nothing is written: rows are encoded and counted.
     pub dry_run: bool,
 }
 
-/// Writes rows to data files and adds their append to a transaction; returns the number of rows.
+/// What an append adds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AddedFiles {
+    /// Rows.
+    pub rows: i64,
+    /// Data files.
+    pub files: usize,
+    /// Bytes of the data files.
+    pub bytes: i64,
+}
+
+impl AddedFiles {
+    /// The sums of some files.
+    pub fn of(files: &[DataFile]) -> Self {
+        Self {
+            rows: files.iter().map(|file| file.record_count).sum(),
+            files: files.len(),
+            bytes: files.iter().map(|file| file.file_size_in_bytes).sum(),
+        }
+    }
+}
+
+/// Writes rows to data files and adds their append to a transaction; returns what is added.
 ///
 /// # Errors
 /// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when
@@ -41,7 +61,7 @@ pub fn append(
     schema: &ArrowSchema,
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: AppendOptions,
-) -> Result<i64> {
+) -> Result<AddedFiles> {
     let before = transaction.metadata()?.clone();
     check_writable(&before)?;
     let asked = match options.evolve {
@@ -52,15 +72,14 @@ pub fn append(
     let builder = MetadataBuilder::from_base(&before, before.last_updated_ms());
     let metadata = builder.apply_all(widening.iter().cloned())?.build()?;
 
-    let mut config = WriterConfig::of_table(storage.clone(), &metadata);
+    let written_to = if options.dry_run { storage.unwritten() } else { storage.clone() };
+    let mut config = WriterConfig::of_table(written_to, &metadata);
     config.matching = options.matching;
-    if options.dry_run {
-        let conform = Conform::new(metadata.current_schema(), schema, options.matching)?;
-        TableWriter::new(config, schema)?;
-        return counted(Intake::new(conform, None, None), batches);
-    }
     let files = write(TableWriter::new(config, schema)?, batches)?;
-    let rows = files.iter().map(|file| file.record_count).sum();
+    let added = AddedFiles::of(&files);
+    if options.dry_run {
+        return Ok(added);
+    }
 
     let mut change = Append::new(files)?.that_owns_its_files(storage.clone());
     if !widening.is_empty() {
@@ -74,24 +93,13 @@ pub fn append(
         }
     }
     transaction.add(SnapshotProducer::new(storage.clone(), change, options.snapshot));
-    Ok(rows)
-}
-
-/// Looks at all batches as if they were to be written.
-fn counted(mut intake: Intake, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<i64> {
-    let mut rows = 0_i64;
-    for batch in batches {
-        interrupt::check()?;
-        let batch = intake.prepare(&batch?)?.chunk;
-        rows = rows.saturating_add(i64::try_from(batch.num_rows()).unwrap_or(i64::MAX));
-    }
-    Ok(rows)
+    Ok(added)
 }
 
 /// Writes all batches; what was written of them is deleted after an error.
 fn write(mut writer: TableWriter, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<Vec<DataFile>> {
     for batch in batches {
-        if let Err(error) = batch.and_then(|batch| writer.write(&batch)) {
+        if let Err(error) = interrupt::check().and(batch).and_then(|batch| writer.write(&batch)) {
             writer.abort();
             return Err(error);
         }

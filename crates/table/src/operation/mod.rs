@@ -11,6 +11,7 @@ mod differences;
 pub mod keyed_batch;
 pub mod matching;
 pub mod merge;
+pub mod migrate;
 pub mod overwrite;
 pub mod overwrite_rows;
 pub mod replace;

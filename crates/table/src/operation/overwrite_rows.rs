@@ -66,13 +66,14 @@ pub fn overwrite_partitions(
         return Err(Error::invalid("the table has no partitions: overwrite it with a filter instead"));
     }
     let isolation = Isolation::of(options.isolation, Command::Delete, metadata.properties())?;
-    let added = write(storage, &metadata, rows)?;
+    let written_to = options.written_to(storage);
+    let added = write(&written_to, &metadata, rows)?;
     if added.is_empty() {
         return Ok(RowsReplaced::default());
     }
     let discard = |files: &[DataFile]| {
         let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
-        storage.discard(&paths, "data files of an overwrite that failed");
+        written_to.discard(&paths, "data files of an overwrite that failed");
     };
     let found = of_partitions(&spec, metadata.current_schema(), &added)
         .and_then(|filter| Matches::candidates(storage, &metadata, &options.snapshot.branch, &filter, true));
@@ -95,12 +96,6 @@ pub fn overwrite_partitions(
         }
         let filter = candidates.filter().clone();
         return match Matches::find(storage, &metadata, &options.snapshot.branch, &filter, true) {
-            Ok(matches) if options.dry_run => {
-                discard(&added);
-                let rows_added = added.iter().map(|file| file.record_count).sum();
-                let result = replace_with(storage, transaction, table, &matches, Command::Delete, Vec::new(), options)?;
-                Ok(RowsReplaced { rows_added, ..result })
-            }
             Ok(matches) => replace_with(storage, transaction, table, &matches, Command::Delete, added, options),
             Err(error) => {
                 discard(&added);
@@ -114,8 +109,8 @@ pub fn overwrite_partitions(
         ..RowsReplaced::default()
     };
     result.files.dropped = candidates.files().count();
+    result.files = result.files.with_added(&added);
     if options.dry_run {
-        discard(&added);
         return Ok(result);
     }
     let from = start(candidates.snapshot());

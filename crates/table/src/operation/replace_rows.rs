@@ -59,6 +59,13 @@ pub struct NewRows<'a> {
     pub evolve: bool,
 }
 
+impl RowOptions {
+    /// Where new files go: nowhere in a dry run.
+    pub(super) fn written_to(&self, storage: &Storage) -> Storage {
+        if self.dry_run { storage.unwritten() } else { storage.clone() }
+    }
+}
+
 /// Takes the rows of `matches` out and adds others, in one snapshot. Without any of both there is no snapshot.
 ///
 /// # Errors
@@ -86,21 +93,14 @@ pub(super) fn replace_widened(
     rows: Option<NewRows<'_>>,
     options: RowOptions,
 ) -> Result<RowsReplaced> {
-    if options.dry_run {
-        let mut result = replace_with(storage, transaction, table, matches, command, Vec::new(), options)?;
-        if let Some(rows) = rows {
-            for batch in rows.batches {
-                result.rows_added += i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX);
-            }
-        }
-        return Ok(result);
-    }
     // New rows first: they are where errors are likely.
-    let added = rows.map_or(Ok(Vec::new()), |rows| write(storage, &table.metadata, rows))?;
+    let written_to = options.written_to(storage);
+    let added = rows.map_or(Ok(Vec::new()), |rows| write(&written_to, &table.metadata, rows))?;
     replace_with(storage, transaction, table, matches, command, added, options)
 }
 
-/// As [`replace_widened`], with rows that are written already; their files are deleted after an error.
+/// As [`replace_widened`], with rows that are written already, to [`RowOptions::written_to`]; their files are deleted after an
+/// error.
 pub(super) fn replace_with(
     storage: &Storage,
     transaction: &mut Transaction,
@@ -115,7 +115,8 @@ pub(super) fn replace_with(
     let planned = prepared.and_then(|prepared| {
         let removals = Removals::plan(matches, prepared.mode, prepared.metadata.format_version())?;
         let rows_added = added.iter().map(|file| file.record_count).sum();
-        let result = RowsReplaced { rows_removed: removals.rows(), rows_added, files: removals.counts() };
+        let files = removals.counts().with_added(&added);
+        let result = RowsReplaced { rows_removed: removals.rows(), rows_added, files };
         let changed = match dry_run {
             true => ChangedFiles::default(),
             false => removals.write(storage, &prepared.metadata, Uuid::new_v4())?,
@@ -125,10 +126,13 @@ pub(super) fn replace_with(
     let (prepared, result, mut changed) = match planned {
         Ok(planned) => planned,
         Err(error) => {
-            ChangedFiles { added, ..ChangedFiles::default() }.discard(storage);
+            ChangedFiles { added, ..ChangedFiles::default() }.discard(&options.written_to(storage));
             return Err(error);
         }
     };
+    if dry_run {
+        return Ok(result);
+    }
     changed.added.extend(added);
     if !changed.is_empty() {
         commit(storage, transaction, table, matches, command, prepared.isolation, changed, options.snapshot)?;

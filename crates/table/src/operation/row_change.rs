@@ -184,6 +184,19 @@ pub struct FileCounts {
     pub marked: usize,
     /// Bytes of the files that are written again.
     pub rewritten_bytes: i64,
+    /// Data files with new rows.
+    pub added: usize,
+    /// Bytes of the files with new rows.
+    pub added_bytes: i64,
+}
+
+impl FileCounts {
+    /// The same counts, with these files of new rows.
+    #[must_use]
+    pub fn with_added(self, files: &[DataFile]) -> Self {
+        let added_bytes = files.iter().map(|file| file.file_size_in_bytes).sum();
+        Self { added: files.len(), added_bytes, ..self }
+    }
 }
 
 impl<'a> Removals<'a> {
@@ -226,6 +239,7 @@ impl<'a> Removals<'a> {
             rewritten: self.rewritten.len(),
             marked: self.marked.len(),
             rewritten_bytes: self.rewritten.iter().map(|file| file.file.file_size_in_bytes).sum(),
+            ..FileCounts::default()
         }
     }
 

@@ -17,6 +17,7 @@ mod properties;
 mod remote;
 mod secret;
 mod store;
+mod unwritten;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -44,6 +45,8 @@ struct Inner {
     relocate: Vec<(String, String)>,
     stores: RwLock<HashMap<(Scheme, String), Arc<dyn Store>>>,
     faults: Option<Arc<FaultPlan>>,
+    /// Whether nothing is written.
+    unwritten: bool,
     /// Identifies the properties, within this process.
     rights: u64,
 }
@@ -94,6 +97,20 @@ impl Storage {
         Self::build(self.0.properties.clone(), self.0.relocate.clone(), Some(faults))
     }
 
+    /// A door through which everything is read, and what is written goes nowhere: for what a change would write.
+    #[must_use]
+    pub fn unwritten(&self) -> Self {
+        let Inner { properties, relocate, faults, rights, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            properties: properties.clone(),
+            relocate: relocate.clone(),
+            stores: RwLock::default(),
+            faults: faults.clone(),
+            unwritten: true,
+            rights: *rights,
+        }))
+    }
+
     fn build(
         properties: BTreeMap<String, String>,
         relocate: Vec<(String, String)>,
@@ -101,7 +118,7 @@ impl Storage {
     ) -> Self {
         static KEYS: OnceLock<RandomState> = OnceLock::new();
         let rights = KEYS.get_or_init(RandomState::new).hash_one(&properties);
-        Self(Arc::new(Inner { properties, relocate, stores: RwLock::default(), faults, rights }))
+        Self(Arc::new(Inner { properties, relocate, stores: RwLock::default(), faults, unwritten: false, rights }))
     }
 
     /// Properties it was opened with; secrets among them are the caller's to guard (see [`is_secret`]).
@@ -294,6 +311,9 @@ impl Storage {
         };
         if let Some(plan) = &self.0.faults {
             store = faults::wrap(store, plan.clone());
+        }
+        if self.0.unwritten {
+            store = unwritten::wrap(store);
         }
         let mut stores = self.0.stores.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(stores.entry(key).or_insert(store).clone())

@@ -69,7 +69,7 @@ impl<'a> Importer<'a> {
     pub(super) fn describe(&self, path: &str) -> Result<Described> {
         let schema = self.metadata.current_schema();
         let size = self.storage.size(path)?;
-        let format = self.format(path, size)?;
+        let format = format_of(self.storage, path, size)?;
         let mut file = file::open(self.storage, path, format.name(), FileContent::Data, size)?;
         let is_mapped = Cell::new(false);
         let with_ids = |fields: &Fields| {
@@ -112,13 +112,6 @@ impl<'a> Importer<'a> {
         Ok(Described { file, is_mapped })
     }
 
-    /// The format, by the first bytes.
-    fn format(&self, path: &str, size: u64) -> Result<FileFormat> {
-        let head = self.storage.range(path, 0..4.min(size))?;
-        let found = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| *format);
-        found.ok_or_else(|| Error::corrupt_file(path, "it is no Parquet, ORC or Avro file"))
-    }
-
     /// Refuses ids that are not those of the table's columns of these names: such a file was written for another table.
     /// A name may be one that the column had before.
     fn check_ids(&self, path: &str, fields: &Fields, parent: &str) -> Result<()> {
@@ -145,6 +138,13 @@ impl<'a> Importer<'a> {
         }
         Ok(())
     }
+}
+
+/// The format of a file, by its first bytes.
+pub(crate) fn format_of(storage: &Storage, path: &str, size: u64) -> Result<FileFormat> {
+    let head = storage.range(path, 0..4.min(size))?;
+    let found = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| *format);
+    found.ok_or_else(|| Error::corrupt_file(path, "it is no Parquet, ORC or Avro file"))
 }
 
 /// Refuses nulls in required columns, as far as the footer counts them.

@@ -20,18 +20,19 @@ use crate::commit::{SnapshotProducer, Transaction, Updates};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::limits::limits;
-use crate::operation::append::Append;
+use crate::operation::append::{AddedFiles, Append};
 use crate::runtime;
 use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::check_writable;
 use describe::Importer;
+pub(crate) use describe::format_of;
 pub use options::AddFilesOptions;
 
 /// Paths that an error names.
 const NAMED: usize = 5;
 
-/// Describes files by their footers and adds their append to a transaction; returns the number of rows.
+/// Describes files by their footers and adds their append to a transaction; returns what is added.
 ///
 /// Partition values come from the caller, else from the path (`name=value`, with the name of the partition field), else from the
 /// footer's bounds, else from the rows.
@@ -45,12 +46,12 @@ pub fn add_files(
     transaction: &mut Transaction,
     paths: &[String],
     options: AddFilesOptions,
-) -> Result<i64> {
+) -> Result<AddedFiles> {
     let before = transaction.metadata()?.clone();
     check_writable(&before)?;
     refuse_twice(paths, &options)?;
     if paths.is_empty() {
-        return Ok(0);
+        return Ok(AddedFiles::default());
     }
     if !options.allow_duplicates {
         refuse_known(storage, &before, &options.snapshot.branch, paths)?;
@@ -69,9 +70,9 @@ pub fn add_files(
 
     let is_mapped = described.iter().any(|file| file.is_mapped);
     let files: Vec<_> = described.into_iter().map(|described| described.file).collect();
-    let rows = files.iter().map(|file| file.record_count).sum();
+    let added = AddedFiles::of(&files);
     if options.dry_run {
-        return Ok(rows);
+        return Ok(added);
     }
     if is_mapped && property.is_none() {
         let updates = vec![MetadataUpdate::SetProperties {
@@ -80,7 +81,7 @@ pub fn add_files(
         transaction.stage(Updates::new(requirements_for_update(&before, &updates), updates)?)?;
     }
     transaction.stage(SnapshotProducer::new(storage.clone(), Append::new(files)?, options.snapshot))?;
-    Ok(rows)
+    Ok(added)
 }
 
 /// Refuses paths that are named more than once, and partition values of files that are not added.

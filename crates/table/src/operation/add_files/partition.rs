@@ -9,7 +9,7 @@ use arrow_schema::Fields;
 use icefield_format::expr::Expression;
 use icefield_format::manifest::FileFormat;
 use icefield_format::metadata::TableMetadata;
-use icefield_format::spec::path::from_folder_name;
+use icefield_format::spec::path::{from_folder_name, split_folder};
 use icefield_format::spec::{PartitionField, PartitionSpec};
 use icefield_format::transform::Transform;
 use icefield_format::types::arrow::field_id;
@@ -219,7 +219,8 @@ impl<'a> SpecField<'a> {
         let Some((_, source)) = &self.source else { return Ok(None) };
         let (folders, _) = path.rsplit_once('/').unwrap_or_default();
         let named = folders.split('/').rev().find_map(|folder| {
-            let (name, value) = folder.split_once('=')?;
+            // The name may be escaped as the value is.
+            let (name, value) = split_folder(folder).ok()??;
             (name == self.field.name).then_some(value)
         });
         let Some(value) = named else { return Ok(None) };

@@ -53,7 +53,7 @@ impl FileNumbers {
 /// What has come of a merge so far.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// None where nothing is written.
+    /// None after the end.
     writer: Option<TableWriter>,
     removed: Vec<DeletionVector>,
     /// Rows of the table that were changed.
@@ -66,8 +66,8 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// No changes yet.
-    pub(crate) fn new(writer: Option<TableWriter>) -> Self {
-        Self { writer, removed: Vec::new(), updated: 0, inserted: 0, deleted: 0 }
+    pub(crate) fn new(writer: TableWriter) -> Self {
+        Self { writer: Some(writer), removed: Vec::new(), updated: 0, inserted: 0, deleted: 0 }
     }
 
     /// Writes rows.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema as ArrowSchema;
-use icefield_format::expr::Expr;
+use icefield_format::expr::Condition as RowCondition;
 
 use crate::error::Result;
 use crate::write::Matching;
@@ -31,7 +31,7 @@ pub enum Condition {
     /// All of them.
     Always,
     /// Those that a filter matches. Columns are named `target.NAME` and `source.NAME`.
-    Filter(Expr),
+    Filter(RowCondition),
     /// Those that a function answers with true.
     Function(RowFunction),
     /// Those where a column of the source has another value than the table's.

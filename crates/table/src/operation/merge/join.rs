@@ -194,7 +194,7 @@ fn holds(condition: &ReadyCondition, joined: &Joined, clause: &str) -> Result<Bo
     let rows = joined.rows().num_rows();
     Ok(match condition {
         ReadyCondition::Always => BooleanBuffer::new_set(rows),
-        ReadyCondition::Filter(filter) => joined.matching(filter)?.values().clone(),
+        ReadyCondition::Filter(filter) => filter.matching(joined)?,
         ReadyCondition::Function(function) => {
             let answer = function(joined.rows().clone(), None)?;
             let answer = answer.as_boolean_opt().filter(|answer| answer.len() == rows).ok_or_else(|| {

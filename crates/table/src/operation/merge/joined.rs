@@ -4,10 +4,13 @@
 use std::collections::HashSet;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow_select::take::take_record_batch;
-use icefield_format::expr::{BoundExpr, BoundReference, ColumnSource, Expr, Expression, Predicate, Term, TermColumn};
-use icefield_format::types::arrow::FromArrow;
+use icefield_format::expr::{
+    BoundExpr, BoundReference, ColumnSource, Condition, ConditionPredicate, Expr, Expression, Predicate, Term,
+    TermColumn,
+};
+use icefield_format::types::arrow::{FromArrow, ToArrow};
 use icefield_format::types::{Field, Schema, StructType, Type};
 
 use super::key::find;
@@ -86,10 +89,45 @@ impl Sides<'_> {
     }
 }
 
-/// The part of a filter over joined rows that is about the table alone, as a filter of the table: it matches each row of the
+impl Sides<'_> {
+    /// Why there is no column of this name.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        let known = [(TARGET, self.target.is_some()), (SOURCE, self.source.is_some())];
+        match known.iter().find(|(side, _)| *side == side_of(name)) {
+            Some((_, true)) => format!("there is no column {name}"),
+            Some((side, false)) => format!("there is no row of the {side} here"),
+            None => {
+                let known: Vec<&str> = known.iter().filter(|(_, is_here)| *is_here).map(|(side, _)| *side).collect();
+                format!("columns are named {}.NAME here", known.join(".NAME and "))
+            }
+        }
+    }
+
+    /// The Arrow type of a column of joined rows.
+    pub(crate) fn type_of(&self, path: &[String]) -> Result<DataType> {
+        let missing = || Error::Internal(format!("no column {} in joined rows", path.join(".")));
+        let (first, inner) = path.split_first().ok_or_else(missing)?;
+        let (side, name) = first.split_once('.').ok_or_else(missing)?;
+        let schema = match (side, self.target, self.source) {
+            (TARGET, Some(table), _) => table.to_arrow(&ToArrow::default())?,
+            (SOURCE, _, Some(source)) => source.clone(),
+            _ => return Err(missing()),
+        };
+        let mut ty = schema.field_with_name(name).map_err(|_| missing())?.data_type().clone();
+        for name in inner {
+            let DataType::Struct(fields) = &ty else { return Err(missing()) };
+            let field = fields.iter().find(|field| field.name() == name).ok_or_else(missing)?;
+            ty = field.data_type().clone();
+        }
+        Ok(ty)
+    }
+}
+
+/// The part of a condition on joined rows that is about the table alone, as a filter of the table: it matches each row of the
 /// table that the whole may match.
-pub(crate) fn of_target(filter: &Expr) -> Expr {
-    let mut leaf = |predicate: &Predicate| {
+pub(crate) fn of_target(condition: &Condition) -> Expr {
+    let mut leaf = |leaf: &ConditionPredicate| {
+        let ConditionPredicate::Literals(predicate) = leaf else { return Ok(Expression::True) };
         let term = &predicate.term;
         Ok::<_, std::convert::Infallible>(match term.name.split_once('.') {
             Some((side, name)) if side.eq_ignore_ascii_case(TARGET) => Expression::Predicate(Predicate {
@@ -99,7 +137,7 @@ pub(crate) fn of_target(filter: &Expr) -> Expr {
             _ => Expression::True,
         })
     };
-    match filter.rewrite_not().try_map(&mut leaf) {
+    match condition.rewrite_not().try_map(&mut leaf) {
         Ok(filter) => filter,
         Err(never) => match never {},
     }

@@ -7,6 +7,7 @@
 pub(super) mod assigned;
 pub(super) mod changes;
 pub mod clause;
+mod condition;
 pub(super) mod join;
 pub(super) mod joined;
 pub(super) mod key;

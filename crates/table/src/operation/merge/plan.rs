@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema as ArrowSchema, SchemaRef};
-use icefield_format::expr::{BoundExpr, Expr, Expression};
+use icefield_format::expr::{Expr, Expression};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::{FILE, POS};
@@ -13,7 +13,8 @@ use icefield_format::types::{Field, Schema};
 
 use super::assigned::Assigned;
 use super::clause::{Action, Clause, Condition, RowFunction, Rules, When};
-use super::joined::{SOURCE, Sides, TARGET, columns_of, of_target};
+use super::condition::BoundCondition;
+use super::joined::{SOURCE, Sides, TARGET, of_target};
 use super::key::{Equality, Key};
 use super::keyed::Doubles;
 use crate::error::{Error, Result};
@@ -53,7 +54,7 @@ pub(crate) struct Ready {
 /// A condition, bound.
 pub(crate) enum ReadyCondition {
     Always,
-    Filter(BoundExpr),
+    Filter(BoundCondition),
     Function(RowFunction),
     /// Columns of both sides.
     Differs(Vec<String>),
@@ -202,8 +203,8 @@ fn ready(
     let condition = match &clause.condition {
         Condition::Always => ReadyCondition::Always,
         Condition::Filter(filter) => {
-            let bound = sides.bind(filter, case_sensitive)?;
-            needed.columns.extend(columns_of(&bound));
+            let bound = BoundCondition::new(filter, sides, case_sensitive)?;
+            needed.columns.extend(bound.columns());
             ReadyCondition::Filter(bound)
         }
         Condition::Function(function) => {

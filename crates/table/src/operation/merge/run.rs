@@ -94,14 +94,9 @@ pub fn merge(
     let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
     let branch = &rows.snapshot.branch;
     let candidates = Matches::candidates(storage, &table.metadata, branch, &filter, rules.case_sensitive)?;
-    let writer = match rows.dry_run {
-        true => None,
-        false => {
-            let config = writer_config(storage, &table.metadata, &plan.written)?;
-            let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
-            Some(TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?)
-        }
-    };
+    let config = writer_config(&rows.written_to(storage), &table.metadata, &plan.written)?;
+    let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
+    let writer = TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?;
     let mut changes = Changes::new(writer);
     let mut files = FileNumbers::default();
     match held {

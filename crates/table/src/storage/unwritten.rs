@@ -1,0 +1,67 @@
+//! Storage that is read and not written: for what a change would write, without writing it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::location::Location;
+use super::store::{Entry, Existing, OpenObject, Output, Store};
+use crate::error::Result;
+
+/// The store, of which nothing is changed.
+pub(super) fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(Unwritten(store))
+}
+
+#[derive(Debug)]
+struct Unwritten(Arc<dyn Store>);
+
+impl Store for Unwritten {
+    fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
+        self.0.read(at, most)
+    }
+
+    fn size(&self, at: &Location) -> Result<u64> {
+        self.0.size(at)
+    }
+
+    fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.0.ranges(at, ranges)
+    }
+
+    fn open(&self, at: &Location) -> Result<Option<Arc<dyn OpenObject>>> {
+        self.0.open(at)
+    }
+
+    fn put(&self, _at: &Location, _bytes: Bytes, _existing: Existing) -> Result<()> {
+        Ok(())
+    }
+
+    fn output(&self, _at: &Location) -> Result<Box<dyn Output>> {
+        Ok(Box::new(Nowhere))
+    }
+
+    fn delete(&self, _at: &Location) -> Result<()> {
+        Ok(())
+    }
+
+    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+        self.0.list(prefix)
+    }
+}
+
+/// An object that never exists.
+struct Nowhere;
+
+impl Output for Nowhere {
+    fn write(&mut self, _bytes: Bytes) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    fn abort(self: Box<Self>) {}
+}

@@ -1,0 +1,31 @@
+"""Locations as catalogs take them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from icefield.errors import InvalidArgumentError
+
+__all__ = ["absolute_location"]
+
+
+def absolute_location(location: str, what: str) -> str:
+    """Return a location as a URL: a bare path becomes ``file://`` and absolute, any URL is unchanged.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is empty, which would be the working directory; ``what`` is for the message.
+
+    """
+    if not location:
+        msg = f"{what} is empty"
+        raise InvalidArgumentError(msg)
+    scheme = urlsplit(location).scheme
+    # One letter is a Windows drive.
+    if len(scheme) > 1:
+        return location.rstrip("/")
+    path = Path(os.path.abspath(Path(location).expanduser()))  # noqa: PTH100  (resolve() would follow links)
+    return "file://" + ("" if path.as_posix().startswith("/") else "/") + path.as_posix().rstrip("/")

@@ -1,0 +1,229 @@
+"""Tables of a catalog that takes requirements and updates: created, replaced and changed, each in one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield._core import Storage, TableState
+from icefield._identifiers import Identifier, IdentifierLike, table_tuple
+from icefield.catalog.base import CommitTableResponse, PropertiesUpdateSummary
+
+ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
+OTHERS = pa.table({"id": [7], "name": ["a"]})
+
+
+class Service(ice.Catalog):
+    """A catalog that has metadata, as a server has it, and no pointers."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        self.tables: dict[Identifier, CommitTableResponse] = {}
+        #: The kinds of requirements and updates of each commit.
+        self.asked: list[tuple[list[Any], list[Any]]] = []
+        #: What is raised after the next commit.
+        self.failure: Exception | None = None
+
+    def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
+        return [("n",)]
+
+    def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
+        raise ice.NamespaceAlreadyExistsError("n")
+
+    def drop_namespace(self, namespace: IdentifierLike) -> None:
+        raise ice.NamespaceNotEmptyError("n")
+
+    def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
+        if tuple(namespace) != ("n",):
+            raise ice.NoSuchNamespaceError(str(namespace))
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: IdentifierLike, removals: Iterable[str] | str = (), updates: Mapping[str, str] | None = None
+    ) -> PropertiesUpdateSummary:
+        return PropertiesUpdateSummary()
+
+    def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
+        return list(self.tables)
+
+    def _full(self, identifier: IdentifierLike) -> Identifier:
+        namespace, name = table_tuple(identifier)
+        return (*namespace, name)
+
+    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        if (found := self.tables.get(self._full(identifier))) is None:
+            raise ice.NoSuchTableError(str(identifier))
+        return found
+
+    def load_table(self, identifier: IdentifierLike) -> ice.Table:
+        location = self.load_table_metadata(identifier).metadata_location
+        return ice.Table(self._full(identifier), TableState.load(self.storage, location), self)
+
+    def commit_table(
+        self,
+        identifier: IdentifierLike,
+        requirements: Iterable[Mapping[str, object]],
+        updates: Iterable[Mapping[str, object]],
+    ) -> CommitTableResponse:
+        requirements, updates = list(requirements), list(updates)
+        self.asked.append(([each["type"] for each in requirements], [each["action"] for each in updates]))
+        known = self.tables.get(self._full(identifier))
+        if requirements == [{"type": "assert-create"}]:
+            if known is not None:
+                raise ice.TableAlreadyExistsError(str(identifier))
+            # What a server makes of the updates.
+            made = ice.load_catalog("server", type="in-memory", warehouse=str(self.properties["warehouse"]))
+            made.create_namespace("n")
+            answer = made.commit_table(identifier, requirements, updates)
+        else:
+            assert known is not None
+            known.metadata.check(json.dumps(requirements))
+            metadata = known.metadata.apply(json.dumps(updates), previous_file=known.metadata_location)
+            location = f"{metadata.location}/metadata/{len(self.asked):05}-x.metadata.json"
+            Path(location.removeprefix("file://")).write_text(metadata.to_json())
+            answer = CommitTableResponse(metadata, location)
+        self.tables[self._full(identifier)] = answer
+        if failure := self.failure:
+            self.failure = None
+            raise failure
+        return answer
+
+    def create_table(self, *args: Any, **kwargs: Any) -> ice.Table:
+        return self.create_table_transaction(*args, **kwargs).commit_transaction()
+
+    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> ice.Table:
+        raise NotImplementedError
+
+    def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
+        del self.tables[self._full(identifier)]
+
+    def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> ice.Table:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Service:
+    return Service("s", warehouse=str(tmp_path / "w"))
+
+
+def data_files(catalog: Service) -> list[Path]:
+    return list(Path(catalog.properties["warehouse"]).rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_a_table_is_created_with_its_rows_in_one_commit(catalog: Service, version: str) -> None:
+    properties = {"a": "b", "format-version": version}
+    with catalog.create_table_transaction(
+        "n.t", ROWS.schema, partition_by="region", sort_by="id", properties=properties
+    ) as tx:
+        tx.append(ROWS)
+        with tx.update_schema() as schema:
+            schema.add_column("extra", "int")
+        assert not catalog.table_exists("n.t")
+    [(requirements, updates)] = catalog.asked
+    assert requirements == ["assert-create"]
+    assert updates[:2] == ["assign-uuid", "upgrade-format-version"]
+    assert updates.count("add-schema") == 2
+    assert updates.count("add-snapshot") == 1
+    table = catalog.load_table("n.t")
+    assert (table.scan().count(), table.properties["a"], table.format_version) == (2, "b", int(version))
+    assert table.metadata.table_uuid == tx.metadata.table_uuid
+    assert table.schema().column_names == ["id", "region", "extra"]
+    assert [field.name for field in table.spec().fields] == ["region"]
+    assert len(table.sort_order().fields) == 1
+    with pytest.raises(ice.TableAlreadyExistsError):
+        catalog.create_table_transaction("n.t", ROWS.schema)
+    with pytest.raises(ice.NoSuchNamespaceError):
+        catalog.create_table_transaction("m.t", ROWS.schema)
+
+
+def test_a_table_that_another_created_meanwhile_leaves_nothing(catalog: Service) -> None:
+    tx = catalog.create_table_transaction("n.t", ROWS.schema)
+    tx.append(ROWS)
+    assert len(data_files(catalog)) == 1
+    catalog.create_table("n.t", OTHERS.schema, location=str(Path(catalog.properties["warehouse"]) / "other"))
+    with pytest.raises(ice.TableAlreadyExistsError):
+        tx.commit_transaction()
+    assert data_files(catalog) == []
+    assert catalog.load_table("n.t").schema().column_names == ["id", "name"]
+
+
+@pytest.mark.parametrize("failure", [ice.CommitStateUnknownException("no reply"), OSError("no reply")])
+def test_of_an_unknown_outcome_nothing_is_deleted(catalog: Service, failure: Exception) -> None:
+    tx = catalog.create_table_transaction("n.t", ROWS.schema)
+    tx.append(ROWS)
+    catalog.failure = failure
+    with pytest.raises(ice.CommitStateUnknownException) as raised:
+        tx.commit_transaction()
+    table = catalog.load_table("n.t")
+    assert table.scan().count() == 2
+    assert raised.value.snapshot_id == table.metadata.current_snapshot_id
+    assert any(name.endswith(".parquet") for name in raised.value.files)
+    with pytest.raises(ice.InvalidArgumentError, match="finished"):
+        tx.append(ROWS)
+
+
+def test_a_commit_that_is_refused_leaves_nothing(catalog: Service) -> None:
+    tx = catalog.create_table_transaction("n.t", ROWS.schema)
+    tx.append(ROWS)
+    catalog.failure = ice.CommitFailedException("you may not")
+    with pytest.raises(ice.CommitFailedException, match="you may not"):
+        tx.commit_transaction()
+    assert data_files(catalog) == []
+
+
+def test_create_or_replace(catalog: Service) -> None:
+    for rows in (ROWS, OTHERS):
+        with catalog.create_or_replace_table_transaction("n.t", rows.schema) as tx:
+            tx.append(rows)
+    table = catalog.load_table("n.t")
+    assert table.scan().to_arrow().equals(OTHERS, check_metadata=False)
+    assert len(table.snapshots()) == 2
+    assert len(catalog.asked) == 2
+    with pytest.raises(ice.NoSuchTableError):
+        catalog.replace_table_transaction("n.u", ROWS.schema)
+
+
+def test_a_location_is_needed_without_a_warehouse(tmp_path: Path) -> None:
+    catalog = Service("s")
+    with pytest.raises(ice.InvalidArgumentError, match="location is missing"):
+        catalog.create_table_transaction("n.t", ROWS.schema)
+    assert isinstance(catalog.storage, Storage)
+
+
+def test_pointer_catalogs_create_tables_by_updates(tmp_path: Path) -> None:
+    catalog = ice.load_catalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path))
+    catalog.create_namespace("n")
+    service = Service("s", warehouse=str(tmp_path))
+    service.create_table("n.t", ROWS.schema)
+    definition = service.load_table_metadata("n.t").metadata
+    updates: list[dict[str, object]] = [
+        {"action": "assign-uuid", "uuid": definition.table_uuid},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": json.loads(definition.schema().to_json())},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": definition.location},
+    ]
+    answer = catalog.commit_table("n.t", [{"type": "assert-create"}], updates)
+    assert answer.metadata.table_uuid == definition.table_uuid
+    assert catalog.load_table("n.t").schema().column_names == ["id", "region"]
+    files = sorted(path.name for path in tmp_path.rglob("*.json"))
+    with pytest.raises(ice.TableAlreadyExistsError):
+        catalog.commit_table("n.t", [{"type": "assert-create"}], updates)
+    other: dict[str, object] = {"type": "assert-table-uuid", "uuid": definition.table_uuid}
+    with pytest.raises(ice.CommitFailedException, match="does not exist"):
+        catalog.commit_table("n.u", [{"type": "assert-create"}, other], updates)
+    with pytest.raises(ice.IcefieldError):
+        catalog.commit_table("n.u", [{"type": "assert-create"}], updates[:2])
+    assert not catalog.table_exists("n.u")
+    assert sorted(path.name for path in tmp_path.rglob("*.json")) == files

@@ -1,0 +1,93 @@
+"""Dry runs: the counts of the change itself, and nothing that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import icefield as ice
+from icefield.catalog.memory import InMemoryCatalog
+from icefield.table import RowsChanged
+
+ROWS = pa.table({"id": range(1000), "p": [str(number % 3) for number in range(1000)]})
+NEW = pa.table({"id": range(990, 1010), "p": [str(number % 4) for number in range(20)]})
+
+
+def make(folder: Path, version: int, file_format: str = "parquet") -> ice.Table:
+    catalog = InMemoryCatalog("local", warehouse=str(folder / "warehouse"))
+    catalog.create_namespace("a")
+    properties = {"format-version": str(version), "write.format.default": file_format}
+    table = catalog.create_table("a.t", schema=ROWS, partition_by="p", properties=properties).append(ROWS)
+    (folder / "p=7").mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": [1, 2]}), folder / "p=7" / "one.parquet")
+    return table
+
+
+def tree(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+CHANGES: dict[str, Callable[[ice.Table, Path, bool], object]] = {
+    "append": lambda table, _, dry: table.append(NEW, dry_run=dry),
+    "add_files": lambda table, folder, dry: table.add_files([str(folder / "p=7" / "one.parquet")], dry_run=dry),
+    "overwrite": lambda table, _, dry: table.overwrite(NEW, "id >= 990", dry_run=dry),
+    "overwrite of all": lambda table, _, dry: table.overwrite(NEW, dry_run=dry),
+    "partitions": lambda table, _, dry: table.dynamic_partition_overwrite(NEW, dry_run=dry),
+    "delete": lambda table, _, dry: table.delete("id < 10", dry_run=dry),
+    "update": lambda table, _, dry: table.update({"p": "9"}, "id < 10", dry_run=dry),
+}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_dry_run_counts_what_the_change_then_does(tmp_path: Path, name: str, version: int, file_format: str) -> None:
+    table = make(tmp_path, version, file_format)
+    before = tree(tmp_path)
+    planned = CHANGES[name](table, tmp_path, True)
+    assert isinstance(planned, RowsChanged)
+    assert tree(tmp_path) == before
+    assert table.metadata_location == table.refresh().metadata_location
+    old = {file["file_path"]: file for file in table.inspect.data_files().to_pylist()}
+    done = CHANGES[name](table, tmp_path, False)
+    now = {file["file_path"]: file for file in table.refresh().inspect.data_files().to_pylist()}
+    added = [file for path, file in now.items() if path not in old]
+    if isinstance(done, RowsChanged):
+        # The names of files, which some formats keep, are as long.
+        assert planned == done
+    if name in {"append", "add_files"}:
+        assert planned.rows_added == sum(file["record_count"] for file in added)
+        assert (planned.rows_removed, planned.files_removed) == (0, 0)
+    if name != "delete":
+        assert planned.files_added > 0
+    if planned.files_rewritten == 0:
+        assert planned.files_added == len(added)
+        assert planned.bytes_added == sum(file["file_size_in_bytes"] for file in added)
+    assert "rows removed" in str(planned)
+    assert f"{planned.files_added:,} added" in str(planned)
+
+
+def test_merges_and_upserts_write_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path, 3)
+    before = tree(tmp_path)
+    planned = table.merge(NEW, "id", dry_run=True).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert tree(tmp_path) == before
+    assert table.upsert(NEW, ["id"], dry_run=True).rows_inserted == 10
+    assert tree(tmp_path) == before
+    assert planned == table.merge(NEW, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def test_in_a_transaction_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path, 2)
+    before = tree(tmp_path)
+    with table.transaction() as changes:
+        assert changes.append(NEW, dry_run=True).rows_added == 20
+        assert changes.add_files([str(tmp_path / "p=7" / "one.parquet")], dry_run=True).files_added == 1
+    assert tree(tmp_path) == before
+    with pytest.raises(ice.ValidationError):
+        table.append(pa.table({"id": ["x"], "p": ["1"]}), dry_run=True)
+    assert tree(tmp_path) == before
