@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from icefield.partitioning import PartitionSpec
     from icefield.sorting import SortOrder
     from icefield.table import Transaction
-    from icefield.types import IcebergType
+    from icefield.types import Type
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
 
@@ -149,7 +149,7 @@ class Catalog(TableCatalog[Table]):
         folder: str | Path,
         *,
         format: Literal["parquet", "orc", "avro"] | None = None,
-        partitioning: Mapping[str, IcebergType | str] | None = None,
+        partitioning: Mapping[str, Type | str] | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,

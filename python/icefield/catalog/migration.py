@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from icefield._core import Storage
     from icefield.schema import Schema
     from icefield.table import CreateTableTransaction, Table
-    from icefield.types import IcebergType
+    from icefield.types import Type
 
 __all__ = ["Migration", "MigrationRequest", "migrate_folder"]
 
@@ -41,7 +41,7 @@ class MigrationRequest:
 
     folder: str
     format: Literal["parquet", "orc", "avro"] | None
-    partitioning: Mapping[str, IcebergType | str]
+    partitioning: Mapping[str, Type | str]
     location: str | None
     properties: dict[str, str]
 
