@@ -40,7 +40,7 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 	log=$(STAMPS)/compile.log; echo "    the compiler's lines are in $$log"; \
 	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
 
-.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs docs-serve bench fuzz clean test-random
+.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs docs-serve docs-picture licences test-wheel bench fuzz clean test-random
 .PHONY: need-rust need-python demo-estimate public-api test-miri test-address
 
 help:
@@ -52,6 +52,9 @@ help:
 	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, docs, cargo deny"
 	@echo "make docs             build the documentation into site/, and write docs/properties.md from the code"
 	@echo "make docs-serve       the same, shown on http://127.0.0.1:8000 while it is written"
+	@echo "make docs-picture     draw docs/result.svg, what the README's example prints, anew"
+	@echo "make test-wheel       install WHEEL=path in a fresh environment and run the README's example"
+	@echo "make licences         write LICENSE-THIRD-PARTY.txt, which goes into a wheel that is published"
 	@echo "make bench WHAT=...   benchmarks beside the peers: $(filter-out side_by_side %_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))"
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make test-miri        tests of unsafe code under Miri (nightly with the components miri and rust-src)"
@@ -216,6 +219,15 @@ docs: $(STAMPS)/docs $(STAMPS)/extension
 	@PYTHONPATH=python $(BIN)/python docs/make_properties.py
 	@$(DOCS_BUILD)
 	@echo "site/index.html"
+
+docs-picture: $(STAMPS)/extension
+	@PYTHONPATH=$(CURDIR)/python $(BIN)/python docs/make_picture.py
+
+licences: | need-rust need-python
+	@$(PYTHON) .ci/third_party_licences.py
+
+test-wheel: | need-python
+	@$(PYTHON) .ci/test_wheel.py $(WHEEL)
 
 docs-serve: $(STAMPS)/docs $(STAMPS)/extension
 	@$(MKDOCS) serve

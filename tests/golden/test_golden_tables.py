@@ -1,6 +1,6 @@
 """Golden tables through the public API: the rows of every snapshot, branch and tag, and of every planned filter.
 
-What is not built yet (README, "What stands, and what refuses") must refuse by `UnsupportedFeatureError`, and never
+What is not built yet (README, "What works") must refuse by `UnsupportedFeatureError`, and never
 answer other rows; it is counted apart. Whatever else refuses fails.
 """
 

@@ -9,17 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
 ASSERTIONS = """
-assert scan.count() == 2
-assert old.count() == 3
+assert table.scan("distance = 1401").count() == 2
+counts = df.count(), then.count(), old.count(), added.count()
+assert counts == (2, 3, 3, 2 + 3), counts
 assert table.refresh().scan().count() == 3 + 2 + 3
-assert table.scan("time IS NULL").count() == 0
+assert table.scan("day IS NULL").count() == 0
 """
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def run(folder: Path, *command: str) -> str:
@@ -31,8 +33,9 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_every_block_runs(tmp_path: Path) -> None:
-    python, shell = blocks("python"), blocks("sh")
-    assert len(python) >= 2
+    python = [*blocks("README.md", "python"), blocks("docs/spark.md", "python")[0]]
+    install, *shell = blocks("README.md", "sh")
+    assert (len(python), install) == (3, "pip install icefield\n")
     assert shell
     printed = run(tmp_path, sys.executable, "-c", "\n".join([*python, ASSERTIONS]))
     assert "1 skipped" in printed
@@ -42,5 +45,5 @@ def test_every_block_runs(tmp_path: Path) -> None:
     for block in shell:
         # A reader has the command on the path.
         printed = run(tmp_path, bash, "-euc", block.replace("icefield ", f"{sys.executable} -m icefield.cli "))
-        for text in ("nyc", "month(time), bucket(8, carrier)", "to read", '"carrier": "UA"'):
+        for text in ("overwrite", "main", "2013-02-05", "2475"):
             assert text in printed

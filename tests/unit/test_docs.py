@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
+from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
@@ -85,6 +86,18 @@ def test_the_page_of_catalogs_names_every_property_of_storage_that_counts() -> N
     named = {name.rstrip("*") for row in rows for name in re.findall(r"`([^`]+)`", row)}
     honoured = {known.name for known in PROPERTIES if known.effect == "honoured" and known.name.startswith(STORAGE)}
     assert {name for name in named if name.startswith(STORAGE)} == honoured
+
+
+def test_the_picture_shows_what_the_readme_runs() -> None:
+    """It is drawn by `make docs-picture`, of what the commands print; light and dark."""
+    picture = (DOCS / "result.svg").read_text(encoding="utf-8")
+    root = ET.fromstring(picture)
+    names = "{http://www.w3.org/2000/svg}"
+    shown = [text.text for text in root.iter(f"{names}text") if text.get("class") == "command"]
+    block = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    assert shown[1:] == [f"$ {line}" for line in block.splitlines() if not line.startswith("export ")]
+    assert len(picture) < 100_000
+    assert "prefers-color-scheme: dark" in picture
 
 
 TEXTS = [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *sorted(DOCS.glob("*.md"))]

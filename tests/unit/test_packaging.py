@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -94,3 +99,64 @@ def test_all_names_every_other_extra() -> None:
     found = re.fullmatch(r"icefield\[(.+)\]", listed)
     assert found is not None
     assert sorted([*found[1].split(","), "all"]) == sorted(EXTRAS)
+
+
+def licences() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("third_party_licences", ROOT / ".ci" / "third_party_licences.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def package(folder: Path, name: str, kind: str = "lib", **others: object) -> dict[str, object]:
+    manifest = folder / name / "Cargo.toml"
+    manifest.parent.mkdir()
+    described = {"license": "MIT", "license_file": None, "authors": [], "repository": None, "version": "1.0.0"}
+    target = {"kind": [kind]}
+    return {"id": name, "name": name, "source": "registry", "targets": [target], "manifest_path": str(manifest),
+            **described, **others}  # fmt: skip
+
+
+def test_licences_are_those_of_what_is_linked(tmp_path: Path) -> None:
+    names = {"linked": "lib", "below": "lib", "macro": "proc-macro", "for-building": "lib", "unused": "lib"}
+    packages = [package(tmp_path, "root", source=None)]
+    packages += [package(tmp_path, name, kind, repository="r") for name, kind in names.items()]
+    kinds = {"linked": None, "macro": None, "for-building": "build"}
+    edges = {"root": kinds, "linked": {"below": None, "root": "dev"}}
+    nodes = [
+        {"id": name, "deps": [{"pkg": to, "dep_kinds": [{"kind": kind}]} for to, kind in edges.get(name, {}).items()]}
+        for name in ["root", *names]
+    ]
+    script = licences()
+    found = script.linked({"packages": packages, "resolve": {"nodes": nodes}}, "root")
+    assert [each["name"] for each in found] == ["below", "linked"]
+    with pytest.raises(SystemExit, match="below, linked"):
+        script.written(found)
+    folder = tmp_path / "linked" / "vendored"
+    folder.mkdir()
+    (folder / "COPYING").write_text("Copyright of Somebody")
+    (folder / "licence.rs").write_text("not this")
+    text = script.written(found)
+    # What lacks a text has that of its repository.
+    assert text.count("Copyright of Somebody") == 1
+    assert re.search(r"^below 1\.0\.0, linked 1\.0\.0\n-+\n\nCopyright", text, re.MULTILINE)
+    assert "not this" not in text
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo")
+def test_every_linked_package_has_a_text() -> None:
+    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    done = subprocess.run([*command, "--offline"], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:  # what other platforms need may not be here yet
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("the sources of other platforms cannot be downloaded")
+    script = licences()
+    packages = script.linked(json.loads(done.stdout), "icefield-python")
+    text = script.written(packages)
+    assert len(packages) > 100
+    for name in ("arrow-array", "parquet", "object_store", "zstd-sys", "pyo3"):
+        assert re.search(rf"^{name} \d", text, re.MULTILINE), name
+    assert not re.search(r"^(syn|icefield-format) \d", text, re.MULTILINE)
