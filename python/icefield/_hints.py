@@ -8,7 +8,7 @@ from typing import Final
 
 from icefield._core import nearest_name
 
-__all__ = ["MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_schema", "nearest_name"]
+__all__ = ["ELSEWHERE", "MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_schema", "nearest_name"]
 
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
@@ -17,6 +17,19 @@ MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
         "remove_orphan_files": "remove them with Spark",
         "to_daft": "use scan().to_arrow()",
         "update_statistics": "set statistics with Spark or PyIceberg",
+    }
+)
+
+
+#: Methods that are those of a scan, or of a catalog.
+ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{name: f"scan().{name}()" for name in ("count", "to_arrow", "to_pandas", "plan_files")},
+        **{name: f"scan().{name}(...)" for name in ("select", "to_duckdb", "to_spark")},
+        "filter": "scan(row_filter)",
+        "head": "scan(limit=10)",
+        "drop": "catalog.drop_table(identifier)",
+        "rename": "catalog.rename_table(identifier, new_identifier)",
     }
 )
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 from icefield._core import EngineRead, Plan, Scan, TableState, nearest_name
 from icefield._dataset import dataset_of
 from icefield._html import html_of
+from icefield._old_schemas import of_its_time
 from icefield._optional import require
 from icefield._plans import plan_facts, plan_html
 from icefield._polars import lazy_frame
 from icefield._printable import printable
 from icefield._progress import Progress, is_shown, showing
 from icefield._secrets import redacted_url
-from icefield.errors import InvalidArgumentError
+from icefield.errors import InvalidArgumentError, ValidationError
 from icefield.expressions import And
 
 if TYPE_CHECKING:
@@ -447,16 +448,27 @@ class DataScan(TableScan):
 
     @cached_property
     def _scan(self) -> Scan:
-        return Scan(
-            self._state,
-            row_filter=self.row_filter,
-            selected_fields=list(self.selected_fields),
-            case_sensitive=self.case_sensitive,
-            snapshot_id=self.snapshot_id,
-            as_of_ms=self.as_of_ms,
-            reference=self.ref,
-            limit=self.limit,
-        )
+        try:
+            return Scan(
+                self._state,
+                row_filter=self.row_filter,
+                selected_fields=list(self.selected_fields),
+                case_sensitive=self.case_sensitive,
+                snapshot_id=self.snapshot_id,
+                as_of_ms=self.as_of_ms,
+                reference=self.ref,
+                limit=self.limit,
+            )
+        except ValidationError as error:
+            raise of_its_time(error, self.metadata, self._chosen()) from None
+
+    def _chosen(self) -> Snapshot | None:
+        """Return the snapshot that was chosen in some way."""
+        if self.snapshot_id is not None:
+            return self.metadata.snapshot_by_id(self.snapshot_id)
+        if self.as_of_ms is not None:
+            return self.metadata.snapshot_as_of(self.as_of_ms)
+        return None if self.ref is None else self.metadata.snapshot_by_name(self.ref)
 
     @property
     def _moment(self) -> str:

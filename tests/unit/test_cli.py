@@ -196,6 +196,17 @@ def test_errors_are_one_line(uri, arguments, monkeypatch, capsys):
     assert error.count("\n") == 1
 
 
+def test_the_folder_of_a_table(uri, monkeypatch, capsys):
+    location = ice.load_catalog("c", uri=uri).load_table("a.b.t").location()
+    for folder in (location, location.removeprefix("file://")):
+        monkeypatch.setattr("sys.argv", ["icefield", "table", "show", folder])
+        with pytest.raises(SystemExit):
+            main()
+        error = capsys.readouterr().err
+        assert "is a folder: pass a metadata file; the newest one is " in error
+        assert error.count("\n") == 1
+
+
 def test_who_wrote_an_orc_file(uri, tmp_path):
     rows = pa.table({"id": [1, 2]})
     ice.orc.write_table(rows, f"{tmp_path}/ours.orc")

@@ -315,6 +315,7 @@ def test_shells_complete_names(uri, load):
     assert completed(uri, "catalog", "list", "") == ["a"]
     assert sorted(completed(uri, "table", "head", "a.t", "--ref", "")) == ["main", "v1"]
     assert completed(uri, "tag", "drop", "a.t", "v") == ["v1"]
+    assert completed(uri, "table", "inspect", "a.t", "data") == ["data_files"]
     assert completed(uri, "table", "head", "a.none", "--ref", "") == []
     assert completed("nonsense://", "table", "show", "") == []
     assert "--older-than" in completed(uri, "table", "expire", "a.t", "--o")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -156,6 +157,26 @@ MISTAKES = {
         'did you mean "id_bucket"?',
     ),
     "partition source": (lambda table: table.update_spec().add_field("day(dya)"), ValidationError, '"day"?'),
+    "transform": (
+        lambda table: table.update_spec().add_field("tz", "monhts"),
+        InvalidArgumentError,
+        "unknown transform 'monhts'",
+        "expected identity, bucket[16]",
+    ),
+    "transform without its number": (
+        lambda table: table.update_spec().add_field("id", "bucket"),
+        InvalidArgumentError,
+        "bucket[16]",
+    ),
+    "transform in a text": (
+        lambda table: table.update_spec().add_field("monhts(tz)"),
+        InvalidArgumentError,
+        "unknown transform",
+        "month",
+    ),
+    "method of a scan": (lambda table: table.to_pandas(), AttributeError, "use scan().to_pandas()"),
+    "method of a catalog": (lambda table: table.drop(), AttributeError, "use catalog.drop_table(identifier)"),
+    "fraction for an integer": (scanned("id = 1.5"), ValidationError, "column id"),
     "sort source": (lambda table: table.update_sort_order().asc("nmae"), ValidationError, 'did you mean "name"?'),
 }
 
@@ -390,3 +411,50 @@ def test_wrong_keys_of_orc(tmp_path):
         file = ice.orc.ORCFile(path, keys=wrong)
         with pytest.raises(OSError, match="its key may be wrong"):
             file.to_reader(use_threads=use_threads).read_all()
+
+
+def test_snapshots_have_the_schema_of_their_time(tmp_path):
+    catalog = ice.load_catalog("renamed", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", ROWS).append(ROWS)
+    first = table.current_snapshot()
+    table.manage_snapshots().create_tag(first.snapshot_id, "v1").commit()
+    with table.update_schema() as update:
+        update.rename_column("name", "title").add_column("place.zip", "string").add_column("more", "int")
+    table.append(ROWS.drop_columns(["name"]))
+    for moment in ({"ref": "v1"}, {"snapshot_id": first.snapshot_id}, {"as_of": first.timestamp_ms}):
+        for options in ({"selected_fields": "title"}, {"row_filter": "title = 'a'"}):
+            with pytest.raises(ValidationError) as error:
+                table.scan(**options, **moment)
+            told(error, 'no column "title"', "the schema of its time", 'where "title" was "name"')
+    for name in ("more", "place.zip"):
+        with pytest.raises(ValidationError) as error:
+            table.scan(ref="v1", selected_fields=name)
+        told(error, f'which had no "{name}"')
+    with pytest.raises(ValidationError) as error:
+        table.scan(ref="v1", selected_fields="nmae")
+    assert "of its time" not in str(error.value)
+    assert table.scan(ref="main", selected_fields="title").count() == 4
+
+
+def test_hints_do_not_make_methods(table):
+    """A tab of a shell or a notebook asks for names that are not there: hints do not make them be."""
+    assert not hasattr(table, "to_pandas")
+    assert not hasattr(table, "_repr_svg_")
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "words"),
+    [
+        ("s3://bucket/x", "set s3.access-key-id and s3.secret-access-key (or AWS_ACCESS_KEY_ID"),
+        ("abfss://c@account.dfs.core.windows.net/x", "set adls.account-key, adls.sas-token"),
+    ],
+)
+def test_stores_without_credentials(warehouse, words, monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+    catalog = ice.load_catalog("remote", type="in-memory", warehouse=warehouse)
+    catalog.create_namespace("db")
+    with pytest.raises(StorageError) as error:
+        catalog.create_table("db.t", ROWS)
+    told(error, words)

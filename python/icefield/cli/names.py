@@ -9,8 +9,16 @@ import click
 from icefield.catalog import Catalog
 from icefield.cli.opening import catalog_of, table_of
 from icefield.cli.options import given
+from icefield.inspect import InspectTable
 
-__all__ = ["complete_namespaces", "complete_refs", "namespace_argument", "namespaces_below", "table_argument"]
+__all__ = [
+    "complete_metadata_tables",
+    "complete_namespaces",
+    "complete_refs",
+    "namespace_argument",
+    "namespaces_below",
+    "table_argument",
+]
 
 #: A shell waits while names are listed.
 _MOST_NAMES = 1000
@@ -31,6 +39,11 @@ def namespaces_below(catalog: Catalog, namespace: tuple[str, ...] = ()) -> Itera
     for found in catalog.list_namespaces(namespace):
         yield found
         yield from namespaces_below(catalog, found)
+
+
+def complete_metadata_tables(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of metadata tables."""
+    return [name for name in InspectTable.names if name.startswith(incomplete.lower())]
 
 
 def complete_refs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

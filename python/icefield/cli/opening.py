@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from icefield.catalog import Catalog, load_catalog
@@ -15,7 +17,8 @@ __all__ = ["catalog_of", "table_of"]
 
 def table_of(context: click.Context, name: str) -> Table:
     """Open a table by its name in the catalog, or by the path of a metadata file."""
-    if name.endswith((".json", ".json.gz")):
+    # Of a folder, the error names its newest metadata file.
+    if name.endswith((".json", ".json.gz")) or "://" in name or ("/" in name and Path(name).is_dir()):
         return Table.from_metadata(name, **context.obj[1])
     return catalog_of(context).load_table(name)
 

@@ -9,7 +9,7 @@ import click
 
 from icefield._layout import contents_of, partition_texts, size_of, sort_texts, time_of
 from icefield.cli.moments import at_snapshot
-from icefield.cli.names import table_argument
+from icefield.cli.names import complete_metadata_tables, table_argument
 from icefield.cli.opening import table_of
 from icefield.cli.options import CommandGroup, limited, wants_json
 from icefield.cli.output import print_grid, print_json, print_records, print_text
@@ -142,7 +142,7 @@ def table_snapshots(context: click.Context, name: str, moment: Moment, limit: in
 
 @table.command("inspect")
 @table_argument
-@click.argument("what", metavar="WHAT")
+@click.argument("what", metavar="WHAT", shell_complete=complete_metadata_tables)
 @at_snapshot
 @limited("rows")
 @click.option("--columns", "-c", multiple=True, help="A column to print, nested ones with dots; repeatable.")

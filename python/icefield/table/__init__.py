@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from icefield._arguments import property_texts, summary_entries
 from icefield._core import Storage, TableState
-from icefield._hints import MISSING_VERBS
+from icefield._hints import ELSEWHERE, MISSING_VERBS
 from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
@@ -159,7 +159,8 @@ class Table(TableReads, TableRows, TableChanges):
     def __getattr__(self, name: str) -> NoReturn:
         if meanwhile := MISSING_VERBS.get(name):
             raise MissingVerbError(f"Table.{name} is not supported yet; instead, {meanwhile}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        hint = f"; use {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Table, (self._identifier, self._state, self._catalog)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icefield._core import SpecChange
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.table.update.change import MetadataChange, Staging
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = ["UpdateSpec"]
 
 #: Names of transforms in Spark and in Java's expressions.
 _PLURALS = frozenset({"years", "months", "days", "hours"})
+_FORMS = "identity, bucket[16], truncate[4], year, month, day, hour or void"
 
 
 class UpdateSpec(MetadataChange):
@@ -46,10 +48,15 @@ class UpdateSpec(MetadataChange):
         """
         if transform is None:
             self._change.add_text(source_column_name, partition_field_name)
-        elif isinstance(transform, str) and transform.lower() in _PLURALS:
-            self._change.add_field(source_column_name, transform.lower()[:-1], partition_field_name)
-        else:
-            self._change.add_field(source_column_name, transform, partition_field_name)
+            return self
+        text = transform.lower() if isinstance(transform, str) else ""
+        known = text[:-1] if text in _PLURALS else transform
+        try:
+            self._change.add_field(source_column_name, known, partition_field_name)
+        except UnsupportedFeatureError:
+            if not text:
+                raise
+            raise InvalidArgumentError(f"unknown transform {transform!r}: expected {_FORMS}") from None
         return self
 
     def add_identity(self, source_column_name: str) -> Self:
