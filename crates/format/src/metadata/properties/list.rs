@@ -328,13 +328,13 @@ properties! {
         AllowedValues::AtLeast(1), Effect::Harmless("Reading chooses the rows of a batch by their size.");
     /// Age up to which expiry leaves snapshots.
     MAX_SNAPSHOT_AGE_MS: i64 = "history.expire.max-snapshot-age-ms", 432_000_000,
-        AllowedValues::AtLeast(0), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
+        AllowedValues::AtLeast(0), Effect::Honoured;
     /// Snapshots that expiry leaves in each branch.
     MIN_SNAPSHOTS_TO_KEEP: i64 = "history.expire.min-snapshots-to-keep", 1,
-        AllowedValues::AtLeast(1), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
+        AllowedValues::AtLeast(1), Effect::Honoured;
     /// Age up to which expiry leaves branches and tags.
     MAX_REF_AGE_MS: i64 = "history.expire.max-ref-age-ms", i64::MAX,
-        AllowedValues::AtLeast(0), Effect::Harmless("For engines that expire snapshots; icefield does not yet.");
+        AllowedValues::AtLeast(0), Effect::Honoured;
     /// Whether files of the table may be deleted at all.
     GC_ENABLED: bool = "gc.enabled", true, AllowedValues::Flag, Effect::Honoured;
     /// Bytes of a data key.
