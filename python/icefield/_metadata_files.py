@@ -15,17 +15,16 @@ __all__ = ["newest_metadata"]
 
 
 def newest_metadata(storage: Storage, folder: str) -> str | None:
-    """Return the metadata file with the highest version in the folder of a table, or in its folder ``metadata``."""
+    """Return the metadata file with the highest version in the folder of a table, or in a folder ``metadata``."""
     if folder.endswith((".json", ".gz")):
         return None
     folder = folder.rstrip("/")
-    for inside in dict.fromkeys((folder if folder.endswith("/metadata") else f"{folder}/metadata", folder)):
-        found: list[tuple[int, str]] = []
-        with suppress(StorageError):
-            for path, _ in storage.list(inside):
-                version = re.fullmatch(r"v?(\d+)\b.*metadata\.json(\.gz)?", path.rpartition("/")[2])
-                if version is not None:
-                    found.append((int(version[1]), path))
-        if found:
-            return max(found)[1]
-    return None
+    # A storage lists all that is below a folder, which may be a whole disk: only folders of metadata are listed.
+    inside = folder if folder.endswith("/metadata") else f"{folder}/metadata"
+    found: list[tuple[int, str]] = []
+    with suppress(StorageError):
+        for path, _ in storage.list(inside):
+            version = re.fullmatch(r"v?(\d+)\b.*metadata\.json(\.gz)?", path.rpartition("/")[2])
+            if version is not None:
+                found.append((int(version[1]), path))
+    return max(found)[1] if found else None

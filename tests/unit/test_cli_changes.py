@@ -2,12 +2,12 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -175,6 +175,29 @@ def test_branches_and_tags(run, load):
     assert "expected an age such as 30d" in run("tag", "create", "a.t", "x", "--max-ref-age", "soon", code=2)
 
 
+def test_files_are_taken_in(run, load, tmp_path):
+    for month in (1, 2):
+        folder = tmp_path / "hive" / f"month={month}"
+        folder.mkdir(parents=True)
+        pq.write_table(ROWS, folder / "rows.parquet")
+    planned = run("table", "migrate", "a.hive", "hive", "--partition-type", "month=long", "--dry-run")
+    assert planned.startswith("would create table a.hive of 2 files, 6 rows, ")
+    assert planned.endswith("columns: id long, name string, month long; partitioned by month\n")
+    done = json.loads(run("table", "migrate", "a.hive", "hive", "--set", "owner=me", "--json"))
+    assert (done["files"], done["rows"], done["partition-columns"], done["dry-run"]) == (2, 6, ["month"], False)
+    assert load("a.hive").scan("month = 2").count() == 3
+    pq.write_table(ROWS, "more.parquet")
+    assert (
+        run("table", "add-files", "a.t", "more.parquet", "--dry-run") == "would add 1 file with 3 rows to table a.t\n"
+    )
+    assert load().scan().count() == 3
+    done = json.loads(run("table", "add-files", "a.t", "more.parquet", "--branch", "work", "--json"))
+    assert done == {"table": "a.t", "dry-run": False, "files": 1, "rows": 3}
+    assert (load().scan().count(), load().scan(ref="work").count()) == (3, 6)
+    with pytest.raises(ice.errors.IcefieldError):
+        run("table", "add-files", "a.t", "none.parquet")
+
+
 def test_rollback(run, load):
     first = load().current_snapshot().snapshot_id
     load().append(ROWS)
@@ -245,6 +268,7 @@ def test_a_table_without_a_catalog_is_not_changed(run, load):
 
 def answer(uri, text, *arguments):
     """Run a command on a terminal, and answer what it asks."""
+    pty = pytest.importorskip("pty")
     command = [sys.executable, "-m", "icefield.cli", "--uri", uri, *arguments]
     terminal, end = pty.openpty()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from icefield import __version__
-from icefield.cli import changes, creation, maintenance
+from icefield.cli import changes, creation, files, maintenance
 from icefield.cli.catalog import catalog
 from icefield.cli.completion import completion
 from icefield.cli.metadata import metadata
@@ -37,5 +37,5 @@ def icefield(context: click.Context, /, **_: object) -> None:
 
 for _group in (branch, catalog, completion, metadata, namespace, orc, table, tag):
     icefield.add_command(_group)
-for _command in (*changes.COMMANDS, *creation.COMMANDS, *maintenance.COMMANDS):
+for _command in (*changes.COMMANDS, *creation.COMMANDS, *files.COMMANDS, *maintenance.COMMANDS):
     table.add_command(_command)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
+from icefield.cli.opening import location_of
 from icefield.cli.options import CommandGroup
 from icefield.cli.output import print_text
 from icefield.table import Table
@@ -25,6 +25,5 @@ def metadata() -> None:
 def metadata_show(context: click.Context, path: str) -> None:
     """Check a metadata file and print it as JSON."""
     _, properties = context.obj
-    local = Path(path)
-    opened = Table.from_metadata(str(local.absolute()) if local.exists() else path, **properties)
+    opened = Table.from_metadata(location_of(path), **properties)
     print_text(json.dumps(json.loads(opened.metadata_json()), indent=2, ensure_ascii=False))

@@ -12,7 +12,7 @@ from icefield.catalog.sql import SqlCatalog
 from icefield.errors import InvalidArgumentError
 from icefield.table import Table
 
-__all__ = ["catalog_of", "table_of"]
+__all__ = ["catalog_of", "location_of", "table_of"]
 
 
 def table_of(context: click.Context, name: str) -> Table:
@@ -44,3 +44,9 @@ def _configured() -> str:
     """Return the name of the default catalog, or that of the only one that is configured."""
     default, known = default_catalog(), catalog_names()
     return known[0] if len(known) == 1 and default.lower() not in known else default
+
+
+def location_of(path: str) -> str:
+    """Return the location of a file: a path that is there from the root on, anything else as it is."""
+    local = Path(path)
+    return str(local.absolute()) if local.exists() else path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icefield._optional import require
 from icefield.cli.avro import schema_of_avro
 from icefield.cli.columns import schema_of_text
+from icefield.cli.opening import location_of
 from icefield.distributed import Storage
 from icefield.errors import CorruptDataError, InvalidArgumentError
 from icefield.orc import ORCFile
@@ -45,8 +45,7 @@ def schema_of_file(path: str, properties: Mapping[str, str]) -> Schema | pa.Sche
         If it cannot be read.
 
     """
-    local = Path(path)
-    location = str(local.absolute()) if local.exists() else path
+    location = location_of(path)
     if path.endswith(".orc"):
         return ORCFile(location, storage=properties).schema
     data = Storage(dict(properties)).read(location)

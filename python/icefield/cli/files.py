@@ -1,0 +1,86 @@
+"""The commands that take data files into tables, as they are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from icefield._layout import counted, size_of
+from icefield.cli.names import table_argument
+from icefield.cli.opening import catalog_of, location_of, table_of
+from icefield.cli.options import Command, pairs
+from icefield.cli.output import print_done
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("migrate", cls=Command)
+@table_argument
+@click.argument("folder", metavar="FOLDER")
+@click.option("--format", type=click.Choice(["parquet", "orc", "avro"]), help="The format of all files.")
+@click.option(
+    "--partition-type", "types", multiple=True, metavar="NAME=TYPE", help="Type of a partition column; repeatable."
+)
+@click.option("--set", "properties", multiple=True, metavar="KEY=VALUE", help="A property of the table; repeatable.")
+@click.option("--location", help="Folder of the table, if it is another one than that of the files.")
+@click.option("--dry-run", is_flag=True, help="Only look at the files, and print what would be created.")
+@click.pass_context
+def table_migrate(
+    context: click.Context,
+    name: str,
+    folder: str,
+    format: Literal["parquet", "orc", "avro"] | None,
+    types: tuple[str, ...],
+    properties: tuple[str, ...],
+    location: str | None,
+    dry_run: bool,
+) -> None:
+    """Create a table of a folder with data files, also below folders NAME=VALUE; the files stay as they are."""
+    done = catalog_of(context).migrate(
+        name,
+        folder,
+        format=format,
+        partitioning=pairs(types),
+        location=location,
+        properties=pairs(properties),
+        dry_run=dry_run,
+    )
+    what = f"{counted(done.files, 'file')}, {counted(done.rows, 'row')}, {size_of(done.bytes)}"
+    columns = ", ".join(f"{field.name} {field.field_type}" for field in done.schema.fields)
+    parts = f"; partitioned by {', '.join(done.partition_columns)}" if done.partition_columns else ""
+    document = {
+        "table": name,
+        "dry-run": dry_run,
+        "files": done.files,
+        "rows": done.rows,
+        "bytes": done.bytes,
+        "columns": done.schema.column_names,
+        "partition-columns": list(done.partition_columns),
+    }
+    verb = "would create" if dry_run else "created"
+    print_done(f"{verb} table {name} of {what}; columns: {columns}{parts}", document)
+
+
+@click.command("add-files", cls=Command)
+@table_argument
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--branch", default="main", show_default=True, help="The branch to which they are added.")
+@click.option("--dry-run", is_flag=True, help="Only look at the files.")
+@click.pass_context
+def table_add_files(context: click.Context, name: str, files: tuple[str, ...], branch: str, dry_run: bool) -> None:
+    """Add Parquet, ORC or Avro files to a table, as they are; they belong to the table from then on."""
+    opened = table_of(context, name)
+    paths = [location_of(path) for path in files]
+    if dry_run:
+        rows = opened.add_files(paths, branch=branch, dry_run=True).rows_added
+    else:
+        made = opened.add_files(paths, branch=branch).snapshot_by_name(branch)
+        rows = int(((made.summary if made else None) or {}).get("added-records", 0))
+    verb = "would add" if dry_run else "added"
+    sentence = f"{verb} {counted(len(files), 'file')} with {counted(rows, 'row')} to table {name}"
+    print_done(sentence, {"table": name, "dry-run": dry_run, "files": len(files), "rows": rows})
+
+
+#: Of the group `table`.
+COMMANDS = (table_migrate, table_add_files)
