@@ -50,7 +50,7 @@ help:
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
 	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, docs, cargo deny"
-	@echo "make docs             build the documentation into site/, and write docs/properties.md from the code"
+	@echo "make docs             build the documentation into site/, and write docs/properties.md and docs/migration.md from the code"
 	@echo "make docs-serve       the same, shown on http://127.0.0.1:8000 while it is written"
 	@echo "make docs-picture     draw docs/result.svg, what the README's example prints, anew"
 	@echo "make test-wheel       install WHEEL=path in a fresh environment and run the README's example"
@@ -217,6 +217,7 @@ MKDOCS = PYTHONPATH=python NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 DOCS_BUILD = $(MKDOCS) build 2>&1 | { grep -v '^INFO' || true; }
 docs: $(STAMPS)/docs $(STAMPS)/extension
 	@PYTHONPATH=python $(BIN)/python docs/make_properties.py
+	@PYTHONPATH=python $(BIN)/python docs/make_migration.py
 	@$(DOCS_BUILD)
 	@echo "site/index.html"
 

@@ -1,11 +1,15 @@
 """The compiled border: one section a room, in the order of ``ROOMS`` in ``crates/python/src/lib.rs``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import IO, Any, Final, Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import IO, Any, Final, TypeAlias, TypedDict, final, type_check_only
+from typing import Literal as OneOf
 
 import pyarrow as pa
-from typing_extensions import disjoint_base
+from typing_extensions import Self, disjoint_base
+
+from icefield.metadata import MetadataLogEntry, SnapshotLogEntry, SnapshotRefType, Summary
+from icefield.sorting import NullOrder, SortDirection
 
 __version__: str
 
@@ -76,29 +80,15 @@ def set_clock(time_ms: int | None) -> None:
 
 _Json: TypeAlias = str | bytes | dict[str, Any] | list[Any]
 
-@final
+@disjoint_base
 class Type:
     """A type of the table specification ("Schemas and Data Types").
 
-    Constructed from its name, such as ``Type("decimal(9, 2)")``, or its JSON form; ``icefield.types`` has a function
-    for each.
+    Constructed from its name, such as ``Type("decimal(9, 2)")``, or its JSON form; ``icefield.types`` has a class for
+    each kind, and every type is an instance of the class of its kind.
     """
 
-    def __new__(cls, text: Type | _Json, /) -> Type: ...
-    @staticmethod
-    def struct_of(*fields: NestedField) -> Type:
-        """Return a struct of these fields."""
-
-    @staticmethod
-    def list_of(element_id: int, element: Type | str, element_required: bool = True) -> Type:
-        """Return a list; the element has this field id and this type."""
-
-    @staticmethod
-    def map_of(
-        key_id: int, key_type: Type | str, value_id: int, value_type: Type | str, value_required: bool = True
-    ) -> Type:
-        """Return a map; key and value have these field ids and types. Keys are never null."""
-
+    def __new__(cls, text: Type | _Json, /) -> Self: ...
     @property
     def is_primitive(self) -> bool:
         """Whether the type has no fields inside and is not a variant."""
@@ -175,11 +165,247 @@ class Type:
     def length(self) -> int | None:
         """Length of a fixed, in bytes."""
 
+    @property
+    def crs(self) -> str | None:
+        """Coordinate reference system of a geometry or geography."""
+
+    @property
+    def algorithm(self) -> str | None:
+        """How the edges of a geography run."""
+
+    def minimum_format_version(self) -> int | None:
+        """Return the first version of the table format that has the type; ``None`` if no known one has."""
+
     def to_json(self) -> str:
         """Return the JSON form (Appendix C) as text."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+class PrimitiveType(Type):
+    """A type without fields inside, and not a variant."""
+
+    def __new__(cls, text: Type | _Json, /) -> Self: ...
+
+@final
+class UnknownType(PrimitiveType):
+    """Always null: the type of a column whose type is not known yet (v3)."""
+
+    def __new__(cls) -> UnknownType: ...
+
+@final
+class BooleanType(PrimitiveType):
+    """True or false."""
+
+    def __new__(cls) -> BooleanType: ...
+
+@final
+class IntegerType(PrimitiveType):
+    """32-bit signed integer."""
+
+    def __new__(cls) -> IntegerType: ...
+
+@final
+class LongType(PrimitiveType):
+    """64-bit signed integer."""
+
+    def __new__(cls) -> LongType: ...
+
+@final
+class FloatType(PrimitiveType):
+    """32-bit IEEE 754."""
+
+    def __new__(cls) -> FloatType: ...
+
+@final
+class DoubleType(PrimitiveType):
+    """64-bit IEEE 754."""
+
+    def __new__(cls) -> DoubleType: ...
+
+@final
+class DateType(PrimitiveType):
+    """Calendar day."""
+
+    def __new__(cls) -> DateType: ...
+
+@final
+class TimeType(PrimitiveType):
+    """Time of day in microseconds."""
+
+    def __new__(cls) -> TimeType: ...
+
+@final
+class TimestampType(PrimitiveType):
+    """Microseconds, no zone."""
+
+    def __new__(cls) -> TimestampType: ...
+
+@final
+class TimestamptzType(PrimitiveType):
+    """Microseconds, UTC."""
+
+    def __new__(cls) -> TimestamptzType: ...
+
+@final
+class TimestampNanoType(PrimitiveType):
+    """Nanoseconds, no zone (v3)."""
+
+    def __new__(cls) -> TimestampNanoType: ...
+
+@final
+class TimestamptzNanoType(PrimitiveType):
+    """Nanoseconds, UTC (v3)."""
+
+    def __new__(cls) -> TimestamptzNanoType: ...
+
+@final
+class StringType(PrimitiveType):
+    """UTF-8 text."""
+
+    def __new__(cls) -> StringType: ...
+
+@final
+class UUIDType(PrimitiveType):
+    """Universally unique identifier."""
+
+    def __new__(cls) -> UUIDType: ...
+
+@final
+class BinaryType(PrimitiveType):
+    """Bytes."""
+
+    def __new__(cls) -> BinaryType: ...
+
+@final
+class DecimalType(PrimitiveType):
+    """Fixed-point decimal of at most 38 digits."""
+
+    def __new__(cls, precision: int, scale: int) -> DecimalType: ...
+    @property
+    def precision(self) -> int:
+        """Number of digits."""
+
+    @property
+    def scale(self) -> int:
+        """Number of digits after the point."""
+
+@final
+class FixedType(PrimitiveType):
+    """Bytes of one length."""
+
+    def __new__(cls, length: int) -> FixedType: ...
+    @property
+    def length(self) -> int:
+        """Length in bytes."""
+
+    def __len__(self) -> int: ...
+
+@final
+class GeometryType(PrimitiveType):
+    """Planar shapes (v3); without ``crs`` in ``OGC:CRS84``."""
+
+    def __new__(cls, crs: str | None = None) -> GeometryType: ...
+    @property
+    def crs(self) -> str:
+        """Coordinate reference system."""
+
+@final
+class GeographyType(PrimitiveType):
+    """Shapes on the ellipsoid (v3); without ``algorithm`` with spherical edges."""
+
+    def __new__(cls, crs: str | None = None, algorithm: str | None = None) -> GeographyType: ...
+    @property
+    def crs(self) -> str:
+        """Coordinate reference system."""
+
+    @property
+    def algorithm(self) -> str:
+        """How edges run."""
+
+@final
+class StructType(Type):
+    """Named fields."""
+
+    def __new__(cls, *fields: NestedField) -> StructType: ...
+    def field(self, field_id: int) -> NestedField | None:
+        """Return the field with this id, not looking inside of the fields."""
+
+    def field_by_name(self, name: str, case_sensitive: bool = True) -> NestedField | None:
+        """Return the field with this name, not looking inside of the fields."""
+
+    def __len__(self) -> int: ...
+
+@final
+class ListType(Type):
+    """Elements of one type."""
+
+    def __new__(
+        cls,
+        element_id: int,
+        element: Type | str | None = None,
+        element_required: bool = True,
+        *,
+        element_type: Type | str | None = None,
+    ) -> ListType:
+        """Take the field id and the type of the element; ``element_type`` is another name of ``element``."""
+
+    @property
+    def element_field(self) -> NestedField:
+        """The element, as a field."""
+
+    @property
+    def element_id(self) -> int:
+        """Field id of the element."""
+
+    @property
+    def element_type(self) -> Type:
+        """Type of the element."""
+
+    @property
+    def element_required(self) -> bool:
+        """Whether the element is never null."""
+
+@final
+class MapType(Type):
+    """Pairs of key and value; keys are never null."""
+
+    def __new__(
+        cls, key_id: int, key_type: Type | str, value_id: int, value_type: Type | str, value_required: bool = True
+    ) -> MapType: ...
+    @property
+    def key_field(self) -> NestedField:
+        """The key, as a field."""
+
+    @property
+    def key_id(self) -> int:
+        """Field id of the key."""
+
+    @property
+    def key_type(self) -> Type:
+        """Type of the key."""
+
+    @property
+    def value_field(self) -> NestedField:
+        """The value, as a field."""
+
+    @property
+    def value_id(self) -> int:
+        """Field id of the value."""
+
+    @property
+    def value_type(self) -> Type:
+        """Type of the value."""
+
+    @property
+    def value_required(self) -> bool:
+        """Whether the value is never null."""
+
+@final
+class VariantType(Type):
+    """Semi-structured value (v3)."""
+
+    def __new__(cls) -> VariantType: ...
 
 @final
 class NestedField:
@@ -292,7 +518,19 @@ class Schema:
     def highest_field_id(self) -> int:
         """The highest field id; 0 if there are no fields."""
 
-    def as_struct(self) -> Type:
+    def identifier_field_names(self) -> set[str]:
+        """Return the full names of the fields that identify a row."""
+
+    def check_format_version_compatibility(self, format_version: int) -> None:
+        """Raise if a version of the table format lacks one of the types or defaults."""
+
+    def select_ids(self, field_ids: Sequence[int], *, full_types: bool = True) -> Schema:
+        """Return the schema of the fields with these ids, and of what is around them.
+
+        A struct that is named has all of its fields, or without ``full_types`` those only that are named too.
+        """
+
+    def as_struct(self) -> StructType:
         """Return the columns as a struct type."""
 
     def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
@@ -334,14 +572,14 @@ def truncate_bound(value: object, type: Type | str, length: int, *, upper: bool 
 
 # transforms
 
-@final
+@disjoint_base
 class Transform:
     """How partition values, and the keys that files are sorted by, are computed from the values of a column.
 
     Constructed from its text, such as ``"bucket[16]"``.
     """
 
-    def __new__(cls, text: Transform | str, /) -> Transform: ...
+    def __new__(cls, text: Transform | str, /) -> Self: ...
     def __call__(self, array: object, /) -> pa.Array[Any]: ...
     def array(self, array: object, /) -> ArrowArray:
         """Return the results for an array, for any library that takes Arrow data."""
@@ -349,11 +587,20 @@ class Transform:
     def scalar(self, value: object, /, type: Type | str) -> Any:
         """Return the result for one value of a column of type ``type``."""
 
-    def result_type(self, type: Type | str, /) -> Type | None:
+    def result_type(self, source: Type | str) -> Type | None:
         """Return the type of the results for a column of a type; ``None`` if the transform does not accept it."""
 
-    def to_human_string(self, value: object, /, type: Type | str) -> str:
-        """Return a result as partition paths have it, before escaping."""
+    def can_transform(self, source: Type | str) -> bool:
+        """Return whether the transform accepts columns of a type."""
+
+    def transform(self, source: Type | str) -> Callable[[Any], Any]:
+        """Return a function from a value of a column of this type to its result."""
+
+    def pyarrow_transform(self, source: Type | str) -> Callable[[Any], pa.Array[Any]]:
+        """Return a function from an array of a column of this type to the array of results."""
+
+    def to_human_string(self, source_type: Type | str, value: object, /) -> str:
+        """Return a result for a column of a type as partition paths have it, before escaping."""
 
     def satisfies_order_of(self, other: Transform | str, /) -> bool:
         """Return whether data sorted by this transform is also sorted by ``other``."""
@@ -393,26 +640,118 @@ class Transform:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
+@final
+class BucketTransform(Transform):
+    """Hash of a value, modulo the number of buckets."""
+
+    def __new__(cls, num_buckets: int) -> BucketTransform: ...
+    @property
+    def num_buckets(self) -> int:
+        """Number of buckets."""
+
+@final
+class TruncateTransform(Transform):
+    """Numbers truncated to multiples of a width, strings and binary values to that many code points or bytes."""
+
+    def __new__(cls, width: int) -> TruncateTransform: ...
+    @property
+    def width(self) -> int:
+        """The width."""
+
+@final
+class IdentityTransform(Transform):
+    """The values themselves."""
+
+    def __new__(cls) -> IdentityTransform: ...
+
+@final
+class VoidTransform(Transform):
+    """Null for every value."""
+
+    def __new__(cls) -> VoidTransform: ...
+
+@final
+class UnknownTransform(Transform):
+    """A transform that this version does not know: it is kept as written, and has no results."""
+
+    def __new__(cls, transform: Transform | str) -> UnknownTransform: ...
+
+class TimeTransform(Transform):
+    """Years, months, days or hours from 1970, of dates and timestamps."""
+
+@final
+class YearTransform(TimeTransform):
+    """Years from 1970."""
+
+    def __new__(cls) -> YearTransform: ...
+
+@final
+class MonthTransform(TimeTransform):
+    """Months from 1970-01."""
+
+    def __new__(cls) -> MonthTransform: ...
+
+@final
+class DayTransform(TimeTransform):
+    """Days from 1970-01-01."""
+
+    def __new__(cls) -> DayTransform: ...
+
+@final
+class HourTransform(TimeTransform):
+    """Hours from 1970-01-01T00, of timestamps."""
+
+    def __new__(cls) -> HourTransform: ...
+
 def murmur3_32(data: bytes, /) -> int:
     """Return the 32-bit murmur3 hash of bytes, with seed 0, as a signed number (Appendix B)."""
 
 # expressions
 
-@final
+@disjoint_base
 class Term:
     """What a predicate tests: a column by its name, or a transform of one."""
 
     def __new__(
         cls, name: str, transform: Transform | str | None = None, extract: tuple[str, Type | str] | None = None
-    ) -> Term: ...
+    ) -> Self: ...
     @property
     def name(self) -> str:
         """Name of the column."""
+
+    @property
+    def transform(self) -> Transform | None:
+        """The transform of the column; ``None`` if the term is the column itself, or a value inside of it."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
+class Reference(Term):
+    """A column by its name; dots lead into structs."""
+
+    def __new__(cls, name: str) -> Reference: ...
+
+@final
+class Literal:
+    """A literal of a predicate; which type it becomes is settled by the column."""
+
+    def __new__(cls, value: object, /) -> Literal: ...
+    @property
+    def value(self) -> Any:
+        """The Python value."""
+
+    @property
+    def type(self) -> Type:
+        """The type that it was written as."""
+
+    def to(self, type_var: Type | str) -> Literal:
+        """Return the literal as a value of another type."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@disjoint_base
 class Expression:
     """A filter on the columns of a table, by their names."""
 
@@ -496,11 +835,186 @@ def expression_from_json(json: _Json | bool, schema: Schema | None = None) -> Ex
 def joined_expression(expressions: list[Expression | str], *, conjunction: bool) -> Expression:
     """Return all of the expressions joined by ``AND``, or by ``OR``."""
 
-def constant_expression(value: bool) -> Expression:
-    """Return an expression that is true for every row, or for none."""
+class UnboundPredicate(Expression):
+    """A test of one term."""
 
-def predicate_expression(operation: str, term: Term | str, literals: Sequence[object] = ...) -> Expression:
-    """Return a predicate, by the name that its operation has in JSON."""
+    @property
+    def term(self) -> Term:
+        """What is tested."""
+
+class UnaryPredicate(UnboundPredicate):
+    """A test without literals."""
+
+class LiteralPredicate(UnboundPredicate):
+    """A comparison with one literal."""
+
+    @property
+    def literal(self) -> Literal:
+        """What the term is compared with."""
+
+    @property
+    def value(self) -> Literal:
+        """What the term is compared with; the other name that PyIceberg has for it."""
+
+class SetPredicate(UnboundPredicate):
+    """A comparison with several literals."""
+
+    @property
+    def literals(self) -> set[Literal]:
+        """What the term is compared with."""
+
+@final
+class AlwaysTrue(Expression):
+    """Match every row."""
+
+    def __new__(cls) -> AlwaysTrue: ...
+
+@final
+class AlwaysFalse(Expression):
+    """Match no row."""
+
+    def __new__(cls) -> AlwaysFalse: ...
+
+@final
+class And(Expression):
+    """Match rows that all match."""
+
+    def __new__(  # type: ignore[misc]
+        cls, left: Expression | str, right: Expression | str, *rest: Expression | str
+    ) -> Expression: ...
+    @property
+    def left(self) -> Expression:
+        """The first side."""
+
+    @property
+    def right(self) -> Expression:
+        """The other side."""
+
+@final
+class Or(Expression):
+    """Match rows that any matches."""
+
+    def __new__(  # type: ignore[misc]
+        cls, left: Expression | str, right: Expression | str, *rest: Expression | str
+    ) -> Expression: ...
+    @property
+    def left(self) -> Expression:
+        """The first side."""
+
+    @property
+    def right(self) -> Expression:
+        """The other side."""
+
+@final
+class Not(Expression):
+    """Match rows that the child does not match."""
+
+    def __new__(cls, child: Expression | str) -> Expression: ...  # type: ignore[misc]
+    @property
+    def child(self) -> Expression:
+        """What is negated."""
+
+@final
+class IsNull(UnaryPredicate):
+    """Match null."""
+
+    def __new__(cls, term: Term | str) -> IsNull: ...
+
+@final
+class NotNull(UnaryPredicate):
+    """Match values that are not null."""
+
+    def __new__(cls, term: Term | str) -> NotNull: ...
+
+@final
+class IsNaN(UnaryPredicate):
+    """Match NaN."""
+
+    def __new__(cls, term: Term | str) -> IsNaN: ...
+
+@final
+class NotNaN(UnaryPredicate):
+    """Match values that are not NaN."""
+
+    def __new__(cls, term: Term | str) -> NotNaN: ...
+
+@final
+class EqualTo(LiteralPredicate):
+    """Match what equals the literal."""
+
+    def __new__(cls, term: Term | str, literal: object) -> EqualTo: ...
+
+@final
+class NotEqualTo(LiteralPredicate):
+    """Match what does not equal the literal, null included."""
+
+    def __new__(cls, term: Term | str, literal: object) -> NotEqualTo: ...
+
+@final
+class LessThan(LiteralPredicate):
+    """Match values less than the literal."""
+
+    def __new__(cls, term: Term | str, literal: object) -> LessThan: ...
+
+@final
+class LessThanOrEqual(LiteralPredicate):
+    """Match values less than or equal to the literal."""
+
+    def __new__(cls, term: Term | str, literal: object) -> LessThanOrEqual: ...
+
+@final
+class GreaterThan(LiteralPredicate):
+    """Match values greater than the literal."""
+
+    def __new__(cls, term: Term | str, literal: object) -> GreaterThan: ...
+
+@final
+class GreaterThanOrEqual(LiteralPredicate):
+    """Match values greater than or equal to the literal."""
+
+    def __new__(cls, term: Term | str, literal: object) -> GreaterThanOrEqual: ...
+
+@final
+class StartsWith(LiteralPredicate):
+    """Match strings that start with the literal."""
+
+    def __new__(cls, term: Term | str, literal: object) -> StartsWith: ...
+
+@final
+class NotStartsWith(LiteralPredicate):
+    """Match strings that do not start with the literal, and null."""
+
+    def __new__(cls, term: Term | str, literal: object) -> NotStartsWith: ...
+
+@final
+class In(SetPredicate):
+    """Match values equal to one of the literals."""
+
+    def __new__(cls, term: Term | str, literals: Iterable[object]) -> In: ...
+
+@final
+class NotIn(SetPredicate):
+    """Match values equal to none of the literals, including null."""
+
+    def __new__(cls, term: Term | str, literals: Iterable[object]) -> NotIn: ...
+
+@final
+class StIntersects(UnboundPredicate):
+    """Match geometries that have a point in a box, given as ``(xmin, ymin, xmax, ymax)``; its edges belong to it."""
+
+    def __new__(cls, term: Term | str, envelope: Iterable[float]) -> StIntersects: ...
+    @property
+    def envelope(self) -> tuple[float, float, float, float]:
+        """The box."""
+
+@final
+class StDisjoint(UnboundPredicate):
+    """Match geometries that have no point in a box, given as ``(xmin, ymin, xmax, ymax)``, empty ones too."""
+
+    def __new__(cls, term: Term | str, envelope: Iterable[float]) -> StDisjoint: ...
+    @property
+    def envelope(self) -> tuple[float, float, float, float]:
+        """The box."""
 
 # manifests
 
@@ -577,7 +1091,7 @@ class ContentFile:
     """A file of a table, as a manifest describes it ("Data File Fields"): a `DataFile` or a `DeleteFile`."""
 
     @property
-    def content(self) -> Literal["data", "position_deletes", "equality_deletes"]:
+    def content(self) -> OneOf["data", "position_deletes", "equality_deletes"]:
         """What the file holds."""
 
     @property
@@ -585,7 +1099,7 @@ class ContentFile:
         """Its location."""
 
     @property
-    def file_format(self) -> Literal["parquet", "orc", "avro", "puffin"] | None:
+    def file_format(self) -> OneOf["parquet", "orc", "avro", "puffin"] | None:
         """Its format."""
 
     @property
@@ -676,7 +1190,7 @@ class DataFile(ContentFile):
     def __new__(
         cls,
         *,
-        content: Literal["data"] | int | None = None,
+        content: OneOf["data"] | int | None = None,
         file_path: str,
         file_format: str,
         spec_id: int = 0,
@@ -712,7 +1226,7 @@ class ManifestFile:
         manifest_path: str,
         manifest_length: int,
         partition_spec_id: int,
-        content: Literal["data", "deletes"] | int = "data",
+        content: OneOf["data", "deletes"] | int = "data",
         sequence_number: int = -1,
         min_sequence_number: int = -1,
         added_snapshot_id: int | None = None,
@@ -740,7 +1254,7 @@ class ManifestFile:
         """The partition spec of its files."""
 
     @property
-    def content(self) -> Literal["data", "deletes"]:
+    def content(self) -> OneOf["data", "deletes"]:
         """What it lists."""
 
     @property
@@ -799,7 +1313,7 @@ class ManifestWriter:
     """A writer of one manifest, without snapshot id."""
 
     def __new__(
-        cls, state: TableState, spec_id: int, content: Literal["data", "deletes"], location: str | None = None
+        cls, state: TableState, spec_id: int, content: OneOf["data", "deletes"], location: str | None = None
     ) -> ManifestWriter: ...
     def add(self, file: ContentFile, sequence_number: int | None = None) -> None:
         """Add a file that the commit adds."""
@@ -823,7 +1337,7 @@ class DeleteFile(ContentFile):
     def __new__(
         cls,
         *,
-        content: Literal["position_deletes", "equality_deletes"] | int | None = None,
+        content: OneOf["position_deletes", "equality_deletes"] | int | None = None,
         file_path: str,
         file_format: str,
         spec_id: int = 0,
@@ -1308,14 +1822,27 @@ class PartitionSpec:
     def is_unpartitioned(self) -> bool:
         """Return whether no field has values."""
 
-    def fields_by_source_id(self, source_id: int) -> list[PartitionField]:
+    def fields_by_source_id(self, field_id: int) -> list[PartitionField]:
         """Return the fields that are computed from this column."""
 
     def compatible_with(self, other: PartitionSpec) -> bool:
         """Return whether both specs partition in the same way, whatever their ids."""
 
-    def partition_type(self, schema: Schema) -> Type:
+    def partition_type(self, schema: Schema) -> StructType:
         """Return the type of the partition values of a table with this schema."""
+
+    @property
+    def source_id_to_fields_map(self) -> dict[int, list[PartitionField]]:
+        """The fields by the ids of the columns that they are made of."""
+
+    def partition_to_path(self, data: Sequence[object] | Mapping[str, object], schema: Schema) -> str:
+        """Return the folders of a partition: ``"day=2020-01-01/id_bucket=3"``."""
+
+    def check_compatible(self, schema: Schema, allow_missing_fields: bool = False) -> None:
+        """Raise unless the spec can partition new files of a table with this schema.
+
+        With ``allow_missing_fields``, its columns may have been dropped.
+        """
 
     def check(self, schema: Schema) -> None:
         """Raise ``InvalidArgumentError`` if new files of a table with this schema cannot be partitioned by the spec."""
@@ -1333,8 +1860,8 @@ class SortField:
     def __new__(
         cls,
         source_id: int | Sequence[int],
-        transform: Transform | str,
-        direction: str = "asc",
+        transform: Transform | str | None = None,
+        direction: str | None = None,
         null_order: str | None = None,
     ) -> SortField: ...
     @property
@@ -1350,11 +1877,11 @@ class SortField:
         """The transform."""
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> SortDirection:
         """``asc`` or ``desc``."""
 
     @property
-    def null_order(self) -> str:
+    def null_order(self) -> NullOrder:
         """``nulls-first`` or ``nulls-last``."""
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -1386,6 +1913,9 @@ class SortOrder:
 
     def satisfies(self, other: SortOrder) -> bool:
         """Return whether rows in this order are in the other order as well."""
+
+    def check_compatible(self, schema: Schema) -> None:
+        """Raise unless new files of a table with this schema can have the order."""
 
     def check(self, schema: Schema) -> None:
         """Raise ``InvalidArgumentError`` if new files of a table with this schema cannot have the order."""
@@ -1482,7 +2012,7 @@ class Snapshot:
         """``append``, ``replace``, ``overwrite`` or ``delete``."""
 
     @property
-    def summary(self) -> dict[str, str] | None:
+    def summary(self) -> Summary | None:
         """The summary of the changes as texts, ``operation`` included."""
 
     @property
@@ -1528,7 +2058,7 @@ class SnapshotRef:
         """Id of the snapshot that is referenced."""
 
     @property
-    def snapshot_ref_type(self) -> str:
+    def snapshot_ref_type(self) -> SnapshotRefType:
         """``branch`` or ``tag``."""
 
     @property
@@ -1693,11 +2223,11 @@ class TableMetadata:
         """All branches and tags by their names."""
 
     @property
-    def snapshot_log(self) -> list[tuple[int, int]]:
+    def snapshot_log(self) -> list[SnapshotLogEntry]:
         """Changes of the current snapshot: pairs of milliseconds from the epoch and an id, oldest first."""
 
     @property
-    def metadata_log(self) -> list[tuple[int, str]]:
+    def metadata_log(self) -> list[MetadataLogEntry]:
         """Earlier metadata files: pairs of milliseconds from the epoch and a location, oldest first."""
 
     @property
@@ -2151,8 +2681,8 @@ class ExpiryRequest(TypedDict):
     older_than_ms: int | None
     retain_last: int | None
     clean_expired_metadata: bool
-    cleanup: Literal["all", "metadata", "nothing"]
-    external: Literal["keep", "delete"]
+    cleanup: OneOf["all", "metadata", "nothing"]
+    external: OneOf["keep", "delete"]
     dry_run: bool
 
 #: Entry of a snapshot's summary: the key by which its change is made once.
@@ -2169,7 +2699,7 @@ def resolve_commit(
     location: str | None,
     *,
     clean_up: bool,
-) -> tuple[Literal["committed", "not committed", "unknown"], list[str]]:
+) -> tuple[OneOf["committed", "not committed", "unknown"], list[str]]:
     """Return what became of a commit, by a newer state of the table, and the files that were deleted."""
 
 def expire_snapshots(

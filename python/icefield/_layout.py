@@ -79,7 +79,7 @@ def contents_of(snapshot: Snapshot | None) -> dict[str, str]:
     """
     if snapshot is None:
         return {"rows": "0", "files": "0 data files"}
-    summary = snapshot.summary or {}
+    summary: dict[str, str] = snapshot.summary or {}
 
     def number(key: str) -> int | None:
         text = str(summary.get(f"total-{key}") or "")

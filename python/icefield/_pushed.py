@@ -97,7 +97,7 @@ class Columns:
         kind = self._types.get(name)
         if kind is None or not _fits(kind, value):
             return None
-        found = _COMPARISONS[operation](Reference(name), value)
+        found: Expression = _COMPARISONS[operation](Reference(name), value)
         if kind in {"float", "double"} and operation in {">", ">="}:
             # For Polars and DuckDB NaN is greater than all numbers.
             found = Or(found, IsNaN(Reference(name)))

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from icefield._core import Scan
+from icefield._former import former_names
 from icefield.errors import InvalidArgumentError
 from icefield.scan import TableScan
 
@@ -94,17 +95,20 @@ class IncrementalScan(TableScan):
         """The snapshots whose changes are read, oldest first; others of the range are skipped."""
         return self._scan.changed_snapshot_ids or []
 
-    def from_snapshot_id_exclusive(self, snapshot_id: int | str) -> Self:
+    @former_names(snapshot_id="from_snapshot_id")
+    def from_snapshot_id_exclusive(self, from_snapshot_id: int | str) -> Self:
         """Start after a snapshot, which may have expired since. A str is the name of a tag."""
-        return self._beginning(Start(snapshot_id))
+        return self._beginning(Start(from_snapshot_id))
 
-    def from_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
+    @former_names(snapshot_id="from_snapshot_id")
+    def from_snapshot_id_inclusive(self, from_snapshot_id: int | str) -> Self:
         """Start with a snapshot. A str is the name of a tag."""
-        return self._beginning(Start(snapshot_id, inclusive=True))
+        return self._beginning(Start(from_snapshot_id, inclusive=True))
 
-    def to_snapshot_id_inclusive(self, snapshot_id: int | str) -> Self:
+    @former_names(snapshot_id="to_snapshot_id")
+    def to_snapshot_id_inclusive(self, to_snapshot_id: int | str) -> Self:
         """End with a snapshot. A str is the name of a tag."""
-        return replace(self, to_snapshot=snapshot_id)
+        return replace(self, to_snapshot=to_snapshot_id)
 
     def _beginning(self, start: Start) -> Self:
         try:

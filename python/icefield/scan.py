@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from icefield._core import EngineRead, Plan, Scan, TableState, nearest_name
 from icefield._dataset import dataset_of
+from icefield._former import former_names
 from icefield._html import html_of
 from icefield._old_schemas import of_its_time
 from icefield._optional import require
-from icefield._plans import plan_facts, plan_html
 from icefield._polars import lazy_frame
 from icefield._printable import printable
 from icefield._progress import Progress, is_shown, showing
 from icefield._secrets import redacted_url
 from icefield.errors import InvalidArgumentError, ValidationError
 from icefield.expressions import And
+from icefield.plan import FileScanTask, ScanPlan
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from icefield.metadata import Snapshot, TableMetadata
     from icefield.schema import Schema
 
-__all__ = ["ColumnBounds", "DataScan", "ScanPlan", "TableScan"]
+__all__ = ["ColumnBounds", "DataScan", "FileScanTask", "ScanPlan", "TableScan"]
 
 #: Options of scans, by the names of Java's connector, and the arguments of `TableScan.plan_tasks` that they are.
 _SPLIT = {"split-size": "split_size", "lookback": "lookback", "file-open-cost": "open_file_cost"}
@@ -98,15 +99,26 @@ class TableScan(ABC):
 
     # What is read
 
-    def filter(self, row_filter: RowFilter) -> Self:
+    @former_names(row_filter="expr")
+    def filter(self, expr: RowFilter) -> Self:
         """Also apply this filter, as text or as an expression."""
         # Each is parsed separately, so that no text can change the other.
-        both = row_filter if self.row_filter is None else And(self.row_filter, row_filter)
+        both = expr if self.row_filter is None else And(self.row_filter, expr)
         return replace(self, row_filter=both)
 
-    def select(self, *selected_fields: str) -> Self:
-        """Read only these columns; ``"a.b"`` names a nested one."""
-        return replace(self, selected_fields=selected_fields)
+    def select(self, *field_names: str) -> Self:
+        """Read only these columns, and of those that were selected before only these; ``"a.b"`` names a nested one."""
+        if "*" not in self.selected_fields:
+            field_names = tuple(name for name in field_names if name in self.selected_fields)
+        return replace(self, selected_fields=field_names)
+
+    def update(self, **overrides: Any) -> Self:
+        """Return the scan with other values of its attributes, such as ``row_filter`` and ``limit``."""
+        return replace(self, **overrides)
+
+    def with_case_sensitive(self, case_sensitive: bool = True) -> Self:
+        """Set whether column names are case-sensitive."""
+        return replace(self, case_sensitive=case_sensitive)
 
     def projection(self) -> Schema:
         """Return the schema of the selected columns."""
@@ -126,23 +138,23 @@ class TableScan(ABC):
 
     def to_arrow_batch_reader(
         self,
+        dictionary_columns: Iterable[str] | str = (),
         *,
         batch_size: int | None = None,
         memory_limit: int | None = None,
-        dictionary_columns: Iterable[str] | str = (),
         progress: bool = False,
     ) -> pa.RecordBatchReader:
         """Read as a stream of batches, in bounded memory.
 
         Parameters
         ----------
+        dictionary_columns
+            Columns of text or bytes to return as Arrow dictionaries, which take little memory if values repeat.
         batch_size
             Maximum number of rows of a batch; otherwise 65,536.
         memory_limit
             Approximate number of bytes for batches that are decoded and wait, and for what they are decoded from:
             batches get smaller, and fewer files are read at a time.
-        dictionary_columns
-            Columns of text or bytes to return as Arrow dictionaries, which take little memory if values repeat.
         progress
             Whether to show progress on standard error, if it is a terminal or a notebook.
 
@@ -159,10 +171,10 @@ class TableScan(ABC):
 
     def to_arrow(
         self,
+        dictionary_columns: Iterable[str] | str = (),
         *,
         batch_size: int | None = None,
         memory_limit: int | None = None,
-        dictionary_columns: Iterable[str] | str = (),
         progress: bool = False,
     ) -> pa.Table:
         """Read all rows; parameters are those of `to_arrow_batch_reader`."""
@@ -307,8 +319,15 @@ class TableScan(ABC):
 
     # Planning
 
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The metadata of the table that is read; the name that PyIceberg has for it."""
+        return self.metadata
+
     def plan_files(self, *, metrics: bool | Iterable[str] = False) -> ScanPlan:
         """Plan which files contain matching rows.
+
+        The plan has the files as columns, and is a sequence of `FileScanTask`, made when they are asked for.
 
         Parameters
         ----------
@@ -480,106 +499,18 @@ class DataScan(TableScan):
         return None if snapshot_id is None else self._state.metadata.snapshot_by_id(snapshot_id)
 
     def use_ref(self, name: str) -> DataScan:
-        """Read the snapshot that a branch or tag names."""
-        return replace(self, ref=name, snapshot_id=None, as_of_ms=None)
+        """Read the snapshot that a branch or tag names.
 
-
-class ScanPlan:
-    """The files that a scan reads, as columns; `files` makes one pyarrow Table of them."""
-
-    def __init__(self, plan: Plan, of: tuple[TableScan, bool | tuple[str, ...]]) -> None:
-        self._plan = plan
-        self._of = of
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # The scan is of one metadata file: it plans the same files wherever it is unpickled.
-        return _planned, self._of
-
-    def to_arrow(self) -> pa.Table:
-        """Return one row per data file: path, partition, counts, deletes, residual filter."""
-        return self._plan.files().to_pyarrow()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return one row per data file."""
-        return self._plan.files().__arrow_c_stream__(requested_schema)
-
-    def tasks(
-        self,
-        split_size: int | None = None,
-        *,
-        lookback: int | None = None,
-        open_file_cost: int | None = None,
-        files: Iterable[int] | None = None,
-    ) -> list[ReadTask]:
-        """Split the files into tasks that workers read; like `TableScan.tasks`, without planning again.
-
-        Parameters
-        ----------
-        split_size, lookback, open_file_cost
-            As in `TableScan.plan_tasks`.
-        files
-            Positions in `to_arrow` of the files to read; all by default.
+        Raises
+        ------
+        InvalidArgumentError
+            If the scan is of a snapshot by its id or a time.
 
         """
-        sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
-        return self._of[0]._tasks(self._plan, files, sizes)  # noqa: SLF001 - the scan that made this plan
-
-    def obstacles(self, read: EngineRead) -> pa.Table:
-        """Return why an engine does not read files with its own Parquet reader; a row a file of `to_arrow`.
-
-        Parameters
-        ----------
-        read
-            What `TableScan.engine_read` returned. The plan must have the metrics of its ``partition_columns``.
-
-        Returns
-        -------
-        pyarrow.Table
-            ``kind``, a word or two (``deletes``, ``format``, ``partition value``, ...), and ``obstacle``, the same in
-            full; both null for a file that such a reader may read.
-
-        """
-        return self._plan.obstacles(read).to_pyarrow()
-
-    def skippable_by(self, field_ids: Iterable[int]) -> list[int]:
-        """Return the given string columns whose bounds differ between files, so that a filter could skip files.
-
-        Parameters
-        ----------
-        field_ids
-            Ids of string columns whose metrics the plan has (``plan_files(metrics=...)``).
-
-        """
-        return self._plan.skippable_by(list(field_ids))
-
-    @property
-    def report(self) -> dict[str, int]:
-        """Counts of what was scanned and skipped, by the names of the Java library's scan metrics.
-
-        Beside those: ``cached_manifests``, manifests that the cache had, and ``manifest_bytes_read``. As there,
-        ``result_delete_files`` counts a delete file once for each data file that it applies to.
-        """
-        return self._plan.report
-
-    @cached_property
-    def files(self) -> list[dict[str, Any]]:
-        """The files as dicts, to inspect a few."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
-
-    def __len__(self) -> int:
-        return len(self._plan)
-
-    def __repr__(self) -> str:
-        return f"ScanPlan({'; '.join(f'{what}: {text}' for what, text in plan_facts(self.report).items())})"
-
-    def _repr_html_(self) -> str:
-        below = f"{self._of[0].metadata.location.rstrip('/')}/"
-        return plan_html(self.report, self.to_arrow(), below)
-
-
-def _planned(scan: TableScan, metrics: bool | tuple[str, ...]) -> ScanPlan:
-    return scan.plan_files(metrics=metrics)
+        if self.snapshot_id is not None or self.as_of_ms is not None:
+            chosen = f"snapshot {self.snapshot_id}" if self.as_of_ms is None else f"time {self.as_of_ms}"
+            raise InvalidArgumentError(f"the scan is of {chosen}: it cannot be of the branch or tag {name!r} too")
+        return replace(self, ref=name)
 
 
 def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:

@@ -1,10 +1,226 @@
-"""Schemas: the columns of a table ("Schemas and Data Types").
+"""Schemas: the columns of a table ("Schemas and Data Types"), and walks over them.
 
-A `Schema` is immutable; a table's schema evolves through ``Table.update_schema``.
+A `Schema` is immutable; a table's schema evolves through ``Table.update_schema``. A visitor is called for each part of
+a schema or type, children first (`visit`), or parents first, who ask for the results of their children
+(`pre_order_visit`)::
+
+    >>> import icefield as ice
+    >>> schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "at", ice.types.StructType(
+    ...     ice.NestedField(3, "x", "int"))))
+    >>> index_name_by_id(schema)
+    {1: 'id', 2: 'at', 3: 'at.x'}
 """
 
 from __future__ import annotations
 
-from icefield._core import Schema
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
-__all__ = ["Schema"]
+from icefield._core import Schema
+from icefield.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type, VariantType
+
+__all__ = [
+    "PreOrderSchemaVisitor",
+    "Schema",
+    "SchemaVisitor",
+    "index_by_id",
+    "index_by_name",
+    "index_name_by_id",
+    "pre_order_visit",
+    "prune_columns",
+    "visit",
+]
+
+T = TypeVar("T")
+
+
+class SchemaVisitor(ABC, Generic[T]):
+    """What is done with each part of a schema, given the results of its children."""
+
+    def before_field(self, field: NestedField) -> None:
+        """Do something before a field is visited."""
+
+    def after_field(self, field: NestedField) -> None:
+        """Do something after a field was visited."""
+
+    def before_list_element(self, element: NestedField) -> None:
+        """Do something before the element of a list is visited."""
+        self.before_field(element)
+
+    def after_list_element(self, element: NestedField) -> None:
+        """Do something after the element of a list was visited."""
+        self.after_field(element)
+
+    def before_map_key(self, key: NestedField) -> None:
+        """Do something before the key of a map is visited."""
+        self.before_field(key)
+
+    def after_map_key(self, key: NestedField) -> None:
+        """Do something after the key of a map was visited."""
+        self.after_field(key)
+
+    def before_map_value(self, value: NestedField) -> None:
+        """Do something before the value of a map is visited."""
+        self.before_field(value)
+
+    def after_map_value(self, value: NestedField) -> None:
+        """Do something after the value of a map was visited."""
+        self.after_field(value)
+
+    @abstractmethod
+    def schema(self, schema: Schema, struct_result: T) -> T:
+        """Visit a schema, given the result of its columns as a struct."""
+
+    @abstractmethod
+    def struct(self, struct: StructType, field_results: builtins.list[T]) -> T:
+        """Visit a struct, given the results of its fields."""
+
+    @abstractmethod
+    def field(self, field: NestedField, field_result: T) -> T:
+        """Visit a field of a struct, given the result of its type."""
+
+    @abstractmethod
+    def list(self, list_type: ListType, element_result: T) -> T:
+        """Visit a list, given the result of the type of its element."""
+
+    @abstractmethod
+    def map(self, map_type: MapType, key_result: T, value_result: T) -> T:
+        """Visit a map, given the results of the types of its key and value."""
+
+    @abstractmethod
+    def primitive(self, primitive: PrimitiveType) -> T:
+        """Visit a primitive type."""
+
+    def variant(self, variant: VariantType) -> T:
+        """Visit a variant, which PyIceberg's visitors do not know."""
+        msg = f"{type(self).__name__} has no method 'variant'"
+        raise NotImplementedError(msg)
+
+
+class PreOrderSchemaVisitor(ABC, Generic[T]):
+    """What is done with each part of a schema, given functions that return the results of its children."""
+
+    @abstractmethod
+    def schema(self, schema: Schema, struct_result: Callable[[], T]) -> T:
+        """Visit a schema."""
+
+    @abstractmethod
+    def struct(self, struct: StructType, field_results: builtins.list[Callable[[], T]]) -> T:
+        """Visit a struct."""
+
+    @abstractmethod
+    def field(self, field: NestedField, field_result: Callable[[], T]) -> T:
+        """Visit a field of a struct."""
+
+    @abstractmethod
+    def list(self, list_type: ListType, element_result: Callable[[], T]) -> T:
+        """Visit a list."""
+
+    @abstractmethod
+    def map(self, map_type: MapType, key_result: Callable[[], T], value_result: Callable[[], T]) -> T:
+        """Visit a map."""
+
+    @abstractmethod
+    def primitive(self, primitive: PrimitiveType) -> T:
+        """Visit a primitive type."""
+
+    def variant(self, variant: VariantType) -> T:
+        """Visit a variant, which PyIceberg's visitors do not know."""
+        msg = f"{type(self).__name__} has no method 'variant'"
+        raise NotImplementedError(msg)
+
+
+def visit(obj: Schema | Type, visitor: SchemaVisitor[T]) -> T:
+    """Visit the parts of a schema or type, children first, and return the result for the whole."""
+    if isinstance(obj, Schema):
+        return visitor.schema(obj, visit(obj.as_struct(), visitor))
+    if isinstance(obj, StructType):
+        return visitor.struct(obj, [_visit_field(field, visitor) for field in obj.fields])
+    if isinstance(obj, ListType):
+        visitor.before_list_element(obj.element_field)
+        result = visit(obj.element_type, visitor)
+        visitor.after_list_element(obj.element_field)
+        return visitor.list(obj, result)
+    if isinstance(obj, MapType):
+        visitor.before_map_key(obj.key_field)
+        key = visit(obj.key_type, visitor)
+        visitor.after_map_key(obj.key_field)
+        visitor.before_map_value(obj.value_field)
+        value = visit(obj.value_type, visitor)
+        visitor.after_map_value(obj.value_field)
+        return visitor.map(obj, key, value)
+    if isinstance(obj, VariantType):
+        return visitor.variant(obj)
+    if isinstance(obj, PrimitiveType):
+        return visitor.primitive(obj)
+    msg = f"expected a Schema or a Type, got {type(obj).__name__}"
+    raise NotImplementedError(msg)
+
+
+def _visit_field(field: NestedField, visitor: SchemaVisitor[T]) -> T:
+    visitor.before_field(field)
+    result = visit(field.field_type, visitor)
+    visitor.after_field(field)
+    return visitor.field(field, result)
+
+
+def pre_order_visit(obj: Schema | Type, visitor: PreOrderSchemaVisitor[T]) -> T:
+    """Visit a schema or type; the visitor asks for the results of the parts inside."""
+    if isinstance(obj, Schema):
+        return visitor.schema(obj, lambda: pre_order_visit(obj.as_struct(), visitor))
+    if isinstance(obj, StructType):
+        return visitor.struct(obj, [_field_later(field, visitor) for field in obj.fields])
+    if isinstance(obj, ListType):
+        return visitor.list(obj, lambda: pre_order_visit(obj.element_type, visitor))
+    if isinstance(obj, MapType):
+        key, value = obj.key_type, obj.value_type
+        return visitor.map(obj, lambda: pre_order_visit(key, visitor), lambda: pre_order_visit(value, visitor))
+    if isinstance(obj, VariantType):
+        return visitor.variant(obj)
+    if isinstance(obj, PrimitiveType):
+        return visitor.primitive(obj)
+    msg = f"expected a Schema or a Type, got {type(obj).__name__}"
+    raise NotImplementedError(msg)
+
+
+def _field_later(field: NestedField, visitor: PreOrderSchemaVisitor[T]) -> Callable[[], T]:
+    return lambda: visitor.field(field, lambda: pre_order_visit(field.field_type, visitor))
+
+
+def index_by_id(schema_or_type: Schema | Type) -> dict[int, NestedField]:
+    """Return all fields by their ids, nested ones included."""
+    schema = _schema_of(schema_or_type)
+    return {field_id: schema.find_field(field_id) for field_id in schema.field_ids}
+
+
+def index_by_name(schema_or_type: Schema | Type) -> dict[str, int]:
+    """Return the ids of all fields by their full names."""
+    return {name: field_id for field_id, name in index_name_by_id(schema_or_type).items()}
+
+
+def index_name_by_id(schema_or_type: Schema | Type) -> dict[int, str]:
+    """Return the full names of all fields by their ids."""
+    schema = _schema_of(schema_or_type)
+    return dict(zip(schema.field_ids, schema.column_names, strict=True))
+
+
+def _schema_of(schema_or_type: Schema | Type) -> Schema:
+    return schema_or_type if isinstance(schema_or_type, Schema) else Schema(*schema_or_type.fields)
+
+
+def prune_columns(schema: Schema, selected: Iterable[int], select_full_types: bool = True) -> Schema:
+    """Return the schema of some of the fields, and of what is around them.
+
+    Parameters
+    ----------
+    schema
+        The schema.
+    selected
+        Ids of fields, at any depth.
+    select_full_types
+        Whether a struct that is selected has all of its fields, or those only that are selected too.
+
+    """
+    return schema.select_ids(list(selected), full_types=select_full_types)

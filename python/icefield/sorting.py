@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from icefield._core import SortField, SortOrder
 
-__all__ = ["UNSORTED_SORT_ORDER", "SortField", "SortOrder"]
+__all__ = ["UNSORTED_SORT_ORDER", "NullOrder", "SortDirection", "SortField", "SortOrder"]
+
+
+class SortDirection(str, Enum):
+    """How rows are sorted; members equal their text."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class NullOrder(str, Enum):
+    """Where nulls are sorted; members equal their text."""
+
+    NULLS_FIRST = "nulls-first"
+    NULLS_LAST = "nulls-last"
+
+    def __str__(self) -> str:
+        return self.value
+
 
 UNSORTED_SORT_ORDER = SortOrder()
 """The order of tables that are not sorted."""

@@ -8,9 +8,10 @@ A transform called with anything that exports an Arrow array (pyarrow, Polars, p
     [9, None]
     >>> ice.transforms.year.scalar("2017-11-16", type="date")
     47
-    >>> ice.transforms.month.to_human_string(574, "date")
+    >>> ice.transforms.month.to_human_string("date", 574)
     '2017-11'
 
+A transform is an instance of the class of its kind, by PyIceberg's names: ``BucketTransform(16)`` is ``bucket(16)``.
 The GIL is released while an array is transformed, and no buffer is copied on its way in or out.
 """
 
@@ -19,10 +20,44 @@ from __future__ import annotations
 from operator import index
 from typing import SupportsIndex
 
-from icefield._core import Transform
+from icefield._core import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+)
 from icefield.errors import InvalidArgumentError
 
-__all__ = ["Transform", "bucket", "day", "hour", "identity", "month", "parse", "truncate", "void", "year"]
+__all__ = [
+    "BucketTransform",
+    "DayTransform",
+    "HourTransform",
+    "IdentityTransform",
+    "MonthTransform",
+    "TimeTransform",
+    "Transform",
+    "TruncateTransform",
+    "UnknownTransform",
+    "VoidTransform",
+    "YearTransform",
+    "bucket",
+    "day",
+    "hour",
+    "identity",
+    "month",
+    "parse",
+    "parse_transform",
+    "truncate",
+    "void",
+    "year",
+]
 
 identity = Transform("identity")
 """The values themselves."""
@@ -73,6 +108,10 @@ def parse(text: str) -> Transform:
     An unknown transform is kept as written, and returns no results.
     """
     return Transform(text)
+
+
+#: The name that PyIceberg has for `parse`.
+parse_transform = parse
 
 
 def _width(number: int) -> int:

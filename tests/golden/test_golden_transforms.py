@@ -104,7 +104,7 @@ def test_results(case):
         expected = typed(result, result_type)
         got = transform.scalar(value, type=case["type"])
         assert same(got, expected)
-        human_text = transform.to_human_string(got, case["type"])
+        human_text = transform.to_human_string(case["type"], got)
         if result_type in {"float", "double"} and len(human_text) < len(human):
             # The shortest text: docs/differences.md.
             assert typed(human_text, result_type) == typed(human, result_type) == got

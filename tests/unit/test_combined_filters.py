@@ -62,7 +62,7 @@ def test_objects_and_texts_are_joined(table):
         assert scan.filter(EqualTo(odd, "y")).filter("tenant != 'a'").to_arrow()["tenant"].to_pylist() == ["b"]
         assert scan.filter("tenant != 'a'").filter(IsNull(odd)).to_arrow()["tenant"].to_pylist() == ["c"]
         assert scan.filter("tenant != 'a'").filter("tenant != 'b'").filter("tenant != 'c'").count() == 0
-        with pytest.raises(InvalidArgumentError, match="expected an Expression or str"):
+        with pytest.raises(InvalidArgumentError, match="expected an expression or its text"):
             scan.filter("tenant != 'a'").filter(None)
 
 

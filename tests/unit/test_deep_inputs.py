@@ -136,14 +136,14 @@ def test_deep_types_of_objects() -> None:
     def nested(levels: int) -> Type:
         ty = Type("long")
         for number in range(levels):
-            ty = Type.struct_of(ice.NestedField(number + 1, "s", ty))
+            ty = ice.types.StructType(ice.NestedField(number + 1, "s", ty))
         return ty
 
     schema = on_a_small_stack(lambda: ice.Schema(ice.NestedField(100, "top", nested(39))))
     assert on_a_small_stack(lambda: pickle.loads(pickle.dumps(schema))) == schema
     with pytest.raises(IcefieldError, match="deeper than 40 levels"):
         on_a_small_stack(lambda: nested(5_000))
-    for build in (lambda ty: Type.list_of(1, ty), lambda ty: Type.map_of(1, "int", 2, ty)):
+    for build in (lambda ty: ice.types.ListType(1, ty), lambda ty: ice.types.MapType(1, "int", 2, ty)):
 
         def wrapped(build: Any = build) -> None:
             ty = Type("long")

@@ -114,7 +114,7 @@ def test_plans(table):
 def test_history_is_a_list(table):
     history = table.history()
     assert isinstance(history, list)
-    assert history == [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in table.metadata.snapshot_log]
+    assert history == [SnapshotLogEntry(at, snapshot_id) for at, snapshot_id in table.metadata.snapshot_log]
     copied = pickle.loads(pickle.dumps(history))
     assert (copied, repr(copied)) == (history, repr(history))
     assert history[0] in history

@@ -88,10 +88,10 @@ def test_result_types():
 
 
 def test_human_strings():
-    assert month.to_human_string(574, "date") == "2017-11"
-    assert identity.to_human_string(INSTANT, "timestamptz") == "2017-11-16T22:31:08+00:00"
-    assert identity.to_human_string(b"\0\1", "binary") == "AAE="
-    assert bucket(4).to_human_string(None, "string") == "null"
+    assert month.to_human_string("date", 574) == "2017-11"
+    assert identity.to_human_string("timestamptz", INSTANT) == "2017-11-16T22:31:08+00:00"
+    assert identity.to_human_string("binary", b"\0\1") == "AAE="
+    assert bucket(4).to_human_string("string", None) == "null"
 
 
 def test_unknown_transforms_are_kept_and_refused():

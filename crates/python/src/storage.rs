@@ -33,7 +33,7 @@ fn redacted(text: &str) -> String {
 /// Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
 ///
 /// ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied.
-#[pyclass(frozen, name = "Storage", module = "icefield._core")]
+#[pyclass(frozen, name = "Storage", module = "icefield.distributed")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
 

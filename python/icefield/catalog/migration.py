@@ -73,5 +73,6 @@ def migrate_folder(
         changes.add_files(found.paths, snapshot_properties, validate=validate)
         table = changes.commit_transaction()
     snapshot = table.current_snapshot()
-    rows = int((snapshot.summary or {}).get("added-records", 0)) if snapshot is not None else 0
+    summary = snapshot.summary if snapshot is not None else None
+    rows = int(summary.get("added-records", 0)) if summary is not None else 0
     return Migration(table, table.schema(), columns, len(found.paths), rows, found.bytes)

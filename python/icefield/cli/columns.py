@@ -109,7 +109,7 @@ class _Columns:
         if kind == "list":
             element_id = next(self._ids)
             element = self._type()
-            made = ListType(element_id, element, self._is_required())
+            made: Type = ListType(element_id, element, self._is_required())
         else:
             key_id, value_id = next(self._ids), next(self._ids)
             key = self._type()

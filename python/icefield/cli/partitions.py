@@ -45,6 +45,6 @@ def _text(value: object, transform: Transform | None, kind: Type | None) -> str:
     if value is None or transform is None or kind is None:
         return "null" if value is None else str(value)
     try:
-        return str(transform.to_human_string(value, kind))
+        return str(transform.to_human_string(kind, value))
     except (IcefieldError, TypeError, ValueError):
         return str(value)

@@ -132,7 +132,7 @@ def table_snapshots(context: click.Context, name: str, moment: Moment, limit: in
             snapshot.snapshot_id,
             time_of(snapshot.timestamp_ms),
             snapshot.operation,
-            *((snapshot.summary or {}).get(key) for key in wanted),
+            *(snapshot.summary[key] if snapshot.summary else None for key in wanted),
             ", ".join(sorted(names.get(snapshot.snapshot_id, []))),
         )
         for snapshot in snapshots

@@ -12,10 +12,11 @@ from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
 from icefield.distributed import WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
-from icefield.metadata import Snapshot, SnapshotRef
+from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
+from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchWork
 from icefield.table.changes import TableChanges
-from icefield.table.history import MetadataLogEntry, SnapshotLogEntry
 from icefield.table.outcomes import RowsChanged
 from icefield.table.reads import TableReads
 from icefield.table.rows import TableRows, UpsertResult
@@ -26,12 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CreateTableTransaction",
+    "DataScan",
+    "FileScanTask",
+    "IncrementalAppendScan",
+    "IncrementalChangelogScan",
     "MetadataLogEntry",
     "RowsChanged",
     "Snapshot",
     "SnapshotLogEntry",
     "SnapshotRef",
+    "StaticTable",
     "Table",
+    "TableScan",
     "Transaction",
     "UpsertResult",
 ]
@@ -46,7 +53,7 @@ class Table(TableReads, TableRows, TableChanges):
     @classmethod
     def from_metadata(
         cls, metadata_location: str, *, relocate: Mapping[str, str] | None = None, **properties: str
-    ) -> Table:
+    ) -> Self:
         """Open a table without a catalog.
 
         Parameters
@@ -163,7 +170,7 @@ class Table(TableReads, TableRows, TableChanges):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Table, (self._identifier, self._state, self._catalog)
+        return type(self), (self._identifier, self._state, self._catalog)
 
 
 class Transaction(TableTransaction[Table]):
@@ -199,3 +206,34 @@ class CreateTableTransaction(Transaction):
         self._finished = True
         self._table.create(self._changes)
         return self._table
+
+
+class StaticTable(Table):
+    """A table of a metadata file, without a catalog: it can be read, and neither changed nor refreshed."""
+
+    @classmethod
+    def from_metadata(
+        cls,
+        metadata_location: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        relocate: Mapping[str, str] | None = None,
+        **more: str,
+    ) -> Self:
+        """Open a table by its metadata file, or by its folder: then by the newest one.
+
+        Parameters
+        ----------
+        metadata_location
+            A metadata file, or the folder of a table.
+        properties, **more
+            Properties of the storage.
+        relocate
+            Old prefixes of paths to new ones, for a table that was moved or copied.
+
+        """
+        storage = {**(properties or {}), **more}
+        if not metadata_location.endswith(".json"):
+            opened = Storage(revealed(guarded(storage)), dict(relocate or {}))
+            metadata_location = newest_metadata(opened, metadata_location) or metadata_location
+        return super().from_metadata(metadata_location, relocate=relocate, **storage)

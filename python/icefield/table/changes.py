@@ -157,9 +157,16 @@ class TableChanges(TableHandle, ChangesFiles):
         """
         return UpdateSpec(self.transaction(), standalone=True, case_sensitive=case_sensitive)
 
-    def update_sort_order(self) -> UpdateSortOrder:
-        """Replace the sort order, in a ``with`` block or with `Change.commit`."""
-        return UpdateSortOrder(self.transaction(), standalone=True)
+    def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
+        """Replace the sort order, in a ``with`` block or with `Change.commit`.
+
+        Parameters
+        ----------
+        case_sensitive
+            Whether column names are case-sensitive.
+
+        """
+        return UpdateSortOrder(self.transaction(), standalone=True, case_sensitive=case_sensitive)
 
     def cherry_pick(self, snapshot_id: int) -> Self:
         """Make the changes of a snapshot again at the end of ``main``; see `ManageSnapshots.cherry_pick`."""

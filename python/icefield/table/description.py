@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icefield._core import Storage, TableState
+from icefield._former import CalledNumber
 from icefield._html import html_of
 from icefield._layout import contents_of, partition_texts, sort_texts, time_of
 from icefield._printable import printable
 from icefield._secrets import redacted_url
-from icefield.metadata import Snapshot, SnapshotRef
+from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotRef
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefield.table.history import History, MetadataLogEntry, SnapshotLogEntry
+from icefield.table.history import History
 from icefield.table.listings import References, Snapshots
 
 if TYPE_CHECKING:
@@ -125,20 +126,37 @@ class TableDescription:
 
     def history(self) -> History:
         """Return which snapshot became current when, oldest first; notebooks show it as a picture of all snapshots."""
-        entries = [SnapshotLogEntry(snapshot_id, at) for at, snapshot_id in self.metadata.snapshot_log]
-        return History(entries, self._title(), self.metadata)
+        return History(self.metadata.snapshot_log, self._title(), self.metadata)
 
     def metadata_log(self) -> list[MetadataLogEntry]:
         """Return the previous metadata files, oldest first."""
-        return [MetadataLogEntry(file, at) for at, file in self.metadata.metadata_log]
+        return self.metadata.metadata_log
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Return all branches and tags by their names."""
         return References(self.metadata)
 
+    def snapshot_as_of_timestamp(self, timestamp_ms: int, inclusive: bool = True) -> Snapshot | None:
+        """Return the snapshot that was current at a time, if there was one.
+
+        Parameters
+        ----------
+        timestamp_ms
+            Milliseconds from the epoch.
+        inclusive
+            Whether a snapshot of this very millisecond counts.
+
+        """
+        return self.metadata.snapshot_as_of(timestamp_ms if inclusive else timestamp_ms - 1)
+
+    @property
     def last_sequence_number(self) -> int:
-        """Return the highest sequence number of any snapshot; 0 in version 1."""
-        return self.metadata.last_sequence_number
+        """The highest sequence number of any snapshot; 0 in version 1."""
+        return CalledNumber(self.metadata.last_sequence_number)
+
+    def last_partition_id(self) -> int:
+        """Return the highest id that a partition field has had; 999 if there was none."""
+        return self.metadata.last_partition_id
 
     def _title(self) -> str:
         return printable(".".join(self._identifier) or redacted_url(self.metadata_location))

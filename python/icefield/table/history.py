@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from icefield.metadata import SnapshotLogEntry
 from icefield.table.timeline import svg_of, text_of
 
 if TYPE_CHECKING:
     from icefield.metadata import TableMetadata
 
-__all__ = ["History", "MetadataLogEntry", "SnapshotLogEntry"]
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotLogEntry:
-    """When a snapshot became current."""
-
-    snapshot_id: int
-    timestamp_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataLogEntry:
-    """A previous metadata file of the table."""
-
-    metadata_file: str
-    timestamp_ms: int
+__all__ = ["History"]
 
 
 class History(list[SnapshotLogEntry]):

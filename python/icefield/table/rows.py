@@ -11,6 +11,7 @@ from icefield._arguments import append_options, summary_entries
 from icefield._arrow_names import without_nul
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
+from icefield._former import former_names
 from icefield.table.assignments import changed_rows
 from icefield.table.changing import ChangesData
 from icefield.table.handle import TableHandle
@@ -50,7 +51,7 @@ class ChangesRows(ChangesData):
     @overload
     def append(
         self,
-        data: Rows,
+        df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         *,
@@ -61,7 +62,7 @@ class ChangesRows(ChangesData):
     @overload
     def append(
         self,
-        data: Rows,
+        df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         *,
@@ -69,9 +70,10 @@ class ChangesRows(ChangesData):
         idempotency_key: str | None = None,
         dry_run: Literal[True],
     ) -> RowsChanged: ...
+    @former_names(data="df")
     def append(
         self,
-        data: Rows,
+        df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = "main",
         *,
@@ -83,7 +85,7 @@ class ChangesRows(ChangesData):
 
         Parameters
         ----------
-        data
+        df
             Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
             DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written
             as it arrives, in bounded memory.
@@ -115,7 +117,7 @@ class ChangesRows(ChangesData):
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED if dry_run else self
         with self._changing() as changes:
-            counts = changes.append(without_nul(data), **options, dry_run=dry_run)
+            counts = changes.append(without_nul(df), **options, dry_run=dry_run)
         return RowsChanged(*counts) if dry_run else self
 
     def delete(

@@ -51,7 +51,7 @@ def text_of(title: str, metadata: TableMetadata) -> str:
 
 
 def _summary(title: str, metadata: TableMetadata) -> str:
-    kinds = [ref.snapshot_ref_type for ref in metadata.refs.values()]
+    kinds = [str(ref.snapshot_ref_type) for ref in metadata.refs.values()]
     refs = [(kinds.count("branch"), "branch", "branches"), (kinds.count("tag"), "tag", "tags")]
     parts = [counted(len(metadata.snapshots), "snapshot")]
     parts += [f"{number:,} {one if number == 1 else many}" for number, one, many in refs if number]
@@ -251,7 +251,7 @@ def _hint(point: Point) -> str:
         str(snapshot.operation or "unknown operation"),
         time_of(snapshot.timestamp_ms),
         f"rows {_added(snapshot)}" if _added(snapshot) else "",
-        f"total rows {total}" if (total := (snapshot.summary or {}).get("total-records")) else "",
+        f"total rows {total}" if (total := snapshot.summary and snapshot.summary["total-records"]) else "",
         f"branches {', '.join(point.branches)}" if point.branches else "",
         f"tags {', '.join(point.tags)}" if point.tags else "",
     ]

@@ -49,6 +49,11 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         """The table's metadata with the changes so far."""
         return self._staged
 
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The metadata with the changes so far; the name that PyIceberg has for it."""
+        return self.metadata
+
     def update_snapshot(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -81,9 +86,9 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         """Change the partition spec; see `Table.update_spec`."""
         return UpdateSpec(self, case_sensitive=case_sensitive)
 
-    def update_sort_order(self) -> UpdateSortOrder:
+    def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
         """Replace the sort order; see `Table.update_sort_order`."""
-        return UpdateSortOrder(self)
+        return UpdateSortOrder(self, case_sensitive=case_sensitive)
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches and tags; see `Table.manage_snapshots`."""

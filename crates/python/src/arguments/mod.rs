@@ -2,4 +2,5 @@
 
 pub(crate) mod integer;
 pub(crate) mod json;
+pub(crate) mod python_class;
 pub(crate) mod type_input;

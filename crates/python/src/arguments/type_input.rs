@@ -10,9 +10,9 @@ use crate::errors::BorderError;
 
 /// A type of the table specification ("Schemas and Data Types").
 ///
-/// Constructed from its name, such as ``Type("decimal(9, 2)")``, or its JSON form; ``icefield.types`` has a function
-/// for each.
-#[pyclass(frozen, name = "Type", module = "icefield._core")]
+/// Constructed from its name, such as ``Type("decimal(9, 2)")``, or its JSON form; ``icefield.types`` has a class
+/// for each kind, and every type is an instance of the class of its kind.
+#[pyclass(frozen, subclass, name = "Type", module = "icefield.types")]
 #[derive(Debug, Clone)]
 pub struct PyIcebergType(pub Type);
 

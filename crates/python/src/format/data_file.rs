@@ -29,12 +29,12 @@ pub struct PyContentFile {
 }
 
 /// A data file.
-#[pyclass(frozen, extends = PyContentFile, name = "DataFile", module = "icefield._core")]
+#[pyclass(frozen, extends = PyContentFile, name = "DataFile", module = "icefield.manifests")]
 #[derive(Debug)]
 pub struct PyDataFile;
 
 /// A file of deletes, or a deletion vector in one.
-#[pyclass(frozen, extends = PyContentFile, name = "DeleteFile", module = "icefield._core")]
+#[pyclass(frozen, extends = PyContentFile, name = "DeleteFile", module = "icefield.manifests")]
 #[derive(Debug)]
 pub struct PyDeleteFile;
 

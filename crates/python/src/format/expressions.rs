@@ -5,55 +5,36 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use icefield_format::Limits;
-use icefield_format::expr::{
-    BoundExpr, Comparison, Converted, Expr, Expression, Extract, Literal, Predicate, Residuals, Term, Test,
-    project_inclusive, project_strict,
-};
+use icefield_format::expr::{BoundExpr, Expr, Extract, Literal, Residuals, Term, project_inclusive, project_strict};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::arrow::{FromArrow, Nanoseconds};
 use icefield_format::types::{PrimitiveType, Schema, Type};
-use icefield_format::value::envelope::Envelope;
+use icefield_format::value::decimal;
 use icefield_format::value::variant::Path;
-use icefield_format::value::{Value, decimal};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyString, PyTime, PyType, PyTzInfoAccess as _,
-};
+use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyString, PyTime, PyType, PyTzInfoAccess as _};
 
 use crate::arguments::json::JsonInput;
 use crate::arguments::type_input::TypeInput;
 use crate::capsule::{ArrowArray, StreamInput, check_batch, mend};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
+use crate::format::expression_classes::{ExpressionOutput, PyExpression, PyLiteral, PyTerm, TermOutput};
+use crate::format::partitioning::partition_tuple;
 use crate::format::schema::PySchema;
-use crate::format::transforms::TransformInput;
+use crate::format::transforms::{TransformInput, TransformOutput};
 use crate::format::values::{primitive, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyTerm>()?;
-    module.add_class::<PyExpression>()?;
     module.add_class::<PyBoundExpression>()?;
     module.add_function(wrap_pyfunction!(parse_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(expression_from_json, module)?)?;
-    module.add_function(wrap_pyfunction!(joined_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(constant_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(predicate_expression, module)?)
+    module.add_function(wrap_pyfunction!(expression_from_json, module)?)
 }
 
-/// What a predicate is about: a column by its name, or a transform of one.
-#[pyclass(frozen, name = "Term", module = "icefield._core")]
-#[derive(Debug, Clone)]
-pub struct PyTerm(Term);
-
-/// A predicate on the columns of a table, by their names.
-#[pyclass(frozen, name = "Expression", module = "icefield._core")]
-#[derive(Debug, Clone)]
-pub struct PyExpression(pub Expr);
-
 /// A predicate on the columns of a schema, by their field ids.
-#[pyclass(frozen, name = "BoundExpression", module = "icefield._core")]
+#[pyclass(frozen, name = "BoundExpression", module = "icefield.expressions")]
 #[derive(Debug, Clone)]
 pub struct PyBoundExpression(pub BoundExpr);
 
@@ -68,7 +49,7 @@ struct SpecInput(PartitionSpec);
 type TermParts = (String, Option<String>, Option<(String, String)>);
 
 /// A term: a column's name or a [`PyTerm`].
-struct TermInput(Term);
+pub(crate) struct TermInput(pub Term);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
     type Error = PyErr;
@@ -95,7 +76,7 @@ fn combined<'py>(other: &Bound<'py, PyAny>, join: impl FnOnce(Expr) -> Expr) -> 
         return Ok(py.NotImplemented().into_bound(py));
     }
     let ExpressionInput(other) = other.extract()?;
-    Ok(Bound::new(py, PyExpression(flat(join(other))?))?.into_any())
+    ExpressionOutput(flat(join(other))?).into_pyobject(py)
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for SpecInput {
@@ -123,93 +104,30 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TermInput {
 
 /// Read an expression of SQL-like text.
 #[pyfunction]
-fn parse_expression(text: &str) -> Result<PyExpression> {
-    Ok(PyExpression(flat(Expr::parse(text)?)?))
+fn parse_expression(text: &str) -> Result<ExpressionOutput> {
+    Ok(ExpressionOutput(flat(Expr::parse(text)?)?))
 }
 
 /// Read an expression of the REST protocol's JSON; with a schema, literals are single values of their columns' types.
 #[pyfunction]
 #[pyo3(signature = (json, schema=None))]
-fn expression_from_json(json: &Bound<'_, PyAny>, schema: Option<&Bound<'_, PySchema>>) -> Result<PyExpression> {
+fn expression_from_json(json: &Bound<'_, PyAny>, schema: Option<&Bound<'_, PySchema>>) -> Result<ExpressionOutput> {
     let json = match json.cast::<PyBool>() {
         Ok(constant) => constant.is_true().into(),
         Err(_) => json.extract::<JsonInput>()?.0,
     };
-    Ok(PyExpression(flat(match schema {
+    Ok(ExpressionOutput(flat(match schema {
         Some(schema) => Expr::from_json_typed(&json, &schema.get().0)?,
         None => Expr::from_json(&json)?,
     })?))
 }
 
-/// All of the expressions joined by AND, or by OR, as flat a tree as can be.
-#[pyfunction]
-#[pyo3(signature = (expressions, *, conjunction))]
-fn joined_expression(expressions: Vec<ExpressionInput>, conjunction: bool) -> Result<PyExpression> {
-    let expressions = expressions.into_iter().map(|expression| expression.0);
-    let pair = if conjunction { Expr::and } else { Expr::or };
-    let expr = match expressions.len() {
-        // Few group to the left, as the operators do.
-        ..=32 => expressions.reduce(pair).unwrap_or(Expression::True),
-        _ if conjunction => Expr::all(expressions.collect()),
-        _ => Expr::any(expressions.collect()),
-    };
-    Ok(PyExpression(flat(expr)?))
-}
-
-/// Every row, or none.
-#[pyfunction]
-fn constant_expression(value: bool) -> PyExpression {
-    PyExpression(if value { Expression::True } else { Expression::False })
-}
-
-/// A predicate of an operation's name in JSON.
-#[pyfunction]
-#[pyo3(signature = (operation, term, literals=Vec::new()))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
-fn predicate_expression(operation: &str, term: TermInput, literals: Vec<Bound<'_, PyAny>>) -> Result<PyExpression> {
-    let literals = literals.iter().map(to_literal).collect::<Result<Vec<_>>>()?;
-    if let "st-intersects" | "st-disjoint" = operation {
-        let envelope = envelope(&literals)?;
-        let test = if operation == "st-intersects" { Test::Intersects(envelope) } else { Test::Disjoint(envelope) };
-        return Ok(PyExpression(Expression::Predicate(Predicate { term: term.0, test })));
-    }
-    let test = match (operation, <[Literal; 1]>::try_from(literals)) {
-        ("is-null", _) => Test::IsNull,
-        ("not-null", _) => Test::NotNull,
-        ("is-nan", _) => Test::IsNan,
-        ("not-nan", _) => Test::NotNan,
-        ("in", literals) => Test::In(literals.map_or_else(|many| many, Vec::from)),
-        ("not-in", literals) => Test::NotIn(literals.map_or_else(|many| many, Vec::from)),
-        ("lt", Ok([literal])) => Test::Compare(Comparison::Lt, literal),
-        ("lt-eq", Ok([literal])) => Test::Compare(Comparison::LtEq, literal),
-        ("gt", Ok([literal])) => Test::Compare(Comparison::Gt, literal),
-        ("gt-eq", Ok([literal])) => Test::Compare(Comparison::GtEq, literal),
-        ("eq", Ok([literal])) => Test::Compare(Comparison::Eq, literal),
-        ("not-eq", Ok([literal])) => Test::Compare(Comparison::NotEq, literal),
-        ("starts-with", Ok([literal])) => Test::StartsWith(literal),
-        ("not-starts-with", Ok([literal])) => Test::NotStartsWith(literal),
-        (operation, _) => {
-            return Err(InvalidArgumentError::new_err(format!("{operation} is no operation of these literals")).into());
-        }
-    };
-    Ok(PyExpression(Expression::Predicate(Predicate { term: term.0, test })))
-}
-
-/// A box of its coordinates.
-fn envelope(literals: &[Literal]) -> Result<Envelope> {
-    let double = |literal: &Literal| match literal.convert(&PrimitiveType::Double.into()) {
-        Ok(Converted::Value(Value::Double(number))) => Some(number),
-        _ => None,
-    };
-    let corners =
-        literals.iter().map(double).collect::<Option<Vec<_>>>().and_then(|all| <[f64; 4]>::try_from(all).ok());
-    let wrong = || InvalidArgumentError::new_err("a box has four coordinates: xmin, ymin, xmax, ymax");
-    Ok(Envelope::new(corners.ok_or_else(wrong)?)?)
-}
-
 /// The literal that a Python object stands for; which type it becomes is settled by the column.
-fn to_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
+pub(crate) fn to_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
     use PrimitiveType as P;
+    if let Ok(ours) = object.cast::<PyLiteral>() {
+        return Ok(ours.get().0.clone());
+    }
     let ty = if object.is_instance_of::<PyBool>() {
         P::Boolean
     } else if object.is_instance_of::<PyString>() {
@@ -261,7 +179,11 @@ fn number_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
 impl PyTerm {
     #[new]
     #[pyo3(signature = (name, transform=None, extract=None))]
-    fn py_new(name: String, transform: Option<TransformInput>, extract: Option<(String, TypeInput)>) -> Result<Self> {
+    fn py_new(
+        name: String,
+        transform: Option<TransformInput>,
+        extract: Option<(String, TypeInput)>,
+    ) -> Result<TermOutput> {
         let extract = match extract {
             Some((path, TypeInput(ty))) => Some(Extract::new(Path::parse(&path)?, primitive(&ty)?)?),
             None => None,
@@ -269,13 +191,19 @@ impl PyTerm {
         if extract.is_some() && transform.is_some() {
             return Err(InvalidArgumentError::new_err("a term has a transform or extracts, not both").into());
         }
-        Ok(Self(Term { name, transform: transform.map(|transform| transform.0), extract }))
+        Ok(TermOutput(Term { name, transform: transform.map(|transform| transform.0), extract }))
     }
 
     /// The column's name.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The transform of the column, if the term is not the column itself.
+    #[getter]
+    fn transform(&self) -> Option<TransformOutput> {
+        self.0.transform.clone().map(TransformOutput)
     }
 
     fn __str__(&self) -> String {
@@ -285,7 +213,7 @@ impl PyTerm {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, TermParts) {
         let Term { name, transform, extract } = &slf.get().0;
         let extract = extract.as_ref().map(|extract| (extract.path().to_string(), extract.ty().to_string()));
-        (slf.get_type(), (name.clone(), transform.as_ref().map(ToString::to_string), extract))
+        (slf.py().get_type::<PyTerm>(), (name.clone(), transform.as_ref().map(ToString::to_string), extract))
     }
 
     fn __repr__(&self) -> String {
@@ -315,8 +243,8 @@ impl PyExpression {
     }
 
     /// The expression without ``NOT``.
-    fn rewrite_not(&self) -> Self {
-        Self(self.0.rewrite_not())
+    fn rewrite_not(&self) -> ExpressionOutput {
+        ExpressionOutput(self.0.rewrite_not())
     }
 
     /// The partitions that may hold matching rows, or those all of whose rows match.
@@ -378,8 +306,8 @@ impl PyExpression {
         combined(other, |other| Expr::or(other, self.0.clone()))
     }
 
-    fn __invert__(&self) -> Result<Self> {
-        Ok(Self(flat(Expr::not(self.0.clone()))?))
+    fn __invert__(&self) -> Result<ExpressionOutput> {
+        Ok(ExpressionOutput(flat(Expr::not(self.0.clone()))?))
     }
 
     fn __bool__(&self) -> PyResult<bool> {
@@ -465,7 +393,7 @@ impl PyBoundExpression {
     }
 }
 
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
@@ -473,7 +401,7 @@ fn hash(text: &str) -> u64 {
 
 /// The expression, no deeper than everything that recurses can follow: chains of one operator are balanced, and what is
 /// deeper still is refused. Half the depth that text may have, for the text of a level takes up to two.
-fn flat(expr: Expr) -> Result<Expr> {
+pub(crate) fn flat(expr: Expr) -> Result<Expr> {
     let deepest = Limits::default().depth / 2;
     if expr.depth() <= deepest {
         return Ok(expr);
@@ -485,25 +413,6 @@ fn flat(expr: Expr) -> Result<Expr> {
     let message =
         format!("the expression is nested deeper than {deepest} levels: AND, OR and NOT that alternate so often");
     Err(InvalidArgumentError::new_err(message).into())
-}
-
-fn partition_tuple(spec: &PartitionSpec, schema: &Schema, partition: &Bound<'_, PyAny>) -> Result<Vec<Option<Value>>> {
-    let tuple = spec.partition_type(schema);
-    let items: Vec<Bound<'_, PyAny>> = match partition.cast::<PyDict>() {
-        Ok(dict) => {
-            let none = || partition.py().None().into_bound(partition.py());
-            let item = |name: &str| Ok(dict.get_item(name)?.unwrap_or_else(none));
-            tuple.fields.iter().map(|field| item(&field.name)).collect::<PyResult<_>>()?
-        }
-        Err(_) => partition.try_iter()?.collect::<PyResult<_>>()?,
-    };
-    if items.len() != tuple.fields.len() {
-        let message = format!("{} values for a partition of {} fields", items.len(), tuple.fields.len());
-        return Err(InvalidArgumentError::new_err(message).into());
-    }
-    let value =
-        |(item, ty): (&Bound<'_, PyAny>, &Type)| if item.is_none() { Ok(None) } else { to_value(item, ty).map(Some) };
-    items.iter().zip(tuple.fields.iter().map(|field| &field.ty)).map(value).collect()
 }
 
 /// The masks of all batches in one array.

@@ -14,7 +14,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A manifest, as a manifest list describes it.
-#[pyclass(frozen, name = "ManifestFile", module = "icefield._core")]
+#[pyclass(frozen, name = "ManifestFile", module = "icefield.manifests")]
 #[derive(Debug)]
 pub struct PyManifestFile(pub(crate) ManifestFile);
 

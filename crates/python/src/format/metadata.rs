@@ -13,11 +13,12 @@ use icefield_format::value::Value;
 use icefield_format::value::human::to_human_string;
 use icefield_table::clock;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use serde_json::Value as Json;
 
 use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
+use crate::arguments::python_class::{METADATA_LOG_ENTRY, SNAPSHOT_LOG_ENTRY, SNAPSHOT_REF_TYPE, SUMMARY};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::partitioning::PyPartitionSpec;
@@ -69,17 +70,17 @@ fn nearest_name(name: &str, known: Vec<String>) -> Option<String> {
 }
 
 /// The state of a table; it never changes, a change makes another one.
-#[pyclass(frozen, eq, name = "TableMetadata", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "TableMetadata", module = "icefield.metadata")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct PyTableMetadata(pub Arc<TableMetadata>);
 
 /// A state of the rows of a table.
-#[pyclass(frozen, eq, name = "Snapshot", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "Snapshot", module = "icefield.metadata")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct PySnapshot(pub Arc<Snapshot>);
 
 /// A branch or tag.
-#[pyclass(frozen, eq, name = "SnapshotRef", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "SnapshotRef", module = "icefield.metadata")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct PySnapshotRef(pub SnapshotRef);
 
@@ -302,7 +303,7 @@ impl PyTableMetadata {
 
     /// Table properties.
     #[getter]
-    fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         string_dict(py, self.0.properties().iter())
     }
 
@@ -370,14 +371,16 @@ impl PyTableMetadata {
 
     /// From when on which snapshot was current: pairs of milliseconds from the epoch and an id, oldest first.
     #[getter]
-    fn snapshot_log(&self) -> Vec<(i64, i64)> {
-        self.0.snapshot_log().iter().map(|entry| (entry.timestamp_ms, entry.snapshot_id)).collect()
+    fn snapshot_log<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let class = SNAPSHOT_LOG_ENTRY.get(py)?;
+        self.0.snapshot_log().iter().map(|entry| class.call1((entry.timestamp_ms, entry.snapshot_id))).collect()
     }
 
     /// The metadata files that were current before: pairs of milliseconds from the epoch and a location, oldest first.
     #[getter]
-    fn metadata_log(&self) -> Vec<(i64, String)> {
-        self.0.metadata_log().iter().map(|entry| (entry.timestamp_ms, entry.metadata_file.clone())).collect()
+    fn metadata_log<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let class = METADATA_LOG_ENTRY.get(py)?;
+        self.0.metadata_log().iter().map(|entry| class.call1((entry.timestamp_ms, &entry.metadata_file))).collect()
     }
 
     /// The first row id that no row has yet (version 3).
@@ -442,8 +445,7 @@ impl PySnapshot {
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(summary) = &self.0.summary else { return Ok(None) };
         let entries = string_dict(py, summary.properties.iter())?;
-        entries.set_item("operation", summary.operation.as_str())?;
-        Ok(Some(entries))
+        SUMMARY.get(py)?.call((summary.operation.as_str(),), Some(&entries)).map(Some)
     }
 
     /// Location of the list of its manifests.
@@ -528,8 +530,8 @@ impl PySnapshotRef {
 
     /// `branch` or `tag`.
     #[getter]
-    fn snapshot_ref_type(&self) -> &'static str {
-        self.0.kind.as_str()
+    fn snapshot_ref_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        SNAPSHOT_REF_TYPE.get(py)?.call1((self.0.kind.as_str(),))
     }
 
     /// How many snapshots of the branch expiry leaves at least.
@@ -583,10 +585,10 @@ impl PySnapshotRef {
 fn string_dict<'py, 'a>(
     py: Python<'py>,
     entries: impl Iterator<Item = (&'a String, &'a String)>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let dict = pyo3::types::PyDict::new(py);
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
     for (name, value) in entries {
         dict.set_item(name, value)?;
     }
-    Ok(dict.into_any())
+    Ok(dict)
 }

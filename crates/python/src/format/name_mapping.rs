@@ -17,12 +17,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// The names of one field, and of those inside it.
-#[pyclass(frozen, eq, name = "MappedField", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "MappedField", module = "icefield.name_mapping")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct PyMappedField(pub MappedField);
 
 /// Which id a field has by its name, for data files without ids.
-#[pyclass(frozen, eq, name = "NameMapping", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "NameMapping", module = "icefield.name_mapping")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct PyNameMapping(pub NameMapping);
 

@@ -1,19 +1,23 @@
 //! Partition specs ("Partitioning"; JSON form in Appendix C).
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use icefield_format::spec::path::partition_path;
 use icefield_format::spec::{PartitionField, PartitionSpec, SpecUse};
-use icefield_format::types::Type;
+use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::value::Value;
 use pyo3::prelude::*;
-use pyo3::types::PySequence;
+use pyo3::types::{PyDict, PySequence};
 
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
-use crate::arguments::type_input::PyIcebergType;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::schema::PySchema;
-use crate::format::transforms::{PyTransform, TransformInput};
+use crate::format::transforms::{TransformInput, TransformOutput};
+use crate::format::type_classes::TypeOutput;
+use crate::format::values::to_value;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -22,12 +26,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A field of a partition spec: a transform of a column, and the name and id of its values.
-#[pyclass(frozen, eq, name = "PartitionField", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "PartitionField", module = "icefield.partitioning")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PyPartitionField(pub PartitionField);
 
 /// How the files of a table are partitioned.
-#[pyclass(frozen, eq, name = "PartitionSpec", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "PartitionSpec", module = "icefield.partitioning")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PyPartitionSpec(pub Arc<PartitionSpec>);
 
@@ -89,8 +93,8 @@ impl PyPartitionField {
 
     /// The transform.
     #[getter]
-    fn transform(&self) -> PyTransform {
-        PyTransform(self.0.transform.clone())
+    fn transform(&self) -> TransformOutput {
+        TransformOutput(self.0.transform.clone())
     }
 
     /// Name of the partition values.
@@ -170,8 +174,8 @@ impl PyPartitionSpec {
     }
 
     /// The fields made of this column.
-    fn fields_by_source_id(&self, source_id: Int<i32>) -> Vec<PyPartitionField> {
-        self.0.fields_of_source(source_id.0).cloned().map(PyPartitionField).collect()
+    fn fields_by_source_id(&self, field_id: Int<i32>) -> Vec<PyPartitionField> {
+        self.0.fields_of_source(field_id.0).cloned().map(PyPartitionField).collect()
     }
 
     /// Whether both partition alike, whatever their ids.
@@ -180,8 +184,41 @@ impl PyPartitionSpec {
     }
 
     /// The type of the partition values of a table with this schema.
-    fn partition_type(&self, schema: &Bound<'_, PySchema>) -> PyIcebergType {
-        PyIcebergType(Type::Struct(Arc::new(self.0.partition_type(&schema.get().0))))
+    fn partition_type(&self, schema: &Bound<'_, PySchema>) -> TypeOutput {
+        TypeOutput(Type::Struct(Arc::new(self.0.partition_type(&schema.get().0))))
+    }
+
+    /// The fields by the ids of the columns that they are made of.
+    #[getter]
+    fn source_id_to_fields_map(&self) -> BTreeMap<i32, Vec<PyPartitionField>> {
+        let mut fields = BTreeMap::<i32, Vec<_>>::new();
+        for field in &self.0.fields {
+            for id in &field.source_ids {
+                fields.entry(*id).or_default().push(PyPartitionField(field.clone()));
+            }
+        }
+        fields
+    }
+
+    /// The folders of a partition: ``"day=2020-01-01/id_bucket=3"``.
+    fn partition_to_path(&self, data: &Bound<'_, PyAny>, schema: &Bound<'_, PySchema>) -> Result<String> {
+        let schema = &schema.get().0;
+        let values = partition_tuple(&self.0, schema, data)?;
+        // The type of a dropped column is not known, and its values are not in use.
+        let source = |field: &PartitionField| {
+            let ty = field.source_ids.first().and_then(|id| schema.find_type(*id)).and_then(Type::as_primitive);
+            ty.cloned().unwrap_or(PrimitiveType::Unknown)
+        };
+        let sources: Vec<_> = self.0.fields.iter().map(source).collect();
+        Ok(partition_path(&self.0, &sources, &values)?)
+    }
+
+    /// Refuse a spec that cannot partition new files of a table with this schema; with ``allow_missing_fields``, its
+    /// columns may have been dropped.
+    #[pyo3(signature = (schema, allow_missing_fields=false))]
+    fn check_compatible(&self, schema: &Bound<'_, PySchema>, allow_missing_fields: bool) -> Result<()> {
+        let usage = if allow_missing_fields { SpecUse::Historical } else { SpecUse::Default };
+        Ok(self.0.check(&schema.get().0, usage)?)
     }
 
     /// Refuse a spec that cannot partition new files of a table with this schema.
@@ -216,4 +253,28 @@ pub(crate) fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Partition values: in the order of the spec, or a dict by field name.
+pub(crate) fn partition_tuple(
+    spec: &PartitionSpec,
+    schema: &Schema,
+    partition: &Bound<'_, PyAny>,
+) -> Result<Vec<Option<Value>>> {
+    let tuple = spec.partition_type(schema);
+    let items: Vec<Bound<'_, PyAny>> = match partition.cast::<PyDict>() {
+        Ok(dict) => {
+            let none = || partition.py().None().into_bound(partition.py());
+            let item = |name: &str| Ok(dict.get_item(name)?.unwrap_or_else(none));
+            tuple.fields.iter().map(|field| item(&field.name)).collect::<PyResult<_>>()?
+        }
+        Err(_) => partition.try_iter()?.collect::<PyResult<_>>()?,
+    };
+    if items.len() != tuple.fields.len() {
+        let message = format!("{} values for a partition of {} fields", items.len(), tuple.fields.len());
+        return Err(InvalidArgumentError::new_err(message).into());
+    }
+    let value =
+        |(item, ty): (&Bound<'_, PyAny>, &Type)| if item.is_none() { Ok(None) } else { to_value(item, ty).map(Some) };
+    items.iter().zip(tuple.fields.iter().map(|field| &field.ty)).map(value).collect()
 }

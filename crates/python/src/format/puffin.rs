@@ -65,7 +65,7 @@ fn texts<'py>(py: Python<'py>, pairs: &[(String, String)]) -> PyResult<Bound<'py
 }
 
 /// The deleted rows of a data file.
-#[pyclass(frozen, eq, name = "DeletionVector", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "DeletionVector", module = "icefield.puffin")]
 #[derive(Debug, PartialEq)]
 pub struct PyDeletionVector(DeletionVector);
 

@@ -1,5 +1,6 @@
 //! Schemas ("Schemas and Data Types"; JSON form in Appendix C).
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,9 +16,9 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
-use crate::arguments::type_input::PyIcebergType;
 use crate::capsule::{ArrowSchema, SchemaInput, mend};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
+use crate::format::type_classes::TypeOutput;
 use crate::format::types::PyField;
 
 /// Adds this room's names to `icefield._core`.
@@ -26,7 +27,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// The columns of a table: what they are called, what they hold, and the ids by which files know them.
-#[pyclass(frozen, name = "Schema", module = "icefield._core")]
+#[pyclass(frozen, name = "Schema", module = "icefield.schema")]
 #[derive(Debug, Clone)]
 pub struct PySchema(pub Schema);
 
@@ -157,9 +158,28 @@ impl PySchema {
         self.0.highest_field_id()
     }
 
+    /// Full names of the fields that identify a row.
+    fn identifier_field_names(&self) -> HashSet<String> {
+        let names = self.0.identifier_field_ids().iter().filter_map(|id| self.0.column_name(*id));
+        names.map(ToOwned::to_owned).collect()
+    }
+
+    /// Refuse the schema if a version of the table format lacks one of its types or defaults.
+    fn check_format_version_compatibility(&self, format_version: Int<u8>) -> Result<()> {
+        Ok(self.0.check_compatibility(format_version.0)?)
+    }
+
+    /// The schema of the fields with these ids, and of what is around them. A struct that is named has all of its fields,
+    /// or without ``full_types`` those only that are named too.
+    #[pyo3(signature = (field_ids, *, full_types=true))]
+    fn select_ids(&self, field_ids: Vec<Int<i32>>, full_types: bool) -> Result<Self> {
+        let ids = Int::all(field_ids).into_iter().collect();
+        Ok(Self(if full_types { self.0.select_ids(&ids)? } else { self.0.project(&ids)? }))
+    }
+
     /// The columns as a struct type.
-    fn as_struct(&self) -> PyIcebergType {
-        PyIcebergType(Type::Struct(self.0.as_struct().clone()))
+    fn as_struct(&self) -> TypeOutput {
+        TypeOutput(Type::Struct(self.0.as_struct().clone()))
     }
 
     /// The field with this id or full name (``"a.b"``).
@@ -172,8 +192,8 @@ impl PySchema {
     /// The type of the field with this id or full name.
     #[pyo3(signature = (name_or_id, case_sensitive=true))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
-    fn find_type(&self, name_or_id: FieldKey, case_sensitive: bool) -> Result<PyIcebergType> {
-        Ok(PyIcebergType(self.find(&name_or_id, case_sensitive)?.0.ty))
+    fn find_type(&self, name_or_id: FieldKey, case_sensitive: bool) -> Result<TypeOutput> {
+        Ok(TypeOutput(self.find(&name_or_id, case_sensitive)?.0.ty))
     }
 
     /// The full name of the field with this id, if there is one.

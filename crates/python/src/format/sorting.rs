@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use icefield_format::spec::{NullOrder, SortDirection, SortField, SortOrder};
+use icefield_format::transform::Transform;
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
+use crate::arguments::python_class::{NULL_ORDER, SORT_DIRECTION};
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::partitioning::{SourceIds, hash_of};
 use crate::format::schema::PySchema;
-use crate::format::transforms::{PyTransform, TransformInput};
+use crate::format::transforms::{TransformInput, TransformOutput};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -19,29 +21,29 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A field of a sort order.
-#[pyclass(frozen, eq, name = "SortField", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "SortField", module = "icefield.sorting")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PySortField(pub SortField);
 
 /// In which order the rows of a file stand.
-#[pyclass(frozen, eq, name = "SortOrder", module = "icefield._core")]
+#[pyclass(frozen, eq, name = "SortOrder", module = "icefield.sorting")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PySortOrder(pub Arc<SortOrder>);
 
 #[pymethods]
 impl PySortField {
     #[new]
-    #[pyo3(signature = (source_id, transform, direction="asc", null_order=None))]
+    #[pyo3(signature = (source_id, transform=None, direction=None, null_order=None))]
     fn py_new(
         source_id: SourceIds,
-        transform: TransformInput,
-        direction: &str,
+        transform: Option<TransformInput>,
+        direction: Option<&str>,
         null_order: Option<&str>,
     ) -> Result<Self> {
-        let direction = match direction.to_lowercase().as_str() {
+        let direction = match direction.unwrap_or("asc").to_lowercase().as_str() {
             "asc" => SortDirection::Ascending,
             "desc" => SortDirection::Descending,
-            _ => Err(InvalidArgumentError::new_err(format!("direction is neither asc nor desc: {direction:?}")))?,
+            other => Err(InvalidArgumentError::new_err(format!("direction is neither asc nor desc: {other:?}")))?,
         };
         let null_order = match (null_order.map(str::to_lowercase).as_deref(), direction) {
             (Some("nulls-first"), _) | (None, SortDirection::Ascending) => NullOrder::First,
@@ -51,7 +53,8 @@ impl PySortField {
                 Err(InvalidArgumentError::new_err(message))?
             }
         };
-        Ok(Self(SortField { source_ids: source_id.checked()?, transform: transform.0, direction, null_order }))
+        let transform = transform.map_or(Transform::Identity, |transform| transform.0);
+        Ok(Self(SortField { source_ids: source_id.checked()?, transform, direction, null_order }))
     }
 
     /// Id of the column; the first one's for a transform of several.
@@ -68,20 +71,20 @@ impl PySortField {
 
     /// The transform.
     #[getter]
-    fn transform(&self) -> PyTransform {
-        PyTransform(self.0.transform.clone())
+    fn transform(&self) -> TransformOutput {
+        TransformOutput(self.0.transform.clone())
     }
 
     /// `asc` or `desc`.
     #[getter]
-    fn direction(&self) -> &'static str {
-        self.0.direction.as_str()
+    fn direction<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        SORT_DIRECTION.get(py)?.call1((self.0.direction.as_str(),))
     }
 
     /// `nulls-first` or `nulls-last`.
     #[getter]
-    fn null_order(&self) -> &'static str {
-        self.0.null_order.as_str()
+    fn null_order<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        NULL_ORDER.get(py)?.call1((self.0.null_order.as_str(),))
     }
 
     fn __str__(&self) -> String {
@@ -96,8 +99,8 @@ impl PySortField {
         format!(
             "SortField(source_id={source}, transform={:?}, direction={:?}, null_order={:?})",
             self.0.transform.to_string(),
-            self.direction(),
-            self.null_order()
+            self.0.direction.as_str(),
+            self.0.null_order.as_str()
         )
     }
 
@@ -106,8 +109,9 @@ impl PySortField {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Vec<i32>, String, &'static str, &'static str)) {
-        let field = slf.get();
-        let parts = (field.0.source_ids.clone(), field.0.transform.to_string(), field.direction(), field.null_order());
+        let field = &slf.get().0;
+        let order = (field.direction.as_str(), field.null_order.as_str());
+        let parts = (field.source_ids.clone(), field.transform.to_string(), order.0, order.1);
         (slf.get_type().into_any(), parts)
     }
 }
@@ -156,6 +160,11 @@ impl PySortOrder {
     /// Whether rows in this order are in the other one as well.
     fn satisfies(&self, other: &Bound<'_, Self>) -> bool {
         self.0.satisfies(&other.get().0)
+    }
+
+    /// Refuse an order that new files of a table with this schema cannot have; the name that PyIceberg has for `check`.
+    fn check_compatible(&self, schema: &Bound<'_, PySchema>) -> Result<()> {
+        self.check(schema)
     }
 
     /// Refuse an order that new files of a table with this schema cannot have.

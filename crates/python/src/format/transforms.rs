@@ -3,25 +3,28 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use icefield_format::transform::{Transform, murmur3_32};
-use icefield_format::types::PrimitiveType;
-use pyo3::exceptions::PyTypeError;
+use icefield_format::types::{PrimitiveType, Type};
+use pyo3::exceptions::{PyDeprecationWarning, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
-use crate::arguments::type_input::{PyIcebergType, TypeInput};
+use crate::arguments::integer::Int;
+use crate::arguments::type_input::TypeInput;
 use crate::capsule::{ArrayInput, ArrowArray};
 use crate::entry::detached;
-use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
+use crate::format::type_classes::TypeOutput;
 use crate::format::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransform>()?;
+    register_classes(module)?;
     module.add_function(wrap_pyfunction!(murmur3_32_of, module)?)
 }
 
 /// How partition values, and the keys of sorted files, are made of the values of a column.
-#[pyclass(frozen, name = "Transform", module = "icefield._core")]
+#[pyclass(frozen, subclass, name = "Transform", module = "icefield.transforms")]
 #[derive(Debug, Clone)]
 pub struct PyTransform(pub Transform);
 
@@ -46,12 +49,20 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TransformInput {
     }
 }
 
+impl PyTransform {
+    /// The type of the results for a column of a type that the transform must take.
+    fn require(&self, source: &Type) -> Result<Type> {
+        let refused = || InvalidArgumentError::new_err(format!("transform {} does not take type {source}", self.0));
+        Ok(self.0.result_type(source).ok_or_else(refused)?)
+    }
+}
+
 #[pymethods]
 impl PyTransform {
     #[new]
     #[pyo3(signature = (text, /))]
-    fn py_new(text: TransformInput) -> Self {
-        Self(text.0)
+    fn py_new(text: TransformInput) -> TransformOutput {
+        TransformOutput(text.0)
     }
 
     /// The results for an array, as a ``pyarrow.Array``.
@@ -87,19 +98,62 @@ impl PyTransform {
         result.map(|result| to_python(py, &result, &result_type)).transpose()
     }
 
-    /// The type of the results for a column of type ``type``; ``None`` where the transform does not take it.
-    #[pyo3(signature = (r#type, /))]
-    fn result_type(&self, r#type: TypeInput) -> Option<PyIcebergType> {
-        self.0.result_type(&r#type.0).map(PyIcebergType)
+    /// The type of the results for a column of type ``source``; ``None`` where the transform does not take it.
+    fn result_type(&self, source: TypeInput) -> Option<TypeOutput> {
+        self.0.result_type(&source.0).map(TypeOutput)
+    }
+
+    /// Whether the transform takes columns of type ``source``.
+    fn can_transform(&self, source: TypeInput) -> bool {
+        self.0.result_type(&source.0).is_some()
+    }
+
+    /// A function from a value of a column of type ``source`` to its result.
+    #[pyo3(name = "transform")]
+    fn function<'py>(slf: &Bound<'py, Self>, source: TypeInput) -> Result<Bound<'py, PyAny>> {
+        slf.get().require(&source.0)?;
+        let ty = PyDict::new(slf.py());
+        ty.set_item("type", TypeOutput(source.0))?;
+        let partial = slf.py().import("functools")?.getattr("partial")?;
+        Ok(partial.call((slf.getattr("scalar")?,), Some(&ty))?)
+    }
+
+    /// A function from an array of a column of type ``source`` to the array of results.
+    fn pyarrow_transform<'py>(slf: &Bound<'py, Self>, source: TypeInput) -> Result<Bound<'py, Self>> {
+        slf.get().require(&source.0)?;
+        Ok(slf.clone())
     }
 
     /// A result as it stands in a partition path, before escaping.
-    #[pyo3(signature = (value, /, r#type))]
-    fn to_human_string(&self, value: Option<&Bound<'_, PyAny>>, r#type: TypeInput) -> Result<String> {
-        let refused = || InvalidArgumentError::new_err(format!("transform {} does not take type {}", self.0, r#type.0));
-        let result_type = self.0.result_type(&r#type.0).ok_or_else(refused)?;
+    ///
+    /// The value and then the type, as before: ``to_human_string(574, "date")``, is deprecated.
+    #[pyo3(signature = (source_type=None, value=None, /, **kwargs), text_signature = "($self, source_type, value, /)")]
+    fn to_human_string(
+        &self,
+        py: Python<'_>,
+        source_type: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> Result<String> {
+        let named = kwargs.map(|kwargs| kwargs.get_item("type")).transpose()?.flatten();
+        if kwargs.is_some_and(|kwargs| kwargs.len() != usize::from(named.is_some())) {
+            return Err(ArgumentTypeError::new_err("to_human_string takes source_type and value").into());
+        }
+        let (ty, value) = match (source_type, value, &named) {
+            (value, None, Some(ty)) => (swapped(py, ty)?, value),
+            (Some(ty), value, None) => match ty.extract::<TypeInput>() {
+                Ok(ty) => (ty, value),
+                Err(error) => match value.map(|ty| swapped(py, ty)) {
+                    Some(Ok(of)) => (of, Some(ty)),
+                    _ => return Err(error.into()),
+                },
+            },
+            (None, Some(ty), None) => (swapped(py, ty)?, None),
+            _ => return Err(ArgumentTypeError::new_err("to_human_string takes source_type and value").into()),
+        };
+        let result_type = self.require(&ty.0)?;
         let value = value.map(|value| to_value(value, &result_type)).transpose()?;
-        Ok(self.0.to_human_string(value.as_ref(), &primitive(&r#type.0)?))
+        Ok(self.0.to_human_string(value.as_ref(), &primitive(&ty.0)?))
     }
 
     /// Whether data sorted by this transform is sorted by ``other`` too.
@@ -181,7 +235,175 @@ impl PyTransform {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, pyo3::types::PyType>, (String,)) {
-        (slf.get_type(), (slf.get().0.to_string(),))
+        // The class of all transforms makes an instance of the right one.
+        (slf.py().get_type::<PyTransform>(), (slf.get().0.to_string(),))
+    }
+}
+
+/// The type of a call that has it behind the value.
+fn swapped(py: Python<'_>, ty: &Bound<'_, PyAny>) -> PyResult<TypeInput> {
+    let ty = ty.extract()?;
+    let message = c"to_human_string(value, type) is deprecated: pass the type first, to_human_string(type, value)";
+    PyErr::warn(py, &py.get_type::<PyDeprecationWarning>(), message, 1)?;
+    Ok(ty)
+}
+
+/// Defines the classes of transforms.
+macro_rules! classes {
+    ($($(#[$doc:meta])+ $class:ident $name:tt;)*) => {
+        $(
+            $(#[$doc])+
+            #[pyclass(frozen, extends = PyTransform, name = $name, module = "icefield.transforms")]
+            #[derive(Debug)]
+            pub struct $class;
+        )*
+        fn register_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            module.add_class::<PyTimeTransform>()?;
+            $(module.add_class::<$class>()?;)*
+            plain(module)
+        }
+    };
+}
+
+classes! {
+    /// Hash of a value, modulo the number of buckets.
+    PyBucketTransform "BucketTransform";
+    /// Numbers truncated to multiples of a width, strings and binary values to that many code points or bytes.
+    PyTruncateTransform "TruncateTransform";
+    /// The values themselves.
+    PyIdentityTransform "IdentityTransform";
+    /// Null for every value.
+    PyVoidTransform "VoidTransform";
+    /// A transform that this version does not know: it is kept as written, and has no results.
+    PyUnknownTransform "UnknownTransform";
+}
+
+/// Years, months, days or hours from 1970, of dates and timestamps.
+#[pyclass(frozen, subclass, extends = PyTransform, name = "TimeTransform", module = "icefield.transforms")]
+#[derive(Debug)]
+pub struct PyTimeTransform;
+
+/// Defines the classes of transforms of times.
+macro_rules! times {
+    ($($(#[$doc:meta])+ $class:ident $name:tt $transform:ident;)*) => {
+        $(
+            $(#[$doc])+
+            #[pyclass(frozen, extends = PyTimeTransform, name = $name, module = "icefield.transforms")]
+            #[derive(Debug)]
+            pub struct $class;
+
+            #[pymethods]
+            impl $class {
+                #[new]
+                fn py_new() -> PyClassInitializer<Self> {
+                    of(Transform::$transform).add_subclass(PyTimeTransform).add_subclass(Self)
+                }
+            }
+        )*
+        fn plain(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_class::<$class>()?;)*
+            Ok(())
+        }
+        fn time<'py>(py: Python<'py>, transform: &Transform) -> PyResult<Option<Bound<'py, PyAny>>> {
+            Ok(match transform {
+                $(Transform::$transform => Some(Bound::new(py, $class::py_new())?.into_any()),)*
+                _ => None,
+            })
+        }
+    };
+}
+
+times! {
+    /// Years from 1970.
+    PyYearTransform "YearTransform" Year;
+    /// Months from 1970-01.
+    PyMonthTransform "MonthTransform" Month;
+    /// Days from 1970-01-01.
+    PyDayTransform "DayTransform" Day;
+    /// Hours from 1970-01-01T00, of timestamps.
+    PyHourTransform "HourTransform" Hour;
+}
+
+fn of(transform: Transform) -> PyClassInitializer<PyTransform> {
+    PyClassInitializer::from(PyTransform(transform))
+}
+
+/// A transform on its way to Python: an instance of its class.
+#[derive(Debug)]
+pub(crate) struct TransformOutput(pub(crate) Transform);
+
+impl<'py> IntoPyObject<'py> for TransformOutput {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(time) = time(py, &self.0)? {
+            return Ok(time);
+        }
+        let base = of(self.0.clone());
+        Ok(match self.0 {
+            Transform::Bucket(_) => Bound::new(py, base.add_subclass(PyBucketTransform))?.into_any(),
+            Transform::Truncate(_) => Bound::new(py, base.add_subclass(PyTruncateTransform))?.into_any(),
+            Transform::Identity => Bound::new(py, base.add_subclass(PyIdentityTransform))?.into_any(),
+            Transform::Void => Bound::new(py, base.add_subclass(PyVoidTransform))?.into_any(),
+            _ => Bound::new(py, base.add_subclass(PyUnknownTransform))?.into_any(),
+        })
+    }
+}
+
+/// The number of a transform, which must be one that the specification allows: another text is an unknown transform.
+fn parameter(number: Int<i64>) -> Result<u32> {
+    let number = number.0;
+    match u32::try_from(number) {
+        Ok(found) if found > 0 && i32::try_from(found).is_ok() => Ok(found),
+        _ => {
+            Err(InvalidArgumentError::new_err(format!("transform parameter must be a positive integer, got {number}"))
+                .into())
+        }
+    }
+}
+
+#[pymethods]
+impl PyBucketTransform {
+    #[new]
+    fn py_new(num_buckets: Int<i64>) -> Result<PyClassInitializer<Self>> {
+        Ok(of(Transform::Bucket(parameter(num_buckets)?)).add_subclass(Self))
+    }
+}
+
+#[pymethods]
+impl PyTruncateTransform {
+    #[new]
+    fn py_new(width: Int<i64>) -> Result<PyClassInitializer<Self>> {
+        Ok(of(Transform::Truncate(parameter(width)?)).add_subclass(Self))
+    }
+}
+
+#[pymethods]
+impl PyIdentityTransform {
+    #[new]
+    fn py_new() -> PyClassInitializer<Self> {
+        of(Transform::Identity).add_subclass(Self)
+    }
+}
+
+#[pymethods]
+impl PyVoidTransform {
+    #[new]
+    fn py_new() -> PyClassInitializer<Self> {
+        of(Transform::Void).add_subclass(Self)
+    }
+}
+
+#[pymethods]
+impl PyUnknownTransform {
+    #[new]
+    fn py_new(transform: TransformInput) -> Result<PyClassInitializer<Self>> {
+        match transform.0 {
+            unknown @ Transform::Unknown(_) => Ok(of(unknown).add_subclass(Self)),
+            known => Err(InvalidArgumentError::new_err(format!("{known} is a known transform")).into()),
+        }
     }
 }
 

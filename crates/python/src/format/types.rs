@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use icefield_format::Limits;
-use icefield_format::types::{Field, ListType, MapType, PrimitiveType, StructType, Type};
+use icefield_format::types::{DEFAULT_CRS, Field, ListType, MapType, PrimitiveType, StructType, Type};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::arguments::integer::Int;
+use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
 use crate::arguments::type_input::{PyIcebergType, TypeInput};
-use crate::errors::{InvalidArgumentError, Result};
+use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
+use crate::format::type_classes::{PyListType, PyMapType, PyStructType, TypeOutput};
 use crate::format::values::{to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
@@ -20,17 +21,17 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A column of a schema, a field of a struct, the element of a list, the key or value of a map.
-#[pyclass(frozen, name = "NestedField", module = "icefield._core")]
+#[pyclass(frozen, name = "NestedField", module = "icefield.types")]
 #[derive(Debug, Clone)]
 pub struct PyField(pub Field);
 
 /// A type that everything which recurses into types can follow; a schema refuses a deeper one too.
-fn shallow(ty: Type) -> Result<PyIcebergType> {
+fn shallow(ty: Type) -> Result<Type> {
     let deepest = Limits::default().type_depth;
     if is_deeper(&ty, deepest + 1) {
         return Err(InvalidArgumentError::new_err(format!("types nested deeper than {deepest} levels")).into());
     }
-    Ok(PyIcebergType(ty))
+    Ok(ty)
 }
 
 fn is_deeper(ty: &Type, levels: usize) -> bool {
@@ -70,40 +71,8 @@ impl PyIcebergType {
 impl PyIcebergType {
     #[new]
     #[pyo3(signature = (text, /))]
-    fn py_new(text: TypeInput) -> Self {
-        Self(text.0)
-    }
-
-    /// A struct of fields.
-    #[staticmethod]
-    #[pyo3(signature = (*fields))]
-    fn struct_of(fields: Vec<Bound<'_, PyField>>) -> Result<Self> {
-        let fields = fields.iter().map(|field| field.get().0.clone()).collect();
-        shallow(Type::Struct(Arc::new(StructType { fields })))
-    }
-
-    /// A list of elements of one type.
-    #[staticmethod]
-    #[pyo3(signature = (element_id, element, element_required=true))]
-    fn list_of(element_id: Int<i32>, element: TypeInput, element_required: bool) -> Result<Self> {
-        shallow(Type::List(Arc::new(ListType {
-            element: nested(element_id.0, "element", element.0, element_required),
-        })))
-    }
-
-    /// A map of keys of one type to values of one type.
-    #[staticmethod]
-    #[pyo3(signature = (key_id, key_type, value_id, value_type, value_required=true))]
-    fn map_of(
-        key_id: Int<i32>,
-        key_type: TypeInput,
-        value_id: Int<i32>,
-        value_type: TypeInput,
-        value_required: bool,
-    ) -> Result<Self> {
-        let key = nested(key_id.0, "key", key_type.0, true);
-        let value = nested(value_id.0, "value", value_type.0, value_required);
-        shallow(Type::Map(Arc::new(MapType { key, value })))
+    fn py_new(text: TypeInput) -> TypeOutput {
+        TypeOutput(text.0)
     }
 
     /// Whether the type has no fields inside and is not a variant.
@@ -155,8 +124,8 @@ impl PyIcebergType {
 
     /// Type of the element of a list.
     #[getter]
-    fn element_type(&self) -> Option<Self> {
-        self.element().map(|field| Self(field.ty.clone()))
+    fn element_type(&self) -> Option<TypeOutput> {
+        self.element().map(|field| TypeOutput(field.ty.clone()))
     }
 
     /// Whether the element of a list is never null.
@@ -179,8 +148,8 @@ impl PyIcebergType {
 
     /// Type of the key of a map.
     #[getter]
-    fn key_type(&self) -> Option<Self> {
-        self.key().map(|field| Self(field.ty.clone()))
+    fn key_type(&self) -> Option<TypeOutput> {
+        self.key().map(|field| TypeOutput(field.ty.clone()))
     }
 
     /// The value of a map, as a field; ``None`` for other types.
@@ -197,8 +166,8 @@ impl PyIcebergType {
 
     /// Type of the value of a map.
     #[getter]
-    fn value_type(&self) -> Option<Self> {
-        self.value().map(|field| Self(field.ty.clone()))
+    fn value_type(&self) -> Option<TypeOutput> {
+        self.value().map(|field| TypeOutput(field.ty.clone()))
     }
 
     /// Whether the value of a map is never null.
@@ -234,6 +203,31 @@ impl PyIcebergType {
         }
     }
 
+    /// Coordinate reference system of a geometry or geography.
+    #[getter]
+    fn crs(&self) -> Option<String> {
+        match self.0.as_primitive() {
+            Some(PrimitiveType::Geometry { crs } | PrimitiveType::Geography { crs, .. }) => {
+                Some(crs.as_deref().unwrap_or(DEFAULT_CRS).to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// How the edges of a geography run.
+    #[getter]
+    fn algorithm(&self) -> Option<String> {
+        match self.0.as_primitive() {
+            Some(PrimitiveType::Geography { algorithm, .. }) => Some(algorithm.unwrap_or_default().to_string()),
+            _ => None,
+        }
+    }
+
+    /// The first version of the table format that has the type.
+    fn minimum_format_version(&self) -> Option<u8> {
+        self.0.first_format_version()
+    }
+
     /// The JSON form (Appendix C).
     fn to_json(&self) -> String {
         self.0.to_json().to_string()
@@ -256,7 +250,89 @@ impl PyIcebergType {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
-        (slf.get_type().into_any(), (slf.get().to_json(),))
+        // The class of all types makes an instance of the right one.
+        (slf.py().get_type::<PyIcebergType>().into_any(), (slf.get().to_json(),))
+    }
+}
+
+#[pymethods]
+impl PyStructType {
+    #[new]
+    #[pyo3(signature = (*fields))]
+    fn py_new(fields: Vec<Bound<'_, PyField>>) -> Result<PyClassInitializer<Self>> {
+        let fields = fields.iter().map(|field| field.get().0.clone()).collect();
+        let ty = shallow(Type::Struct(Arc::new(StructType { fields })))?;
+        Ok(PyClassInitializer::from(PyIcebergType(ty)).add_subclass(Self))
+    }
+
+    /// The field with this id, not looking inside of the fields.
+    fn field(slf: PyRef<'_, Self>, field_id: Id<i32>) -> Option<PyField> {
+        let id = field_id.0?;
+        members(&slf.as_super().0).iter().find(|field| field.id == id).cloned().map(PyField)
+    }
+
+    /// The field with this name, not looking inside of the fields.
+    #[pyo3(signature = (name, case_sensitive=true))]
+    fn field_by_name(slf: PyRef<'_, Self>, name: &str, case_sensitive: bool) -> Option<PyField> {
+        let lower = name.to_lowercase();
+        let same =
+            |field: &&Field| if case_sensitive { field.name == name } else { field.name.to_lowercase() == lower };
+        members(&slf.as_super().0).iter().find(same).cloned().map(PyField)
+    }
+
+    fn __len__(slf: PyRef<'_, Self>) -> usize {
+        members(&slf.as_super().0).len()
+    }
+}
+
+/// The fields of a struct.
+fn members(ty: &Type) -> &[Field] {
+    match ty {
+        Type::Struct(ty) => &ty.fields,
+        _ => &[],
+    }
+}
+
+#[pymethods]
+impl PyListType {
+    #[new]
+    #[pyo3(
+        signature = (element_id, element=None, element_required=true, *, element_type=None),
+        text_signature = "(element_id, element=None, element_required=True, *, element_type=None)"
+    )]
+    fn py_new(
+        element_id: Int<i32>,
+        element: Option<TypeInput>,
+        element_required: bool,
+        element_type: Option<TypeInput>,
+    ) -> Result<PyClassInitializer<Self>> {
+        let ((Some(element), None) | (None, Some(element))) = (element, element_type) else {
+            return Err(
+                ArgumentTypeError::new_err("a list has one element type: pass either element or element_type").into()
+            );
+        };
+        let ty = shallow(Type::List(Arc::new(ListType {
+            element: nested(element_id.0, "element", element.0, element_required),
+        })))?;
+        Ok(PyClassInitializer::from(PyIcebergType(ty)).add_subclass(Self))
+    }
+}
+
+#[pymethods]
+impl PyMapType {
+    #[new]
+    #[pyo3(signature = (key_id, key_type, value_id, value_type, value_required=true))]
+    fn py_new(
+        key_id: Int<i32>,
+        key_type: TypeInput,
+        value_id: Int<i32>,
+        value_type: TypeInput,
+        value_required: bool,
+    ) -> Result<PyClassInitializer<Self>> {
+        let key = nested(key_id.0, "key", key_type.0, true);
+        let value = nested(value_id.0, "value", value_type.0, value_required);
+        let ty = shallow(Type::Map(Arc::new(MapType { key, value })))?;
+        Ok(PyClassInitializer::from(PyIcebergType(ty)).add_subclass(Self))
     }
 }
 
@@ -293,8 +369,8 @@ impl PyField {
 
     /// Type.
     #[getter]
-    fn field_type(&self) -> PyIcebergType {
-        PyIcebergType(self.0.ty.clone())
+    fn field_type(&self) -> TypeOutput {
+        TypeOutput(self.0.ty.clone())
     }
 
     /// Whether the field is never null.

@@ -23,7 +23,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A value of any type, in its two parts.
-#[pyclass(frozen, name = "Variant", module = "icefield._core")]
+#[pyclass(frozen, name = "Variant", module = "icefield.variant")]
 #[derive(Debug)]
 pub struct PyVariant {
     metadata: Vec<u8>,

@@ -56,7 +56,7 @@ pub struct PyPlan {
 }
 
 /// How the Parquet reader of an engine reads the columns of a scan.
-#[pyclass(frozen, name = "EngineRead", module = "icefield._core")]
+#[pyclass(frozen, name = "EngineRead", module = "icefield.distributed")]
 #[derive(Debug)]
 pub struct PyEngineRead(EngineRead);
 
@@ -83,7 +83,7 @@ impl PyEngineRead {
 }
 
 /// Parts of data files that one worker reads, on this machine or another.
-#[pyclass(frozen, name = "ReadTask", module = "icefield._core")]
+#[pyclass(frozen, name = "ReadTask", module = "icefield.distributed")]
 #[derive(Debug)]
 pub struct PyReadTask(ReadTask);
 

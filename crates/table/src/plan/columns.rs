@@ -184,8 +184,10 @@ fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
         Field::new("data_sequence_number", DataType::Int64, false),
         Field::new("record_count", DataType::Int64, false),
         Field::new("equality_ids", DataType::List(item.clone()), true),
+        Field::new("spec_id", DataType::Int32, false),
+        Field::new("file_size_in_bytes", DataType::Int64, false),
     ]);
-    let of_source = |entries: &Entries| {
+    let of_source = |entries: &Entries, spec_id: i32| {
         let rows = 0..entries.len();
         let contents = rows.map(|row| Ok(entries.content_of(row)?.id())).collect::<Result<Vec<i32>>>()?;
         let (_, offsets, ids, valid) = entries.equality_ids.clone().into_parts();
@@ -199,10 +201,16 @@ fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
             Arc::new(Int64Array::from_iter_values(entries.sequence_number.iter().map(Option::unwrap_or_default))),
             Arc::new(entries.record_count.clone()),
             Arc::new(ListArray::try_new(item.clone(), offsets, ids, valid).map_err(internal)?),
+            Arc::new(Int32Array::from(vec![spec_id; entries.len()])),
+            Arc::new(entries.file_size_in_bytes.clone()),
         ];
         StructArray::try_new(fields.clone(), columns, None).map_err(internal)
     };
-    let sources = deletes.sources().iter().map(|source| of_source(&source.entries)).collect::<Result<Vec<_>>>()?;
+    let sources = deletes
+        .sources()
+        .iter()
+        .map(|source| of_source(&source.entries, source.spec_id))
+        .collect::<Result<Vec<_>>>()?;
     let sources: Vec<&dyn Array> = sources.iter().map(|rows| rows as &dyn Array).collect();
     if sources.is_empty() {
         return Ok(new_empty_array(&DataType::Struct(fields)).as_struct().clone());

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icefield._arrow_names import without_nul
-from icefield._core import SchemaChange
+from icefield._core import Schema, SchemaChange
+from icefield._former import former_names
 from icefield.errors import InvalidArgumentError
 from icefield.table.update.change import MetadataChange, Staging
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.arrow import SchemaLike
-    from icefield.schema import Schema
     from icefield.types import Type
 
 __all__ = ["UpdateSchema"]
@@ -138,12 +138,13 @@ class UpdateSchema(MetadataChange):
         self._change.move_before(_joined(path), _joined(before_path))
         return self
 
-    def move_after(self, path: str | Sequence[str], after_path: str | Sequence[str]) -> Self:
+    @former_names(after_path="after_name")
+    def move_after(self, path: str | Sequence[str], after_name: str | Sequence[str]) -> Self:
         """Move a column after another field of its struct."""
-        self._change.move_after(_joined(path), _joined(after_path))
+        self._change.move_after(_joined(path), _joined(after_name))
         return self
 
-    def union_by_name(self, new_schema: SchemaLike) -> Self:
+    def union_by_name(self, new_schema: SchemaLike, format_version: int | None = None) -> Self:
         """Add the columns of another schema that are missing, at any depth, and widen types to its types.
 
         Parameters
@@ -151,9 +152,14 @@ class UpdateSchema(MetadataChange):
         new_schema
             A `Schema`, its JSON form, or anything with ``__arrow_c_schema__`` or ``__arrow_c_stream__``. Columns that
             are optional in it become optional.
+        format_version
+            The version of the table format whose types Arrow columns get; by default that of the table.
 
         """
-        self._change.union_by_name(without_nul(new_schema))
+        new_schema = without_nul(new_schema)
+        if format_version is not None and not isinstance(new_schema, Schema | str | bytes | dict):
+            new_schema = Schema.from_arrow(new_schema, format_version=format_version)
+        self._change.union_by_name(new_schema)
         return self
 
     def set_identifier_fields(self, *fields: str) -> Self:

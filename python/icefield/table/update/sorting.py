@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from icefield._core import sort_order_updates
+from icefield.sorting import NullOrder
 from icefield.table.update.change import MetadataChange, Staging
 
 if TYPE_CHECKING:
@@ -18,15 +19,16 @@ __all__ = ["UpdateSortOrder"]
 class UpdateSortOrder(MetadataChange):
     """A new sort order, for new files; without fields they are not sorted."""
 
-    def __init__(self, transaction: Staging, *, standalone: bool = False) -> None:
+    def __init__(self, transaction: Staging, *, standalone: bool = False, case_sensitive: bool = True) -> None:
         super().__init__(transaction, standalone=standalone)
+        self._case_sensitive = case_sensitive
         self._fields: list[str | tuple[str, str, str]] = []
 
     def asc(
         self,
         source_column_name: str,
         transform: Transform | str = "identity",
-        null_order: Literal["nulls-first", "nulls-last"] = "nulls-first",
+        null_order: NullOrder | Literal["nulls-first", "nulls-last"] = NullOrder.NULLS_LAST,
     ) -> Self:
         """Sort by a column, or a transform of it, in ascending order."""
         return self._add(source_column_name, transform, "asc", null_order)
@@ -35,7 +37,7 @@ class UpdateSortOrder(MetadataChange):
         self,
         source_column_name: str,
         transform: Transform | str = "identity",
-        null_order: Literal["nulls-first", "nulls-last"] = "nulls-last",
+        null_order: NullOrder | Literal["nulls-first", "nulls-last"] = NullOrder.NULLS_LAST,
     ) -> Self:
         """Sort by a column, or a transform of it, in descending order."""
         return self._add(source_column_name, transform, "desc", null_order)
@@ -53,6 +55,9 @@ class UpdateSortOrder(MetadataChange):
         return bool(self._fields)
 
     def _add(self, column: str, transform: Transform | str, direction: str, null_order: str) -> Self:
+        if not self._case_sensitive:
+            schema = self._base.schema()
+            column = schema.find_column_name(schema.find_field(column, case_sensitive=False).field_id) or column
         # The name unparsed: in a text it would be parsed.
         return self._extend((column, str(transform), f"{direction} {str(null_order).replace('-', ' ')}"))
 

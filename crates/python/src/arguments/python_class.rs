@@ -1,0 +1,37 @@
+//! Classes that are written in Python, because they are data only: enums, log entries, summaries.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// A class of the Python side of the package, imported when it is needed first.
+pub(crate) struct PythonClass {
+    module: &'static str,
+    name: &'static str,
+    class: PyOnceLock<Py<PyType>>,
+}
+
+impl PythonClass {
+    /// The class of this name of a module.
+    pub(crate) const fn new(module: &'static str, name: &'static str) -> Self {
+        Self { module, name, class: PyOnceLock::new() }
+    }
+
+    /// The class itself.
+    pub(crate) fn get<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyType>> {
+        self.class.import(py, self.module, self.name)
+    }
+}
+
+/// How rows are sorted: `asc` or `desc`.
+pub(crate) static SORT_DIRECTION: PythonClass = PythonClass::new("icefield.sorting", "SortDirection");
+/// Where nulls are sorted.
+pub(crate) static NULL_ORDER: PythonClass = PythonClass::new("icefield.sorting", "NullOrder");
+/// Whether a reference is a branch or a tag.
+pub(crate) static SNAPSHOT_REF_TYPE: PythonClass = PythonClass::new("icefield.metadata", "SnapshotRefType");
+/// What a snapshot did.
+pub(crate) static SUMMARY: PythonClass = PythonClass::new("icefield.metadata", "Summary");
+/// When a snapshot became current.
+pub(crate) static SNAPSHOT_LOG_ENTRY: PythonClass = PythonClass::new("icefield.metadata", "SnapshotLogEntry");
+/// A previous metadata file.
+pub(crate) static METADATA_LOG_ENTRY: PythonClass = PythonClass::new("icefield.metadata", "MetadataLogEntry");

@@ -1,0 +1,240 @@
+//! The class of each kind of type: what Python sees of a type is an instance of the class of its kind.
+
+use icefield_format::types::{PrimitiveType, Type};
+use pyo3::prelude::*;
+
+use crate::arguments::integer::Int;
+use crate::arguments::type_input::{PyIcebergType, TypeInput};
+use crate::errors::{BorderError, Result};
+
+/// A type without fields inside, and not a variant.
+#[pyclass(frozen, subclass, extends = PyIcebergType, name = "PrimitiveType", module = "icefield.types")]
+#[derive(Debug)]
+pub struct PyPrimitiveType;
+
+/// What a class of a primitive type is made of.
+type Primitive = PyClassInitializer<PyPrimitiveType>;
+
+fn primitive(ty: Type) -> Primitive {
+    PyClassInitializer::from(PyIcebergType(ty)).add_subclass(PyPrimitiveType)
+}
+
+/// Defines the classes of types that have no parameters.
+macro_rules! plain_types {
+    ($($(#[$doc:meta])+ $class:ident $name:tt $primitive:ident;)*) => {
+        $(
+            $(#[$doc])+
+            #[pyclass(frozen, extends = PyPrimitiveType, name = $name, module = "icefield.types")]
+            #[derive(Debug)]
+            pub struct $class;
+
+            #[pymethods]
+            impl $class {
+                #[new]
+                fn py_new() -> PyClassInitializer<Self> {
+                    primitive(Type::Primitive(PrimitiveType::$primitive)).add_subclass(Self)
+                }
+            }
+        )*
+
+        /// The instance of a type that has no parameters.
+        fn plain<'py>(py: Python<'py>, kind: &PrimitiveType) -> PyResult<Option<Bound<'py, PyAny>>> {
+            Ok(match kind {
+                $(PrimitiveType::$primitive => Some(Bound::new(py, $class::py_new())?.into_any()),)*
+                _ => None,
+            })
+        }
+
+        fn register_plain(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_class::<$class>()?;)*
+            Ok(())
+        }
+    };
+}
+
+plain_types! {
+    /// Always null: the type of a column whose type is not known yet (v3).
+    PyUnknownType "UnknownType" Unknown;
+    /// True or false.
+    PyBooleanType "BooleanType" Boolean;
+    /// 32-bit signed integer.
+    PyIntegerType "IntegerType" Int;
+    /// 64-bit signed integer.
+    PyLongType "LongType" Long;
+    /// 32-bit IEEE 754.
+    PyFloatType "FloatType" Float;
+    /// 64-bit IEEE 754.
+    PyDoubleType "DoubleType" Double;
+    /// Calendar day.
+    PyDateType "DateType" Date;
+    /// Time of day in microseconds.
+    PyTimeType "TimeType" Time;
+    /// Microseconds, no zone.
+    PyTimestampType "TimestampType" Timestamp;
+    /// Microseconds, UTC.
+    PyTimestamptzType "TimestamptzType" Timestamptz;
+    /// Nanoseconds, no zone (v3).
+    PyTimestampNanoType "TimestampNanoType" TimestampNs;
+    /// Nanoseconds, UTC (v3).
+    PyTimestamptzNanoType "TimestamptzNanoType" TimestamptzNs;
+    /// UTF-8 text.
+    PyStringType "StringType" String;
+    /// Universally unique identifier.
+    PyUuidType "UUIDType" Uuid;
+    /// Bytes.
+    PyBinaryType "BinaryType" Binary;
+}
+
+/// Defines the classes of types that have parameters.
+macro_rules! classes {
+    ($($(#[$doc:meta])+ $class:ident $name:tt of $base:ident;)*) => {
+        $(
+            $(#[$doc])+
+            #[pyclass(frozen, extends = $base, name = $name, module = "icefield.types")]
+            #[derive(Debug)]
+            pub struct $class;
+        )*
+    };
+}
+
+classes! {
+    /// Fixed-point decimal of at most 38 digits.
+    PyDecimalType "DecimalType" of PyPrimitiveType;
+    /// Bytes of one length.
+    PyFixedType "FixedType" of PyPrimitiveType;
+    /// Planar shapes (v3); without ``crs`` in ``OGC:CRS84``.
+    PyGeometryType "GeometryType" of PyPrimitiveType;
+    /// Shapes on the ellipsoid (v3); without ``algorithm`` with spherical edges.
+    PyGeographyType "GeographyType" of PyPrimitiveType;
+    /// Named fields.
+    PyStructType "StructType" of PyIcebergType;
+    /// Elements of one type.
+    PyListType "ListType" of PyIcebergType;
+    /// Pairs of key and value; keys are never null.
+    PyMapType "MapType" of PyIcebergType;
+    /// Semi-structured value (v3).
+    PyVariantType "VariantType" of PyIcebergType;
+}
+
+/// Adds this room's names to `icefield._core`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyPrimitiveType>()?;
+    register_plain(module)?;
+    module.add_class::<PyDecimalType>()?;
+    module.add_class::<PyFixedType>()?;
+    module.add_class::<PyGeometryType>()?;
+    module.add_class::<PyGeographyType>()?;
+    module.add_class::<PyStructType>()?;
+    module.add_class::<PyListType>()?;
+    module.add_class::<PyMapType>()?;
+    module.add_class::<PyVariantType>()
+}
+
+/// A type on its way to Python.
+#[derive(Debug)]
+pub(crate) struct TypeOutput(pub(crate) Type);
+
+impl<'py> IntoPyObject<'py> for TypeOutput {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        /// An instance of a class above that of all types, or of primitive ones.
+        macro_rules! made {
+            ($base:expr, $class:ident) => {
+                Bound::new(py, $base.add_subclass($class))?.into_any()
+            };
+        }
+        let base = |ty| PyClassInitializer::from(PyIcebergType(ty));
+        Ok(match self.0 {
+            ty @ Type::Struct(_) => made!(base(ty), PyStructType),
+            ty @ Type::List(_) => made!(base(ty), PyListType),
+            ty @ Type::Map(_) => made!(base(ty), PyMapType),
+            ty @ Type::Variant => made!(base(ty), PyVariantType),
+            Type::Primitive(kind) => match plain(py, &kind)? {
+                Some(made) => made,
+                None => match kind {
+                    PrimitiveType::Decimal { .. } => made!(primitive(kind.into()), PyDecimalType),
+                    PrimitiveType::Fixed(_) => made!(primitive(kind.into()), PyFixedType),
+                    PrimitiveType::Geometry { .. } => made!(primitive(kind.into()), PyGeometryType),
+                    PrimitiveType::Geography { .. } => made!(primitive(kind.into()), PyGeographyType),
+                    // A type of a later specification.
+                    kind => Bound::new(py, primitive(kind.into()))?.into_any(),
+                },
+            },
+        })
+    }
+}
+
+/// A primitive type of its text.
+fn parsed(text: &str) -> Result<Primitive> {
+    Ok(primitive(Type::parse(text).map_err(BorderError::from)?))
+}
+
+#[pymethods]
+impl PyPrimitiveType {
+    #[new]
+    #[pyo3(signature = (text, /))]
+    fn py_new(text: TypeInput) -> Result<TypeOutput> {
+        crate::format::values::primitive(&text.0)?;
+        Ok(TypeOutput(text.0))
+    }
+}
+
+#[pymethods]
+impl PyDecimalType {
+    #[new]
+    #[pyo3(signature = (precision, scale))]
+    fn py_new(precision: Int<i64>, scale: Int<i64>) -> Result<PyClassInitializer<Self>> {
+        Ok(parsed(&format!("decimal({}, {})", precision.0, scale.0))?.add_subclass(Self))
+    }
+}
+
+#[pymethods]
+impl PyFixedType {
+    #[new]
+    #[pyo3(signature = (length))]
+    fn py_new(length: Int<i64>) -> Result<PyClassInitializer<Self>> {
+        Ok(parsed(&format!("fixed[{}]", length.0))?.add_subclass(Self))
+    }
+
+    fn __len__(slf: PyRef<'_, Self>) -> usize {
+        slf.as_super().as_super().0.as_primitive().map_or(0, |ty| match ty {
+            PrimitiveType::Fixed(length) => *length as usize,
+            _ => 0,
+        })
+    }
+}
+
+#[pymethods]
+impl PyGeometryType {
+    #[new]
+    #[pyo3(signature = (crs=None))]
+    fn py_new(crs: Option<&str>) -> Result<PyClassInitializer<Self>> {
+        let text = crs.map_or_else(|| "geometry".to_owned(), |crs| format!("geometry({crs})"));
+        Ok(parsed(&text)?.add_subclass(Self))
+    }
+}
+
+#[pymethods]
+impl PyGeographyType {
+    #[new]
+    #[pyo3(signature = (crs=None, algorithm=None))]
+    fn py_new(crs: Option<&str>, algorithm: Option<&str>) -> Result<PyClassInitializer<Self>> {
+        let text = match (crs, algorithm) {
+            (None, None) => "geography".to_owned(),
+            (Some(crs), None) => format!("geography({crs})"),
+            (crs, Some(algorithm)) => format!("geography({}, {algorithm})", crs.unwrap_or("OGC:CRS84")),
+        };
+        Ok(parsed(&text)?.add_subclass(Self))
+    }
+}
+
+#[pymethods]
+impl PyVariantType {
+    #[new]
+    fn py_new() -> PyClassInitializer<Self> {
+        PyClassInitializer::from(PyIcebergType(Type::Variant)).add_subclass(Self)
+    }
+}

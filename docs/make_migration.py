@@ -1,0 +1,81 @@
+"""Write docs/migration.md from the comparison with PyIceberg: ``make docs``."""
+
+from __future__ import annotations
+
+import sys
+from fnmatch import fnmatchcase
+from importlib.metadata import version
+from pathlib import Path
+
+from pyiceberg_differences import DELIBERATE, MISSING
+from pyiceberg_surface import compared, differences
+
+PAGE = Path(__file__).with_name("migration.md")
+HEAD = """# Coming from PyIceberg
+
+Made from the code by `make docs`; do not edit it by hand.
+
+Replace `pyiceberg` by `icefield` in imports. Modules, classes, methods, parameters and defaults are those of PyIceberg
+where it has the name: {same} of {all} public names of PyIceberg {version} are used here as they are there, and a test
+compares both. Beyond them:
+
+- Types, transforms, partitioning and filters can be written as text everywhere: `"decimal(9, 2)"`, `"bucket(16, id)"`,
+  `"id > 5"`. Every type, transform and expression is an instance of the class of its kind all the same.
+- `plan_files()` is a sequence of `FileScanTask`, made when they are asked for, and has the files as columns
+  (`to_arrow()`). Metrics of files are read with `plan_files(metrics=True)`.
+- Enums equal their text: `field.direction == "asc"` and `field.direction == SortDirection.ASC`.
+- Literals have values of Python: `EqualTo("day", date(2024, 1, 1)).literal.value` is a date.
+- Methods that change a table return it, or what they did.
+
+Former forms of icefield are accepted for one more release, with a `DeprecationWarning` that names the present one.
+"""
+
+
+def reason(name: str) -> tuple[str, bool] | None:
+    """Return the pattern of a difference, and whether it is missing rather than other on purpose."""
+    # An exact name goes before patterns, and longer patterns before shorter ones.
+    for patterns, missing in ((DELIBERATE, False), (MISSING, True)):
+        if name in patterns:
+            return name, missing
+    fitting = [
+        (len(pattern), pattern, missing)
+        for patterns, missing in ((DELIBERATE, False), (MISSING, True))
+        for pattern in patterns
+        if fnmatchcase(name, pattern)
+    ]
+    return max(fitting)[1:] if fitting else None
+
+
+def by_pattern() -> tuple[dict[str, list[str]], list[str]]:
+    """Return the differences by their patterns, and those without one."""
+    found: dict[str, list[str]] = {}
+    unknown: list[str] = []
+    for name, what in differences().items():
+        if (why := reason(name)) is None:
+            unknown.append(f"{name}: {what}")
+        else:
+            found.setdefault(why[0], []).append(name)
+    return found, unknown
+
+
+def page() -> str:
+    """Return the whole page."""
+    found, unknown = by_pattern()
+    if unknown:
+        sys.exit("no reason is given for:\n" + "\n".join(unknown))
+    total = compared()
+    same = total - sum(len(names) for names in found.values())
+    parts = [HEAD.format(same=same, all=total, version=version("pyiceberg"))]
+    for title, patterns in (("Other on purpose", DELIBERATE), ("Not there yet", MISSING)):
+        parts += [f"## {title}", "", "| PyIceberg | here |", "| --- | --- |"]
+        for pattern, why in patterns.items():
+            if pattern in found:
+                parts.append(f"| `{pattern}` | {why} |")
+        parts.append("")
+    return "\n".join(parts).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE} is not up to date: make docs")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,13 @@
+"""Name mappings, under the name of PyIceberg's module; see `icefield.name_mapping`."""
+
+from __future__ import annotations
+
+from icefield.name_mapping import (
+    MappedField,
+    NameMapping,
+)
+
+__all__ = [
+    "MappedField",
+    "NameMapping",
+]
