@@ -19,31 +19,32 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-#: Modules whose names the package alone uses. What they have for users is also in a module that is listed.
-INTERNAL = (
-    "icefield.catalog.known",
-    "icefield.catalog.registry",
-    "icefield.catalog.sqlite",
-    "icefield.cli",
-    "icefield.orc.reader",
-    "icefield.orc.writer",
-    "icefield.spark.",
-    "icefield.table.assignments",
-    "icefield.table.catalog",
-    "icefield.table.changes",
-    "icefield.table.description",
-    "icefield.table.handle",
-    "icefield.table.operations",
-    "icefield.table.reads",
-    "icefield.table.transaction",
-    "icefield.table.update.",
-)
-#: Of the modules above, what users import all the same.
-PUBLIC = ("icefield.spark.functions",)
-#: Names of modules that are for the package alone.
+#: Packages whose modules are for themselves: what they have for users is in the package, or in a module below.
+PACKAGES = ("icefield.catalog", "icefield.cli", "icefield.orc", "icefield.spark", "icefield.table")
+#: Of their modules those that users import, or whose classes their calls return.
+PUBLIC = {
+    "icefield.catalog.base",
+    "icefield.catalog.configuration",
+    "icefield.catalog.memory",
+    "icefield.catalog.migration",
+    "icefield.catalog.pointer",
+    "icefield.catalog.sql",
+    "icefield.spark.functions",
+    "icefield.table.branches",
+    "icefield.table.history",
+    "icefield.table.maintenance",
+    "icefield.table.merging",
+    "icefield.table.outcomes",
+    "icefield.table.rows",
+    "icefield.table.update",
+    "icefield.table.upsert_stream",
+}
+#: Names of public modules that are for the package alone.
 INTERNAL_NAMES = {
+    "icefield.catalog.migration.MigrationRequest",
+    "icefield.catalog.migration.migrate_folder",
+    "icefield.catalog.pointer.absolute_location",
     "icefield.table.merging.written_columns",
-    "icefield.table.branches.BranchTransaction",
     "icefield.table.rows.ChangesRows",
     "icefield.table.rows.TableRows",
 }
@@ -68,16 +69,11 @@ def modules() -> list[str]:
     """Return the names of all public modules."""
     found = ["icefield"]
     for module in pkgutil.walk_packages(icefield.__path__, "icefield."):
-        internal = any(f"{module.name}.".startswith(f"{name.rstrip('.')}.") for name in INTERNAL if name != module.name)
-        internal = (internal and not _is_package_itself(module.name)) or module.name in INTERNAL
-        if "._" not in module.name and (not internal or module.name in PUBLIC):
+        within = any(module.name.startswith(f"{package}.") for package in PACKAGES)
+        public = module.name in PUBLIC if within else module.name != "icefield.cli"
+        if public and "._" not in module.name:
             found.append(module.name)
     return found
-
-
-def _is_package_itself(name: str) -> bool:
-    """Return whether only what is below a module is internal."""
-    return f"{name}." in INTERNAL
 
 
 def names() -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""What the README shows, run as a reader pastes it: its Python in a fresh folder, then its commands."""
+"""What the README and the guides to Spark show, run as a reader pastes it: Python in a fresh folder, then commands."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ assert counts == (2, 3, 3, 2 + 3), counts
 assert table.refresh().scan().count() == 3 + 2 + 3
 assert table.scan("day IS NULL").count() == 0
 """
+#: What the guides build on beside the table of the README, and that they worked.
+BEFORE_GUIDES = """
+import icefield, icefield.spark
+table = table.refresh()
+last, ms = table.current_snapshot().snapshot_id, table.snapshots()[0].timestamp_ms
+path, batches = "checkpoint", []
+fn = lambda frame, number: batches.append(frame.count())
+table.manage_snapshots().create_tag(first, "audited").commit()
+"""
+AFTER_GUIDES = """
+assert explained.files.num_rows == sum(explained.counts.values()) > 0
+[query] = spark.streams.active or [None]
+if query is not None:
+    assert query.awaitTermination(120)
+assert sum(batches) == 3 + 2 + 3, batches
+spark.stop()
+"""
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -33,11 +50,13 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_every_block_runs(tmp_path: Path) -> None:
-    python = [*blocks("README.md", "python"), blocks("docs/spark.md", "python")[0]]
+    first, *others = blocks("docs/spark.md", "python")
+    python = [*blocks("README.md", "python"), first]
+    guides = [BEFORE_GUIDES, *blocks("docs/reading.md", "python"), *others, AFTER_GUIDES]
     install, *shell = blocks("README.md", "sh")
-    assert (len(python), install) == (3, "pip install icefield\n")
+    assert (len(python), len(guides), install) == (3, 6, "pip install icefield\n")
     assert shell
-    printed = run(tmp_path, sys.executable, "-c", "\n".join([*python, ASSERTIONS]))
+    printed = run(tmp_path, sys.executable, "-c", "\n".join([*python, ASSERTIONS, *guides]))
     assert "1 skipped" in printed
 
     bash = shutil.which("bash")
