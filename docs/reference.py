@@ -32,6 +32,7 @@ PUBLIC = {
     "icefield.spark.functions",
     "icefield.table.branches",
     "icefield.table.history",
+    "icefield.table.listings",
     "icefield.table.maintenance",
     "icefield.table.merging",
     "icefield.table.outcomes",

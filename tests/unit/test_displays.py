@@ -75,6 +75,23 @@ def test_tables(table):
     assert "<b>a.t</b>" in html
 
 
+def test_schemas(table):
+    html = table.schema()._repr_html_()
+    root = ET.fromstring(html)
+    assert [heading.text for heading in root.iter("th")] == ["id", "column", "type", "presence", "doc"]
+    assert [[cell.text for cell in row] for row in root.findall("tr")[1:]] == [
+        ["1", "id", "long", "optional", None], ["2", "<b>", "string", "optional", None]
+    ]  # fmt: skip
+
+
+def test_expiries_do_not_print_every_file(table):
+    ids = [snapshot.snapshot_id for snapshot in table.snapshots()]
+    planned = table.expire_snapshots(snapshot_ids=ids[1:2], dry_run=True)
+    assert repr(planned).startswith("ExpiredSnapshots(1 snapshot, ")
+    assert "avro" not in repr(planned)
+    assert repr(table.expire_snapshots(dry_run=True)) == "ExpiredSnapshots(0 snapshots)"
+
+
 def test_catalogs_show_no_secrets(table):
     html = table.catalog._repr_html_()
     ET.fromstring(html)

@@ -9,6 +9,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from icefield._layout import counted
+from icefield._printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.moments import milliseconds_of
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpireSnapshots", "ExpiredSnapshots", "Maintenance"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExpiredSnapshots:
     """What an expiry has done to a table, or with ``dry_run`` would do."""
 
@@ -50,6 +52,21 @@ class ExpiredSnapshots:
         return [
             *self.data_files, *self.delete_files, *self.manifests, *self.manifest_lists, *self.statistics_files
         ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        kinds = {
+            "data file": self.data_files,
+            "delete file": self.delete_files,
+            "manifest": self.manifests,
+            "manifest list": self.manifest_lists,
+            "statistics file": self.statistics_files,
+            "file outside that stays": self.external_files,
+        }
+        parts = [counted(len(self.snapshot_ids), "snapshot")]
+        parts += [f"references {', '.join(self.refs)}"] if self.refs else []
+        parts += [counted(len(files), kind) for kind, files in kinds.items() if files]
+        parts += [counted(self.failures, "failure")] if self.failures else []
+        return printable(f"ExpiredSnapshots({', '.join(parts)})")
 
 
 class ExpireSnapshots:

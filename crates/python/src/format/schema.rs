@@ -1,7 +1,6 @@
 //! Schemas ("Schemas and Data Types"; JSON form in Appendix C).
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -230,18 +229,24 @@ impl PySchema {
     }
 
     fn _repr_html_(&self) -> String {
-        let mut html = String::from("<table><tr><th>id</th><th>column</th><th>type</th><th></th><th>doc</th></tr>");
+        // Notebooks align what is in tables to the right.
+        const HEAD: &str = r#"<th style="text-align:left">"#;
+        const CELL: &str = r#"<td style="text-align:left">"#;
+        let mut html = String::from("<table><tr>");
+        for heading in ["id", "column", "type", "presence", "doc"] {
+            html.extend([HEAD, heading, "</th>"]);
+        }
+        html.push_str("</tr>");
         for field in self.0.fields() {
-            let presence = if field.required { "required" } else { "" };
+            let presence = if field.required { "required" } else { "optional" };
             let name = escape(&field.name);
             let ty = escape(&field.ty.to_string());
             let doc = escape(field.doc.as_deref().unwrap_or_default());
-            // Writing to a string cannot fail.
-            let _ = write!(
-                html,
-                "<tr><td>{}</td><td>{name}</td><td>{ty}</td><td>{presence}</td><td>{doc}</td></tr>",
-                field.id
-            );
+            html.push_str("<tr>");
+            for cell in [field.id.to_string().as_str(), &name, &ty, presence, &doc] {
+                html.extend([CELL, cell, "</td>"]);
+            }
+            html.push_str("</tr>");
         }
         html + "</table>"
     }
