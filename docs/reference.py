@@ -10,6 +10,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,6 +88,7 @@ def names() -> Iterator[Entry]:
                 yield entry
 
 
+@cache
 def entries() -> list[Entry]:
     """Return each public object once, under its shortest path."""
     best: dict[object, Entry] = {}
@@ -98,15 +100,24 @@ def entries() -> list[Entry]:
     return sorted(best.values(), key=lambda entry: (entry.module, entry.name))
 
 
-def _rank(entry: Entry) -> tuple[bool, int, bool, str]:
+def _rank(entry: Entry) -> tuple[bool, int, bool, bool, str]:
     parts = entry.module.count(".")
-    return parts == 0, parts, getattr(entry.value, "__module__", None) != entry.module, entry.path
+    own_module = getattr(entry.value, "__module__", None) == entry.module
+    own_name = getattr(entry.value, "__name__", None) == entry.name
+    return parts == 0, parts, not own_module, not own_name, entry.path
+
+
+def aliases() -> list[Entry]:
+    """Return the other names that modules have for what they document, such as ``IcebergType`` for ``Type``."""
+    homes = {id(entry.value): entry for entry in entries() if callable(entry.value)}
+    found = [(entry, homes.get(id(entry.value))) for entry in names()]
+    return [entry for entry, home in found if home and home.module == entry.module and home.name != entry.name]
 
 
 def pages() -> dict[str, str]:
     """Return the Markdown of each page by the module that it is about."""
     found: dict[str, list[Entry]] = {}
-    for entry in entries():
+    for entry in [*entries(), *aliases()]:
         page = ".".join(entry.module.split(".")[:DEPTH])
         if entry.module.startswith("icefield.table.update"):
             page = "icefield.table.update"
@@ -130,8 +141,21 @@ def _page(module: str, listed: list[Entry]) -> str:
     # What the module is named after comes first.
     first = module.rpartition(".")[2].replace("_", "").lower()
     for entry in sorted(listed, key=lambda entry: (entry.module, entry.name.lower() != first, entry.path)):
-        lines += [f"::: {entry.path}", ""]
+        lines += [f"::: {entry.path}", *_options(entry.value), ""]
     return "\n".join(lines)
+
+
+def _options(value: object) -> list[str]:
+    """Show what a class inherits, but not again what a class with an entry of its own has: it is named instead."""
+    if not inspect.isclass(value) or not _documented_bases(value):
+        return []
+    inherited = sorted(set(members(value)) - vars(value).keys())
+    return ["    options:", f"      inherited_members: {inherited or 'false'}", "      show_bases: true"]
+
+
+def _documented_bases(value: type) -> set[type]:
+    homes = {entry.value for entry in entries() if inspect.isclass(entry.value)}
+    return {base for base in value.__mro__[1:] if base in homes}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -162,10 +186,11 @@ def _markdown(text: str) -> str:
 
 
 def members(value: object) -> list[str]:
-    """Return the public names of a class, inherited ones of the package too."""
+    """Return the public names of a class, and of those that it inherits from which have no entry."""
     if not inspect.isclass(value):
         return []
-    own = [owner for owner in value.__mro__ if owner.__module__.startswith("icefield")]
+    elsewhere = _documented_bases(value)
+    own = [owner for owner in value.__mro__ if owner.__module__.startswith("icefield") and owner not in elsewhere]
     return sorted({name for owner in own for name in vars(owner) if not name.startswith("_")})
 
 
@@ -178,6 +203,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     wanted: list[str] = []
     for entry in entries():
         wanted += [entry.path, *(f"{entry.path}.{member}" for member in members(entry.value))]
+    wanted += [entry.path for entry in aliases()]
     if missing := [name for name in wanted if name not in ids]:
         raise PluginError(f"{len(missing)} of {len(wanted)} public names have no entry: {', '.join(missing)}")
 
