@@ -173,6 +173,45 @@ fn many_partitions_stay_within_few_open_files_and_little_memory() {
     files.iter().for_each(|file| *rows.entry(format!("{:?}", file.partition)).or_default() += file.record_count);
     assert_eq!(rows.len(), 300);
     assert!(rows.values().all(|count| *count == 2));
+    assert_eq!(files.len(), 300, "one file a partition");
+}
+
+#[test]
+fn the_distribution_mode_says_whether_rows_of_a_partition_come_together() {
+    for (mode, together) in [(None, true), (Some("hash"), true), (Some("RANGE"), true), (Some("none"), false)] {
+        for sorted in [false, true] {
+            let name = format!("mode-{mode:?}-{sorted}");
+            let mut limited = config(&name, spec(&[(1, Transform::Bucket(40))]));
+            (limited.open_files, limited.memory_bytes) = (3, 100_000);
+            limited.properties.extend(mode.map(|mode| ("write.distribution-mode".to_owned(), mode.to_owned())));
+            if sorted {
+                let by_id = SortField {
+                    source_ids: vec![1],
+                    transform: Transform::Identity,
+                    direction: SortDirection::Descending,
+                    null_order: NullOrder::Last,
+                };
+                limited.order = Some(Arc::new(SortOrder { order_id: 1, fields: vec![by_id] }));
+            }
+            let batches: Vec<_> = (0..20).map(|number| batch(number * 500, 500)).collect();
+            let files = write(limited, &batches);
+            let mut all: Vec<i64> = files.iter().flat_map(ids).collect();
+            // Sorted rows are always held until their partition ends.
+            assert_eq!(files.len() == 40, together || sorted, "{mode:?} {sorted}: {} files", files.len());
+            for file in &files {
+                let ids = ids(file);
+                let expected = if sorted { ids.is_sorted_by(|a, b| a > b) } else { ids.is_sorted() };
+                assert!(expected, "rows keep their order, or have that of the table");
+                assert_eq!(file.sort_order_id, Some(i32::from(sorted)));
+            }
+            all.sort_unstable();
+            assert_eq!(all, (0..10_000).collect::<Vec<_>>());
+        }
+    }
+    let other = strings([("write.distribution-mode", "random")]);
+    let other = WriterConfig { properties: other, ..config("mode-other", spec(&[])) };
+    let error = TableWriter::new(other, &batch(0, 1).schema()).unwrap_err();
+    assert!(error.to_string().contains("write.distribution-mode"), "{error}");
 }
 
 #[test]

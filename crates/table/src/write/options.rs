@@ -1,7 +1,9 @@
 //! How data files are written: the `write.*` properties of a table.
 
 use icefield_format::manifest::FileFormat;
-use icefield_format::metadata::properties::{DEFAULT_FILE_FORMAT, ENCRYPTION_TABLE_KEY, WRITE_TARGET_FILE_SIZE_BYTES};
+use icefield_format::metadata::properties::{
+    DEFAULT_FILE_FORMAT, ENCRYPTION_TABLE_KEY, WRITE_DISTRIBUTION_MODE, WRITE_TARGET_FILE_SIZE_BYTES,
+};
 use icefield_format::metadata::{StringMap, TableMetadata};
 
 use crate::error::{Error, Result};
@@ -17,6 +19,9 @@ pub struct WriteOptions {
     pub target_file_bytes: u64,
     /// The format of data files and what is set of it.
     pub format: FormatOptions,
+    /// Whether the rows of a partition are brought together before they are written, however many partitions there are
+    /// (`write.distribution-mode`, unless it is `none`).
+    pub gathers: bool,
 }
 
 impl WriteOptions {
@@ -33,7 +38,9 @@ impl WriteOptions {
             _ => return Err(Error::unsupported(DEFAULT_FILE_FORMAT.unexpected(name).to_string())),
         };
         let target_file_bytes = WRITE_TARGET_FILE_SIZE_BYTES.read_size(properties)? as u64;
-        Ok(Self { target_file_bytes, format })
+        let mode = WRITE_DISTRIBUTION_MODE.read_valid(properties)?;
+        let gathers = !mode.is_some_and(|mode| mode.trim().eq_ignore_ascii_case("none"));
+        Ok(Self { target_file_bytes, format, gathers })
     }
 }
 

@@ -1,5 +1,5 @@
-//! Sorted runs: what memory does not hold of the rows of a partition is sorted piece by piece into a temporary file, and the
-//! pieces are merged when the partition ends ("Sorting").
+//! Runs: what memory does not hold of the rows of a partition waits in a temporary file. Where rows are sorted, each run is, and
+//! all are merged when the partition ends ("Sorting").
 
 use std::cmp::Ordering;
 
@@ -63,6 +63,24 @@ impl Runs {
         let spilled = file.add(&schema, sorter.sort(rows, batch_rows)?)?;
         self.0.push(spilled);
         Ok(())
+    }
+
+    /// Puts rows into the file as they are.
+    pub(super) fn keep(&mut self, rows: &[RecordBatch], file: &mut SpillFile) -> Result<()> {
+        let Some(schema) = rows.first().map(RecordBatch::schema) else { return Ok(()) };
+        self.0.push(file.add(&schema, rows.iter().cloned().map(Ok))?);
+        Ok(())
+    }
+
+    /// The rows of all runs, one run after the other.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        std::mem::take(&mut self.0).into_iter().flat_map(|run| {
+            let (reader, failed) = match run.read() {
+                Ok(reader) => (Some(reader), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            failed.into_iter().chain(reader.into_iter().flatten())
+        })
     }
 
     /// Merges the runs, and the rows that are in memory as the last one.

@@ -1,5 +1,6 @@
 //! A stream of batches to the data files of one task: routed to partitions, sorted, rolled over by size, in bounded memory.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, UInt32Array};
@@ -84,7 +85,8 @@ pub struct WriterConfig {
     pub suffix: &'static str,
     /// Bytes that rows waiting to be written may take.
     pub memory_bytes: usize,
-    /// Files that are open at once.
+    /// Files that are open at once. Rows of further partitions wait, in memory and then in a temporary file, or files are closed
+    /// and others begun with `write.distribution-mode` `none`.
     pub open_files: usize,
 }
 
@@ -149,8 +151,10 @@ struct Shared {
     locations: DataLocations,
     names: FileNames,
     sorter: Option<Sorter>,
-    /// Where rows that are to be sorted wait if memory does not hold them.
+    /// Where rows wait that memory does not hold, and that are to be sorted or whose file cannot be opened yet.
     spill: Mutex<Option<SpillFile>>,
+    /// Files that are open.
+    open: AtomicUsize,
 }
 
 /// The rows of one partition on their way.
@@ -161,7 +165,7 @@ struct Lane {
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
-    /// Rows before those, sorted.
+    /// Rows before those; each run is sorted where rows are.
     runs: Runs,
     file: Option<Box<dyn FileWriter>>,
     done: Vec<DataFile>,
@@ -191,7 +195,8 @@ impl TableWriter {
             None => vec![Lane::default()],
         };
         let task = config.distributed.then_some(config.task);
-        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter, spill: Mutex::new(None) });
+        let (spill, open) = (Mutex::new(None), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter, spill, open });
         Ok(Self { intake: Intake::new(conform, router, task), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
     }
 
@@ -292,7 +297,7 @@ impl Lanes {
             touched.par_iter_mut().try_for_each(|(lane, rows)| {
                 lane.used = clock;
                 lane.push(if whole { chunk.clone() } else { taken(chunk, std::mem::take(rows))? });
-                if shared.sorter.is_none() && lane.pending_bytes >= LANE_BYTES {
+                if shared.sorter.is_none() && lane.pending_bytes >= LANE_BYTES && lane.may_encode(&shared) {
                     lane.flush(&shared, whole)
                 } else {
                     Ok(())
@@ -334,6 +339,10 @@ impl Lanes {
                 }
             }
         }
+        if self.shared.options.gathers {
+            // Partitions beyond those that are open wait for their turn.
+            return Ok(());
+        }
         let mut open: Vec<&mut Lane> = self.lanes.iter_mut().filter(|lane| lane.file.is_some()).collect();
         if open.len() > config.open_files {
             open.sort_by_key(|lane| lane.used);
@@ -371,25 +380,39 @@ impl Lane {
         std::mem::take(&mut self.pending)
     }
 
-    /// Frees the memory of what is pending: rows that are to be sorted go to a temporary file, others into the data file.
+    /// Whether rows that are not sorted go into a file now; otherwise they wait until the files of other partitions are closed.
+    fn may_encode(&self, shared: &Shared) -> bool {
+        let is_free = || self.runs.is_empty() && shared.open.load(Ordering::Relaxed) < shared.config.open_files;
+        !shared.options.gathers || self.file.is_some() || is_free()
+    }
+
+    /// Frees the memory of what is pending: rows that are to be sorted, or whose file cannot be opened yet, go to a temporary
+    /// file, others into the data file.
     fn make_room(&mut self, shared: &Shared) -> Result<()> {
-        let Some(sorter) = &shared.sorter else {
+        if shared.sorter.is_none() && self.may_encode(shared) {
             self.flush(shared, true)?;
             return self.file.as_mut().map_or(Ok(()), |file| file.close_group());
-        };
+        }
         let pending = self.take_pending();
         let mut spill = shared.spill.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &mut *spill {
             Some(file) => file,
             none => none.insert(SpillFile::create()?),
         };
-        self.runs.spill(sorter, &pending, file)
+        match &shared.sorter {
+            Some(sorter) => self.runs.spill(sorter, &pending, file),
+            None => self.runs.keep(&pending, file),
+        }
     }
 
-    /// Encodes what is pending, and before it what waits in a temporary file: all rows of a sorted lane at once.
+    /// Encodes what is pending, and before it what waits in a temporary file; all rows of a sorted lane at once.
     fn flush(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
         let pending = self.take_pending();
-        let Some(sorter) = &shared.sorter else { return self.append(shared, &pending, side_by_side) };
+        let Some(sorter) = &shared.sorter else {
+            let waiting = self.runs.take();
+            self.append_all(shared, waiting, side_by_side)?;
+            return self.append(shared, &pending, side_by_side);
+        };
         if self.runs.is_empty() {
             return self.append_all(shared, sorter.sort(&pending, SORTED_ROWS)?, side_by_side);
         }
@@ -417,7 +440,9 @@ impl Lane {
                 Some(file) => file,
                 none => {
                     let path = shared.locations.file(&self.path, &shared.names.next());
-                    none.insert(shared.layout.create(&shared.config.storage, path, &rest)?)
+                    let file = shared.layout.create(&shared.config.storage, path, &rest)?;
+                    shared.open.fetch_add(1, Ordering::Relaxed);
+                    none.insert(file)
                 }
             };
             let room = shared.options.target_file_bytes.saturating_sub(file.size());
@@ -437,6 +462,7 @@ impl Lane {
 
     fn end_file(&mut self, shared: &Shared) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
+        shared.open.fetch_sub(1, Ordering::Relaxed);
         let written = file.finish()?;
         self.done.push(shared.describe(written, self.tuple.clone()));
         Ok(())

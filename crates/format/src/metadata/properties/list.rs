@@ -88,7 +88,9 @@ properties! {
         AllowedValues::Text, Effect::Refused("it is no longer used: set write.data.path");
     /// Where metadata files are written; without it `metadata` below the table's location.
     WRITE_METADATA_LOCATION: &'static str = "write.metadata.path", AllowedValues::Filled, Effect::Honoured;
-    /// How rows are distributed before they are written: none, hash, range.
+    /// How rows are distributed before they are written. One writer, as in a Python process, brings the rows of each partition together with
+    /// hash and range, the default: a partition gets one file, up to the target size, however many partitions there are. With none, files
+    /// are closed and others begun where more than 512 partitions are open. Rows are sorted by the table's sort order in every mode.
     WRITE_DISTRIBUTION_MODE: &'static str = "write.distribution-mode", AllowedValues::OneOf(&["none", "hash", "range"]), Effect::Honoured;
     /// Id of the table's encryption key.
     ENCRYPTION_TABLE_KEY: &'static str = "encryption.key-id",
