@@ -1568,6 +1568,9 @@ class Transaction:
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
 
+    def count(self, traffic: Traffic | None = None) -> None:
+        """Count what the changes from now on read and write; nothing is counted without."""
+
     def stage(self, updates: _Json) -> None:
         """Add updates of the REST protocol, created from `metadata`."""
 
@@ -2491,6 +2494,23 @@ class Scan:
 
         If ``places`` are given, only of the files at these places in `Plan.files`.
         """
+
+@final
+class Traffic:
+    """What a change has read and written so far."""
+
+    def __new__(cls) -> Traffic: ...
+    @property
+    def read(self) -> int:
+        """Bytes that were read."""
+
+    @property
+    def written(self) -> int:
+        """Bytes that were written."""
+
+    @property
+    def files(self) -> int:
+        """Files that were written whole."""
 
 @final
 class Progress:

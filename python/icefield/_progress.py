@@ -1,18 +1,21 @@
-"""A progress line of a scan, in terminals and notebooks only."""
+"""Progress lines of scans and changes, in terminals and notebooks only."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from shutil import get_terminal_size
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from icefield._core import Progress
+from icefield._core import Progress, Traffic
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Progress", "is_shown", "showing"]
+__all__ = ["Progress", "changing", "is_shown", "showing"]
 
 #: Seconds between two lines.
 _EVERY = 0.1
@@ -106,3 +109,52 @@ def showing(reader: pa.RecordBatchReader, progress: Progress) -> pa.RecordBatchR
     """Return a reader of the same batches that shows its progress."""
     batches = _Batches(reader, progress)
     return type(reader).from_batches(reader.schema, batches)
+
+
+class _Change:
+    """The progress line of a change."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._began = monotonic()
+        self._length = 0
+
+    def show_until(self, ended: Event) -> None:
+        """Show the line again and again."""
+        while not ended.wait(_EVERY):
+            self._show()
+
+    def end(self) -> None:
+        """Show the line for the last time."""
+        self._show()
+        sys.stderr.write("\n")
+        sys.stderr.flush()
+
+    def _show(self) -> None:
+        counted = self._traffic
+        text = (
+            f"{_amount(counted.read)} read, {counted.files:,} files and {_amount(counted.written)} written, "
+            f"{monotonic() - self._began:.1f} s"
+        )[: get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{text:<{self._length}}")
+        sys.stderr.flush()
+        self._length = len(text)
+
+
+@contextmanager
+def changing(progress: bool) -> Iterator[Traffic | None]:
+    """Show what a change reads and writes while it is made and committed, if that is asked for and can be seen."""
+    if not (progress and is_shown()):
+        yield None
+        return
+    traffic, ended = Traffic(), Event()
+    line = _Change(traffic)
+    # The core does not hold the interpreter's lock while it works.
+    thread = Thread(target=line.show_until, args=(ended,), name="icefield-progress", daemon=True)
+    thread.start()
+    try:
+        yield traffic
+    finally:
+        ended.set()
+        thread.join()
+        line.end()

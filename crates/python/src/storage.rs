@@ -1,8 +1,9 @@
 //! The one door to bytes: files of tables by URL, with the properties of a catalog.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use icefield_table::storage::{self, Existing, HIDDEN, Storage};
+use icefield_table::storage::{self, Existing, HIDDEN, Storage, Traffic};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
@@ -13,6 +14,7 @@ use crate::errors::Result;
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStorage>()?;
+    module.add_class::<PyTraffic>()?;
     module.add("HIDDEN", HIDDEN)?;
     module.add_function(wrap_pyfunction!(shown_property, module)?)?;
     module.add_function(wrap_pyfunction!(redacted, module)?)
@@ -36,6 +38,37 @@ fn redacted(text: &str) -> String {
 #[pyclass(frozen, name = "Storage", module = "icefield.distributed")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
+
+/// What a change has read and written so far.
+#[pyclass(frozen, name = "Traffic", module = "icefield._core")]
+#[derive(Debug, Default)]
+pub struct PyTraffic(pub Arc<Traffic>);
+
+#[pymethods]
+impl PyTraffic {
+    #[new]
+    fn py_new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes that were read.
+    #[getter]
+    fn read(&self) -> u64 {
+        self.0.read()
+    }
+
+    /// Bytes that were written.
+    #[getter]
+    fn written(&self) -> u64 {
+        self.0.written()
+    }
+
+    /// Files that were written whole.
+    #[getter]
+    fn files(&self) -> u64 {
+        self.0.files()
+    }
+}
 
 /// Arguments that make a storage: properties, and old prefixes of paths to new ones.
 type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>);

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
 from icefield._arguments import summary_entries
+from icefield._progress import changing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.table.changing import ChangesData
 from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged
@@ -130,6 +131,7 @@ class ChangesFiles(ChangesData):
         validate: Literal["footer", "data"] = "footer",
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
+        progress: bool = False,
     ) -> Self: ...
     @overload
     def add_files(
@@ -143,6 +145,7 @@ class ChangesFiles(ChangesData):
         validate: Literal["footer", "data"] = "footer",
         idempotency_key: str | None = None,
         dry_run: Literal[True],
+        progress: bool = False,
     ) -> RowsChanged: ...
     def add_files(
         self,
@@ -155,6 +158,7 @@ class ChangesFiles(ChangesData):
         validate: Literal["footer", "data"] = "footer",
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        progress: bool = False,
     ) -> Self | RowsChanged:
         """Take Parquet, ORC and Avro files that others have written into the table, in one snapshot.
 
@@ -182,6 +186,8 @@ class ChangesFiles(ChangesData):
             As in `append`.
         dry_run
             Only look at the files, and return what would be done, as `RowsChanged`.
+        progress
+            As in `append`.
 
         Raises
         ------
@@ -202,7 +208,8 @@ class ChangesFiles(ChangesData):
             raise InvalidArgumentError(f"validate must be 'footer' or 'data', got {validate!r}")
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED if dry_run else self
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             counts = changes.add_files(
                 list(file_paths),
                 branch=branch,

@@ -12,6 +12,7 @@ from icefield._arrow_names import without_nul
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield._former import former_names
+from icefield._progress import changing
 from icefield.table.assignments import changed_rows
 from icefield.table.changing import ChangesData
 from icefield.table.handle import TableHandle
@@ -58,6 +59,7 @@ class ChangesRows(ChangesData):
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
+        progress: bool = False,
     ) -> Self: ...
     @overload
     def append(
@@ -69,6 +71,7 @@ class ChangesRows(ChangesData):
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
         dry_run: Literal[True],
+        progress: bool = False,
     ) -> RowsChanged: ...
     @former_names(data="df")
     def append(
@@ -80,6 +83,7 @@ class ChangesRows(ChangesData):
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        progress: bool = False,
     ) -> Self | RowsChanged:
         """Append rows, in one snapshot.
 
@@ -102,6 +106,8 @@ class ChangesRows(ChangesData):
             The key is kept in the snapshot's summary, and forgotten when that expires.
         dry_run
             Only look at the rows, and return what would be done, as `RowsChanged`.
+        progress
+            Whether to show what is read and written on standard error, if that is a terminal or a notebook.
 
         Raises
         ------
@@ -116,7 +122,8 @@ class ChangesRows(ChangesData):
         options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED if dry_run else self
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             counts = changes.append(without_nul(df), **options, dry_run=dry_run)
         return RowsChanged(*counts) if dry_run else self
 
@@ -131,6 +138,7 @@ class ChangesRows(ChangesData):
         isolation: Isolation | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        progress: bool = False,
     ) -> RowsChanged:
         """Delete the rows that a scan with the filter returns; all rows without a filter.
 
@@ -159,6 +167,8 @@ class ChangesRows(ChangesData):
             Makes the change once: if a snapshot in the history of the branch was made with this key, nothing is done,
             and all counts are zero. The key is kept in the snapshot's summary, and forgotten when that expires; a
             change that finds no rows makes no snapshot, and is done again.
+        progress
+            As for `append`.
 
         Raises
         ------
@@ -172,7 +182,8 @@ class ChangesRows(ChangesData):
         """
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             return RowsChanged(*options.delete(delete_filter, case_sensitive=case_sensitive))
 
@@ -189,6 +200,7 @@ class ChangesRows(ChangesData):
         schema_mode: SchemaMode = "subset",
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        progress: bool = False,
     ) -> RowsChanged:
         """Delete the rows that a filter matches, all rows without one, and append others, in one snapshot.
 
@@ -198,7 +210,7 @@ class ChangesRows(ChangesData):
             The rows to append, as for `Table.append`.
         overwrite_filter
             Which rows to delete, as for `delete`.
-        snapshot_properties, case_sensitive, branch, mode, isolation, dry_run, idempotency_key
+        snapshot_properties, case_sensitive, branch, mode, isolation, dry_run, idempotency_key, progress
             As for `delete`.
         schema_mode
             As for `Table.append`.
@@ -207,7 +219,8 @@ class ChangesRows(ChangesData):
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         columns = written_columns(schema_mode)
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             counts = options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive, **columns)
             return RowsChanged(*counts)
@@ -223,6 +236,7 @@ class ChangesRows(ChangesData):
         schema_mode: SchemaMode = "subset",
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        progress: bool = False,
     ) -> RowsChanged:
         """Replace the partitions of some rows by these rows, in one snapshot.
 
@@ -233,7 +247,7 @@ class ChangesRows(ChangesData):
         on_old_specs
             What to do if files of older partition specs may have rows of these partitions: fail, or delete the rows
             from those files, as `delete` does.
-        snapshot_properties, branch, isolation, dry_run, idempotency_key
+        snapshot_properties, branch, isolation, dry_run, idempotency_key, progress
             As for `delete`.
         schema_mode
             As for `Table.append`.
@@ -249,7 +263,8 @@ class ChangesRows(ChangesData):
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         columns = written_columns(schema_mode)
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key)
             counts = options.overwrite_partitions(without_nul(df), rewrite=on_old_specs == "rewrite", **columns)
             return RowsChanged(*counts)
@@ -266,6 +281,7 @@ class ChangesRows(ChangesData):
         isolation: Isolation | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        progress: bool = False,
     ) -> RowsChanged:
         """Change values of rows.
 
@@ -277,7 +293,7 @@ class ChangesRows(ChangesData):
             that takes a record batch and returns one with the same columns and number of rows.
         where
             Which rows, as for `delete`; all rows without it.
-        snapshot_properties, case_sensitive, branch, dry_run, idempotency_key
+        snapshot_properties, case_sensitive, branch, dry_run, idempotency_key, progress
             As for `delete`.
         mode, isolation
             As for `delete`; by default ``write.update.mode`` and ``write.update.isolation-level``.
@@ -285,7 +301,8 @@ class ChangesRows(ChangesData):
         """
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             found = options.find(where, case_sensitive=case_sensitive)
             return RowsChanged(*options.update(found, changed_rows(found.rows(), assignments)))
@@ -306,6 +323,7 @@ class ChangesRows(ChangesData):
         memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        progress: bool = False,
     ) -> UpsertResult:
         """Update the rows whose key the table has, where they differ, and append the others, in one snapshot.
 
@@ -319,7 +337,7 @@ class ChangesRows(ChangesData):
             The columns of the key; by default the identifier fields of the schema.
         when_matched_update_all, when_not_matched_insert_all
             Whether to update rows, and whether to append rows.
-        case_sensitive, branch, snapshot_properties, idempotency_key
+        case_sensitive, branch, snapshot_properties, idempotency_key, progress
             As for `delete`.
         mode, isolation
             As for `delete`; by default ``write.merge.mode`` and ``write.merge.isolation-level``.
@@ -341,7 +359,8 @@ class ChangesRows(ChangesData):
         columns = written_columns(schema_mode)
         if self._made_before(branch, idempotency_key):
             return UpsertResult(0, 0)
-        with self._changing() as changes:
+        with changing(progress) as traffic, self._changing() as changes:
+            changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             updated, inserted, _ = options.upsert(
                 without_nul(df),
@@ -368,6 +387,7 @@ class ChangesRows(ChangesData):
         memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        progress: bool = False,
     ) -> Merge:
         """Change, delete and add rows by those of a source, in one snapshot: SQL's ``MERGE INTO``.
 
@@ -381,7 +401,7 @@ class ChangesRows(ChangesData):
         on
             The columns of the key: a name, several, or those of the source by those of the table. Fields of structs are
             named with dots.
-        snapshot_properties, branch, dry_run, idempotency_key
+        snapshot_properties, branch, dry_run, idempotency_key, progress
             As for `delete`.
         case_sensitive
             Whether the case of names in ``on`` and in conditions matters.
@@ -398,12 +418,13 @@ class ChangesRows(ChangesData):
         """
 
         @contextmanager
-        def changing() -> Iterator[CoreRowChanges]:
-            with self._changing() as changes:
+        def change() -> Iterator[CoreRowChanges]:
+            with changing(progress) as traffic, self._changing() as changes:
+                changes.count(traffic)
                 yield _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
 
         return Merge(
-            changing,
+            change,
             source,
             on,
             case_sensitive=case_sensitive,

@@ -224,7 +224,7 @@ def test_refusals(catalog: ice.Catalog, tmp_path: Path, folder: Path) -> None:
         "no folders month=.*: the partition columns are day, region",
         partitioning={"month": "int"},
     )
-    refused(catalog, folder, invalid, 'in a partition path is not a valid int', partitioning={"region": "int"})
+    refused(catalog, folder, invalid, "in a partition path is not a valid int", partitioning={"region": "int"})
     refused(catalog, folder, invalid, "cannot be a struct", partitioning={"region": {"type": "struct", "fields": []}})
     refused(catalog, folder, invalid, "format-version", properties={"format-version": "x"})
     (folder / "day=2024-05-01" / "region=eu" / "notes.csv").write_text("a,b")

@@ -82,7 +82,7 @@ impl PyRowChanges {
     fn delete(&self, py: Python<'_>, filter: Option<ExpressionInput>, case_sensitive: bool) -> Result<Counts> {
         let (filter, own) = (of(filter), self.transaction.get());
         let counts = detached(py, || {
-            delete_rows(own.storage(), &mut own.changes(), &filter, case_sensitive, self.options.clone())
+            delete_rows(&own.storage(), &mut own.changes(), &filter, case_sensitive, self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -105,7 +105,7 @@ impl PyRowChanges {
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
             let options = self.options.clone();
-            overwrite_rows(own.storage(), &mut own.changes(), &filter, case_sensitive, rows, options)
+            overwrite_rows(&own.storage(), &mut own.changes(), &filter, case_sensitive, rows, options)
         });
         Ok(counted(counts??))
     }
@@ -127,7 +127,7 @@ impl PyRowChanges {
         let old_specs = if rewrite { OldSpecs::Rewrite } else { OldSpecs::Refuse };
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
-            overwrite_partitions(own.storage(), &mut own.changes(), rows, old_specs, self.options.clone())
+            overwrite_partitions(&own.storage(), &mut own.changes(), rows, old_specs, self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -140,7 +140,7 @@ impl PyRowChanges {
         Ok(PyFoundRows(detached(py, || {
             let mut changes = own.changes();
             changes.check_open()?;
-            Matches::find(own.storage(), changes.metadata()?, branch, &filter, case_sensitive)
+            Matches::find(&own.storage(), changes.metadata()?, branch, &filter, case_sensitive)
         })??))
     }
 
@@ -152,7 +152,7 @@ impl PyRowChanges {
         let matching = Matching::default();
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve: false };
-            replace(own.storage(), &mut own.changes(), &found.0, Command::Update, Some(rows), self.options.clone())
+            replace(&own.storage(), &mut own.changes(), &found.0, Command::Update, Some(rows), self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -188,7 +188,7 @@ impl PyRowChanges {
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),
         };
-        let done = detached(py, || upsert(own.storage(), &mut own.changes(), &schema, batches, options))??;
+        let done = detached(py, || upsert(&own.storage(), &mut own.changes(), &schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, counted(done.replaced)))
     }
 
@@ -221,7 +221,7 @@ impl PyRowChanges {
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),
         };
-        let done = detached(py, || merge(own.storage(), &mut own.changes(), &schema, batches, options))??;
+        let done = detached(py, || merge(&own.storage(), &mut own.changes(), &schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, done.rows_deleted, counted(done.replaced)))
     }
 }

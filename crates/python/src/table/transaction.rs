@@ -1,7 +1,7 @@
 //! Several changes of one table in one commit.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -17,7 +17,7 @@ use icefield_table::operation::append::{AddedFiles, Append, AppendOptions, appen
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
 use icefield_table::operation::rewrite_manifests::RewriteManifests;
-use icefield_table::storage::Storage;
+use icefield_table::storage::{Storage, Traffic};
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
@@ -31,6 +31,7 @@ use crate::format::manifest_file::PyManifestFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
 use crate::format::values::to_value;
+use crate::storage::PyTraffic;
 use crate::table::catalog::of_python;
 use crate::table::file_changes::FileChangesInput;
 use crate::table::state::{Fields, PyTableState, append_options, definition, updates_of};
@@ -46,6 +47,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyTransaction {
     state: PyTableState,
     changes: Mutex<Transaction>,
+    /// What counts the reads and writes of the change that is made.
+    traffic: Mutex<Option<Arc<Traffic>>>,
 }
 
 impl PyTransaction {
@@ -53,8 +56,10 @@ impl PyTransaction {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn storage(&self) -> &Storage {
-        &self.state.storage.0
+    pub(super) fn storage(&self) -> Storage {
+        let storage = &self.state.storage.0;
+        let traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        traffic.clone().map_or_else(|| storage.clone(), |traffic| storage.counted(traffic))
     }
 
     /// Files with their partition values in the types of the table as the changes so far leave it.
@@ -137,13 +142,20 @@ impl PyTransaction {
         let state = state.get().clone();
         let changes = Transaction::new((*state.committed).clone()).with_idempotency_key(idempotency_key);
         let changes = Mutex::new(changes);
-        Self { state, changes }
+        Self { state, changes, traffic: Mutex::new(None) }
     }
 
     /// The table's metadata with the changes so far.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> Result<PyTableMetadata> {
         Ok(PyTableMetadata(detached(py, || self.changes().metadata().cloned())??))
+    }
+
+    /// Count what the changes from now on read and write; nothing is counted without.
+    #[pyo3(signature = (traffic=None))]
+    fn count(&self, traffic: Option<&Bound<'_, PyTraffic>>) {
+        let traffic = traffic.map(|traffic| traffic.get().0.clone());
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic;
     }
 
     /// Whether there is nothing to commit.
@@ -187,7 +199,7 @@ impl PyTransaction {
         Ok(detached(py, || {
             let mut changes = self.changes();
             changes.check_open()?;
-            let added = append(&self.state.storage.0, &mut changes, &schema, batches, options)?;
+            let added = append(&self.storage(), &mut changes, &schema, batches, options)?;
             changes.metadata()?;
             Ok::<_, icefield_table::Error>(of_added(added))
         })??)
@@ -219,7 +231,7 @@ impl PyTransaction {
         Ok(detached(py, || {
             let mut changes = self.changes();
             changes.check_open()?;
-            add_files(&self.state.storage.0, &mut changes, &paths, options).map(of_added)
+            add_files(&self.storage(), &mut changes, &paths, options).map(of_added)
         })??)
     }
 

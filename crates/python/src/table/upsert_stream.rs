@@ -81,7 +81,7 @@ impl PyKeyedBatch {
         let own = self.transaction.get();
         let done = detached(py, || {
             let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(written)?;
-            batch.commit(own.storage(), &mut own.changes(), options)
+            batch.commit(&own.storage(), &mut own.changes(), options)
         })??;
         Ok((done.rows_written, done.keys))
     }

@@ -34,7 +34,7 @@ use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::conform::Conform;
-use crate::write::deletes::equality::EqualityDeleteWriter;
+use crate::write::deletes::equality::{EqualityDeleteWriter, check_columns};
 use crate::write::intake::Intake;
 use crate::write::{Matching, TableWriter, WriterConfig};
 
@@ -89,6 +89,7 @@ impl KeyedBatch {
                 "streams of upserts: name the columns of the key, or set identifier fields in the table's schema",
             ));
         }
+        check_columns(table, &ids)?;
         // Deletes have values of the key alone; what must not be null is checked where rows are written.
         let own = Schema::new(0, table.fields().iter().map(relaxed).collect())?.to_arrow(&ToArrow::default())?;
         let mut fields: Vec<FieldRef> = own.fields().to_vec();

@@ -17,6 +17,7 @@ mod properties;
 mod remote;
 mod secret;
 mod store;
+mod traffic;
 mod unwritten;
 
 use std::collections::{BTreeMap, HashMap};
@@ -34,6 +35,7 @@ pub use leftover::Leftover;
 pub use location::{Location, Scheme};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
 pub use store::{Entry, Existing, OpenObject, Output, Store};
+pub use traffic::Traffic;
 
 /// The door. Cheap to clone; clones share their stores.
 #[derive(Clone)]
@@ -47,6 +49,8 @@ struct Inner {
     faults: Option<Arc<FaultPlan>>,
     /// Whether nothing is written.
     unwritten: bool,
+    /// What counts reads and writes.
+    traffic: Option<Arc<Traffic>>,
     /// Identifies the properties, within this process.
     rights: u64,
 }
@@ -100,15 +104,20 @@ impl Storage {
     /// A door through which everything is read, and what is written goes nowhere: for what a change would write.
     #[must_use]
     pub fn unwritten(&self) -> Self {
+        self.changed(true, self.0.traffic.clone())
+    }
+
+    /// A door through which all reads and writes are counted.
+    #[must_use]
+    pub fn counted(&self, traffic: Arc<Traffic>) -> Self {
+        self.changed(self.0.unwritten, Some(traffic))
+    }
+
+    fn changed(&self, unwritten: bool, traffic: Option<Arc<Traffic>>) -> Self {
         let Inner { properties, relocate, faults, rights, .. } = &*self.0;
-        Self(Arc::new(Inner {
-            properties: properties.clone(),
-            relocate: relocate.clone(),
-            stores: RwLock::default(),
-            faults: faults.clone(),
-            unwritten: true,
-            rights: *rights,
-        }))
+        let (properties, relocate, faults) = (properties.clone(), relocate.clone(), faults.clone());
+        let (stores, rights) = (RwLock::default(), *rights);
+        Self(Arc::new(Inner { properties, relocate, stores, faults, unwritten, traffic, rights }))
     }
 
     fn build(
@@ -118,7 +127,8 @@ impl Storage {
     ) -> Self {
         static KEYS: OnceLock<RandomState> = OnceLock::new();
         let rights = KEYS.get_or_init(RandomState::new).hash_one(&properties);
-        Self(Arc::new(Inner { properties, relocate, stores: RwLock::default(), faults, unwritten: false, rights }))
+        let stores = RwLock::default();
+        Self(Arc::new(Inner { properties, relocate, stores, faults, unwritten: false, traffic: None, rights }))
     }
 
     /// Properties it was opened with; secrets among them are the caller's to guard (see [`is_secret`]).
@@ -314,6 +324,9 @@ impl Storage {
         }
         if self.0.unwritten {
             store = unwritten::wrap(store);
+        }
+        if let Some(traffic) = &self.0.traffic {
+            store = traffic::wrap(store, traffic.clone());
         }
         let mut stores = self.0.stores.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(stores.entry(key).or_insert(store).clone())

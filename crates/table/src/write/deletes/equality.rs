@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::{DataFile, FileContent};
-use icefield_format::types::{Schema, Type};
+use icefield_format::types::{PrimitiveType, Schema, Type};
 
 use super::{SUFFIX, delete_properties};
 use crate::error::{Error, Result};
@@ -26,7 +26,8 @@ impl EqualityDeleteWriter {
     /// of the partition of the rows that it is for. In an unpartitioned spec they reach all partitions.
     ///
     /// # Errors
-    /// A column that is not in the schema, is not primitive, or lies inside a list or map, and columns that the data lack.
+    /// A column that is not in the schema, whose type has no equality, or that lies inside a list or map, and columns that the
+    /// data lack.
     pub fn new(mut config: WriterConfig, equality_ids: &[i32], data: &ArrowSchema) -> Result<Self> {
         check_columns(&config.schema, equality_ids)?;
         let ids: HashSet<i32> = equality_ids.iter().copied().collect();
@@ -71,8 +72,9 @@ impl EqualityDeleteWriter {
     }
 }
 
-/// Refuses columns whose values cannot be compared.
-fn check_columns(schema: &Schema, ids: &[i32]) -> Result<()> {
+/// Refuses columns whose values cannot be compared ("Equality Delete Files": those that cannot be identifier fields, unless for
+/// their nulls).
+pub(crate) fn check_columns(schema: &Schema, ids: &[i32]) -> Result<()> {
     if ids.is_empty() {
         return Err(Error::invalid("equality deletes need at least one column to compare"));
     }
@@ -80,11 +82,21 @@ fn check_columns(schema: &Schema, ids: &[i32]) -> Result<()> {
         let field = schema.find_field(*id);
         let field = field.ok_or_else(|| Error::invalid(format!("equality deletes: the table has no column {id}")))?;
         let name = schema.column_name(*id).unwrap_or(&field.name);
-        if !matches!(field.ty, Type::Primitive(_)) {
-            return Err(Error::invalid(format!(
-                "equality deletes: column {name} is {}, and only primitive values are compared",
-                field.ty
-            )));
+        let why = match &field.ty {
+            Type::Primitive(PrimitiveType::Float | PrimitiveType::Double) => {
+                Some("the specification allows no floating-point numbers")
+            }
+            Type::Primitive(PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }) => {
+                Some("shapes have no equality")
+            }
+            Type::Primitive(PrimitiveType::Unknown | PrimitiveType::Unrecognized(_)) => {
+                Some("files have no values of it")
+            }
+            Type::Primitive(_) => None,
+            _ => Some("only primitive values are compared"),
+        };
+        if let Some(why) = why {
+            return Err(Error::invalid(format!("equality deletes: column {name} is {}: {why}", field.ty)));
         }
         if schema.accessor(*id).is_none() {
             return Err(Error::invalid(format!("equality deletes: column {name} is inside a list or map")));
