@@ -24,7 +24,6 @@ compares both. Beyond them:
 - `plan_files()` is a sequence of `FileScanTask`, made when they are asked for, and has the files as columns
   (`to_arrow()`). Metrics of files are read with `plan_files(metrics=True)`.
 - Enums equal their text: `field.direction == "asc"` and `field.direction == SortDirection.ASC`.
-- Literals have values of Python: `EqualTo("day", date(2024, 1, 1)).literal.value` is a date.
 - Methods that change a table return it, or what they did.
 
 Former forms of icefield are accepted for one more release, with a `DeprecationWarning` that names the present one.

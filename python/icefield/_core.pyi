@@ -736,10 +736,12 @@ class Reference(Term):
 class Literal:
     """A literal of a predicate; which type it becomes is settled by the column."""
 
-    def __new__(cls, value: object, /) -> Literal: ...
+    def __new__(cls, value: object, type: Type | str | None = None, /) -> Literal:
+        """Take a value of Python, or with a type one that `icefield.values` converts."""
+
     @property
     def value(self) -> Any:
-        """The Python value."""
+        """The value, as `icefield.values` converts it: of a date the days from 1970-01-01."""
 
     @property
     def type(self) -> Type:

@@ -26,6 +26,9 @@ class Secret(str):
 
     """
 
+    # Where users import it from.
+    __module__ = "icefield"
+
     __slots__ = ("_text",)
 
     _text: str

@@ -83,6 +83,12 @@ def test_what_documented_calls_return_is_documented() -> None:
     assert missing == set()
 
 
+def test_public_classes_name_public_modules() -> None:
+    """Pickles, tracebacks and pages name the module of a class."""
+    classes = {path: value.__module__ for path, value in ENTRIES.items() if inspect.isclass(value)}
+    assert {path: module for path, module in classes.items() if "._" in module} == {}
+
+
 def test_every_entry_has_a_text() -> None:
     """Types that stand for others, and numbers, have none at run time."""
     values = {path: value for path, value in ENTRIES.items() if inspect.isclass(value) or inspect.isroutine(value)}

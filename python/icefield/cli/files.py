@@ -76,7 +76,8 @@ def table_add_files(context: click.Context, name: str, files: tuple[str, ...], b
         rows = opened.add_files(paths, branch=branch, dry_run=True).rows_added
     else:
         made = opened.add_files(paths, branch=branch).snapshot_by_name(branch)
-        rows = int(((made.summary if made else None) or {}).get("added-records", 0))
+        summary = made.summary if made else None
+        rows = int(summary.get("added-records", 0)) if summary is not None else 0
     verb = "would add" if dry_run else "added"
     sentence = f"{verb} {counted(len(files), 'file')} with {counted(rows, 'row')} to table {name}"
     print_done(sentence, {"table": name, "dry-run": dry_run, "files": len(files), "rows": rows})

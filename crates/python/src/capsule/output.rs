@@ -46,7 +46,7 @@ pub struct ArrowTable {
 }
 
 /// Rows as they are read, for any library that takes Arrow data by the PyCapsule interface; it can be read once.
-#[pyclass(frozen, module = "icefield._core")]
+#[pyclass(frozen, module = "icefield.distributed")]
 pub struct ArrowStream {
     schema: SchemaRef,
     reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,

@@ -20,7 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A file of a table, as a manifest describes it. Made as one of its subclasses.
-#[pyclass(frozen, subclass, name = "ContentFile", module = "icefield._core")]
+#[pyclass(frozen, subclass, name = "ContentFile", module = "icefield.manifests")]
 #[derive(Debug)]
 pub struct PyContentFile {
     /// The file without its partition tuple: the types of that are the table's.

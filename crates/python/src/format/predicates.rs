@@ -12,7 +12,7 @@ use crate::errors::{InvalidArgumentError, Result};
 use crate::format::expression_classes::*;
 use crate::format::expressions::{ExpressionInput, TermInput, flat, hash, to_literal};
 use crate::format::type_classes::TypeOutput;
-use crate::format::values::{primitive, to_python};
+use crate::format::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -268,12 +268,13 @@ impl std::hash::Hash for PyLiteral {
 #[pymethods]
 impl PyLiteral {
     #[new]
-    #[pyo3(signature = (value, /))]
-    fn py_new(value: &Bound<'_, PyAny>) -> Result<Self> {
-        Ok(Self(to_literal(value)?))
+    #[pyo3(signature = (value, r#type=None, /))]
+    fn py_new(value: &Bound<'_, PyAny>, r#type: Option<TypeInput>) -> Result<Self> {
+        let Some(ty) = r#type else { return Ok(Self(to_literal(value)?)) };
+        Ok(Self(Literal::new(primitive(&ty.0)?, to_value(value, &ty.0)?)?))
     }
 
-    /// The Python value.
+    /// The value, as `icefield.values` converts it.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         to_python(py, self.0.value(), &self.0.ty().clone().into())
@@ -311,7 +312,7 @@ impl PyLiteral {
         hash(&self.0.to_string())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, (Bound<'py, PyAny>,))> {
-        Ok((slf.get_type(), (slf.get().value(slf.py())?,)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, (Bound<'py, PyAny>, String))> {
+        Ok((slf.get_type(), (slf.get().value(slf.py())?, slf.get().0.ty().to_string())))
     }
 }
