@@ -206,6 +206,8 @@ lint-python: $(STAMPS)/lint $(STAMPS)/docs $(STAMPS)/extension
 	@PYTHONPATH=python $(BIN)/lint-imports --no-cache --no-logo
 	$(call say,mypy)
 	@$(BIN)/mypy
+	@$(BIN)/python .ci/examples.py >$(STAMPS)/examples.py
+	@$(BIN)/mypy --allow-redefinition-new --local-partial-types --allow-untyped-defs --allow-untyped-calls $(STAMPS)/examples.py
 	$(call say,stubtest)
 	@MYPYPATH=python $(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist icefield._core
 	$(call say,documentation: every public name and no dead link)
