@@ -25,6 +25,7 @@ compares both. Beyond them:
   (`to_arrow()`). Metrics of files are read with `plan_files(metrics=True)`.
 - Enums equal their text: `field.direction == "asc"` and `field.direction == SortDirection.ASC`.
 - Methods that change a table return it, or what they did.
+- Times without a time zone are refused: `datetime.now(timezone.utc)`, not `datetime.now()`.
 
 Former forms of icefield are accepted for one more release, with a `DeprecationWarning` that names the present one.
 """

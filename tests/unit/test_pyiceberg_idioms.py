@@ -18,12 +18,13 @@ PACKAGES = ("icefield", "pyiceberg")
 
 #: Begins each snippet.
 HEAD = """
-from datetime import date, datetime
+from datetime import date, datetime, timezone
+import pandas as pd
 import pyarrow as pa
 from PACKAGE.catalog import load_catalog
 from PACKAGE.expressions import (
-    AlwaysTrue, And, EqualTo, GreaterThan, GreaterThanOrEqual, In, IsNull, LessThan, Not, NotNull, Or, Reference,
-    StartsWith,
+    AlwaysTrue, And, EqualTo, GreaterThan, GreaterThanOrEqual, In, IsNull, LessThan, Not, NotEqualTo, NotIn, NotNull,
+    Or, Reference, StartsWith,
 )
 from PACKAGE.partitioning import PartitionField, PartitionSpec
 from PACKAGE.schema import Schema
@@ -197,10 +198,21 @@ READS = {
     "files as a table": "result = sorted(table.inspect.files()['record_count'].to_pylist())",
     "references as a table": "result = sorted(table.inspect.refs()['name'].to_pylist())",
     "history as a table": "result = table.inspect.history()['is_current_ancestor'].to_pylist()",
+    "entries and partitions": "result = (table.inspect.entries().num_rows, table.inspect.partitions().num_rows, "
+    "table.inspect.manifests().num_rows, table.inspect.metadata_log_entries().num_rows)",
+    "a table by a tuple": "result = catalog.load_table(('docs', 'places')).name() == table.name()",
+    "fresh metadata": "result = table.refresh().metadata_location == table.metadata_location",
+    "schemas of scans": "result = table.scan(selected_fields=('id',)).projection().as_arrow().names",
+    "other cases": "result = table.scan('ID > 2', case_sensitive=False).count()",
+    "pandas with options": "result = str(table.scan(limit=1).to_pandas(types_mapper=pd.ArrowDtype)['id'].dtype)",
+    "filters of sets": "found = [NotIn('id', [1, 2]), NotEqualTo('city', 'Oslo'), In('city', ['Rome', 'Lima']), "
+    "StartsWith('city', 'O')]\nresult = [table.scan(one).count() for one in found]",
     "a table of its file": "from PACKAGE.table import StaticTable\n"
     "result = StaticTable.from_metadata(table.metadata_location).scan().count()",
     "appends since a snapshot": "scan = table.incremental_append_scan("
     "from_snapshot_id_exclusive=table.snapshots()[0].snapshot_id)\nresult = sorted(scan.to_arrow()['id'].to_pylist())",
+    "names of tables": "result = (catalog.identifier_to_tuple('docs.places'), catalog.table_name_from('docs.places'), "
+    "catalog.namespace_from(('docs', 'places')))",
     "what there is": "result = (catalog.table_exists('docs.places'), catalog.list_tables('docs'), "
     "catalog.list_namespaces())",
     "what there is not": "from PACKAGE.exceptions import NoSuchTableError\ntry:\n    catalog.load_table('docs.none')\n"
@@ -263,6 +275,46 @@ WRITES = {
     "NestedField(2, 'city', StringType())), "
     "partition_spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), 'city')))\nmade.append(rows)\n"
     "made.dynamic_partition_overwrite(rows.slice(0, 1))\nresult = made.scan().count()\ncatalog.drop_table('docs.made')",
+    "a table in a transaction": "with catalog.create_table_transaction('docs.made', Schema("
+    "NestedField(1, 'id', LongType()), NestedField(2, 'city', StringType()))) as tx:\n"
+    "    tx.set_properties(a='b')\n    tx.append(rows)\n"
+    "made = catalog.load_table(('docs', 'made'))\nresult = (made.scan().count(), made.properties['a'])\n"
+    "catalog.drop_table('docs.made')",
+    "no properties": "with table.transaction() as tx:\n    tx.remove_properties('owner')\n"
+    "result = table.properties.get('owner')",
+    "columns that may be null": "with table.update_schema(allow_incompatible_changes=True) as update:\n"
+    "    update.update_column('id', required=True)\nwith table.update_schema() as update:\n"
+    "    update.set_identifier_fields('id')\nids = list(table.schema().identifier_field_ids)\n"
+    "with table.update_schema() as update:\n    update.set_identifier_fields()\n"
+    "with table.update_schema() as update:\n    update.make_column_optional('id')\n"
+    "result = (ids, table.schema().find_field('id').required)",
+    "wider types": "with table.update_schema() as update:\n    update.add_column('n', IntegerType())\n"
+    "with table.update_schema() as update:\n    update.update_column('n', field_type=LongType(), doc='wide')\n"
+    "result = (str(table.schema().find_type('n')), table.schema().find_field('n').doc)",
+    "columns in transactions": "with table.transaction() as tx:\n    with tx.update_schema() as update:\n"
+    "        update.add_column('n', IntegerType())\n        update.move_first('n')\n"
+    "        update.move_before('city', 'id')\n    tx.set_properties(a='b')\nresult = table.schema().column_names",
+    "names of partitions": "with table.update_spec() as update:\n    update.add_identity('city')\n"
+    "with table.update_spec() as update:\n    update.rename_field('city', 'town')\n"
+    "with table.update_spec() as update:\n    update.remove_field('town')\n    update.add_field('id', "
+    "'bucket[2]', 'b')\n"
+    "result = [(one.name, str(one.transform)) for one in table.spec().fields if str(one.transform) != 'void']",
+    "the current snapshot": "first = table.snapshots()[0]\n"
+    "table.manage_snapshots().set_current_snapshot(snapshot_id=first.snapshot_id).commit()\n"
+    "result = table.scan().count()",
+    "a roll back in time": "now = table.current_snapshot().timestamp_ms\n"
+    "table.manage_snapshots().rollback_to_timestamp(timestamp_ms=now).commit()\nresult = table.scan().count()",
+    "no branch": "with table.manage_snapshots() as refs:\n"
+    "    refs.create_branch(table.current_snapshot().snapshot_id, 'dev', max_ref_age_ms=1000)\n"
+    "kept = table.refs()['dev'].max_ref_age_ms\ntable.manage_snapshots().remove_branch('dev').commit()\n"
+    "result = (kept, 'dev' in table.refs())",
+    "snapshots of a time": "table.manage_snapshots().remove_tag('first').commit()\n"
+    "end = datetime(2100, 1, 1, tzinfo=timezone.utc)\n"
+    "table.maintenance.expire_snapshots().older_than(end).commit()\nresult = len(table.snapshots())",
+    "files of others": "import pyarrow.parquet as pq\n"
+    "path = str(table.location()).removeprefix('file://') + '/other.parquet'\n"
+    "pq.write_table(rows, path)\ntable.add_files(file_paths=['file://' + path])\nresult = table.scan().count()",
+    "catalogs of a class": "from PACKAGE.catalog.sql import SqlCatalog\nresult = isinstance(catalog, SqlCatalog)",
     "namespaces": "catalog.create_namespace_if_not_exists('more', {'owner': 'me'})\n"
     "done = catalog.update_namespace_properties('more', removals={'owner'}, updates={'a': 'b'})\n"
     "result = (done.removed, done.updated, catalog.load_namespace_properties('more').get('a'))\n"

@@ -45,6 +45,21 @@ class Catalog(TableCatalog[Table]):
 
     """
 
+    @staticmethod
+    def identifier_to_tuple(identifier: IdentifierLike) -> Identifier:
+        """Return the parts of the name of a table or namespace; a tuple may have parts with dots."""
+        return tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+
+    @staticmethod
+    def table_name_from(identifier: IdentifierLike) -> str:
+        """Return the last part of the name of a table."""
+        return table_tuple(identifier)[1]
+
+    @staticmethod
+    def namespace_from(identifier: IdentifierLike) -> Identifier:
+        """Return the namespace of the name of a table."""
+        return table_tuple(identifier)[0]
+
     @property
     def storage(self) -> Storage:
         """The storage with this catalog's properties."""
