@@ -11,9 +11,32 @@ from icefield._layout import counted, size_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["plan_facts", "plan_html"]
+__all__ = ["plan_facts", "plan_html", "plan_text"]
 
 _MOST_FILES = 20
+
+
+def plan_text(report: Mapping[str, int]) -> str:
+    """Return what a plan reads and skips in full, a line for each kind of file."""
+
+    def of(kind: str) -> str:
+        return f"{report[f'scanned_{kind}_manifests']:,} of {report[f'total_{kind}_manifests']:,} of {kind} files"
+
+    manifests = [of("data"), *([of("delete")] if report["total_delete_manifests"] else [])]
+    lines = {
+        "manifests": f"{', '.join(manifests)}; {report['cached_manifests']:,} from the cache, "
+        f"{size_of(report['manifest_bytes_read'])} read",
+        "data files": f"{report['result_data_files']:,} to read, {report['skipped_data_files']:,} skipped in the "
+        f"manifests that were read",
+    }
+    if report["indexed_delete_files"] + report["skipped_delete_files"]:
+        lines["delete files"] = (
+            f"{report['result_delete_files']:,} deletes of data files, from {report['deletion_vectors']:,} deletion "
+            f"vectors, {report['positional_delete_files']:,} files of positions, {report['equality_delete_files']:,} "
+            f"of values"
+        )
+    lines["bytes"] = f"{size_of(report['total_file_size_in_bytes'])} in data files, at most"
+    return "\n".join(f"{f'{what}:':<14}{text}" for what, text in lines.items())
 
 
 def plan_facts(report: Mapping[str, int]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from icefield._former import former_names
 from icefield._html import html_of
 from icefield._old_schemas import of_its_time
 from icefield._optional import require
+from icefield._plans import plan_text
 from icefield._polars import lazy_frame
 from icefield._printable import printable
 from icefield._progress import Progress, is_shown, showing
@@ -406,7 +407,7 @@ class TableScan(ABC):
 
     def explain(self) -> str:
         """Describe what is read and what is skipped."""
-        report = printable(self._scan.plan().report_text, keep="\n").replace("\n", "\n  ")
+        report = plan_text(self._scan.plan().report).replace("\n", "\n  ")
         return f"{self}\n  {report}"
 
     # How it looks

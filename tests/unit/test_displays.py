@@ -128,6 +128,18 @@ def test_plans(table):
     assert not (rows[0][0].text or "").startswith("file:")
 
 
+def test_explanations(table):
+    report = table.scan().plan_files().report
+    lines = table.scan().explain().splitlines()[-4:]
+    assert lines[0].startswith("  manifests:    2 of 2 of data files, 1 of 1 of delete files; ")
+    assert re.search(r" from the cache, [\d.]+ (B|KiB) read$", lines[0])
+    assert lines[1:] == [
+        "  data files:   2 to read, 0 skipped in the manifests that were read",
+        "  delete files: 2 deletes of data files, from 0 deletion vectors, 2 files of positions, 0 of values",
+        f"  bytes:        {size_of(report['total_file_size_in_bytes'])} in data files, at most",
+    ]
+
+
 def test_history_is_a_list(table):
     history = table.history()
     assert isinstance(history, list)
