@@ -101,8 +101,8 @@ def test_all_names_every_other_extra() -> None:
     assert sorted([*found[1].split(","), "all"]) == sorted(EXTRAS)
 
 
-def licences() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("third_party_licences", ROOT / ".ci" / "third_party_licences.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -129,16 +129,16 @@ def test_licences_are_those_of_what_is_linked(tmp_path: Path) -> None:
         {"id": name, "deps": [{"pkg": to, "dep_kinds": [{"kind": kind}]} for to, kind in edges.get(name, {}).items()]}
         for name in ["root", *names]
     ]
-    script = licences()
-    found = script.linked({"packages": packages, "resolve": {"nodes": nodes}}, "root")
+    licences = script("third_party_licences")
+    found = licences.linked({"packages": packages, "resolve": {"nodes": nodes}}, "root")
     assert [each["name"] for each in found] == ["below", "linked"]
     with pytest.raises(SystemExit, match="below, linked"):
-        script.written(found)
+        licences.written(found)
     folder = tmp_path / "linked" / "vendored"
     folder.mkdir()
     (folder / "COPYING").write_text("Copyright of Somebody")
     (folder / "licence.rs").write_text("not this")
-    text = script.written(found)
+    text = licences.written(found)
     # What lacks a text has that of its repository.
     assert text.count("Copyright of Somebody") == 1
     assert re.search(r"^below 1\.0\.0, linked 1\.0\.0\n-+\n\nCopyright", text, re.MULTILINE)
@@ -153,10 +153,24 @@ def test_every_linked_package_has_a_text() -> None:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
         pytest.skip("the sources of other platforms cannot be downloaded")
-    script = licences()
-    packages = script.linked(json.loads(done.stdout), "icefield-python")
-    text = script.written(packages)
+    licences = script("third_party_licences")
+    packages = licences.linked(json.loads(done.stdout), "icefield-python")
+    text = licences.written(packages)
     assert len(packages) > 100
     for name in ("arrow-array", "parquet", "object_store", "zstd-sys", "pyo3"):
         assert re.search(rf"^{name} \d", text, re.MULTILINE), name
     assert not re.search(r"^(syn|icefield-format) \d", text, re.MULTILINE)
+
+
+def test_links_of_the_package_index_are_absolute() -> None:
+    text = script("absolute_links").absolute(
+        "[a](docs/a.md#b) ![p](docs/p.svg) [s](#s) [w](https://x.org/y) `[not](this)`", "v1.0.0"
+    )
+    repository = "https://github.com/icefield/icefield/blob/v1.0.0"
+    assert f"[a]({repository}/docs/a.md#b)" in text
+    assert "![p](https://raw.githubusercontent.com/icefield/icefield/v1.0.0/docs/p.svg)" in text
+    assert "[s](#s) [w](https://x.org/y)" in text
+    readme = script("absolute_links").absolute((ROOT / "README.md").read_text(encoding="utf-8"), "v1.0.0")
+    targets = re.findall(r"\]\(([^)\s]+)\)", readme)
+    assert len(targets) > 10
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
