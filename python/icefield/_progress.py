@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from icefield._core import Progress, Traffic
+from icefield._layout import size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,6 @@ __all__ = ["Progress", "changing", "is_shown", "showing"]
 _EVERY = 0.1
 #: Characters of the bar.
 _WIDTH = 20
-_KIB = 1024
 
 
 def is_shown() -> bool:
@@ -65,21 +65,11 @@ class _Line:
         filled = _WIDTH * done // files if files else _WIDTH
         text = (
             f"[{'#' * filled:<{_WIDTH}}] {done:,} of {files:,} files, {self._rows:,} rows, "
-            f"{_amount(self._bytes)}, {monotonic() - self._began:.1f} s"
+            f"{size_of(self._bytes)}, {monotonic() - self._began:.1f} s"
         )[: get_terminal_size().columns - 1]
         sys.stderr.write(f"\r{text:<{self._length}}")
         sys.stderr.flush()
         self._length = len(text)
-
-
-def _amount(size: int) -> str:
-    """Format a number of bytes for people."""
-    amount, unit = float(size), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < _KIB:
-            break
-        amount, unit = amount / _KIB, larger
-    return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
 
 
 class _Batches:
@@ -133,7 +123,7 @@ class _Change:
     def _show(self) -> None:
         counted = self._traffic
         text = (
-            f"{_amount(counted.read)} read, {counted.files:,} files and {_amount(counted.written)} written, "
+            f"{size_of(counted.read)} read, {counted.files:,} files and {size_of(counted.written)} written, "
             f"{monotonic() - self._began:.1f} s"
         )[: get_terminal_size().columns - 1]
         sys.stderr.write(f"\r{text:<{self._length}}")

@@ -293,3 +293,9 @@ def test_times_that_are_printed_are_read_again(table):
     shown = time_of(snapshot.timestamp_ms)
     assert table.scan(as_of=shown).snapshot() == snapshot
     assert ice.moments.instant_of(shown) == datetime.fromtimestamp(snapshot.timestamp_ms / 1000, timezone.utc)
+
+
+def test_changes_of_rows_have_sizes(table):
+    changed = table.delete("id = 2", dry_run=True, mode="copy-on-write")
+    assert f"rewritten ({size_of(changed.bytes_rewritten)})" in str(changed)
+    assert "0 added (0 B)" in str(changed)

@@ -180,7 +180,7 @@ def test_progress_is_shown_in_a_terminal(table, monkeypatch):
     monkeypatch.undo()
     assert found.equals(table.scan().to_arrow())
     last = shown.getvalue().split("\r")[-1]
-    assert re.fullmatch(r"\[#{20}\] 3 of 3 files, 30 rows, [\d,.]+ (bytes|KiB), \d+\.\d s *\n", last), last
+    assert re.fullmatch(r"\[#{20}\] 3 of 3 files, 30 rows, [\d,.]+ (B|KiB), \d+\.\d s *\n", last), last
 
 
 def test_progress_is_not_shown_elsewhere(table, capsys):

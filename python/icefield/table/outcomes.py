@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from icefield._layout import size_of
+
 __all__ = ["NOTHING_CHANGED", "CommitResolution", "RowsChanged"]
 
 
@@ -44,8 +46,9 @@ class RowsChanged:
 
     def __str__(self) -> str:
         rows = f"{self.rows_removed:,} rows removed, {self.rows_added:,} added"
-        added = f"{self.files_added:,} added ({self.bytes_added:,} bytes)"
-        removed = f"{self.files_removed:,} removed, {self.files_rewritten:,} rewritten ({self.bytes_rewritten:,} bytes)"
+        added = f"{self.files_added:,} added ({size_of(self.bytes_added)})"
+        rewritten = f"{self.files_rewritten:,} rewritten ({size_of(self.bytes_rewritten)})"
+        removed = f"{self.files_removed:,} removed, {rewritten}"
         return f"{rows}; data files: {added}, {removed}, {self.files_marked:,} marked"
 
 
