@@ -19,7 +19,7 @@ from icefield.catalog.memory import InMemoryCatalog
 
 ROWS = pa.table({"id": range(100), "v": [0] * 100})
 NEW = pa.table({"id": range(90, 110), "v": [1] * 20})
-LINE = r"[\d,.]+ (?:bytes|KiB) read, (\d+) files and ([\d,.]+) (bytes|KiB) written, \d+\.\d s *\n"
+LINE = r"[\d,.]+ (?:B|KiB) read, (\d+) files and ([\d,.]+) (B|KiB) written, \d+\.\d s *\n"
 
 
 class Terminal(io.StringIO):

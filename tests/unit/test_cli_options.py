@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import icefield as ice
+from icefield._layout import time_of
 from icefield._printable import printable
 from icefield.cli import main
 from icefield.cli.commands import icefield
@@ -69,6 +70,7 @@ def test_one_name_for_each_option(uri):
         ["--as-of", str(first.timestamp_ms)],
         ["--as-of", when.isoformat()],
         ["--as-of", when.replace(tzinfo=None).isoformat()],
+        ["--as-of", time_of(first.timestamp_ms)],
     ]
     for moment in [*moments, ["--snapshot", str(first.snapshot_id)]]:
         for command in ("files", "head", "plan", "snapshots"):
