@@ -312,7 +312,10 @@ impl PyLiteral {
         hash(&self.0.to_string())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, (Bound<'py, PyAny>, String))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, ValueAndType<'py>)> {
         Ok((slf.get_type(), (slf.get().value(slf.py())?, slf.get().0.ty().to_string())))
     }
 }
+
+/// What a literal is made from again.
+type ValueAndType<'py> = (Bound<'py, PyAny>, String);
