@@ -219,7 +219,11 @@ class OurSteps:
         old = self.rng.choice(sorted(found, key=lambda file: str(file["file_path"])))
         path = f"{old['file_path']}.{uuid4().hex}.{old['file_format'].lower()}"
         shutil.copy(_local(old["file_path"]), _local(path))
+        current = self.table.current_snapshot()
+        assert current is not None
         with self.table.update_snapshot().rewrite_files() as rewrite:
+            # Without it, as in Java, all of the history is needed, and some of it may have expired.
+            rewrite.validate_from_snapshot(current.snapshot_id)
             rewrite.delete_data_file(_described(old, old["file_path"]))
             rewrite.add_data_file(_described(old, path))
         return path, encoded_table(before)
