@@ -26,7 +26,7 @@ STUB = ast.parse((ROOT / "python" / "icefield" / "_core.pyi").read_text())
 INTERNAL = {
     "ArrowArray", "ArrowSchema", "ArrowTable", "FolderTable", "FoundRows", "Inspect", "JoinCondition", "KeyedBatch",
     "MicroBatches", "OrcBatches", "OrcFile", "OrcWriter", "Plan", "Progress", "RowChanges", "Scan", "SchemaChange",
-    "SpecChange", "TableState", "Transaction",
+    "SpecChange", "TableState", "Traffic", "Transaction",
 }  # fmt: skip
 
 
