@@ -881,9 +881,9 @@ class AlwaysFalse(Expression):
 class And(Expression):
     """Match rows that all match."""
 
-    def __new__(  # type: ignore[misc]
-        cls, left: Expression | str, right: Expression | str, *rest: Expression | str
-    ) -> Expression: ...
+    def __new__(cls, left: Expression | str, right: Expression | str, *rest: Expression | str) -> And:
+        """Join expressions; where one of them is a constant, the result is what is left of the others."""
+
     @property
     def left(self) -> Expression:
         """The first side."""
@@ -896,9 +896,9 @@ class And(Expression):
 class Or(Expression):
     """Match rows that any matches."""
 
-    def __new__(  # type: ignore[misc]
-        cls, left: Expression | str, right: Expression | str, *rest: Expression | str
-    ) -> Expression: ...
+    def __new__(cls, left: Expression | str, right: Expression | str, *rest: Expression | str) -> Or:
+        """Join expressions; where one of them is a constant, the result is what is left of the others."""
+
     @property
     def left(self) -> Expression:
         """The first side."""
@@ -911,7 +911,9 @@ class Or(Expression):
 class Not(Expression):
     """Match rows that the child does not match."""
 
-    def __new__(cls, child: Expression | str) -> Expression: ...  # type: ignore[misc]
+    def __new__(cls, child: Expression | str) -> Not:
+        """Negate an expression; the result is the child of another `Not`, and the other one of the constants."""
+
     @property
     def child(self) -> Expression:
         """What is negated."""

@@ -56,3 +56,19 @@ def changes(table: ice.Table) -> None:
     with table.update_schema() as update:
         update.add_column("place.country", "string", default_value="FR").union_by_name(Stream())
         update.add_column("n", 5)  # type: ignore[arg-type]
+
+
+def kinds(table: ice.Table) -> list[object]:
+    found: list[object] = []
+    for field in table.schema().fields:
+        if isinstance(field.field_type, ice.types.ListType):
+            found.append(field.field_type.element_type.to_json())
+        if isinstance(field.field_type, ice.types.DecimalType):
+            found.append(field.field_type.precision + field.field_type.scale)
+    found += [ice.expressions.And("a = 1", "b = 2").left, ice.transforms.BucketTransform(16).num_buckets + 1]
+    for task in table.scan().plan_files():
+        found += [task.file.record_count + 1, *(deletes.file_path for deletes in task.delete_files)]
+    found += [table.scan().plan_files()[0].residual & "a = 1", table.last_sequence_number + 1]
+    ice.expressions.EqualTo("a")  # type: ignore[call-arg]
+    ice.types.DecimalType("9, 2")  # type: ignore[call-arg, arg-type]
+    return found
