@@ -15,9 +15,11 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import icefield as ice
 from icefield.catalog.known import PROPERTIES
+from icefield.cli.commands import icefield
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -64,10 +66,32 @@ def printed_by_commands(page: Path) -> str:
     return done.stdout
 
 
+def printed_in_process(page: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the commands of a page, and nothing but `icefield`, in this process: a shell reads their arguments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    script = 'icefield() { printf "%s\\0" "$@" "" ; }\n' + "".join(blocks) + "\nprintf '\\0'; env -0"
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    calls, _, environment = done.stdout.partition("\0\0\0")
+    for name, _, value in (line.partition("=") for line in environment.split("\0")):
+        if name.startswith("ICEFIELD_"):
+            monkeypatch.setenv(name, value)
+    called = calls.split("\0\0")
+    assert len(called) == len(re.findall("^icefield ", "".join(blocks), re.MULTILINE)) > 0
+    printed = ""
+    for call in called:
+        result = CliRunner().invoke(icefield, call.split("\0"), catch_exceptions=False)
+        assert (result.exit_code, result.stderr) == (0, ""), call
+        printed += result.stdout
+    return printed
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_what_the_page_of_the_command_line_shows_runs(table: ice.Table) -> None:
+def test_what_the_page_of_the_command_line_shows_runs(table: ice.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     ice.orc.write_table(table.scan().to_arrow(), "events.orc")
-    printed = printed_by_commands(DOCS / "cli.md")
+    page = DOCS / "cli.md"
+    printed = printed_in_process(page, monkeypatch)
+    assert "dropped table nyc.raw.events, and delete its files" in printed
     texts = ("nyc.flights", "distance", "append", "audited", "1 skipped", '"carrier": "AA"', "events.orc", "rolled")
     for text in texts:
         assert text in printed
