@@ -63,7 +63,62 @@ pub(crate) fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Calls Python from a thread that does not hold its lock; `None` if the program is ending.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
-    call(|| Python::try_attach(work)).flatten()
+    call(|| {
+        let _lock = Lock::beneath_python();
+        Python::try_attach(|py| {
+            let _inside = Inside::begin();
+            work(py)
+        })
+    })
+    .flatten()
+}
+
+thread_local! {
+    /// How many calls into Python this thread is in.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A call into Python, of this thread.
+struct Inside;
+
+impl Inside {
+    fn begin() -> Self {
+        INSIDE.set(INSIDE.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get().saturating_sub(1));
+    }
+}
+
+/// The interpreter's lock, taken beneath Python code of this thread.
+///
+/// PyO3 holds a thread for attached as long as a call into Python lasts. A library that the call has reached may have
+/// released the lock since, as pyarrow does while it reads a stream, and the stream may be ours.
+struct Lock(Option<pyo3::ffi::PyGILState_STATE>);
+
+impl Lock {
+    /// The lock, if this thread is in a call into Python: else PyO3 knows whether the thread has it.
+    fn beneath_python() -> Self {
+        if INSIDE.get() == 0 {
+            return Self(None);
+        }
+        // SAFETY: the interpreter runs, for code of it is under way on this thread. Whether the thread has the lock or has
+        // released it, it has it afterwards; `drop` brings back what was.
+        Self(Some(unsafe { pyo3::ffi::PyGILState_Ensure() }))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(state) = self.0.take() {
+            // SAFETY: the state that was before, on the same thread; guards are dropped in the reverse order.
+            unsafe { pyo3::ffi::PyGILState_Release(state) };
+        }
+    }
 }
 
 /// Why a call was not made.
@@ -81,6 +136,7 @@ pub(crate) fn signalled() -> Option<icefield_table::Error> {
     if known == Some(false) {
         return None;
     }
+    let _lock = Lock::beneath_python();
     let raised = Python::try_attach(|py| {
         if known.is_none() {
             MAIN.set(Some((process, is_main(py).unwrap_or(false))));
@@ -100,6 +156,7 @@ fn is_main(py: Python<'_>) -> PyResult<bool> {
 pub(crate) fn keep_interrupt(error: &(dyn std::error::Error + 'static)) {
     let Some(icefield_table::Error::Interrupted(raised)) = error.downcast_ref() else { return };
     let Some(raised) = raised.downcast_ref::<PyErr>() else { return };
+    let _lock = Lock::beneath_python();
     Python::try_attach(|py| {
         if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
             // SAFETY: it sets a flag, and may be called at any time.
