@@ -324,3 +324,20 @@ def test_columns_are_their_ids(spark: SparkSession, catalog: ice.Catalog, case: 
     assert [tuple(row) for row in df.where(condition).collect()] == expected
     filtered = ice_spark.read(spark, table, filter=condition, native=native)
     assert [tuple(row) for row in filtered.collect()] == expected
+
+
+def test_values_inside_of_variants_are_columns(spark: SparkSession, catalog: ice.Catalog) -> None:
+    """Executors read them, and Spark's own reader is left out of it."""
+    schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "v", "variant"))
+    table = catalog.create_table("db.t", schema, properties={"format-version": "3"})
+    made = [ice.variant.Variant.from_python({"a": {"b": [number]}, "s": f"s{number}"}) for number in range(6)]
+    arrow = table.schema().to_arrow()
+    parts = pa.array([{"metadata": one.metadata, "value": one.value} for one in made], arrow.field("v").type)
+    table.append(pa.table([pa.array(range(6)), parts], schema=arrow))
+    columns = ["v:a.b[0]::long", "id", "v:s::string"]
+    df = ice_spark.read(spark, table, filter="v:a.b[0]::long > 2", columns=columns)
+    assert df.columns == columns
+    assert sorted(map(tuple, df.collect())) == [(number, number, f"s{number}") for number in range(3, 6)]
+    assert df.where("`v:a.b[0]::long` = 4").select("`v:s::string`").collect() == [("s4",)]
+    explained = ice_spark.explain(spark, table, columns=columns)
+    assert explained.files.column("kind").to_pylist() == ["variant path"]

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+#[path = "variants/values.rs"]
+mod variant_values;
+
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder};
@@ -13,12 +16,12 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema};
-use icefield_format::expr::Expr;
+use icefield_format::expr::{Expr, Extract};
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 use icefield_format::value::variant::encode::metadata;
-use icefield_format::value::variant::{Column, Tree, human};
+use icefield_format::value::variant::{Column, Path as VariantSteps, Tree, human};
 use icefield_table::Result;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Request};
@@ -74,8 +77,8 @@ fn list(lengths: &[usize], elements: ArrayRef, nulls: Option<Vec<bool>>) -> Arra
     Arc::new(ListArray::new(field, offsets, elements, nulls.map(NullBuffer::from)))
 }
 
-/// Writes a column `v` (id 1) and reads it as a variant.
-fn read(path: &str, variants: &ArrayRef) -> Result<ArrayRef> {
+/// Writes a column `v` (id 1).
+fn write(storage: &Storage, path: &str, variants: &ArrayRef) {
     let id = [(PARQUET_FIELD_ID_META_KEY.to_owned(), "1".to_owned())];
     let field = ArrowField::new("v", variants.data_type().clone(), true).with_metadata(id);
     let batch = RecordBatch::try_new(Arc::new(ArrowSchema::new(vec![field])), vec![variants.clone()]).unwrap();
@@ -83,15 +86,58 @@ fn read(path: &str, variants: &ArrayRef) -> Result<ArrayRef> {
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let storage = Storage::default();
     storage.put(path, bytes, Existing::Replace).unwrap();
+}
+
+/// Writes a column `v` (id 1) and reads it as a variant, and all values inside of it.
+fn read(path: &str, variants: &ArrayRef) -> Result<ArrayRef> {
+    let storage = Storage::default();
+    write(&storage, path, variants);
     let file = ParquetFile::open(&storage, path, None)?;
     let columns = Schema::new(0, vec![Field::optional(1, "v", Type::Variant)]).unwrap();
     let schema = Arc::new(columns.to_arrow(&ToArrow::default()).unwrap());
     let wanted = [(columns.fields()[0].clone(), schema.fields()[0].clone())];
     let planned = Rules { path, constants: &NoPartition }.plan(&wanted, file.fields())?;
     let batch = file.decode(vec![0], &Request::all(leaves(&planned, file.fields())))?.next().unwrap()?;
-    Ok(Reshape::new(path, schema, planned).apply(&batch)?.column(0).clone())
+    let whole = Reshape::new(path, schema, planned).apply(&batch)?.column(0).clone();
+    variant_values::check(&file, &whole);
+    Ok(whole)
+}
+
+/// Only the columns that may hold a value are read for it.
+#[test]
+fn values_are_read_from_columns_of_their_own() {
+    let full = |rows: &[&str]| texts(&rows.iter().map(|text| Some(*text)).collect::<Vec<_>>());
+    let no = || values(&["", "", ""]);
+    let inner = group(vec![("value", no()), ("typed_value", full(&["x", "y", "z"]))], None);
+    let object = group(vec![("value", no()), ("typed_value", group(vec![("s", inner)], None))], None);
+    let some = group(vec![("value", no()), ("typed_value", texts(&[Some("a"), None, None]))], None);
+    let mixed =
+        group(vec![("value", values(&["", "0c01", ""])), ("typed_value", texts(&[Some("a"), None, None]))], None);
+    let fields = vec![("full", object), ("some", some), ("mixed", mixed)];
+    // {"other": 1} in all rows, beside the fields that have columns.
+    let rest = values(&["02010400020c01"; 3]);
+    let parts = vec![
+        ("metadata", names(&["full", "mixed", "other", "s", "some"], 3)),
+        ("value", rest),
+        ("typed_value", group(fields, None)),
+    ];
+    let storage = Storage::default();
+    let path = "memory://variants/leaves.parquet";
+    write(&storage, path, &group(parts, None));
+    let file = ParquetFile::open(&storage, path, None).unwrap();
+    for (wanted, leaves) in [
+        ("$.full.s", "typed_value.full.typed_value.s.typed_value"),
+        ("$.some", "metadata value typed_value.some.typed_value"),
+        ("$.mixed", "metadata value typed_value.mixed.value typed_value.mixed.typed_value"),
+        ("$.other", "metadata value"),
+        ("$", "metadata value"),
+    ] {
+        let extract = Extract::new(VariantSteps::parse(wanted).unwrap(), PrimitiveType::String).unwrap();
+        let (_, read) = variant_values::read_values(&file, &extract);
+        let leaves: Vec<String> = leaves.split(' ').map(|leaf| format!("v.{leaf}")).collect();
+        assert_eq!(read, leaves, "{wanted}");
+    }
 }
 
 /// The variants as text with types; an empty text for null.

@@ -54,6 +54,21 @@ fn parsed(text: &str, compares_columns: bool) -> Result<Condition> {
     }
 }
 
+impl Term {
+    /// Reads a value inside of a variant, `v:a.b[0]::long`. Errors name the character where they occurred.
+    pub fn parse_extract(text: &str) -> Result<Self> {
+        let tokens = tokens(text)?;
+        let mut parser =
+            Parser { text, tokens: &tokens, next: 0, depth: Limits::default().depth, compares_columns: false };
+        let name = parser.name()?;
+        let extract = parser.extract()?;
+        match (extract, parser.peek()) {
+            (Some(extract), TokenKind::End) => Ok(Self::extract(extract, name)),
+            _ => Err(parser.error("a path and the end are expected here, as in v:a.b::long")),
+        }
+    }
+}
+
 struct Parser<'a> {
     text: &'a str,
     tokens: &'a [Token<'a>],

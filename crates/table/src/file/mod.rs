@@ -52,8 +52,22 @@ pub trait DataFileReader: Send {
     /// [`DataFileReader::bind`] settled. Of an Avro file that is the number of rows.
     fn metrics(&self, modes: &Modes) -> Result<FileMetrics>;
 
+    /// What the statistics of the file say of the nulls of each leaf; nothing of those that are not there.
+    fn nulls(&self) -> Vec<Option<Nulls>> {
+        Vec::new()
+    }
+
     /// The batches of a request, in the order of the file; what is large may come in parts, for several threads.
     fn batches(self: Box<Self>, request: Request) -> Result<Opened>;
+}
+
+/// What the statistics of a file say of the nulls of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nulls {
+    /// No row is null, and none of what is around it.
+    None,
+    /// All rows are null.
+    All,
 }
 
 /// What to read of a file.

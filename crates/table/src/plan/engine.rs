@@ -19,6 +19,7 @@ use icefield_format::transform::Transform;
 use icefield_format::types::{Field, NAME_MAPPING_PROPERTY, PrimitiveType, Schema, Type};
 
 use super::deletes::DeleteKind;
+use super::metadata_columns::is_metadata_column;
 use super::{Plan, PlannedManifest, Scan};
 use crate::error::Result;
 
@@ -29,6 +30,8 @@ pub enum Obstacle {
     Changelog,
     /// A column that is not stored in files.
     MetadataColumn(String),
+    /// A column that is a value inside of variants.
+    VariantPath(String),
     /// A schema that files may have been written with is not in the metadata any more.
     Schemas,
     /// Files without field ids may be there: the table has a name mapping.
@@ -53,6 +56,7 @@ impl Obstacle {
         match self {
             Self::Changelog => "changelog",
             Self::MetadataColumn(_) => "metadata column",
+            Self::VariantPath(_) => "variant path",
             Self::Schemas => "missing schema",
             Self::FieldIds => "missing field ids",
             Self::Type(..) => "type",
@@ -70,7 +74,7 @@ impl fmt::Display for Obstacle {
         let kind = self.kind();
         match self {
             Self::Changelog => write!(f, "{kind}"),
-            Self::MetadataColumn(name) => write!(f, "{kind}: {name}"),
+            Self::MetadataColumn(name) | Self::VariantPath(name) => write!(f, "{kind}: {name}"),
             Self::Schemas => write!(f, "{kind}: older schemas were removed from the metadata"),
             Self::FieldIds => write!(f, "{kind}: the table has {NAME_MAPPING_PROPERTY}"),
             Self::Type(column, ty) => write!(f, "{kind}: column {column} is {ty}"),
@@ -130,7 +134,10 @@ impl Scan {
         let obstacle = if self.changes.as_ref().is_some_and(|changes| changes.is_changelog()) {
             Some(Obstacle::Changelog)
         } else if let Some(field) = other {
-            Some(Obstacle::MetadataColumn(field.name.clone()))
+            Some(match is_metadata_column(field.id) {
+                true => Obstacle::MetadataColumn(field.name.clone()),
+                false => Obstacle::VariantPath(field.name.clone()),
+            })
         } else if self.metadata.property(NAME_MAPPING_PROPERTY).is_some() {
             Some(Obstacle::FieldIds)
         } else if !history.complete {

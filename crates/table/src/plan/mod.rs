@@ -34,6 +34,7 @@ pub mod split;
 mod step;
 mod stream;
 pub mod tasks;
+pub mod variant_paths;
 pub mod wanted;
 mod whole;
 mod window;

@@ -9,6 +9,7 @@ use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 
 use super::Scan;
 use super::metadata_columns::PartitionFieldIds;
+use super::variant_paths::VariantPaths;
 use crate::error::Result;
 
 /// What is wanted of every file of a scan.
@@ -22,12 +23,15 @@ pub struct Wanted {
     pub name_mapping: Option<Arc<NameMapping>>,
     /// The partition fields that fields of `_partition` are.
     pub partition_fields: PartitionFieldIds,
+    /// The columns of `projection` that are values inside of variants.
+    pub variant_paths: VariantPaths,
 }
 
 impl Wanted {
     /// Some columns of a schema, of files that carry ids.
     pub fn new(schema: Arc<Schema>, projection: Arc<Schema>) -> Self {
-        Self { schema, projection, name_mapping: None, partition_fields: PartitionFieldIds::new() }
+        let (partition_fields, variant_paths) = (PartitionFieldIds::new(), VariantPaths::new());
+        Self { schema, projection, name_mapping: None, partition_fields, variant_paths }
     }
 
     /// The Arrow schema of the rows: types as documented in docs/types.md, field ids as metadata.
@@ -44,13 +48,19 @@ impl Wanted {
 impl Scan {
     /// What the scan wants of every file. `columns` are names to select, all of the table without them; rows have them in the
     /// order of the names. A changelog has the columns of the change as well, behind those of the table unless they are named;
-    /// other metadata columns are there where they are named.
+    /// other metadata columns are there where they are named, and values inside of variants by their paths ([`VariantPath`]).
+    ///
+    /// [`VariantPath`]: super::variant_paths::VariantPath
     pub fn wanted(&self, columns: Option<&[String]>) -> Result<Arc<Wanted>> {
         let (_, filtered) = self.bound_filter()?;
         let named = self.columns_named(columns.unwrap_or_default().iter().map(String::as_str))?;
-        let projection = match columns {
-            None => named.schema,
-            Some(names) => Arc::new(named.schema.select_in_order(names, self.case_sensitive)?),
+        let (projection, variant_paths) = match columns {
+            None => (named.schema, VariantPaths::new()),
+            Some(names) if names.iter().any(|name| name.contains(':')) => {
+                let (schema, names, paths) = self.with_variant_paths(&named.schema, names)?;
+                (Arc::new(schema.select_in_order(&names, self.case_sensitive)?), paths)
+            }
+            Some(names) => (Arc::new(named.schema.select_in_order(names, self.case_sensitive)?), VariantPaths::new()),
         };
         let mapping = self.metadata.property(NAME_MAPPING_PROPERTY).map(NameMapping::parse).transpose()?;
         let mut partition_fields = filtered.partition_fields;
@@ -60,6 +70,7 @@ impl Scan {
             projection,
             name_mapping: mapping.map(Arc::new),
             partition_fields,
+            variant_paths,
         }))
     }
 }

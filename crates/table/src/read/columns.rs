@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef, Fields};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
+use icefield_format::expr::Extract;
 use icefield_format::types::arrow::{field_id, named};
 use icefield_format::types::reserved::{LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
 use icefield_format::types::{Field, StructType, Type};
@@ -15,6 +16,8 @@ use icefield_format::value::Value;
 use super::promote::{self, Promotion};
 use crate::error::{Error, Result};
 use crate::file::parquet::variant::{Layout, Misfit};
+use crate::file::parquet::variant_value::{Parts, ValueLayout};
+use crate::plan::variant_paths::VariantPath;
 
 /// Where a field's values come from.
 #[derive(Debug, Clone)]
@@ -30,6 +33,11 @@ pub enum Source {
     Constant(Option<Value>),
     /// A struct that the file lacks, made of its fields in every row.
     Struct(Vec<Planned>),
+    /// A value inside of the variants of a column of the file.
+    Inside {
+        /// The column, of nothing but its variants, whose values have taken their place.
+        column: Box<Planned>,
+    },
     /// What the file stores, and a number that rows inherit where that is null or missing.
     Inherited {
         /// Place and shape of what is stored.
@@ -68,6 +76,10 @@ pub enum Shape {
     Map(Box<Planned>, Box<Planned>),
     /// A variant, shredded or not, and the path of its column.
     Variant(Arc<str>, Layout),
+    /// One value of each variant, the path of its column, and what is read of it.
+    VariantValue(Arc<str>, Box<ValueLayout>, Box<Shape>),
+    /// Some parts of a column, each with what is read of it: not an array of its own.
+    Parts(Vec<(usize, Self)>),
 }
 
 /// A wanted field and its source.
@@ -93,6 +105,11 @@ pub trait Constants {
 
     /// All fields of a struct of the table, of which a part may be wanted.
     fn whole_struct(&self, _: i32) -> Option<&StructType> {
+        None
+    }
+
+    /// The path inside of variants that a column of the scan is.
+    fn variant_path(&self, _: i32) -> Option<&VariantPath> {
         None
     }
 
@@ -122,6 +139,10 @@ impl Rules<'_> {
     }
 
     fn field(&self, field: &Field, target: &FieldRef, siblings: &Fields, path: &str) -> Result<Planned> {
+        if let Some(inside) = self.constants.variant_path(field.id) {
+            let column = Box::new(self.variant_value(inside, target, siblings)?);
+            return Ok(Planned { target: target.clone(), ty: field.ty.clone(), source: Source::Inside { column } });
+        }
         let is_field = |sibling: &FieldRef| field_id(sibling) == Some(field.id);
         let position = match field.id == POS.id {
             // Files may store a column of that id: the position of rows comes behind it.
@@ -143,6 +164,37 @@ impl Rules<'_> {
             (None, None) => self.absent(field, target, path)?,
         };
         Ok(Planned { target: target.clone(), ty: field.ty.clone(), source })
+    }
+
+    /// The column of a variant with the value of a path in its place.
+    fn variant_value(&self, inside: &VariantPath, target: &FieldRef, siblings: &Fields) -> Result<Planned> {
+        let root = &inside.root;
+        let mut planned = self.field(root, &in_place(root, target.data_type()), siblings, &root.name)?;
+        self.narrow(&mut planned, &inside.extract)?;
+        Ok(planned)
+    }
+
+    /// Reads the value of a path where the variant lies that a column consists of.
+    fn narrow(&self, planned: &mut Planned, extract: &Extract) -> Result<()> {
+        match &mut planned.source {
+            Source::File { shape: Shape::Struct(inner), .. } | Source::Struct(inner) => {
+                inner.iter_mut().try_for_each(|inner| self.narrow(inner, extract))
+            }
+            Source::File { shape, .. } => {
+                let Shape::Variant(path, layout) = shape else { return Ok(()) };
+                let layout = ValueLayout::plan(layout.parts(), extract).map_err(|misfit| match misfit {
+                    Misfit::Missing => {
+                        Error::corrupt_file(self.path, format!("column {path} is not stored as variants"))
+                    }
+                    Misfit::Unsupported(what) => self.unsupported(path, &what),
+                })?;
+                let read = Shape::of_parts(layout.parts());
+                *shape = Shape::VariantValue(path.clone(), Box::new(layout), Box::new(read));
+                Ok(())
+            }
+            // A constant is null: nothing is inside of it.
+            _ => Ok(()),
+        }
     }
 
     /// Row ids and sequence numbers: stored, where rows were moved from another file, else inherited.
@@ -227,16 +279,17 @@ impl Rules<'_> {
                 let value = self.inner(&ty.value, value_target, value, &format!("{path}.value"))?;
                 Ok(Shape::Map(Box::new(key), Box::new(value)))
             }
-            (Type::Variant, DataType::Struct(targets), DataType::Struct(parts)) => {
-                if !targets.iter().map(|target| target.name().as_str()).eq(["metadata", "value"]) {
+            (Type::Variant, target, DataType::Struct(parts)) => {
+                let is_whole = target.is_nested();
+                if let DataType::Struct(targets) = target
+                    && !targets.iter().map(|target| target.name().as_str()).eq(["metadata", "value"])
+                {
                     return Err(self.mismatch(path, field, found));
                 }
                 match Layout::plan(parts) {
-                    Ok(layout) => Ok(Shape::Variant(path.into(), layout)),
-                    Err(Misfit::Missing) => Err(self.mismatch(path, field, found)),
-                    Err(Misfit::Unsupported(what)) => {
-                        Err(Error::unsupported(format!("{}: column {path}: {what} in a variant", self.path)))
-                    }
+                    Ok(layout) if layout.is_whole() || !is_whole => Ok(Shape::Variant(path.into(), layout)),
+                    Ok(_) | Err(Misfit::Missing) => Err(self.mismatch(path, field, found)),
+                    Err(Misfit::Unsupported(what)) => Err(self.unsupported(path, &what)),
                 }
             }
             (Type::Primitive(_), wanted, found_type) if wanted == found_type => Ok(Shape::Keep),
@@ -252,6 +305,10 @@ impl Rules<'_> {
     fn inner(&self, field: &Field, target: &FieldRef, found: &FieldRef, path: &str) -> Result<Planned> {
         let shape = self.shape(field, target, found, path)?;
         Ok(Planned { target: target.clone(), ty: field.ty.clone(), source: Source::File { position: 0, shape } })
+    }
+
+    fn unsupported(&self, path: &str, what: &str) -> Error {
+        Error::unsupported(format!("{}: column {path}: {what} in a variant", self.path))
     }
 
     fn mismatch(&self, path: &str, field: &Field, found: &FieldRef) -> Error {
@@ -273,6 +330,26 @@ impl Rules<'_> {
     }
 }
 
+/// The column of a variant as it is read: with values of this type where the variants are.
+fn in_place(column: &Field, wanted: &DataType) -> FieldRef {
+    let ty = match &column.ty {
+        Type::Struct(ty) => DataType::Struct(ty.fields.iter().map(|field| in_place(field, wanted)).collect()),
+        _ => wanted.clone(),
+    };
+    Arc::new(ArrowField::new(&*column.name, ty, true))
+}
+
+impl Shape {
+    fn of_parts(parts: &Parts) -> Self {
+        match parts {
+            Parts::Whole => Self::Keep,
+            Parts::Some(parts) => {
+                Self::Parts(parts.iter().map(|(place, parts)| (*place, Self::of_parts(parts))).collect())
+            }
+        }
+    }
+}
+
 /// Marks, in order of depth-first leaves, those that the plan reads; `file` are the columns it was planned against.
 pub fn leaves(planned: &[Planned], file: &Fields) -> Vec<usize> {
     let mut marks = Vec::new();
@@ -287,6 +364,7 @@ pub fn leaves(planned: &[Planned], file: &Fields) -> Vec<usize> {
 fn shape_at(planned: &Planned, at: usize) -> Option<&Shape> {
     match &planned.source {
         Source::File { position, shape } => (*position == at).then_some(shape),
+        Source::Inside { column } => shape_at(column, at),
         Source::Inherited { stored: Some((position, shape)), .. } if *position == at => Some(shape),
         Source::Inherited { number: Inherited::Counted { position, .. }, .. } => {
             (*position == at).then_some(&Shape::Keep)
@@ -367,6 +445,8 @@ fn few_leaves(ty: &DataType, first: usize) -> (usize, Vec<usize>) {
 fn inside(shape: &Shape, position: usize) -> Vec<&Shape> {
     match shape {
         Shape::Keep | Shape::Promote(_) | Shape::Variant(..) => vec![shape],
+        Shape::VariantValue(.., read) => inside(read, position),
+        Shape::Parts(parts) => parts.iter().filter(|(place, _)| *place == position).map(|(_, shape)| shape).collect(),
         Shape::Struct(children) => children.iter().filter_map(|child| shape_at(child, position)).collect(),
         Shape::List(element) => shape_at(element, 0).into_iter().collect(),
         Shape::Map(key, value) => shape_at(if position == 0 { key } else { value }, 0).into_iter().collect(),

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{
+    Array, ArrayRef, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, make_array,
+};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, SchemaRef};
 
 use super::columns::{Inherited, Planned, Shape, Source};
@@ -48,6 +51,7 @@ impl Reshape {
                 let built = StructArray::try_new_with_length(fields.clone(), columns, None, rows);
                 Ok(Arc::new(built.map_err(|error| Error::corrupt_file(&*self.path, error))?))
             }
+            Source::Inside { column } => self.inside(column, siblings, rows),
             Source::Inherited { stored, number } => {
                 let stored = match stored {
                     Some((position, shape)) => {
@@ -62,6 +66,18 @@ impl Reshape {
                 }
             }
         }
+    }
+
+    /// What a column consists of, below the structs around it.
+    fn inside(&self, column: &Planned, siblings: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let mut array = self.column(column, siblings, rows)?;
+        while let Some(parent) = array.as_struct_opt() {
+            let child = parent.columns().first().ok_or_else(|| self.inconsistent())?;
+            let nulls = NullBuffer::union(parent.nulls(), child.nulls());
+            let child = child.to_data().into_builder().nulls(nulls).build();
+            array = make_array(child.map_err(|error| Error::corrupt_file(&*self.path, error))?);
+        }
+        Ok(array)
     }
 
     fn stored<'a>(&self, position: usize, siblings: &'a [ArrayRef]) -> Result<&'a ArrayRef> {
@@ -124,11 +140,13 @@ impl Reshape {
                 let (offsets, nulls) = (parent.offsets().clone(), parent.nulls().cloned());
                 Ok(Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, *sorted).map_err(corrupt)?))
             }
+            (Shape::VariantValue(column, layout, _), _) => {
+                let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
+                layout.values(parent, wanted).map_err(|fault| self.damaged(column, fault))
+            }
             (Shape::Variant(column, layout), DataType::Struct(fields)) => {
                 let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
-                let (metadata, value) = layout.assemble(parent).map_err(|Fault { row, message }| {
-                    Error::corrupt_file(&*self.path, format!("column {column}, variant {row} of a batch: {message}"))
-                })?;
+                let (metadata, value) = layout.assemble(parent).map_err(|fault| self.damaged(column, fault))?;
                 let columns = vec![metadata, value];
                 let built =
                     StructArray::try_new_with_length(fields.clone(), columns, parent.nulls().cloned(), parent.len());
@@ -154,6 +172,10 @@ impl Reshape {
                 Err(Error::corrupt_file(&*self.path, message))
             }
         }
+    }
+
+    fn damaged(&self, column: &str, Fault { row, message }: Fault) -> Error {
+        Error::corrupt_file(&*self.path, format!("column {column}, variant {row} of a batch: {message}"))
     }
 
     fn inconsistent(&self) -> Error {

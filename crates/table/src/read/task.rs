@@ -21,12 +21,14 @@ use super::options::ReadOptions;
 use super::reshape::Reshape;
 use super::row_ranges::rows_left;
 use crate::error::Result;
+use crate::file::parquet::variant_value::with_nulls;
 use crate::file::ranges::both;
 use crate::file::{self, Filter, Request};
 use crate::limits::limits;
 use crate::plan::metadata_columns::{decided, is_metadata_column};
 use crate::plan::part::FilePart;
 use crate::plan::tasks::ReadTask;
+use crate::plan::variant_paths::VariantPath;
 use crate::plan::wanted::Wanted;
 use crate::runtime;
 use crate::storage::Storage;
@@ -124,6 +126,9 @@ impl PartReader<'_> {
         }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
         let mut fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
+        if !self.wanted.variant_paths.is_empty() {
+            fields = with_nulls(&fields, &file.nulls());
+        }
         let constants = OfPart { part, wanted: self.wanted };
         let rules = Rules { path: &part.path, constants: &constants };
         let marks = match self.wanted.has_deleted_rows() && part.facts().has_deletes {
@@ -206,6 +211,10 @@ impl Constants for OfPart<'_> {
 
     fn whole_struct(&self, id: i32) -> Option<&StructType> {
         self.wanted.schema.find_type(id).and_then(Type::as_struct).map(|ty| &**ty)
+    }
+
+    fn variant_path(&self, id: i32) -> Option<&VariantPath> {
+        self.wanted.variant_paths.get(&id)
     }
 
     fn first_row_id(&self) -> Option<i64> {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use icefield_format::avro::codec::{Codec, Compression, Compressor, Decompressor};
-use icefield_format::expr::{BoundExpr, Expr};
+use icefield_format::expr::{BoundExpr, Expr, Extract};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::{Field, NameMapping, PrimitiveType, Schema, StructType, Type};
+use icefield_format::value::variant::Path;
 use icefield_format::value::{Value, binary as single};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -17,10 +18,11 @@ use crate::plan::changes::{Change, ChangeType};
 use crate::plan::deletes::DeleteKind;
 use crate::plan::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
 use crate::plan::tasks::ReadTask;
+use crate::plan::variant_paths::VariantPath;
 use crate::plan::wanted::Wanted;
 
 /// Version of the form; a reader refuses others.
-const FORM: u32 = 4;
+const FORM: u32 = 5;
 
 /// What parts have in common stands once, and parts name it by place.
 #[derive(Serialize, Deserialize)]
@@ -32,6 +34,9 @@ struct TaskForm {
     /// Ids of fields of `_partition`, each with that of the partition field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     partition_fields: Vec<(i32, i32)>,
+    /// Columns that are values inside of variants: id, column of variants, path and type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    variant_paths: Vec<(i32, i32, String, String)>,
     residuals: Vec<Json>,
     specs: Vec<SpecForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -157,12 +162,17 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
             change: part.change.map(|one| (one.change_type.as_str().to_owned(), one.ordinal, one.snapshot_id)),
         });
     }
+    let variant_paths = wanted.variant_paths.iter().map(|(id, path)| {
+        let VariantPath { column, extract, .. } = path;
+        (*id, *column, extract.path().to_string(), extract.ty().to_string())
+    });
     let form = TaskForm {
         form: FORM,
         schema: wanted.schema.to_json(),
         projection: wanted.projection.to_json(),
         name_mapping: wanted.name_mapping.as_ref().map(|mapping| mapping.to_json()),
         partition_fields: wanted.partition_fields.iter().map(|(id, field)| (*id, *field)).collect(),
+        variant_paths: variant_paths.collect(),
         residuals: residuals.items,
         specs: specs.items,
         deletes: deletes.items,
@@ -194,7 +204,13 @@ pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
     let parts = form.parts.into_iter().map(|part| shared.part(part)).collect::<Result<_>>()?;
     let projection = Arc::new(Schema::from_json(&form.projection)?);
     let partition_fields = form.partition_fields.into_iter().collect();
-    Ok(ReadTask { wanted: Arc::new(Wanted { schema, projection, name_mapping, partition_fields }), parts })
+    let variant_path = |(id, column, path, ty): &(i32, i32, String, String)| {
+        let extract = Extract::new(Path::parse(path)?, PrimitiveType::parse(ty)?)?;
+        Ok((*id, VariantPath::new(&schema, *column, extract)?))
+    };
+    let variant_paths = form.variant_paths.iter().map(variant_path).collect::<Result<_>>()?;
+    let wanted = Wanted { schema, projection, name_mapping, partition_fields, variant_paths };
+    Ok(ReadTask { wanted: Arc::new(wanted), parts })
 }
 
 #[derive(Deserialize)]

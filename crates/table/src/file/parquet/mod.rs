@@ -18,6 +18,7 @@ mod shredded;
 mod slices;
 mod uuids;
 pub mod variant;
+pub mod variant_value;
 mod write;
 
 pub use options::ParquetOptions;

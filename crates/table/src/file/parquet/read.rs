@@ -31,12 +31,12 @@ use super::paged::{Failure, PagedGroups};
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
 use super::slices::{Cutting, slices};
-use super::{footers, metrics, pages, row_groups};
+use super::{footers, metrics, pages, row_groups, variant_value};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 use crate::file::ranges::{both, overlapping};
-use crate::file::{BATCH_ROWS, DataFileReader, Filter, Request, position_field};
+use crate::file::{BATCH_ROWS, DataFileReader, Filter, Nulls, Request, position_field};
 use crate::storage::{OpenObject, Storage};
 use crate::stream::{OpenParts, Opened};
 
@@ -394,6 +394,10 @@ impl DataFileReader for ParquetFile {
     fn metrics(&self, modes: &Modes) -> Result<FileMetrics> {
         let Some((fields, schema)) = &self.bound else { return Err(Error::Internal("columns without ids".into())) };
         metrics::of_foreign(self.metadata(), fields, schema, modes).map_err(|error| error.in_file(&self.path))
+    }
+
+    fn nulls(&self) -> Vec<Option<Nulls>> {
+        variant_value::nulls(self.metadata())
     }
 
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {

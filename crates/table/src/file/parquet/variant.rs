@@ -21,20 +21,21 @@ use icefield_format::value::variant::{DEPTH, Metadata, Node, Variant};
 /// Where the parts of a variant lie in its struct.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    metadata: usize,
+    metadata: Option<usize>,
     group: Group,
+    parts: Fields,
 }
 
 /// A `value` and a `typed_value`, one of which may be absent.
 #[derive(Debug, Clone)]
-struct Group {
+pub(super) struct Group {
     value: Option<usize>,
     typed: Option<(usize, Typed)>,
 }
 
 /// What `typed_value` holds.
 #[derive(Debug, Clone)]
-enum Typed {
+pub(super) enum Typed {
     Primitive,
     /// Fields in the order of their names: place, name, columns.
     Object(Vec<(usize, Arc<str>, Group)>),
@@ -62,17 +63,28 @@ pub enum Misfit {
 impl Layout {
     /// Finds the parts by their names.
     pub fn plan(parts: &Fields) -> Result<Self, Misfit> {
-        let (metadata, field) = parts.find("metadata").ok_or(Misfit::Missing)?;
-        if *field.data_type() != DataType::Binary {
+        let metadata = parts.find("metadata");
+        if metadata.is_some_and(|(_, field)| *field.data_type() != DataType::Binary) {
             return Err(Misfit::Missing);
         }
-        Ok(Self { metadata, group: Group::plan(parts, 0)? })
+        let metadata = metadata.map(|(place, _)| place);
+        Ok(Self { metadata, group: Group::plan(parts, 0)?, parts: parts.clone() })
+    }
+
+    /// Whether whole variants can be assembled: not where only parts of them are read.
+    pub fn is_whole(&self) -> bool {
+        self.metadata.is_some()
+    }
+
+    /// The columns that it was planned from.
+    pub fn parts(&self) -> &Fields {
+        &self.parts
     }
 
     /// Metadata and value of each row; every variant is checked.
     pub fn assemble(&self, array: &StructArray) -> Result<(ArrayRef, ArrayRef), Fault> {
         let inconsistent = || Fault { row: 0, message: "its columns are not those of its schema".to_owned() };
-        let stored = array.columns().get(self.metadata).ok_or_else(inconsistent)?;
+        let stored = self.metadata.and_then(|place| array.columns().get(place)).ok_or_else(inconsistent)?;
         let names = stored.as_binary_opt::<i32>().ok_or_else(inconsistent)?;
         let mut columns = self.group.columns(array).ok_or_else(inconsistent)?;
         let plain = columns.typed.is_none().then_some(columns.value).flatten();
@@ -159,7 +171,7 @@ impl Group {
 }
 
 impl Typed {
-    fn plan(ty: &DataType, depth: usize) -> Result<Self, Misfit> {
+    pub(super) fn plan(ty: &DataType, depth: usize) -> Result<Self, Misfit> {
         use DataType::{
             Binary, Boolean, Date32, Decimal128, FixedSizeBinary, Float32, Float64, Int8, Int16, Int32, Int64, List,
             Struct, Time64, Timestamp, Utf8,
@@ -333,7 +345,7 @@ fn write_object(
 }
 
 /// The value of a row that is not null.
-fn node(array: &ArrayRef, row: usize) -> Option<Node<'_>> {
+pub(super) fn node(array: &ArrayRef, row: usize) -> Option<Node<'_>> {
     Some(match array.data_type() {
         DataType::Boolean => Node::Boolean(array.as_boolean_opt()?.value(row)),
         DataType::Int8 => Node::Int8(array.as_primitive_opt::<Int8Type>()?.value(row)),

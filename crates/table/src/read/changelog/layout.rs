@@ -9,12 +9,14 @@ use arrow_schema::{DataType, SchemaRef};
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::{CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID, ROW_ID};
 use icefield_format::types::{Field, Schema};
+use icefield_format::value::Value;
 
 use super::ledger::internal;
 use crate::error::{Error, Result};
 use crate::plan::changes::{Change, ChangeType};
+use crate::plan::variant_paths::{VariantPath, VariantPaths};
 use crate::plan::wanted::Wanted;
-use crate::read::columns::Rules;
+use crate::read::columns::{Constants, Rules};
 use crate::read::reshape::Reshape;
 
 /// An identifier of rows.
@@ -22,6 +24,19 @@ use crate::read::reshape::Reshape;
 pub(super) enum Identifier {
     RowId,
     Columns(Vec<Field>),
+}
+
+/// Values inside of the variants of compared rows.
+struct OfRows<'a>(&'a VariantPaths);
+
+impl Constants for OfRows<'_> {
+    fn identity(&self, _: i32) -> Option<Option<Value>> {
+        None
+    }
+
+    fn variant_path(&self, id: i32) -> Option<&VariantPath> {
+        self.0.get(&id)
+    }
 }
 
 /// Where the columns of compared rows are.
@@ -67,21 +82,22 @@ impl Layout {
     }
 
     /// How some of the columns are made of all of them.
-    pub(super) fn reshape(&self, some: &Schema) -> Result<(Reshape, SchemaRef)> {
+    pub(super) fn reshape(&self, some: &Schema, paths: &VariantPaths) -> Result<(Reshape, SchemaRef)> {
         let schema = Arc::new(some.to_arrow(&ToArrow::default())?);
         let pairs: Vec<_> = some.fields().iter().cloned().zip(schema.fields().iter().cloned()).collect();
-        let rules = Rules { path: "a changelog", constants: &() };
+        let rules = Rules { path: "a changelog", constants: &OfRows(paths) };
         let planned = rules.plan(&pairs, self.schema.fields())?;
         Ok((Reshape::new("a changelog", schema.clone(), planned), schema))
     }
 
     pub(super) fn select(&self, fields: &[Field]) -> Result<(Reshape, SchemaRef)> {
-        self.reshape(&self.columns.select_ids(&fields.iter().map(|field| field.id).collect())?)
+        let some = self.columns.select_ids(&fields.iter().map(|field| field.id).collect())?;
+        self.reshape(&some, &VariantPaths::new())
     }
 
     /// How the rows that are wanted are made.
     pub(super) fn project(&self, output: &Wanted) -> Result<Reshape> {
-        Ok(self.reshape(&output.projection)?.0)
+        Ok(self.reshape(&output.projection, &output.variant_paths)?.0)
     }
 
     /// Rows that are left.

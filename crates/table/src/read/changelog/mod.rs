@@ -61,7 +61,7 @@ impl Comparison {
         }
         let is_there = |id: i32| {
             let of_change = [CHANGE_TYPE.id, CHANGE_ORDINAL.id, COMMIT_SNAPSHOT_ID.id];
-            of_change.contains(&id) || scan.schema.find_field(id).is_some()
+            of_change.contains(&id) || output.variant_paths.contains_key(&id) || scan.schema.find_field(id).is_some()
         };
         if let Some(field) = output.projection.fields().iter().find(|field| !is_there(field.id)) {
             return Err(Error::invalid(format!("column {}: compared rows of a changelog do not have it", field.name)));
