@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+use std::any::Any;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,19 +14,28 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_ord::cmp::gt;
 use arrow_schema::Fields;
 use arrow_select::concat::concat_batches;
+use bytes::Bytes;
 use icefield_format::types::Schema;
 use icefield_table::Error;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Filter, Request};
 use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
+use icefield_table::stream::Opened;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::page_index::PageIndexProvider;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader, ParquetMetaDataWriter};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
 use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::writer::TrackedWrite;
 
 const ROWS: i64 = 10_000;
 const GROUP: usize = 1_000;
 /// The leaf of positions, behind those of the file.
 const POSITION: usize = 2;
+/// Page indexes that are wrong, of each file that is tried.
+const WRONG: u64 = 60;
 
 /// Ten row groups of `n`, which counts the rows, and a text.
 fn file(storage: &Storage, path: &str) -> ParquetFile {
@@ -226,4 +237,206 @@ fn small_files_are_fetched_once() {
         assert_eq!(column(&batches, 0), (0..rows).collect::<Vec<_>>());
         assert!(expected.contains(&counted.steps()), "{} fetches of {rows} rows", counted.steps());
     }
+}
+
+/// What a page index says, for each column of the only row group.
+#[derive(Debug)]
+struct Places(Vec<OffsetIndexMetaData>);
+
+impl PageIndexProvider for Places {
+    fn has_offset_indexes(&self) -> bool {
+        true
+    }
+
+    fn has_column_indexes(&self) -> bool {
+        false
+    }
+
+    fn column_index(&self, _: usize, _: usize) -> Option<&ColumnIndexMetaData> {
+        None
+    }
+
+    fn offset_index(&self, _: usize, column: usize) -> Option<&OffsetIndexMetaData> {
+        self.0.get(column)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Numbers without an order, which do not get smaller by compression.
+fn mixed(mut number: u64) -> u64 {
+    for odd in [0xbf58_476d_1ce4_e5b9_u64, 0x94d0_49bb_1331_11eb] {
+        number = (number ^ number >> 31).wrapping_mul(odd);
+    }
+    number ^ number >> 31
+}
+
+/// One row group of numbers, texts in a dictionary, lists and lists of lists, in many pages.
+fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
+    let numbers = (0..ROWS as u64).map(|n| mixed(n) as i64);
+    let texts = (0..ROWS as u64).map(|n| format!("text {}", mixed(n) % 50));
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    let mut deep = ListBuilder::new(ListBuilder::new(StringBuilder::new()));
+    for n in 0..ROWS as u64 {
+        for part in 0..mixed(n) % 4 {
+            lists.values().append_value(mixed(n + part).to_string());
+            (0..part).for_each(|_| deep.values().values().append_value("deep"));
+            deep.values().append(part != 1);
+        }
+        lists.append(n % 5 != 0);
+        deep.append(true);
+    }
+    let columns: [(&str, ArrayRef); 4] = [
+        ("n", Arc::new(Int64Array::from_iter_values(numbers))),
+        ("text", Arc::new(StringArray::from_iter_values(texts))),
+        ("list", Arc::new(lists.finish())),
+        ("deep", Arc::new(deep.finish())),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(codec)
+        .set_writer_version(version)
+        .set_dictionary_enabled(false)
+        .set_column_dictionary_enabled("text".into(), true)
+        .set_write_batch_size(100_000)
+        .set_data_page_row_count_limit(500);
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).unwrap();
+    // Pages of columns with repeated values end with the same rows as those of others.
+    (0..batch.num_rows()).step_by(500).for_each(|row| writer.write(&batch.slice(row, 500)).unwrap());
+    writer.close().unwrap();
+    bytes
+}
+
+/// The file with other places of its pages; where the column chunks begin is known.
+fn with_places(bytes: &[u8], change: impl FnOnce(&mut [Vec<PageLocation>], &[i64])) -> Vec<u8> {
+    let reader = ParquetMetaDataReader::new().with_offset_index_policy(PageIndexPolicy::Required);
+    let metadata = reader.parse_and_finish(&Bytes::copy_from_slice(bytes)).unwrap();
+    let index = metadata.page_index_for_row_group(0);
+    let columns = metadata.row_group(0).columns();
+    let mut places: Vec<_> = (0..columns.len()).map(|column| index.page_locations(column).unwrap().clone()).collect();
+    let end = columns.iter().map(|column| column.byte_range()).map(|(start, length)| start + length).max().unwrap();
+    let starts: Vec<i64> = columns.iter().map(|column| column.byte_range().0.cast_signed()).collect();
+    change(&mut places, &starts);
+    let index = |page_locations| OffsetIndexMetaData { page_locations, unencoded_byte_array_data_bytes: None };
+    let places = Places(places.into_iter().map(index).collect());
+    let metadata = metadata.into_builder().set_page_index(Some(Arc::new(places))).build();
+    let mut changed = Vec::new();
+    let mut file = TrackedWrite::new(&mut changed);
+    file.write_all(&bytes[..usize::try_from(end).unwrap()]).unwrap();
+    ParquetMetaDataWriter::new_with_tracked(file, &metadata).finish().unwrap();
+    changed
+}
+
+/// The rows of a file that two threads read, and whether it was cut for them.
+fn read_by_two(path: &str, leaves: &[usize]) -> icefield_table::Result<(Vec<RecordBatch>, bool)> {
+    let file = ParquetFile::open(&Storage::default(), path, None)?;
+    let request = Request { batch_rows: 800, threads: 2, ..Request::all(leaves.to_vec()) };
+    let opened = Box::new(file).batches(request)?;
+    let is_cut = matches!(opened, Opened::Parts(_));
+    Ok((opened.into_batches().collect::<icefield_table::Result<_>>()?, is_cut))
+}
+
+/// A page index that says something else than the pages is an error that names the file, or is not used: no row ever has values
+/// of another one.
+#[test]
+fn page_indexes_that_are_wrong_give_no_wrong_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |number: usize, bytes: &[u8]| {
+        let path = folder.path().join(format!("{number}.parquet"));
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let (mut number, mut refused, mut cut) = (0, 0, 0);
+    for (codec, version) in [
+        (Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0),
+        (Compression::UNCOMPRESSED, WriterVersion::PARQUET_1_0),
+        (Compression::SNAPPY, WriterVersion::PARQUET_2_0),
+    ] {
+        let bytes = paged_file(codec, version);
+        let all = [0, 1, 2, 3];
+        let (expected, is_cut) = read_by_two(&file(number, &with_places(&bytes, |_, _| {})), &all).unwrap();
+        assert!(is_cut, "{codec} {version:?}: {} bytes are not cut", bytes.len());
+        let whole = concat_batches(&expected[0].schema(), &expected).unwrap();
+        assert_eq!(whole.num_rows() as i64, ROWS);
+        for seed in 0..WRONG {
+            number += 1;
+            let random = |salt: u64, most: u64| mixed(seed * 100 + salt) % most;
+            let amount = [1, -1, 2, 5, -5, 7, 50, 100, -100, 499, 500, 501][random(0, 12) as usize];
+            let (kind, page) = (random(1, 9), random(2, ROWS as u64 / 500) as usize);
+            let chosen: Vec<usize> = match random(3, 3) {
+                0 => all.to_vec(),
+                _ => vec![random(4, 4) as usize],
+            };
+            let changed = with_places(&bytes, |places, starts| {
+                for column in chosen {
+                    let pages = &mut places[column];
+                    let page = page % (pages.len() - 1);
+                    match kind {
+                        // Rows of one page belong to its neighbour.
+                        0 => pages[page + 1].first_row_index += amount,
+                        // All pages from one on have other rows.
+                        1 => pages[page + 1..].iter_mut().for_each(|page| page.first_row_index += amount),
+                        // Bytes of one page belong to its neighbour.
+                        2 => {
+                            pages[page].compressed_page_size += amount as i32;
+                            pages[page + 1].offset += amount;
+                            pages[page + 1].compressed_page_size -= amount as i32;
+                        }
+                        // Two pages are one, with the rows of both or of one of them.
+                        3 | 4 => {
+                            let next = pages.remove(page + 1);
+                            pages[page].compressed_page_size += next.compressed_page_size;
+                            if kind == 4 {
+                                let rows = next.first_row_index - pages[page].first_row_index;
+                                pages[page + 1..].iter_mut().for_each(|page| page.first_row_index -= rows);
+                            }
+                        }
+                        // The dictionary is a page, or the first page a dictionary.
+                        5 if page % 2 == 0 => {
+                            let end = pages[0].offset + i64::from(pages[0].compressed_page_size);
+                            pages[0].offset = starts[column];
+                            pages[0].compressed_page_size = (end - pages[0].offset) as i32;
+                        }
+                        5 => {
+                            pages.remove(0);
+                            pages[0].first_row_index = 0;
+                        }
+                        // Two pages have each other's rows, or place.
+                        6 => {
+                            let (one, other) = (pages[page].first_row_index, pages[page + 1].first_row_index);
+                            (pages[page].first_row_index, pages[page + 1].first_row_index) = (other, one);
+                        }
+                        7 => pages.swap(page, page + 1),
+                        // No such number.
+                        _ => match amount {
+                            ..0 => pages[page].first_row_index = i64::MIN,
+                            0..50 => pages[page + 1].first_row_index = i64::MAX,
+                            50..200 => pages[page].offset = i64::MAX - 10,
+                            _ => pages[page].compressed_page_size = -1,
+                        },
+                    }
+                }
+            });
+            let path = file(number, &changed);
+            let case = format!("{codec} {version:?}, seed {seed}: kind {kind}, page {page}, amount {amount}");
+            for leaves in [&all[..], &[0, 2], &[1, 3]] {
+                match read_by_two(&path, leaves) {
+                    Err(Error::CorruptFile { path: named, .. }) => {
+                        assert_eq!(named, path, "{case}");
+                        refused += 1;
+                    }
+                    Err(other) => panic!("{case}: {other:?}"),
+                    Ok((found, is_cut)) => {
+                        let expected = whole.project(leaves).unwrap();
+                        assert_eq!(concat_batches(&expected.schema(), &found).unwrap(), expected, "{case}");
+                        cut += usize::from(is_cut);
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > number / 4 && cut > number / 4, "{refused} refused and {cut} cut of {number} files");
 }

@@ -5,6 +5,7 @@ mod dictionary;
 mod distinct;
 mod footers;
 mod guard;
+mod indexed;
 mod loaded;
 mod metrics;
 mod options;

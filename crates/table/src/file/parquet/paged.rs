@@ -14,6 +14,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::indexed::IndexedPages;
 use super::loaded::InflatedPages;
 use crate::error::Error;
 use crate::storage::OpenObject;
@@ -106,10 +107,14 @@ impl Chunks {
         let rows = usize::try_from(group.num_rows())?;
         let chunk = Arc::new(OpenChunk(Arc::new(chunk)));
         let locations = locations.map(|pages| pages.to_vec());
-        if matches!(about.compression(), Compression::ZSTD(_)) {
-            return Ok(Box::new(InflatedPages::lazy(chunk, about, rows, locations)?));
+        let pages: Box<dyn PageReader> = match about.compression() {
+            Compression::ZSTD(_) => Box::new(InflatedPages::lazy(chunk, about, rows, locations.clone())?),
+            _ => Box::new(SerializedPageReader::new(chunk, about, rows, locations.clone())?),
+        };
+        match locations {
+            Some(places) => Ok(Box::new(IndexedPages::new(pages, about, &places, rows)?)),
+            None => Ok(pages),
         }
-        Ok(Box::new(SerializedPageReader::new(chunk, about, rows, locations)?))
     }
 }
 
