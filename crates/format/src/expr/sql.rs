@@ -3,17 +3,17 @@
 //! A predicate has a column, or a transform of a column, on one side and literals on the other. `AND` binds tighter than `OR`, and
 //! `NOT` tighter than both.
 
+mod paths;
+
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::transform::Transform;
 use crate::types::{PrimitiveType, Type};
 use crate::value::envelope::Envelope;
-use crate::value::variant::path::{Path, Step};
 use crate::value::{Value, calendar, decimal};
 
 use super::condition::{ColumnComparison, Condition, ConditionPredicate};
 use super::convert::{Converted, parse_hex, parse_zoned};
-use super::extract::Extract;
 use super::lexer::{Token, TokenKind, place, tokens};
 use super::literal::Literal;
 use super::predicate::{Comparison, Predicate, Term, Test};
@@ -51,21 +51,6 @@ fn parsed(text: &str, compares_columns: bool) -> Result<Condition> {
     match parser.peek() {
         TokenKind::End => Ok(condition),
         _ => Err(parser.error("AND, OR or the end is expected here")),
-    }
-}
-
-impl Term {
-    /// Reads a value inside of a variant, `v:a.b[0]::long`. Errors name the character where they occurred.
-    pub fn parse_extract(text: &str) -> Result<Self> {
-        let tokens = tokens(text)?;
-        let mut parser =
-            Parser { text, tokens: &tokens, next: 0, depth: Limits::default().depth, compares_columns: false };
-        let name = parser.name()?;
-        let extract = parser.extract()?;
-        match (extract, parser.peek()) {
-            (Some(extract), TokenKind::End) => Ok(Self::extract(extract, name)),
-            _ => Err(parser.error("a path and the end are expected here, as in v:a.b::long")),
-        }
     }
 }
 
@@ -421,58 +406,6 @@ impl<'a> Parser<'a> {
                 })
             }
         }
-    }
-
-    /// `:a.b[0]::long`, or `::long` for the variant itself.
-    fn extract(&mut self) -> Result<Option<Extract>> {
-        let mut steps = Vec::new();
-        if self.eat_symbol(":") {
-            if !matches!(self.peek(), TokenKind::Symbol("[")) {
-                steps.push(self.field()?);
-            }
-            loop {
-                if self.eat_symbol(".") {
-                    steps.push(self.field()?);
-                } else if self.eat_symbol("[") {
-                    steps.push(self.subscript()?);
-                    self.expect_symbol("]")?;
-                } else {
-                    break;
-                }
-            }
-        } else if !matches!(self.peek(), TokenKind::Symbol("::")) {
-            return Ok(None);
-        }
-        let start = self.next;
-        if !self.eat_symbol("::") {
-            return Err(self.error(":: and the type of the value are expected here, as in v:a.b::long"));
-        }
-        let ty = self.type_name()?;
-        let extract = PrimitiveType::parse(&ty).and_then(|ty| Extract::new(Path::new(steps), ty));
-        extract.map(Some).map_err(|error| self.error_at(start, &error.to_string()))
-    }
-
-    /// The name of a field of a variant: any word, or quoted.
-    fn field(&mut self) -> Result<Step> {
-        let name = match self.peek() {
-            TokenKind::Word(word) => (*word).to_owned(),
-            TokenKind::Name(quoted) => quoted.clone().into_owned(),
-            _ => return Err(self.error("the name of a field is expected here")),
-        };
-        self.next += 1;
-        Ok(Step::Field(name))
-    }
-
-    /// What stands in brackets: the number of an element, or the name of a field in quotes.
-    fn subscript(&mut self) -> Result<Step> {
-        let step = match self.peek() {
-            TokenKind::Number(digits) => digits.parse().ok().map(Step::Element),
-            TokenKind::Text(name) | TokenKind::Name(name) => Some(Step::Field(name.clone().into_owned())),
-            _ => None,
-        };
-        let step = step.ok_or_else(|| self.error("the number of an element or a name in quotes is expected here"))?;
-        self.next += 1;
-        Ok(step)
     }
 
     /// A type as Iceberg names it: `long`, `decimal(9, 2)`, `fixed[16]`.
