@@ -1,6 +1,7 @@
 //! The time that commits, new tables and expiry take theirs from: that of the system, unless a test or a simulation has set
 //! another.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,14 +10,19 @@ const SYSTEM: i64 = i64::MIN;
 
 static TIME_MS: AtomicI64 = AtomicI64::new(SYSTEM);
 
+thread_local! {
+    static OF_THREAD_MS: Cell<i64> = const { Cell::new(SYSTEM) };
+}
+
 /// The time, in milliseconds from the epoch.
 pub fn now_ms() -> i64 {
-    match TIME_MS.load(Ordering::Relaxed) {
-        SYSTEM => {
+    let set = [OF_THREAD_MS.get(), TIME_MS.load(Ordering::Relaxed)].into_iter().find(|time_ms| *time_ms != SYSTEM);
+    match set {
+        None => {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
         }
-        set => set,
+        Some(set) => set,
     }
 }
 
@@ -24,4 +30,10 @@ pub fn now_ms() -> i64 {
 /// tests and simulations.
 pub fn set(time_ms: Option<i64>) {
     TIME_MS.store(time_ms.unwrap_or(SYSTEM), Ordering::Relaxed);
+}
+
+/// Stops the clock for what this thread commits; `None` goes by the process's again. For simulations, several of which run
+/// at once.
+pub fn set_for_thread(time_ms: Option<i64>) {
+    OF_THREAD_MS.set(time_ms.unwrap_or(SYSTEM));
 }

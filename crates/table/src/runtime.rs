@@ -4,7 +4,7 @@
 //! on the way, so a fork in the middle of anything cannot leave one locked.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -47,10 +47,19 @@ pub(crate) fn of_this_process<T>(
     Ok(unsafe { &(*winner).value })
 }
 
-/// Processor threads: `ICEFIELD_THREADS`, else what the machine allows this process.
+/// Processor threads: `ICEFIELD_THREADS`, else what the machine allows this process, which is asked for once: the answer
+/// stands in several files.
 pub fn threads() -> usize {
+    static ALLOWED: AtomicUsize = AtomicUsize::new(0);
     let asked = std::env::var(THREADS_VARIABLE).ok().and_then(|text| text.trim().parse::<usize>().ok());
-    asked.filter(|&n| n > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    asked.filter(|&n| n > 0).unwrap_or_else(|| match ALLOWED.load(Ordering::Relaxed) {
+        0 => {
+            let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+            ALLOWED.store(allowed, Ordering::Relaxed);
+            allowed
+        }
+        allowed => allowed,
+    })
 }
 
 /// The processor pool of this process.

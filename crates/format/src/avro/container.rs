@@ -1,5 +1,7 @@
 //! Header and blocks of an Avro file (Avro, "Object Container Files").
 
+use std::sync::Arc;
+
 use super::codec::Codec;
 use super::cursor::{Cursor, Fault};
 use crate::{Error, Limits, Result};
@@ -78,6 +80,12 @@ impl<'a> Container<'a> {
     pub fn schema(&self, limits: &Limits) -> Result<super::Schema> {
         let json = self.value("avro.schema").ok_or_else(|| Error::corrupt(HEADER, "avro.schema is missing"))?;
         super::Schema::parse(json, limits)
+    }
+
+    /// The writer's schema, parsed once for the files of this thread that have the same.
+    pub fn shared_schema(&self, limits: &Limits) -> Result<Arc<super::Schema>> {
+        let json = self.value("avro.schema").ok_or_else(|| Error::corrupt(HEADER, "avro.schema is missing"))?;
+        super::parse_shared(json, limits)
     }
 
     /// The blocks, in their order; an error ends them.

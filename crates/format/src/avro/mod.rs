@@ -12,6 +12,7 @@ pub mod encode;
 pub mod from_type;
 pub mod name;
 pub mod schema;
+pub mod shared;
 pub mod skip;
 
 pub use codec::{Codec, Compression, Decompressor};
@@ -19,4 +20,5 @@ pub use container::{Block, Container};
 pub use cursor::{Cursor, Fault};
 pub use encode::{ContainerWriter, Encoder};
 pub use schema::{ArraySchema, Logical, MapSchema, RecordField, RecordSchema, Schema};
+pub use shared::parse_shared;
 pub use skip::Skip;

@@ -135,6 +135,14 @@ impl Schema {
         Ok(schema)
     }
 
+    /// Whether it has as few fields as the limits want.
+    ///
+    /// # Errors
+    /// Too many fields.
+    pub(super) fn check_size(&self, limits: &Limits) -> Result<()> {
+        check_size(self.size(), limits)
+    }
+
     /// Schemas of the tree beneath, this one included.
     fn size(&self) -> usize {
         match self {
@@ -297,10 +305,14 @@ impl Parser<'_> {
 
     /// With named types a small document can describe a huge tree; all walks over the tree rely on this bound.
     fn check_size(&self, size: usize) -> Result<()> {
-        if size > self.limits.fields {
-            return Err(Error::corrupt(PLACE, format!("more than {} fields", self.limits.fields)));
-        }
-        Ok(())
+        check_size(size, self.limits)
+    }
+}
+
+fn check_size(size: usize, limits: &Limits) -> Result<()> {
+    match size > limits.fields {
+        true => Err(Error::corrupt(PLACE, format!("more than {} fields", limits.fields))),
+        false => Ok(()),
     }
 }
 

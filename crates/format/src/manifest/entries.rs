@@ -1,10 +1,8 @@
 //! A manifest as columns: one row a file ("Manifests").
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use hashbrown::HashMap;
-
-use crate::avro::{Container, Schema};
+use crate::avro::Container;
 use crate::{Limits, Result};
 
 use super::decode::{Decoder, Inherited};
@@ -13,62 +11,31 @@ pub use super::options::{PartitionFilter, ReadOptions};
 use super::partition::FixedForm;
 use super::steps::Steps;
 
-/// Reads manifests of one table: the schema in their headers is parsed once for all that have the same.
-#[derive(Debug, Default)]
-pub struct ManifestReader {
-    schemas: Mutex<HashMap<Box<[u8]>, Arc<Schema>>>,
-}
-
-/// Distinct schemas that a [`ManifestReader`] remembers.
-const MOST_SCHEMAS: usize = 64;
-
 /// Reads a manifest.
 ///
 /// The memory that it takes is bounded by `limits`: one decompressed block and the columns together take no more than the
 /// budget of a file of this length.
+///
+/// # Errors
+/// Corrupt bytes, and a manifest with fewer entries than its list says: a file that was cut between two blocks is
+/// a sound Avro file.
 pub fn read(bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
-    ManifestReader::default().read(bytes, options, limits)
-}
-
-impl ManifestReader {
-    /// Reads a manifest; see [`read`].
-    ///
-    /// # Errors
-    /// Corrupt bytes, and a manifest with fewer entries than its list says: a file that was cut between two blocks is
-    /// a sound Avro file.
-    pub fn read(&self, bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
-        let limits = &limits.budget(bytes.len()).of_avro(limits);
-        let container = Container::open(bytes)?;
-        let header = Arc::new(ManifestHeader::of(&container));
-        let schema = self.schema(&container, limits)?;
-        let steps = Steps::compile(&schema, options.partition_type, &options.metrics)?;
-        let inherited = options.inherit.map(Inherited::of);
-        let decode = |form| Decoder::new(&steps, options, inherited, form).run(&container, limits);
-        let columns = if steps.has_fixed() {
-            // The Java library writes a length before `fixed` partition values, against its own schema. Its form is tried
-            // first: it demands that length before each value, so it does not take the plain form for its own.
-            decode(FixedForm::Prefixed).or_else(|_| decode(FixedForm::Plain))?
-        } else {
-            decode(FixedForm::Plain)?
-        };
-        if let Some(listed) = options.inherit {
-            columns.tally.check(listed)?;
-        }
-        columns.finish(header, &steps)
+    let limits = &limits.budget(bytes.len()).of_avro(limits);
+    let container = Container::open(bytes)?;
+    let header = Arc::new(ManifestHeader::of(&container));
+    let schema = container.shared_schema(limits)?;
+    let steps = Steps::compile(&schema, options.partition_type, &options.metrics)?;
+    let inherited = options.inherit.map(Inherited::of);
+    let decode = |form| Decoder::new(&steps, options, inherited, form).run(&container, limits);
+    let columns = if steps.has_fixed() {
+        // The Java library writes a length before `fixed` partition values, against its own schema. Its form is tried
+        // first: it demands that length before each value, so it does not take the plain form for its own.
+        decode(FixedForm::Prefixed).or_else(|_| decode(FixedForm::Plain))?
+    } else {
+        decode(FixedForm::Plain)?
+    };
+    if let Some(listed) = options.inherit {
+        columns.tally.check(listed)?;
     }
-
-    fn schema(&self, container: &Container<'_>, limits: &Limits) -> Result<Arc<Schema>> {
-        let Some(json) = container.value("avro.schema") else { return container.schema(limits).map(Arc::new) };
-        let known = || self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(schema) = known().get(json) {
-            return Ok(schema.clone());
-        }
-        let schema = Arc::new(Schema::parse(json, limits)?);
-        let mut schemas = known();
-        if schemas.len() >= MOST_SCHEMAS {
-            schemas.clear();
-        }
-        schemas.insert(json.into(), schema.clone());
-        Ok(schema)
-    }
+    columns.finish(header, &steps)
 }

@@ -124,7 +124,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
     let mut budget = limits.budget(bytes.len()).at_most(limits.decoded_bytes);
     let limits = &budget.of_avro(limits);
     let container = Container::open(bytes)?;
-    let schema = container.schema(limits)?;
+    let schema = container.shared_schema(limits)?;
     let steps = ListSteps::compile(&schema, limits)?;
     let mut decompressor = Decompressor::new(container.codec, limits);
     let mut manifests = Vec::new();

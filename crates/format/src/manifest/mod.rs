@@ -25,7 +25,7 @@ mod wanted;
 pub mod write;
 
 pub use data_file::{DataFile, ManifestEntry};
-pub use entries::{Entries, ManifestReader, ReadOptions, Tally};
+pub use entries::{Entries, ReadOptions, Tally};
 pub use file_format::FileFormat;
 pub use list::{FieldSummary, ManifestFile};
 pub use metrics::MetricMap;

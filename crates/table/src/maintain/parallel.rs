@@ -10,9 +10,14 @@ use crate::storage::Storage;
 /// Manifests that are fetched at once from a store across the network.
 const REMOTE_READERS: usize = 16;
 
-/// Does something with each of some files below a location, several at once: more where that waits for the network.
+/// Does something with each of some files below a location, several at once: more where that waits for the network. A thread
+/// of a pool works alone: the others have work of their own.
 pub(super) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T], work: impl Fn(&T) + Sync) {
-    let readers = if storage.is_remote(location) { REMOTE_READERS } else { runtime::threads() };
+    let readers = match storage.is_remote(location) {
+        true => REMOTE_READERS,
+        false if rayon::current_thread_index().is_some() => 1,
+        false => runtime::threads(),
+    };
     let next = AtomicUsize::new(0);
     let read = || {
         while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -7,6 +7,7 @@ use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
+use crate::commit::rule::{self, Rule};
 use crate::commit::validate::{Scope, removed_and_referenced};
 use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
 use crate::error::{Error, Result};
@@ -149,7 +150,9 @@ impl Content for RowDelta {
             history.no_added_deletes_of(self.changes.removed(), scope, false)?;
             history.no_added_deletes(scope)?;
         }
-        if let Some(path) = removed_and_referenced(self.changes.removed(), &self.referenced) {
+        if let Some(path) = removed_and_referenced(self.changes.removed(), &self.referenced)
+            && rule::holds(Rule::RemovedAndReferenced)
+        {
             return Err(Error::Validation(format!(
                 "row delta: the data file {path} is removed, and new delete files are for it"
             )));

@@ -12,7 +12,7 @@ use icefield_format::expr::{
     BoundExpr, Expression, FieldSummary, InclusiveMetrics, Residuals, StatisticsColumns, SummaryEvaluator,
     project_inclusive,
 };
-use icefield_format::manifest::entries::{Entries, ManifestReader, ReadOptions};
+use icefield_format::manifest::entries::{self, Entries, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{FieldIds, Metrics, partition_fields};
 use icefield_format::metadata::{Snapshot, TableMetadata};
@@ -44,7 +44,6 @@ pub struct Pruner {
     storage: Storage,
     metadata: Arc<TableMetadata>,
     limits: Limits,
-    reader: ManifestReader,
     /// The cache, and the number of this plan there.
     cache: Option<(&'static ManifestCache, u64)>,
     filter: BoundExpr,
@@ -139,7 +138,6 @@ impl Pruner {
             storage: scan.storage.clone(),
             metadata: scan.metadata.clone(),
             limits: scan.limits,
-            reader: ManifestReader::default(),
             cache,
             metrics,
             filtered,
@@ -287,7 +285,7 @@ impl Pruner {
             partition_filter: if filtered { Some(&keeps) } else { None },
             keep_excluded: key.is_some(),
         };
-        let entries = self.reader.read(bytes, &options, &self.limits);
+        let entries = entries::read(bytes, &options, &self.limits);
         let entries = entries.map_err(|error| error.in_file(&manifest.manifest_path))?;
         match (key, self.cache) {
             (Some(key), Some((cache, plan))) => cache.insert_manifest(key, plan, entries, metrics),

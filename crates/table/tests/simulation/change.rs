@@ -43,6 +43,17 @@ pub enum Change {
     Stage(BTreeSet<i64>),
     /// Picks the newest of these into the main branch.
     Pick,
+    /// Deletes the rows of keys by delete files, and gets something wrong: the commit refuses it, or it does no harm.
+    Careless(BTreeSet<i64>, Slip),
+}
+
+/// What a careless writer gets wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Slip {
+    /// The deletion vector that the new one replaces is not removed.
+    KeepsVector,
+    /// Data files whose rows are all deleted are removed, and get delete files as well.
+    RemovesReferenced,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,6 +85,7 @@ impl Change {
         };
         match self {
             Self::Append(keys) | Self::Stage(keys) => rows.extend(keys.iter().map(|key| (*key, number))),
+            Self::Careless(keys, _) => rows.retain(|(key, _)| !keys.contains(key)),
             Self::Delete(keys, _, isolation) => rows.retain(|row| !touches(keys, isolation, row)),
             Self::Update(keys, _, isolation) => {
                 rows.iter_mut().filter(|row| touches(keys, isolation, row)).for_each(|row| row.1 = number);

@@ -105,6 +105,9 @@ fn check_vectors(live: &Live) -> Checked {
     let mut seen = BTreeSet::new();
     for (vector, _) in live.deletes.iter().filter(|(file, _)| file.file_format == "PUFFIN") {
         let of = vector.referenced_data_file.clone().unwrap();
+        if !live.data.iter().any(|(file, _)| file.file_path == of) {
+            return Err(format!("{of} has a deletion vector, and is not in the table"));
+        }
         if !seen.insert(of.clone()) {
             return Err(format!("{of} has two deletion vectors"));
         }

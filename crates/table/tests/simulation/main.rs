@@ -14,70 +14,157 @@ mod contents;
 mod operations;
 mod schedule;
 
+use std::hash::{BuildHasher, RandomState};
+#[cfg(debug_assertions)]
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 #[cfg(debug_assertions)]
 use icefield_table::commit::rule::{Rule, leave_out};
+use icefield_table::runtime;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
-#[cfg(debug_assertions)]
-use proptest::test_runner::{RngAlgorithm, TestRng};
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 
-use schedule::Schedule;
+use schedule::{Broken, Schedule};
 
 /// Schedules of a run of the tests; `PROPTEST_CASES` asks for more, `PROPTEST_RNG_SEED` for others.
 const SCHEDULES: u32 = 3_000;
+/// Schedules within which what is broken must be found.
+const FEW: u32 = 60_000;
+/// Parts of a run, each with tapes of its own: the same whatever the number of processors.
+const PARTS: usize = 64;
 
 fn tape() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 20..160)
 }
 
-fn run(tape: Vec<u8>, forgets_start: bool) -> Result<(), TestCaseError> {
-    Schedule::run(tape, forgets_start).map_err(TestCaseError::fail)
+/// Runs so many schedules on all processors. Returns what the first is that goes wrong, made as short as can be where
+/// `shrinks`.
+fn first_wrong(
+    schedules: u32,
+    seed: u64,
+    shrinks: bool,
+    run: impl Fn(Vec<u8>) -> Result<(), String> + Sync,
+) -> Option<String> {
+    // A thread of the pool that waits for another must find no schedule of another run to begin meanwhile.
+    static ONE_RUN: Mutex<()> = Mutex::new(());
+    let _alone = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    let found = Mutex::new(None);
+    let run_part = |part: usize| {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..16].copy_from_slice(&(part as u64).to_le_bytes());
+        let config = Config {
+            cases: schedules.div_ceil(PARTS as u32),
+            failure_persistence: None,
+            max_shrink_iters: if shrinks { 20_000 } else { 0 },
+            ..Config::default()
+        };
+        let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &key));
+        let result = runner.run(&tape(), |tape| {
+            if ![usize::MAX, part].contains(&failed.load(Ordering::Relaxed)) {
+                return Ok(());
+            }
+            run(tape).map_err(|wrong| {
+                let _ = failed.compare_exchange(usize::MAX, part, Ordering::Relaxed, Ordering::Relaxed);
+                TestCaseError::fail(wrong)
+            })
+        });
+        if let Err(failure) = result {
+            found.lock().unwrap().get_or_insert(failure.to_string());
+        }
+    };
+    // Threads of the pool do themselves what they would leave to others.
+    runtime::pool().unwrap().broadcast(|_| {
+        while let Some(part) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < PARTS) {
+            run_part(part);
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+/// The seed that `PROPTEST_RNG_SEED` sets, or a random one.
+fn seed() -> u64 {
+    match Config::default().rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one(0),
+    }
+}
+
+fn run(tape: Vec<u8>, broken: Option<Broken>) -> Result<(), String> {
+    Schedule::run(tape, broken).map(drop)
 }
 
 #[test]
 fn every_history_is_some_order_of_the_changes() {
-    let cases = Config::default().cases.max(SCHEDULES);
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    if let Err(failure) = runner.run(&tape(), |tape| run(tape, false)) {
-        panic!("{failure}");
+    let (schedules, seed) = (Config::default().cases.max(SCHEDULES), seed());
+    if let Some(wrong) = first_wrong(schedules, seed, true, |tape| run(tape, None)) {
+        panic!("seed {seed}: {wrong}");
     }
 }
 
-/// Runs schedules until one finds something wrong, and says which it was.
-#[cfg(debug_assertions)]
-fn first_wrong(forgets_start: bool) -> Option<usize> {
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let config = Config { cases: 10_000, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
-    let ran = std::cell::Cell::new(0);
-    let found = TestRunner::new_with_rng(config, rng).run(&tape(), |tape| {
-        ran.set(ran.get() + 1);
-        run(tape, forgets_start)
-    });
-    found.is_err().then(|| ran.get())
+/// A simulation that does not find what is broken proves nothing. What it finds is a story, as short as can be.
+#[test]
+fn what_is_broken_is_found_and_told() {
+    for (broken, expected) in [
+        (Broken::ForgetsStart, "expected the rows"),
+        (Broken::SwapsAlways, "has lost snapshots"),
+        (Broken::DeletesUsed, "was deleted"),
+        (Broken::LeavesFile, "files that no snapshot uses are left over"),
+        (Broken::TellsFailure, "was told Failed, and is in the table 1 times"),
+    ] {
+        let wrong = first_wrong(FEW, 1, true, |tape| run(tape, Some(broken)));
+        let wrong = wrong.unwrap_or_else(|| panic!("{broken:?} is not found"));
+        assert!(wrong.contains(expected), "{broken:?}: {wrong}");
+        assert!(wrong.contains("\n0: reads main of 0 snapshots for "), "{broken:?}: {wrong}");
+        let lines = wrong.lines().filter(|line| !line.starts_with("minimal failing input")).count();
+        assert!(lines <= 20, "{broken:?}: {wrong}");
+    }
 }
 
-/// Rules of which the simulation finds the absence: one by one, but for two that refuse the same.
+/// Runs with rules left out.
 #[cfg(debug_assertions)]
-const LEFT_OUT: [&[Rule]; 7] = [
-    &[Rule::AddedData],
-    &[Rule::RemovedData],
-    &[Rule::MissingData],
-    &[Rule::AddedDeletes],
-    &[Rule::DeletesOfRemoved],
-    &[Rule::AddedVectors, Rule::SecondVector],
-    &[Rule::RemovedIsThere],
-];
+fn run_without(rules: &'static [Rule], tape: Vec<u8>) -> Result<schedule::Ran, String> {
+    leave_out(rules);
+    let ran = Schedule::run(tape, None);
+    leave_out(&[]);
+    ran
+}
 
-/// A simulation that cannot find a missing rule proves nothing.
+/// The simulation finds the absence of each rule.
 #[cfg(debug_assertions)]
 #[test]
 fn a_rule_that_is_left_out_is_found() {
-    assert_eq!(LEFT_OUT.concat(), Rule::ALL);
-    for rules in LEFT_OUT {
-        leave_out(rules);
-        let found = first_wrong(false);
-        leave_out(&[]);
-        assert!(found.is_some(), "no schedule needs {rules:?}");
+    for rule in Rule::ALL.iter().filter(|rule| **rule != Rule::AddedVectors) {
+        let found = first_wrong(FEW, 1, false, |tape| run_without(std::slice::from_ref(rule), tape).map(drop));
+        assert!(found.is_some(), "no schedule needs {rule:?}");
     }
-    assert!(first_wrong(true).is_some(), "no schedule needs the snapshot that was read");
+}
+
+/// Of what [`Rule::AddedVectors`] refuses, nothing lands without it: it says who was first, the other rule would say that
+/// there is a vector.
+#[cfg(debug_assertions)]
+#[test]
+fn added_vectors_are_refused_by_two_rules() {
+    let refused = AtomicU32::new(0);
+    let by_rule = |story: &str| story.contains("added a deletion vector for");
+    let differs = first_wrong(4_000, 2, true, |tape| {
+        let with = run_without(&[], tape.clone())?;
+        let without = run_without(&[Rule::AddedVectors], tape)?;
+        let of_rule = with.story.iter().filter(|line| by_rule(line)).count() as u32;
+        refused.fetch_add(of_rule, Ordering::Relaxed);
+        match with.ended == without.ended && !without.story.iter().any(|line| by_rule(line)) {
+            true => Ok(()),
+            false => Err(format!("{}\n\n{}", with.story.join("\n"), without.story.join("\n"))),
+        }
+    });
+    assert_eq!(differs, None);
+    assert!(refused.into_inner() > 10, "the rule is not needed at all");
+    let both: &[Rule] = &[Rule::AddedVectors, Rule::SecondVector];
+    assert!(
+        first_wrong(FEW, 1, false, |tape| run_without(both, tape).map(drop)).is_some(),
+        "no schedule needs {both:?}"
+    );
 }

@@ -14,7 +14,7 @@ use icefield_table::operation::rewrite_manifests::RewriteManifests;
 use icefield_table::operation::row_delta::RowDelta;
 use icefield_table::storage::{Existing, Storage};
 
-use crate::change::{By, Change, Isolation, Mode, Row, partition_of};
+use crate::change::{By, Change, Isolation, Mode, Row, Slip, partition_of};
 use crate::contents::{Content, Contents, Live, data_file, equality_deletes, position_deletes};
 
 /// A change as it is committed.
@@ -58,10 +58,13 @@ impl Planner<'_> {
                 Some(Planned::Append(Append::new(files).unwrap().that_owns_its_files(self.owner.clone())))
             }
             Change::Delete(keys, Mode::MergeOnRead, isolation) => {
-                self.merge_on_read(keys, false, *isolation).map(Planned::Delta)
+                self.merge_on_read(keys, false, *isolation, None).map(Planned::Delta)
             }
             Change::Update(keys, Mode::MergeOnRead, isolation) => {
-                self.merge_on_read(keys, true, *isolation).map(Planned::Delta)
+                self.merge_on_read(keys, true, *isolation, None).map(Planned::Delta)
+            }
+            Change::Careless(keys, slip) => {
+                self.merge_on_read(keys, false, Isolation::Serializable, Some(*slip)).map(Planned::Delta)
             }
             Change::Delete(keys, Mode::CopyOnWrite, isolation) => {
                 self.copy_on_write(keys, false, *isolation).map(Planned::Overwrite)
@@ -126,20 +129,31 @@ impl Planner<'_> {
     }
 
     /// The checks are those of Spark's writes.
-    fn merge_on_read(&mut self, keys: &BTreeSet<i64>, updates: bool, isolation: Isolation) -> Option<RowDelta> {
+    fn merge_on_read(
+        &mut self,
+        keys: &BTreeSet<i64>,
+        updates: bool,
+        isolation: Isolation,
+        slip: Option<Slip>,
+    ) -> Option<RowDelta> {
         let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
         let mut rows = Vec::new();
         let touched = self.touched(keys);
         if touched.is_empty() {
             return None;
         }
-        for (file, matching, _) in &touched {
+        for (file, matching, others) in &touched {
             let mut positions: BTreeSet<usize> = matching.iter().map(|(position, _)| *position).collect();
             rows.extend(matching.iter().map(|(_, (key, _))| (*key, self.number)));
             if let Some(vector) = self.live.vector_of(&file.file_path) {
                 let Content::Positions(_, older) = &self.contents[&vector.file_path] else { panic!("no positions") };
                 positions.extend(older);
-                delta.remove_deletes(vector.clone()).unwrap();
+                if slip != Some(Slip::KeepsVector) {
+                    delta.remove_deletes(vector.clone()).unwrap();
+                }
+            }
+            if slip == Some(Slip::RemovesReferenced) && others.is_empty() {
+                delta.remove_rows(file.clone()).unwrap();
             }
             let path = self.path();
             delta.add_deletes(position_deletes(path.clone(), file, positions.len(), self.version)).unwrap();

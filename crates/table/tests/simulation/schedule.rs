@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use icefield_format::metadata::retention::ExpireSnapshots;
 use icefield_format::metadata::{
@@ -14,10 +14,10 @@ use icefield_table::commit::{Committed, PointerCatalog, SnapshotOptions, read_me
 use icefield_table::maintain::expire::{Cleanup, External, expire};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::create::create;
-use icefield_table::storage::{Fault, FaultPlan, Storage};
+use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use icefield_table::{Error, Result, Table};
 
-use crate::change::{By, Change, Isolation, Mode, Row};
+use crate::change::{By, Change, Isolation, Mode, Row, Slip};
 use crate::check::check;
 use crate::client::{Client, Message};
 use crate::contents::{Contents, Live, Manifests};
@@ -76,6 +76,29 @@ pub struct Now {
     pub wrong: Option<Wrong>,
 }
 
+/// What a schedule can be made to do wrong, to see that it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// Conflicts are looked for from the moment of the commit on, not from that of the reading.
+    ForgetsStart,
+    /// The pointer is swapped wherever it points to.
+    SwapsAlways,
+    /// A file that the table has is deleted.
+    DeletesUsed,
+    /// A file that nothing names stays.
+    LeavesFile,
+    /// A writer whose commit has landed is told that it failed.
+    TellsFailure,
+}
+
+/// What came of a schedule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// How its changes ended.
+    pub ended: Vec<Option<Ended>>,
+    pub story: Vec<String>,
+}
+
 pub struct Schedule {
     pub storage: Storage,
     pub root: String,
@@ -90,8 +113,8 @@ pub struct Schedule {
     pub late: Mutex<Vec<(String, String)>>,
     tape: Mutex<(Vec<u8>, usize)>,
     at_work: AtomicUsize,
-    /// Whether conflicts are looked for from the moment of the commit on, not from that of the reading.
-    forgets_start: bool,
+    /// What does not work as it must.
+    broken: Option<Broken>,
     pub story: Mutex<Vec<String>>,
 }
 
@@ -100,27 +123,69 @@ impl Schedule {
     ///
     /// # Errors
     /// The story, and what is wrong with its end.
-    pub fn run(tape: Vec<u8>, forgets_start: bool) -> std::result::Result<(), Wrong> {
-        let schedule = Arc::new(Self::new(tape, forgets_start));
+    pub fn run(tape: Vec<u8>, broken: Option<Broken>) -> std::result::Result<Ran, Wrong> {
+        let schedule = Arc::new(Self::new(tape, broken));
         let changes = 3 + schedule.below(CHANGES - 2);
         let run = || {
             while schedule.made.lock().unwrap().len() < changes {
                 schedule.step()?;
             }
             schedule.deliver_late(usize::MAX);
+            schedule.go_wrong();
             check(&schedule)
         };
-        let result = run().map_err(|wrong| format!("{wrong}\n{}", schedule.story.lock().unwrap().join("\n")));
+        let result = run();
         let all = schedule.storage.list(&schedule.root).unwrap();
         let all: Vec<String> = all.into_iter().map(|entry| entry.path).collect();
         all.iter().for_each(|path| schedule.storage.delete(path).unwrap());
-        result
+        let story = std::mem::take(&mut *schedule.story.lock().unwrap());
+        result.map_err(|wrong| format!("{wrong}\n{}", story.join("\n")))?;
+        let made = schedule.made.lock().unwrap();
+        Ok(Ran { ended: made.iter().map(|made| made.as_ref().and_then(|made| made.ended)).collect(), story })
     }
 
-    fn new(tape: Vec<u8>, forgets_start: bool) -> Self {
+    /// Breaks what a test wants to be found.
+    fn go_wrong(&self) {
+        match self.broken {
+            Some(Broken::DeletesUsed) => {
+                let now = self.now.lock().unwrap();
+                let (live, _) = self.live(&now.metadata, now.metadata.current_snapshot()).unwrap();
+                live.data.iter().take(1).for_each(|(file, _)| self.storage.delete(&file.file_path).unwrap());
+            }
+            Some(Broken::LeavesFile) => {
+                self.storage.put(&format!("{}/data/left", self.root), &b"x"[..], Existing::Refuse).unwrap();
+            }
+            _ => {}
+        }
+    }
+
+    fn new(tape: Vec<u8>, broken: Option<Broken>) -> Self {
         static SCHEDULES: AtomicUsize = AtomicUsize::new(0);
+        static EMPTY: [OnceLock<Committed>; 2] = [const { OnceLock::new() }; 2];
         let root = format!("memory://simulation/{}", SCHEDULES.fetch_add(1, Ordering::Relaxed));
         let version = 3 - tape.first().copied().unwrap_or(0) % 2;
+        let storage = Storage::default();
+        let empty = EMPTY[usize::from(version - 2)].get_or_init(|| Self::empty(&storage, version));
+        let Committed { location, metadata } = moved(&storage, empty, &root);
+        Self {
+            storage,
+            root,
+            version,
+            contents: Mutex::default(),
+            manifests: Manifests::default(),
+            made: Mutex::default(),
+            is_untidy: Mutex::default(),
+            now: Mutex::new(Now { location, metadata, snapshots: BTreeMap::new(), wrong: None }),
+            late: Mutex::default(),
+            tape: Mutex::new((tape, 1)),
+            at_work: AtomicUsize::new(0),
+            broken,
+            story: Mutex::default(),
+        }
+    }
+
+    /// A table without snapshots.
+    fn empty(storage: &Storage, version: u8) -> Committed {
         let fields = vec![Field::required(1, "key", PrimitiveType::Long), Field::required(2, "p", PrimitiveType::Int)];
         let schema = Schema::new(0, fields).unwrap();
         let properties = [
@@ -138,26 +203,10 @@ impl Schedule {
             partition_spec: PartitionSpec::from_text(0, &["p"], &schema).unwrap(),
             schema,
             sort_order: SortOrder::unsorted(),
-            location: root.clone(),
+            location: format!("memory://simulation/empty-{version}"),
             properties: properties.into_iter().collect(),
         };
-        let storage = Storage::default();
-        let Committed { location, metadata } = create(&storage, &definition).unwrap();
-        Self {
-            storage,
-            root,
-            version,
-            contents: Mutex::default(),
-            manifests: Manifests::default(),
-            made: Mutex::default(),
-            is_untidy: Mutex::default(),
-            now: Mutex::new(Now { location, metadata, snapshots: BTreeMap::new(), wrong: None }),
-            late: Mutex::default(),
-            tape: Mutex::new((tape, 1)),
-            at_work: AtomicUsize::new(0),
-            forgets_start,
-            story: Mutex::default(),
-        }
+        create(storage, &definition).unwrap()
     }
 
     /// The table as it is now.
@@ -186,7 +235,7 @@ impl Schedule {
     fn change(&self) -> Change {
         let mode = || if self.below(2) == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
         let isolation = || if self.below(4) == 3 { Isolation::Snapshot } else { Isolation::Serializable };
-        match self.below(24) {
+        match self.below(25) {
             0..4 => Change::Append(self.keys()),
             4..8 => Change::Delete(self.keys(), mode(), isolation()),
             8..12 => Change::Update(self.keys(), mode(), isolation()),
@@ -200,6 +249,7 @@ impl Schedule {
             20 => Change::Manifests,
             21 => Change::Expire(1 + self.below(2) as i32),
             22 => [Change::Branch, Change::Forward][self.below(2)].clone(),
+            23 => Change::Careless(self.keys(), [Slip::KeepsVector, Slip::RemovesReferenced][self.below(2)]),
             _ if self.below(2) == 0 => Change::Stage(self.keys()),
             _ => Change::Pick,
         }
@@ -226,7 +276,7 @@ impl Schedule {
         };
         // A clock that jumps, by up to a day.
         let jump = [1_000, 86_400_000, -86_400_000, 0][self.below(8) / 5 * self.below(4)];
-        icefield_table::clock::set(Some(START_MS + jump + number as i64));
+        icefield_table::clock::set_for_thread(Some(START_MS + jump + number as i64));
         let change = self.change();
         let base = self.committed();
         let has_side = base.metadata.reference(SIDE).is_some();
@@ -238,7 +288,11 @@ impl Schedule {
         self.tell(format!("{number}: reads {branch} of {} snapshots for {change:?}", base.metadata.snapshots().len()));
         self.at_work.fetch_add(1, Ordering::Relaxed);
         self.others();
-        let start = if self.forgets_start { self.committed().metadata.current_snapshot_id() } else { from };
+        let start = if self.broken == Some(Broken::ForgetsStart) {
+            self.committed().metadata.current_snapshot_id()
+        } else {
+            from
+        };
         self.made.lock().unwrap()[number] = Some(Made { change: change.clone(), seen, ended: None });
         let ended = self.commit(number, &change, &base, branch, (&live, start));
         self.at_work.fetch_sub(1, Ordering::Relaxed);
@@ -289,6 +343,7 @@ impl Schedule {
         }
         Some(match result {
             _ if is_dead || is_unknown => Ended::Unknown,
+            Ok(()) if self.broken == Some(Broken::TellsFailure) => Ended::Failed,
             Ok(()) => Ended::Landed,
             Err(_) => Ended::Failed,
         })
@@ -395,7 +450,7 @@ impl Schedule {
     /// Points from a metadata file to another one, and notes what its snapshots must be.
     pub fn swap(&self, base: &str, new: &str) -> bool {
         let mut now = self.now.lock().unwrap();
-        if now.location != base {
+        if now.location != base && self.broken != Some(Broken::SwapsAlways) {
             return false;
         }
         let metadata = match read_metadata(&self.storage, new) {
@@ -446,4 +501,13 @@ impl Schedule {
         }
         Ok(())
     }
+}
+
+/// The same table at another place: making one checks each property, which takes longer than a whole change.
+fn moved(storage: &Storage, table: &Committed, root: &str) -> Committed {
+    let text = table.metadata.to_json().replace(table.metadata.location(), root);
+    let location = table.location.replace(table.metadata.location(), root);
+    storage.put(&location, text.into_bytes(), Existing::Refuse).unwrap();
+    let metadata = Arc::new(read_metadata(storage, &location).unwrap());
+    Committed { location, metadata }
 }

@@ -1,10 +1,10 @@
 //! The writer of manifest lists.
 
-use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
+use crate::avro::{Compression, ContainerWriter, Encoder};
 use crate::manifest::{FieldSummary, ManifestContent, ManifestFile};
 use crate::{Error, Result};
 
-use super::schemas;
+use super::texts;
 
 /// What a manifest list is written with.
 #[derive(Debug, Clone, Copy)]
@@ -55,13 +55,14 @@ impl ListWriter {
             return Err(Error::invalid("a manifest list of format version 3 needs the table's next row id"));
         }
         let parent = options.parent_snapshot_id.map_or_else(|| "null".to_owned(), |id| id.to_string());
+        let records = texts::of_list(version)?;
         let texts = [
             ("snapshot-id", options.snapshot_id.to_string()),
             ("parent-snapshot-id", parent),
             ("sequence-number", options.sequence_number.to_string()),
             ("first-row-id", next_row_id.unwrap_or_default().to_string()),
             ("format-version", version.to_string()),
-            ("iceberg.schema", entry_schema(version)?),
+            ("iceberg.schema", records.iceberg.clone()),
         ];
         let header: Vec<_> = texts
             .iter()
@@ -72,8 +73,7 @@ impl ListWriter {
             })
             .map(|(key, text)| (*key, text.as_str()))
             .collect();
-        let avro = from_type::record_schema("manifest_file", &schemas::manifest_type(version))?.to_string();
-        let file = ContainerWriter::new(&avro, &header, options.compression, options.sync)?;
+        let file = ContainerWriter::new(&records.avro, &header, options.compression, options.sync)?;
         Ok(Self { options, file, next_row_id, manifests: Vec::new() })
     }
 
@@ -127,10 +127,6 @@ impl ListWriter {
     pub fn finish(self) -> Result<WrittenList> {
         Ok(WrittenList { bytes: self.file.finish()?, manifests: self.manifests, next_row_id: self.next_row_id })
     }
-}
-
-fn entry_schema(version: u8) -> Result<String> {
-    Ok(crate::types::Schema::new(0, schemas::manifest_type(version).fields)?.to_json().to_string())
 }
 
 fn count<T>(manifest: &ManifestFile, count: Option<T>) -> Result<T> {

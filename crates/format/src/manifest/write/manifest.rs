@@ -4,13 +4,13 @@ use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
 use crate::manifest::fields::EntryField;
 use crate::manifest::{DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Status};
 use crate::spec::PartitionSpec;
-use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
+use crate::types::{Field, PrimitiveType, Schema, Type};
 use crate::value::Value;
 use crate::{Error, Result};
 
 use super::field::WriteField;
-use super::schemas;
 use super::summary::PartitionSummaries;
+use super::texts;
 
 /// v1 requires the block size of each file, which no reader uses: the Java library's value.
 const BLOCK_SIZE_IN_BYTES: i64 = 64 << 20;
@@ -61,8 +61,7 @@ impl ManifestWriter {
             return Err(Error::invalid("format version 1 has no delete files"));
         }
         let partition_type = spec.partition_type(schema);
-        let avro = avro_schema(version, &partition_type)?;
-        let entry = Schema::new(0, schemas::entry_type(version, partition_type.clone()).fields)?;
+        let records = texts::of_manifest(version, &partition_type)?;
         let texts = [
             schema.to_json().to_string(),
             schema.schema_id().to_string(),
@@ -70,7 +69,7 @@ impl ManifestWriter {
             spec.spec_id.to_string(),
             version.to_string(),
             content.to_string(),
-            entry.to_json().to_string(),
+            records.iceberg.clone(),
         ];
         let keys = [
             "schema",
@@ -94,7 +93,7 @@ impl ManifestWriter {
             spec_id: spec.spec_id,
             snapshot_id,
             first_row_id: options.first_row_id.filter(|_| version >= 3 && content == ManifestContent::Data),
-            file: ContainerWriter::new(&avro, &header, options.compression, options.sync)?,
+            file: ContainerWriter::new(&records.avro, &header, options.compression, options.sync)?,
             summaries: PartitionSummaries::new(types.clone()),
             partition: types,
             counts: [(0, 0); 3],
@@ -209,17 +208,6 @@ fn primitive(field: &Field) -> Result<&PrimitiveType> {
         .ty
         .as_primitive()
         .ok_or_else(|| Error::invalid(format!("the partition field {} is not of a primitive type", field.name)))
-}
-
-/// The Avro schema of entries. `fixed` partition values are written with a length, as the Java library writes and reads them
-/// whatever the schema says; so the schema says `bytes`, and readers that trust it stay in step.
-fn avro_schema(version: u8, partition_type: &StructType) -> Result<String> {
-    let plain = |field: &Field| match field.ty {
-        Type::Primitive(PrimitiveType::Fixed(_)) => Field { ty: PrimitiveType::Binary.into(), ..field.clone() },
-        _ => field.clone(),
-    };
-    let partition = StructType::new(partition_type.fields.iter().map(plain).collect());
-    Ok(from_type::record_schema("manifest_entry", &schemas::entry_type(version, partition))?.to_string())
 }
 
 fn write_entry(

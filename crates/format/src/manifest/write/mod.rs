@@ -5,6 +5,7 @@ mod list;
 mod manifest;
 mod schemas;
 mod summary;
+mod texts;
 
 pub use list::{ListOptions, ListWriter, WrittenList};
 pub use manifest::{ManifestOptions, ManifestWriter};
