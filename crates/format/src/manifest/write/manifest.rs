@@ -4,7 +4,7 @@ use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
 use crate::manifest::fields::EntryField;
 use crate::manifest::{DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Status};
 use crate::spec::PartitionSpec;
-use crate::types::{Field, PrimitiveType, Schema, Type};
+use crate::types::{Field, PrimitiveType, Schema};
 use crate::value::Value;
 use crate::{Error, Result};
 
