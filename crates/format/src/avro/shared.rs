@@ -12,9 +12,12 @@ const MOST: usize = 16;
 /// Length of the longest text that is remembered.
 const LONGEST: usize = 1 << 15;
 
+/// A text and what it says.
+type Known = (Box<[u8]>, Arc<Schema>);
+
 thread_local! {
-    /// Texts and what they say, those that were asked for last at the end.
-    static PARSED: RefCell<Vec<(Box<[u8]>, Arc<Schema>)>> = const { RefCell::new(Vec::new()) };
+    /// Those that were asked for last at the end.
+    static PARSED: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The schema of a header, parsed once for the files of this thread that have the same text.
@@ -40,7 +43,7 @@ pub fn parse_shared(json: &[u8], limits: &Limits) -> Result<Arc<Schema>> {
     Ok(schema)
 }
 
-fn known(parsed: &mut [(Box<[u8]>, Arc<Schema>)], json: &[u8]) -> Option<Arc<Schema>> {
+fn known(parsed: &mut [Known], json: &[u8]) -> Option<Arc<Schema>> {
     let place = parsed.iter().rposition(|(text, _)| **text == *json)?;
     parsed.get_mut(place..)?.rotate_left(1);
     parsed.last().map(|(_, schema)| schema.clone())
