@@ -96,6 +96,8 @@ GOLDEN = {
 def test_reasons_of_golden_tables(spark: SparkSession, tmp_path: Path, name: str) -> None:
     if name not in names():
         pytest.skip(f"the set lacks {name}")
+    if name == "v3_defaults" and not hasattr(pytest.importorskip("pyspark.sql.types"), "TimeType"):
+        pytest.skip("PySpark 4.0 has no type for times")
     explained = ice_spark.explain(spark, open_table(name, tmp_path))
     reasons = set(explained.files["reason"].drop_null().to_pylist())
     assert {reason for reason in reasons if not reason.startswith("format")} == GOLDEN[name]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ice_spark = pytest.importorskip("icefield.spark")
+ON_ARROW = pytest.importorskip("icefield.spark.functions").ON_ARROW
 
 TEXTS = ["a'b", 'a"b', "a`b`", "a`) OR (`c", "a -- b", "a /* b */", "a;b", "a\nb", "a.b.c", "*", "ü😀\u202e", "{0}{c}"]
 
@@ -43,11 +44,13 @@ def test_names_of_columns_and_values(spark: SparkSession, catalog: ice.Catalog, 
 
 
 def test_truncation_of_another_type_is_refused(spark: SparkSession) -> None:
-    for call, meant in (
+    calls = [
         ("icefield_truncate(10, 27)", "icefield_truncate_int"),
-        ("icefield_truncate(10, 27L)", "icefield_truncate_long"),
-        ("icefield_truncate_int(10, 27L)", "icefield_truncate_long"),
-    ):
+        ("icefield_truncate(10, 27L)", "icefield_truncate_(int|long)"),
+    ]
+    if ON_ARROW:  # pandas does not tell the widths of integers
+        calls.append(("icefield_truncate_int(10, 27L)", "icefield_truncate_long"))
+    for call, meant in calls:
         with pytest.raises(Exception, match=f"is for values of type .*: use {meant}"):
             spark.sql(f"SELECT {call}").collect()
     assert spark.sql("SELECT icefield_truncate(1, 'ab'), icefield_truncate_long(10, 27)").first() == ("a", 20)

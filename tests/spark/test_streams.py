@@ -208,7 +208,10 @@ def test_an_unfinished_batch_is_planned_again(query: Query, table: ice.Table) ->
     last.unlink()
     (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
     append(table, 3)
-    assert query.run() == [[2], [3]]
+    batches = query.run()
+    # Spark 4.0 ends after the batch that was unfinished.
+    assert batches in ([[2], [3]], [[2]])
+    assert batches + query.run() == [[2], [3]]
 
 
 def expired(table: ice.Table, snapshot_id: int) -> None:

@@ -207,3 +207,17 @@ def test_import_is_light():
     code = f"import sys, icefield; print([name for name in {heavy} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.list_(pa.int32())], ids=str)
+def test_the_offset_of_an_empty_array_may_be_anything(kind):
+    """Arrow in Java leaves it unset, and Spark 4.0 sends such arrays."""
+    offset = pa.py_buffer(b"\x38\xc2\xb9\xf4\x11\x22\x33\xf4")
+    children = [pa.array([], pa.int32())] if pa.types.is_list(kind) else None
+    buffers = [None, offset] if children else [None, offset, None]
+    empty = pa.Array.from_buffers(kind, 0, buffers, children=children)
+    lists = pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), empty)
+    structs = pa.StructArray.from_arrays([lists], ["l"])
+    for array, expected in ((empty, []), (lists, [[], []]), (structs, [{"l": []}, {"l": []}])):
+        rows = ArrowTable(pa.table({"a": array}))
+        assert rows.to_pyarrow()["a"].to_pylist() == expected

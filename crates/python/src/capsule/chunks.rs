@@ -86,7 +86,22 @@ unsafe fn data_of(mut array: FFI_ArrowArray, field: &Field) -> Result<ArrayData,
     // SAFETY: by the contract.
     unsafe { check::layout(&mut array, field.data_type())? };
     // SAFETY: by the contract; what the type asks of the structs was checked above.
-    unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }
+    let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone())? };
+    Ok(without_stray_offsets(data))
+}
+
+/// The array without buffers where it, or an array inside it, is empty: some producers (Arrow in Java, and so Spark 4.0)
+/// never set the one offset that an empty array has.
+fn without_stray_offsets(data: ArrayData) -> ArrayData {
+    if data.is_empty() {
+        return ArrayData::new_empty(data.data_type());
+    }
+    if data.child_data().is_empty() {
+        return data;
+    }
+    let children = data.child_data().iter().cloned().map(without_stray_offsets).collect();
+    // SAFETY: the children keep their types, lengths and values; all is checked after the import.
+    unsafe { data.into_builder().child_data(children).build_unchecked() }
 }
 
 /// The field of a schema; one that is nested without end is refused before anything recurses into it.
