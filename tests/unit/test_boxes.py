@@ -70,6 +70,13 @@ def test_rows_and_files(table: ice.Table, condition: ex.RowFilter, ids: list[int
     assert sorted(table.scan(again).to_arrow()["id"].to_pylist()) == ids
 
 
+def test_only_columns_of_straight_edges_have_boxes(table: ice.Table) -> None:
+    """How far an edge on a globe extends beyond the box of its ends is not specified."""
+    for bounds in table.inspect.data_files()["lower_bounds"].to_pylist():
+        assert 3 not in dict(bounds)
+    assert any(2 in dict(bounds) for bounds in table.inspect.data_files()["lower_bounds"].to_pylist())
+
+
 def test_what_cannot_be_tested(table: ice.Table) -> None:
     for condition in (
         "st_intersects(e, st_makeenvelope(0, 0, 2, 2))",

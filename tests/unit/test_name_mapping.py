@@ -3,6 +3,7 @@
 import pickle
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icefield as ice
@@ -54,3 +55,25 @@ def test_a_table_tells_its_mapping(tmp_path):
     with table.update_schema() as update:
         update.rename_column("s.x", "y")
     assert table.name_mapping().find("s", "x") == table.name_mapping().find("s", "y")
+
+
+def test_a_name_that_is_used_again_belongs_to_the_new_column(tmp_path):
+    """As in Java's ``MappingUtil``: files without field ids give their values to the column that has the name now."""
+    catalog = ice.load_catalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+    table = catalog.create_table("a.t", schema)
+    pq.write_table(pa.table({"id": [1, 2], "v": [10, 20]}, schema), tmp_path / "without_ids.parquet")
+    table.add_files([str(tmp_path / "without_ids.parquet")])
+    table.append(pa.table({"id": [3], "v": [30]}, schema))
+    dropped = table.schema().find_field("v").field_id
+    with table.update_schema() as update:
+        update.delete_column("v")
+    with table.update_schema() as update:
+        update.add_column("v", "long")
+    assert table.schema().find_field("v").field_id != dropped
+    assert table.name_mapping().find("v").field_id == table.schema().find_field("v").field_id
+    rows = table.scan().to_arrow().sort_by("id").to_pydict()
+    # The file that has field ids gives the new column nothing.
+    assert rows == {"id": [1, 2, 3], "v": [10, 20, None]}
+    assert table.scan("v = 20").to_arrow()["id"].to_pylist() == [2]
