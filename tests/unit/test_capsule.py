@@ -214,7 +214,7 @@ def test_the_offset_of_an_empty_array_may_be_anything(kind):
     """Arrow in Java leaves it unset, and Spark 4.0 sends such arrays."""
     offset = pa.py_buffer(b"\x38\xc2\xb9\xf4\x11\x22\x33\xf4")
     children = [pa.array([], pa.int32())] if pa.types.is_list(kind) else None
-    buffers = [None, offset] if children else [None, offset, None]
+    buffers = [None, offset] if children else [None, offset, pa.py_buffer(b"")]
     empty = pa.Array.from_buffers(kind, 0, buffers, children=children)
     lists = pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), empty)
     structs = pa.StructArray.from_arrays([lists], ["l"])
