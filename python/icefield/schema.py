@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from icefield._core import Schema
+from icefield.errors import ArgumentTypeError, UnsupportedFeatureError
 from icefield.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type, VariantType
 
 __all__ = [
@@ -94,9 +95,9 @@ class SchemaVisitor(ABC, Generic[T]):
         """Visit a primitive type."""
 
     def variant(self, variant: VariantType) -> T:
-        """Visit a variant, which PyIceberg's visitors do not know."""
-        msg = f"{type(self).__name__} has no method 'variant'"
-        raise NotImplementedError(msg)
+        """Visit a variant; a visitor without this method, as PyIceberg's are, raises `UnsupportedFeatureError`."""
+        msg = f"{type(self).__name__} has no method 'variant' to visit {variant}"
+        raise UnsupportedFeatureError(msg)
 
 
 class PreOrderSchemaVisitor(ABC, Generic[T]):
@@ -127,9 +128,9 @@ class PreOrderSchemaVisitor(ABC, Generic[T]):
         """Visit a primitive type."""
 
     def variant(self, variant: VariantType) -> T:
-        """Visit a variant, which PyIceberg's visitors do not know."""
-        msg = f"{type(self).__name__} has no method 'variant'"
-        raise NotImplementedError(msg)
+        """Visit a variant; a visitor without this method, as PyIceberg's are, raises `UnsupportedFeatureError`."""
+        msg = f"{type(self).__name__} has no method 'variant' to visit {variant}"
+        raise UnsupportedFeatureError(msg)
 
 
 def visit(obj: Schema | Type, visitor: SchemaVisitor[T]) -> T:
@@ -156,7 +157,7 @@ def visit(obj: Schema | Type, visitor: SchemaVisitor[T]) -> T:
     if isinstance(obj, PrimitiveType):
         return visitor.primitive(obj)
     msg = f"expected a Schema or a Type, got {type(obj).__name__}"
-    raise NotImplementedError(msg)
+    raise ArgumentTypeError(msg)
 
 
 def _visit_field(field: NestedField, visitor: SchemaVisitor[T]) -> T:
@@ -182,7 +183,7 @@ def pre_order_visit(obj: Schema | Type, visitor: PreOrderSchemaVisitor[T]) -> T:
     if isinstance(obj, PrimitiveType):
         return visitor.primitive(obj)
     msg = f"expected a Schema or a Type, got {type(obj).__name__}"
-    raise NotImplementedError(msg)
+    raise ArgumentTypeError(msg)
 
 
 def _field_later(field: NestedField, visitor: PreOrderSchemaVisitor[T]) -> Callable[[], T]:

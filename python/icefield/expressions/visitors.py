@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from icefield.errors import ArgumentTypeError
 from icefield.expressions import AlwaysFalse, AlwaysTrue, And, Expression, Not, Or, UnboundPredicate
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def visit(obj: Expression, visitor: BooleanExpressionVisitor[T]) -> T:
 
     Raises
     ------
-    NotImplementedError
+    ArgumentTypeError
         If it is not an expression of these parts.
 
     """
@@ -66,7 +67,7 @@ def visit(obj: Expression, visitor: BooleanExpressionVisitor[T]) -> T:
     if isinstance(obj, AlwaysFalse):
         return visitor.visit_false()
     msg = f"expected an unbound expression, got {type(obj).__name__}"
-    raise NotImplementedError(msg)
+    raise ArgumentTypeError(msg)
 
 
 def bind(schema: Schema, expression: Expression, case_sensitive: bool) -> BoundExpression:
