@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mutants import mutate, peak
+from mutants import in_fork, mutate, peak
 
 import icefield as ice
 from worlds.golden import GOLDEN, open_table, relocation
@@ -79,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    in_fork(main)

@@ -167,17 +167,19 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def main() -> None:
-    """Damage every file as often as asked for, in a fork: a program that is run inherits the peak of who runs it."""
+def in_fork(work: Callable[[], None]) -> None:
+    """Work in a fork, and exit as it does: a program that is run inherits a peak, a fork has its own."""
     child = os.fork()
     if child:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         sys.exit(f"ended by signal {-code}" if code < 0 else code)
     try:
-        damage()
+        work()
+        sys.stdout.flush()
     except BaseException:  # noqa: BLE001
         traceback.print_exc()
         os._exit(1)
+    os._exit(0)
 
 
 def damage() -> None:
@@ -216,4 +218,4 @@ def damage() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    in_fork(damage)
