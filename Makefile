@@ -49,7 +49,7 @@ help:
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
-	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, stubtest, docs, cargo deny"
+	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, pyright, stubtest, docs, cargo deny"
 	@echo "make docs             build the documentation into site/, and write docs/properties.md and docs/migration.md from the code"
 	@echo "make docs-serve       the same, shown on http://127.0.0.1:8000 while it is written"
 	@echo "make docs-picture     draw docs/result.svg, what the README's example prints, anew"
@@ -208,6 +208,9 @@ lint-python: $(STAMPS)/lint $(STAMPS)/docs $(STAMPS)/extension
 	@$(BIN)/mypy
 	@$(BIN)/python .ci/examples.py >$(STAMPS)/examples.py
 	@$(BIN)/mypy --allow-redefinition-new --local-partial-types --allow-untyped-defs --allow-untyped-calls $(STAMPS)/examples.py
+	$(call say,pyright)
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python >$(STAMPS)/pyright.log || { cat $(STAMPS)/pyright.log; exit 1; }
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python $(STAMPS)/examples.py >$(STAMPS)/pyright.log || { cat $(STAMPS)/pyright.log; exit 1; }
 	$(call say,stubtest)
 	@MYPYPATH=python $(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist icefield._core
 	$(call say,documentation: every public name and no dead link)

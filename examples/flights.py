@@ -149,12 +149,8 @@ def changing_part(table: ice.Table, spark: SparkSession) -> None:
         moved = table.update({"carrier": "WN"}, where="carrier = 'FL'")
     console.print(f"  {moved.rows_added:,} rows: {_files(moved)}", soft_wrap=True)
 
-    rows_of = {
-        state: dict(ice_spark.read(spark, table, as_of=at).groupBy("carrier").count().collect())
-        for state, at in (("now", None), ("before", before.snapshot_id if before else None))
-    }
-    for state in ("before", "now"):
-        counts = rows_of[state]
+    for state, at in (("before", before.snapshot_id if before else None), ("now", None)):
+        counts: dict[str, int] = dict(ice_spark.read(spark, table, as_of=at).groupBy("carrier").count().collect())
         console.print(
             f"  Spark, {state}: {sum(counts.values()):,} rows, FL {counts.get('FL', 0):,}, WN {counts.get('WN', 0):,}"
         )
@@ -179,17 +175,19 @@ def plain_part(table: ice.Table) -> None:
 
     with step("DuckDB over the same scan"):
         reader = table.scan(selected_fields=("dest", "distance")).to_arrow_batch_reader()  # noqa: F841 - DuckDB finds it
-        best = duckdb.sql(
+        best = duckdb.execute(
             "SELECT dest, count(*) n, max(distance) miles FROM reader GROUP BY dest ORDER BY n DESC LIMIT 3"
         )
-        rows = best.fetchall()
-    for dest, count, miles in rows:
+        found = best.fetchall()
+    for dest, count, miles in found:
         console.print(f"  {dest}: {count:,} flights, up to {miles:,} miles")
 
 
 def main() -> None:
     """Run the whole pipeline in a fresh warehouse."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description="Write and read the flights of New York with PySpark, Python and DuckDB."
+    )
     parser.add_argument("--warehouse", type=Path, default=Path("warehouse"), help="folder for the catalog and the data")
     warehouse = parser.parse_args().warehouse.resolve()
     shutil.rmtree(warehouse, ignore_errors=True)

@@ -72,3 +72,17 @@ def kinds(table: ice.Table) -> list[object]:
     ice.expressions.EqualTo("a")  # type: ignore[call-arg]
     ice.types.DecimalType("9, 2")  # type: ignore[call-arg, arg-type]
     return found
+
+
+def catalogs_of(table: ice.Table, schema: ice.Schema) -> None:
+    if (catalog := table.catalog) is None:
+        return
+    with catalog.create_table_transaction("a.b", schema) as tx:
+        tx.append(Stream())
+    with catalog.create_or_replace_table_transaction("a.b", schema) as tx:
+        tx.update_schema().add_column("n", "long").commit()
+    catalog.replace_table_transaction("a.b", schema, sort_by="id").commit_transaction().append(Stream())
+    if (made := catalog.migrate("a.c", "folder").table) is not None:
+        made.append(Stream()).scan("id > 5")
+    catalog.load_table("a.d").scan()
+    catalog.migrate("a.c", format="csv")  # type: ignore[call-arg, arg-type]

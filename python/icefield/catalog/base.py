@@ -12,10 +12,10 @@ from icefield._core import Storage, TableState
 from icefield._identifiers import table_tuple
 from icefield._secrets import revealed
 from icefield.catalog.locations import absolute_location
-from icefield.catalog.migration import Migration, MigrationRequest, migrate_folder
+from icefield.catalog.migration import MigrationRequest, migrate_folder
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
-from icefield.table import CreateTableTransaction, Table
-from icefield.table.catalog import CommitTableResponse, PropertiesUpdateSummary, TableCatalog
+from icefield.table import CreateTableTransaction, Table, Transaction
+from icefield.table.catalog import CommitTableResponse, Migration, PropertiesUpdateSummary, TableCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from icefield.arrow import SchemaLike
     from icefield.partitioning import PartitionSpec
     from icefield.sorting import SortOrder
-    from icefield.table import Transaction
     from icefield.types import Type
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
@@ -33,7 +32,7 @@ __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
 TableParts: TypeAlias = tuple[object, str, list[str] | dict[str, object], list[str] | dict[str, object], dict[str, str]]
 
 
-class Catalog(TableCatalog[Table]):
+class Catalog(TableCatalog[Table, Transaction]):
     """The names of tables and their current metadata.
 
     Parameters
@@ -170,7 +169,7 @@ class Catalog(TableCatalog[Table]):
         snapshot_properties: Mapping[str, str] | None = None,
         validate: Literal["footer", "data"] = "footer",
         dry_run: bool = False,
-    ) -> Migration:
+    ) -> Migration[Table]:
         """Create a table of a folder with data files in Hive's layout; no file is moved or written again.
 
         The files may be below folders ``name=value``, which become partitions by identity. The schema is the union of

@@ -7,32 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from icefield._core import look_at_folder
+from icefield.table.catalog import Migration
 
 if TYPE_CHECKING:
     from icefield._core import Storage
-    from icefield.schema import Schema
     from icefield.table import CreateTableTransaction, Table
     from icefield.types import Type
 
 __all__ = ["Migration", "MigrationRequest", "migrate_folder"]
-
-
-@dataclass(frozen=True)
-class Migration:
-    """What a migration created, or would create with ``dry_run=True``."""
-
-    #: The table; ``None`` if nothing was created.
-    table: Table | None
-    #: The schema; the table has these columns, in this order.
-    schema: Schema
-    #: Names of the partition columns, the outermost folder first.
-    partition_columns: tuple[str, ...]
-    #: Number of data files.
-    files: int
-    #: Rows in these files.
-    rows: int
-    #: Size of these files.
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +36,7 @@ def migrate_folder(
     *,
     validate: Literal["footer", "data"],
     dry_run: bool,
-) -> Migration:
+) -> Migration[Table]:
     """Look at a folder, and create a table with its files; `Catalog.migrate` calls it."""
     found = look_at_folder(storage, request.folder, request.format, dict(request.partitioning), request.properties)
     own = request.location is None

@@ -25,6 +25,8 @@ from icefield.table.transaction import TableTransaction
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield.table.catalog import TableCatalog
+
 __all__ = [
     "CreateTableTransaction",
     "DataScan",
@@ -76,6 +78,11 @@ class Table(TableReads, TableRows, TableChanges):
             msg = f"{metadata_location} is a folder: pass a metadata file; the newest one is {newest}"
             raise InvalidArgumentError(msg) from error
         return cls((), state, None)
+
+    @property
+    def catalog(self) -> TableCatalog[Table, Transaction] | None:
+        """The catalog that loaded the table, an `icefield.catalog.Catalog`; None without one."""
+        return self._catalog
 
     def transaction(self, *, idempotency_key: str | None = None) -> Transaction:
         """Start a transaction: changes that are committed together.

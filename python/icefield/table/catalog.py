@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from icefield._html import html_of
 from icefield._identifiers import Identifier, IdentifierLike
@@ -21,16 +21,21 @@ from icefield.errors import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from typing_extensions import Self
 
     from icefield.arrow import SchemaLike
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
+    from icefield.schema import Schema
     from icefield.sorting import SortOrder
+    from icefield.types import Type
 
-__all__ = ["CommitTableResponse", "PropertiesUpdateSummary", "TableCatalog"]
+__all__ = ["CommitTableResponse", "Migration", "PropertiesUpdateSummary", "TableCatalog"]
 
 TableClass_co = TypeVar("TableClass_co", covariant=True)
+TransactionClass_co = TypeVar("TransactionClass_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,26 @@ class PropertiesUpdateSummary:
     missing: list[str] = field(default_factory=list)
 
 
-class TableCatalog(ABC, Generic[TableClass_co]):
-    """What a `icefield.catalog.Catalog` does, for tables of any class."""
+@dataclass(frozen=True)
+class Migration(Generic[TableClass_co]):
+    """What a migration created, or would create with ``dry_run=True``."""
+
+    #: The table; ``None`` if nothing was created.
+    table: TableClass_co | None
+    #: The schema; the table has these columns, in this order.
+    schema: Schema
+    #: Names of the partition columns, the outermost folder first.
+    partition_columns: tuple[str, ...]
+    #: Number of data files.
+    files: int
+    #: Rows in these files.
+    rows: int
+    #: Size of these files.
+    bytes: int
+
+
+class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
+    """What a `icefield.catalog.Catalog` does, for tables and transactions of any class."""
 
     def __init__(self, name: str, **properties: str) -> None:
         self.name = name
@@ -221,6 +244,67 @@ class TableCatalog(ABC, Generic[TableClass_co]):
         """
 
     @abstractmethod
+    def create_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> TransactionClass_co:
+        """Create a table at the end of a transaction, with all that was done in it; the arguments of `create_table`."""
+
+    @abstractmethod
+    def create_or_replace_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> TransactionClass_co:
+        """Create a table, or replace the table of this name, at the end of a transaction."""
+
+    @abstractmethod
+    def replace_table_transaction(
+        self,
+        identifier: IdentifierLike,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
+        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        partition_by: Iterable[str] | str | None = None,
+        sort_by: Iterable[str] | str | None = None,
+    ) -> TransactionClass_co:
+        """Replace a table: other columns, partitioning, order and properties, and no rows in ``main``."""
+
+    @abstractmethod
+    def migrate(
+        self,
+        identifier: IdentifierLike,
+        folder: str | Path,
+        *,
+        format: Literal["parquet", "orc", "avro"] | None = None,
+        partitioning: Mapping[str, Type | str] | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        validate: Literal["footer", "data"] = "footer",
+        dry_run: bool = False,
+    ) -> Migration[TableClass_co]:
+        """Create a table of a folder with data files in Hive's layout; no file is moved or written again."""
+
+    @abstractmethod
     def register_table(self, identifier: IdentifierLike, metadata_location: str) -> TableClass_co:
         """Register a table that exists in storage, by the location of its metadata file."""
 
@@ -323,6 +407,6 @@ class TableCatalog(ABC, Generic[TableClass_co]):
 
 
 def _reopen(
-    kind: type[TableCatalog[TableClass_co]], name: str, properties: dict[str, str]
-) -> TableCatalog[TableClass_co]:
+    kind: type[TableCatalog[TableClass_co, TransactionClass_co]], name: str, properties: dict[str, str]
+) -> TableCatalog[TableClass_co, TransactionClass_co]:
     return kind(name, **properties)

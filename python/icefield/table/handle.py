@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icefield._core import Transaction as CoreTransaction
 from icefield._core import resolve_commit
@@ -26,15 +26,10 @@ __all__ = ["TableHandle"]
 class TableHandle(TableDescription):
     """A table that can be refreshed and changed, by any number of threads."""
 
-    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self] | None) -> None:
+    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self, Any] | None) -> None:
         super().__init__(identifier, state)
         self._catalog = catalog
         self._lock = Lock()
-
-    @property
-    def catalog(self) -> TableCatalog[Self] | None:
-        """The catalog that loaded the table."""
-        return self._catalog
 
     def refresh(self) -> Self:
         """Refresh this table to its newest metadata.
@@ -114,7 +109,7 @@ class TableHandle(TableDescription):
     def _refreshed(self, known: TableState) -> TableState:
         return known.refresh(self._require_catalog(), self._identifier)
 
-    def _require_catalog(self) -> TableCatalog[Self]:
+    def _require_catalog(self) -> TableCatalog[Self, Any]:
         if self._catalog is None:
             msg = (
                 "this table was opened by its metadata file, without a catalog: it is read-only and cannot be refreshed"
