@@ -58,6 +58,10 @@ def by_pattern() -> tuple[dict[str, list[str]], list[str]]:
     return found, unknown
 
 
+def _last(line: tuple[str, list[str]]) -> bool:
+    return line[0] == "inside of PyIceberg"
+
+
 def page() -> str:
     """Return the whole page."""
     found, unknown = by_pattern()
@@ -68,9 +72,12 @@ def page() -> str:
     parts = [HEAD.format(same=same, all=total, version=version("pyiceberg"))]
     for title, patterns in (("Other on purpose", DELIBERATE), ("Not there yet", MISSING)):
         parts += [f"## {title}", "", "| PyIceberg | here |", "| --- | --- |"]
+        # One line for each reason, in the order of the first name that has it; what users hardly know comes last.
+        by_reason: dict[str, list[str]] = {}
         for pattern, why in patterns.items():
             if pattern in found:
-                parts.append(f"| `{pattern}` | {why} |")
+                by_reason.setdefault(why, []).append(f"`{pattern}`")
+        parts += [f"| {', '.join(names)} | {why} |" for why, names in sorted(by_reason.items(), key=_last)]
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"
 

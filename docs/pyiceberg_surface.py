@@ -184,7 +184,7 @@ def _parameter(place: int, wanted: inspect.Parameter, given: list[inspect.Parame
     positional = [one for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     if wanted.kind is not wanted.KEYWORD_ONLY and wanted.VAR_POSITIONAL not in kinds:
         at = positional[place] if place < len(positional) else None
-        if at is None or (at.name != wanted.name and at.kind is not at.POSITIONAL_ONLY):
+        if at is None or (wanted.name not in ("_", at.name) and at.kind is not at.POSITIONAL_ONLY):
             return f"{wanted.name} is not the {place + 1}. argument"
     return _default(wanted, ours) if ours is not None else None
 

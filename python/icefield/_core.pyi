@@ -1,8 +1,11 @@
 """The compiled border: one section a room, in the order of ``ROOMS`` in ``crates/python/src/lib.rs``."""
 
+import datetime as dt
+import decimal
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import IO, Any, Final, TypeAlias, TypedDict, final, type_check_only
+from typing import IO, Any, ClassVar, Final, TypeAlias, TypedDict, final, type_check_only
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -203,18 +206,24 @@ class BooleanType(PrimitiveType):
 class IntegerType(PrimitiveType):
     """32-bit signed integer."""
 
+    min: ClassVar[int]
+    max: ClassVar[int]
     def __new__(cls) -> IntegerType: ...
 
 @final
 class LongType(PrimitiveType):
     """64-bit signed integer."""
 
+    min: ClassVar[int]
+    max: ClassVar[int]
     def __new__(cls) -> LongType: ...
 
 @final
 class FloatType(PrimitiveType):
     """32-bit IEEE 754."""
 
+    min: ClassVar[float]
+    max: ClassVar[float]
     def __new__(cls) -> FloatType: ...
 
 @final
@@ -723,6 +732,9 @@ class Term:
     def transform(self) -> Transform | None:
         """The transform of the column; ``None`` if the term is the column itself, or a value inside of it."""
 
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> BoundTerm:
+        """Return the term over the field ids of a schema; an unknown column raises ``InvalidArgumentError``."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -732,11 +744,14 @@ class Reference(Term):
 
     def __new__(cls, name: str) -> Reference: ...
 
-@final
+@disjoint_base
 class Literal:
-    """A literal of a predicate; which type it becomes is settled by the column."""
+    """A literal of a predicate; which type it becomes is settled by the column.
 
-    def __new__(cls, value: object, type: Type | str | None = None, /) -> Literal:
+    Each is an instance of the class of its kind; they compare by their values.
+    """
+
+    def __new__(cls, value: object, type: Type | str | None = None, /) -> Self:
         """Take a value of Python, or with a type one that `icefield.values` converts."""
 
     @property
@@ -748,10 +763,99 @@ class Literal:
         """The type that it was written as."""
 
     def to(self, type_var: Type | str) -> Literal:
-        """Return the literal as a value of another type."""
+        """Return the literal as a value of another type; one that does not have it raises ``InvalidArgumentError``."""
 
     def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __lt__(self, other: Literal, /) -> bool: ...
+    def __le__(self, other: Literal, /) -> bool: ...
+    def __gt__(self, other: Literal, /) -> bool: ...
+    def __ge__(self, other: Literal, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@final
+class BooleanLiteral(Literal):
+    """A literal that is true or false."""
+
+    def __new__(cls, value: bool) -> BooleanLiteral:
+        """Take a bool."""
+
+@final
+class LongLiteral(Literal):
+    """A literal of type ``long`` or ``int``."""
+
+    def __new__(cls, value: int) -> LongLiteral:
+        """Take an integer of 64 bits."""
+
+@final
+class FloatLiteral(Literal):
+    """A literal of type ``float``."""
+
+    def __new__(cls, value: float) -> FloatLiteral:
+        """Take a number."""
+
+@final
+class DoubleLiteral(Literal):
+    """A literal of type ``double``."""
+
+    def __new__(cls, value: float) -> DoubleLiteral:
+        """Take a number."""
+
+@final
+class DecimalLiteral(Literal):
+    """A literal of a decimal type; its scale is that of the value."""
+
+    def __new__(cls, value: decimal.Decimal | str | int) -> DecimalLiteral:
+        """Take a number of at most 38 digits."""
+
+@final
+class DateLiteral(Literal):
+    """A literal of type ``date``: its days from 1970-01-01."""
+
+    def __new__(cls, value: dt.date | int) -> DateLiteral:
+        """Take a date, or its days."""
+
+@final
+class TimeLiteral(Literal):
+    """A literal of type ``time``: its microseconds from midnight."""
+
+    def __new__(cls, value: dt.time | int) -> TimeLiteral:
+        """Take a time, or its microseconds."""
+
+@final
+class TimestampLiteral(Literal):
+    """A literal of a type of timestamps: its microseconds from 1970, or nanoseconds of such a type."""
+
+    def __new__(cls, value: dt.datetime | int) -> TimestampLiteral:
+        """Take a datetime without a time zone, or its microseconds."""
+
+@final
+class StringLiteral(Literal):
+    """A literal of type ``string``."""
+
+    def __new__(cls, value: str) -> StringLiteral:
+        """Take a text."""
+
+@final
+class UUIDLiteral(Literal):
+    """A literal of type ``uuid``."""
+
+    def __new__(cls, value: uuid.UUID | bytes | str) -> UUIDLiteral:
+        """Take a UUID, its 16 bytes or its text."""
+
+@final
+class FixedLiteral(Literal):
+    """A literal of a type ``fixed``; its length is that of the value."""
+
+    def __new__(cls, value: bytes) -> FixedLiteral:
+        """Take bytes."""
+
+@final
+class BinaryLiteral(Literal):
+    """A literal of type ``binary``."""
+
+    def __new__(cls, value: bytes) -> BinaryLiteral:
+        """Take bytes."""
 
 @disjoint_base
 class Expression:
@@ -792,9 +896,12 @@ class Expression:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
-@final
+@disjoint_base
 class BoundExpression:
-    """A filter on the columns of a schema, by their field ids."""
+    """A filter on the columns of a schema, by their field ids; `Expression.bind` makes it.
+
+    Each is an instance of the class of its kind, as expressions are.
+    """
 
     def to_json(self) -> str:
         """Return the JSON form of the REST protocol as text; literals are single values of their columns' types."""
@@ -824,6 +931,172 @@ class BoundExpression:
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@disjoint_base
+class BoundTerm:
+    """What a bound predicate tests: a column by its field id, a transform of one, or a value inside of a variant."""
+
+    def ref(self) -> BoundReference:
+        """Return the column that the term is made of."""
+
+    @property
+    def transform(self) -> Transform | None:
+        """The transform of the column; ``None`` if the term is the column itself, or a value inside of it."""
+
+    @property
+    def type(self) -> Type:
+        """The type of what is tested."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class BoundReference(BoundTerm):
+    """A column by its field id."""
+
+    @property
+    def field(self) -> NestedField:
+        """The column: its id, name and type; required if neither it nor a struct around it can be null."""
+
+class BoundPredicate(BoundExpression):
+    """A test of one bound term."""
+
+    @property
+    def term(self) -> BoundTerm:
+        """What is tested."""
+
+class BoundUnaryPredicate(BoundPredicate):
+    """A test of a bound term without literals."""
+
+class BoundLiteralPredicate(BoundPredicate):
+    """A comparison of a bound term with one literal."""
+
+    @property
+    def literal(self) -> Literal:
+        """What the term is compared with, as a value of the term's type."""
+
+class BoundSetPredicate(BoundPredicate):
+    """A comparison of a bound term with several literals."""
+
+    @property
+    def literals(self) -> set[Literal]:
+        """What the term is compared with, as values of the term's type."""
+
+    @property
+    def value_set(self) -> set[Any]:
+        """The values of the literals."""
+
+@final
+class BoundAlwaysTrue(BoundExpression):
+    """`AlwaysTrue`, bound."""
+
+@final
+class BoundAlwaysFalse(BoundExpression):
+    """`AlwaysFalse`, bound."""
+
+@final
+class BoundAnd(BoundExpression):
+    """`And`, bound."""
+
+    @property
+    def left(self) -> BoundExpression:
+        """The first side."""
+
+    @property
+    def right(self) -> BoundExpression:
+        """The other side."""
+
+@final
+class BoundOr(BoundExpression):
+    """`Or`, bound."""
+
+    @property
+    def left(self) -> BoundExpression:
+        """The first side."""
+
+    @property
+    def right(self) -> BoundExpression:
+        """The other side."""
+
+@final
+class BoundNot(BoundExpression):
+    """`Not`, bound."""
+
+    @property
+    def child(self) -> BoundExpression:
+        """What is negated."""
+
+@final
+class BoundIsNull(BoundUnaryPredicate):
+    """`IsNull`, bound."""
+
+@final
+class BoundNotNull(BoundUnaryPredicate):
+    """`NotNull`, bound."""
+
+@final
+class BoundIsNaN(BoundUnaryPredicate):
+    """`IsNaN`, bound."""
+
+@final
+class BoundNotNaN(BoundUnaryPredicate):
+    """`NotNaN`, bound."""
+
+@final
+class BoundEqualTo(BoundLiteralPredicate):
+    """`EqualTo`, bound."""
+
+@final
+class BoundNotEqualTo(BoundLiteralPredicate):
+    """`NotEqualTo`, bound."""
+
+@final
+class BoundLessThan(BoundLiteralPredicate):
+    """`LessThan`, bound."""
+
+@final
+class BoundLessThanOrEqual(BoundLiteralPredicate):
+    """`LessThanOrEqual`, bound."""
+
+@final
+class BoundGreaterThan(BoundLiteralPredicate):
+    """`GreaterThan`, bound."""
+
+@final
+class BoundGreaterThanOrEqual(BoundLiteralPredicate):
+    """`GreaterThanOrEqual`, bound."""
+
+@final
+class BoundStartsWith(BoundLiteralPredicate):
+    """`StartsWith`, bound."""
+
+@final
+class BoundNotStartsWith(BoundLiteralPredicate):
+    """`NotStartsWith`, bound."""
+
+@final
+class BoundIn(BoundSetPredicate):
+    """`In`, bound."""
+
+@final
+class BoundNotIn(BoundSetPredicate):
+    """`NotIn`, bound."""
+
+@final
+class BoundStIntersects(BoundPredicate):
+    """`StIntersects`, bound."""
+
+    @property
+    def envelope(self) -> tuple[float, float, float, float]:
+        """The box, as ``(xmin, ymin, xmax, ymax)``."""
+
+@final
+class BoundStDisjoint(BoundPredicate):
+    """`StDisjoint`, bound."""
+
+    @property
+    def envelope(self) -> tuple[float, float, float, float]:
+        """The box, as ``(xmin, ymin, xmax, ymax)``."""
 
 def parse_expression(text: str) -> Expression:
     """Return the expression of a text like SQL; an invalid one raises ``InvalidArgumentError``."""
@@ -1855,6 +2128,7 @@ class PartitionSpec:
         """Raise ``InvalidArgumentError`` if new files of a table with this schema cannot be partitioned by the spec."""
 
     def __len__(self) -> int: ...
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1928,6 +2202,7 @@ class SortOrder:
         """Raise ``InvalidArgumentError`` if new files of a table with this schema cannot have the order."""
 
     def __len__(self) -> int: ...
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -2049,6 +2324,7 @@ class Snapshot:
     def to_json(self) -> str:
         """Return the JSON form (Appendix C) as text."""
 
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -2083,6 +2359,7 @@ class SnapshotRef:
     def to_json(self) -> str:
         """Return the JSON form (Appendix C) as text."""
 
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
     from icefield.sorting import SortField, SortOrder
 
-__all__ = ["age_of", "contents_of", "counted", "partition_texts", "size_of", "sort_texts", "time_of"]
+__all__ = ["age_of", "columns_of", "contents_of", "counted", "partition_texts", "size_of", "sort_texts", "time_of"]
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _AGES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
@@ -37,6 +38,22 @@ def _call(field: PartitionField | SortField, schema: Schema) -> str:
         return sources
     number = transform.num_buckets or transform.width
     return f"{transform.name}({sources})" if number is None else f"{transform.name}({number}, {sources})"
+
+
+def columns_of(schema: Schema) -> tuple[Sequence[str], list[Sequence[object]]]:
+    """Return the columns of a schema as rows under headings."""
+    identifiers = set(schema.identifier_field_ids)
+    rows: list[Sequence[object]] = [
+        (
+            field.field_id,
+            field.name,
+            field.field_type,
+            "identifier" if field.field_id in identifiers else "required" if field.required else "optional",
+            field.doc,
+        )
+        for field in schema.fields
+    ]
+    return ("id", "column", "type", "presence", "doc"), rows
 
 
 def time_of(milliseconds: int) -> str:

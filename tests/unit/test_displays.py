@@ -35,6 +35,19 @@ def table(tmp_path_factory):
     return table
 
 
+def shown(thing):
+    """Return the title of what a notebook shows, its facts, and its headings and rows, if it has them."""
+    root = ET.fromstring(thing._repr_html_())
+    facts, grid = {}, None
+    for table in root.findall("table"):
+        rows = [[cell.text for cell in row] for row in table.findall("tbody/tr")]
+        if (head := table.find("thead/tr")) is None:
+            facts = dict(rows)
+        else:
+            grid = [heading.text for heading in head], rows
+    return root.findtext("b"), facts, grid
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [
@@ -76,12 +89,57 @@ def test_tables(table):
 
 
 def test_schemas(table):
-    html = table.schema()._repr_html_()
-    root = ET.fromstring(html)
-    assert [heading.text for heading in root.iter("th")] == ["id", "column", "type", "presence", "doc"]
-    assert [[cell.text for cell in row] for row in root.findall("tr")[1:]] == [
-        ["1", "id", "long", "optional", None], ["2", "<b>", "string", "optional", None]
-    ]  # fmt: skip
+    title, facts, (headings, rows) = shown(table.schema())
+    assert (title, facts, headings) == ("Schema 0", {}, ["id", "column", "type", "presence", "doc"])
+    assert rows == [["1", "id", "long", "optional", None], ["2", "<b>", "string", "optional", None]]
+    key = ice.Schema(ice.NestedField(1, "k", "int", required=True, doc="<i>"), identifier_field_ids=[1])
+    assert shown(key)[2][1] == [["1", "k", "int", "identifier", "<i>"]]
+
+
+def test_partition_specs_and_sort_orders(table):
+    assert shown(table.spec()) == (
+        "Partition spec 0", {},
+        (["id", "field", "transform", "column id"], [["1000", "id_bucket", "bucket[2]", "1"]]),
+    )  # fmt: skip
+    assert shown(table.sort_order()) == (
+        "Sort order 1", {},
+        (["transform", "column id", "direction", "nulls"], [["identity", "1", "desc", "nulls-last"]]),
+    )  # fmt: skip
+    assert shown(ice.PartitionSpec()) == ("Partition spec 0: not partitioned", {}, None)
+    assert shown(ice.SortOrder()) == ("Sort order 0: not sorted", {}, None)
+    hostile = ice.PartitionSpec(ice.PartitionField(1, 1000, "identity", HOSTILE))
+    assert shown(hostile)[2][1][0][1] == HOSTILE.replace("\x1b", "\\x1b")
+
+
+def test_snapshots(table):
+    snapshot = table.current_snapshot()
+    title, facts, (headings, rows) = shown(snapshot)
+    assert title == f"Snapshot {snapshot.snapshot_id}"
+    assert facts == {
+        "committed": time_of(snapshot.timestamp_ms),
+        "operation": snapshot.operation,
+        **contents_of(snapshot),
+        "parent": str(snapshot.parent_snapshot_id),
+        "sequence number": str(snapshot.sequence_number),
+        "schema": "0",
+    }
+    assert headings == ["summary", None]
+    assert dict(rows) == snapshot.summary.additional_properties
+    bare = {"snapshot-id": 1, "timestamp-ms": 0, "manifest-list": "m"}
+    title, facts, grid = shown(ice.Snapshot.from_json(bare))
+    assert (title, facts["committed"], grid) == ("Snapshot 1", "1970-01-01 00:00:00.000 UTC", None)
+    assert "operation" not in facts
+
+
+def test_references(table):
+    snapshot_id = str(table.refs()["audit"].snapshot_id)
+    assert shown(table.refs()["audit"]) == ("Branch", {"snapshot": snapshot_id}, None)
+    kept = {"snapshot-id": 5, "type": "branch", "max-ref-age-ms": 86_400_000, "max-snapshot-age-ms": 1500,
+            "min-snapshots-to-keep": 3}  # fmt: skip
+    assert shown(ice.SnapshotRef.from_json(kept))[1] == {
+        "snapshot": "5", "expires after": "1 d", "snapshots expire after": "1,500 ms", "snapshots kept at least": "3",
+    }  # fmt: skip
+    assert shown(ice.SnapshotRef.from_json({"snapshot-id": 5, "type": "tag"}))[0] == "Tag"
 
 
 def test_expiries_do_not_print_every_file(table):

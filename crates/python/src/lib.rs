@@ -44,6 +44,8 @@ const ROOMS: &[Room] = &[
     format::variant::register,
     format::transforms::register,
     format::expression_classes::register,
+    format::literals::register,
+    format::bound_classes::register,
     format::expressions::register,
     format::predicates::register,
     format::manifests::register,

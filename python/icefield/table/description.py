@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from icefield._core import Storage, TableState
 from icefield._former import CalledNumber
 from icefield._html import html_of
-from icefield._layout import contents_of, partition_texts, sort_texts, time_of
+from icefield._layout import columns_of, contents_of, partition_texts, sort_texts, time_of
 from icefield._printable import printable
 from icefield._secrets import redacted_url
 from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotRef
@@ -184,18 +184,7 @@ class TableDescription:
         return f"{self._title()}(\n{columns}\n)\n{facts}"
 
     def _repr_html_(self) -> str:
-        identifiers = set(self.schema().identifier_field_ids)
-        rows = [
-            (
-                field.field_id,
-                field.name,
-                field.field_type,
-                "identifier" if field.field_id in identifiers else "required" if field.required else "optional",
-                field.doc,
-            )
-            for field in self.schema().fields
-        ]
-        return html_of(self._title(), self._facts(), (("id", "column", "type", "presence", "doc"), rows))
+        return html_of(self._title(), self._facts(), columns_of(self.schema()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableDescription):

@@ -1,7 +1,9 @@
 //! The class of each kind of expression and term: what Python sees of one is an instance of the class of its kind.
 
-use icefield_format::expr::{Comparison, Expr, Expression, Literal, Term, Test};
+use icefield_format::expr::{Comparison, Expr, Expression, Term, Test};
 use pyo3::prelude::*;
+
+use crate::format::classes::{bases, classes, made};
 
 /// What a predicate tests: a column by its name, a transform of one, or a value inside of a variant.
 #[pyclass(frozen, subclass, name = "Term", module = "icefield.expressions")]
@@ -13,53 +15,25 @@ pub struct PyTerm(pub Term);
 #[derive(Debug)]
 pub struct PyReference;
 
-/// A literal of a predicate; which type it becomes is settled by the column.
-#[pyclass(frozen, name = "Literal", module = "icefield.expressions.literals")]
-#[derive(Debug, Clone)]
-pub struct PyLiteral(pub Literal);
-
 /// A filter on the columns of a table, by their names.
 #[pyclass(frozen, subclass, name = "Expression", module = "icefield.expressions")]
 #[derive(Debug, Clone)]
 pub struct PyExpression(pub Expr);
 
-/// A test of one term.
-#[pyclass(frozen, subclass, extends = PyExpression, name = "UnboundPredicate", module = "icefield.expressions")]
-#[derive(Debug)]
-pub struct PyUnboundPredicate;
-
-/// A test without literals.
-#[pyclass(frozen, subclass, extends = PyUnboundPredicate, name = "UnaryPredicate", module = "icefield.expressions")]
-#[derive(Debug)]
-pub struct PyUnaryPredicate;
-
-/// A comparison with one literal.
-#[pyclass(frozen, subclass, extends = PyUnboundPredicate, name = "LiteralPredicate", module = "icefield.expressions")]
-#[derive(Debug)]
-pub struct PyLiteralPredicate;
-
-/// A comparison with several literals.
-#[pyclass(frozen, subclass, extends = PyUnboundPredicate, name = "SetPredicate", module = "icefield.expressions")]
-#[derive(Debug)]
-pub struct PySetPredicate;
-
-/// Defines the classes of expressions.
-macro_rules! classes {
-    ($($(#[$doc:meta])+ $class:ident $name:tt of $base:ident;)*) => {
-        $(
-            $(#[$doc])+
-            #[pyclass(frozen, extends = $base, name = $name, module = "icefield.expressions")]
-            #[derive(Debug)]
-            pub struct $class;
-        )*
-        fn register_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add_class::<$class>()?;)*
-            Ok(())
-        }
-    };
+bases! {
+    "icefield.expressions":
+    /// A test of one term.
+    PyUnboundPredicate "UnboundPredicate" of PyExpression;
+    /// A test without literals.
+    PyUnaryPredicate "UnaryPredicate" of PyUnboundPredicate;
+    /// A comparison with one literal.
+    PyLiteralPredicate "LiteralPredicate" of PyUnboundPredicate;
+    /// A comparison with several literals.
+    PySetPredicate "SetPredicate" of PyUnboundPredicate;
 }
 
 classes! {
+    "icefield.expressions":
     /// Match every row.
     PyAlwaysTrue "AlwaysTrue" of PyExpression;
     /// Match no row.
@@ -108,12 +82,8 @@ classes! {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTerm>()?;
     module.add_class::<PyReference>()?;
-    module.add_class::<PyLiteral>()?;
     module.add_class::<PyExpression>()?;
-    module.add_class::<PyUnboundPredicate>()?;
-    module.add_class::<PyUnaryPredicate>()?;
-    module.add_class::<PyLiteralPredicate>()?;
-    module.add_class::<PySetPredicate>()?;
+    register_bases(module)?;
     register_classes(module)
 }
 
@@ -127,44 +97,38 @@ impl<'py> IntoPyObject<'py> for ExpressionOutput {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        /// An instance of a class above one that is made.
-        macro_rules! made {
-            ($base:expr, $class:ident) => {
-                Bound::new(py, $base.add_subclass($class))?.into_any()
-            };
-        }
         let base = PyClassInitializer::from(PyExpression(self.0.clone()));
         let predicate = match self.0 {
-            Expression::True => return Ok(made!(base, PyAlwaysTrue)),
-            Expression::False => return Ok(made!(base, PyAlwaysFalse)),
-            Expression::And(..) => return Ok(made!(base, PyAnd)),
-            Expression::Or(..) => return Ok(made!(base, PyOr)),
-            Expression::Not(_) => return Ok(made!(base, PyNot)),
+            Expression::True => return Ok(made!(py, base, PyAlwaysTrue)),
+            Expression::False => return Ok(made!(py, base, PyAlwaysFalse)),
+            Expression::And(..) => return Ok(made!(py, base, PyAnd)),
+            Expression::Or(..) => return Ok(made!(py, base, PyOr)),
+            Expression::Not(_) => return Ok(made!(py, base, PyNot)),
             Expression::Predicate(predicate) => predicate,
         };
         let base = base.add_subclass(PyUnboundPredicate);
         Ok(match predicate.test {
-            Test::IsNull => made!(base.add_subclass(PyUnaryPredicate), PyIsNull),
-            Test::NotNull => made!(base.add_subclass(PyUnaryPredicate), PyNotNull),
-            Test::IsNan => made!(base.add_subclass(PyUnaryPredicate), PyIsNan),
-            Test::NotNan => made!(base.add_subclass(PyUnaryPredicate), PyNotNan),
+            Test::IsNull => made!(py, base.add_subclass(PyUnaryPredicate), PyIsNull),
+            Test::NotNull => made!(py, base.add_subclass(PyUnaryPredicate), PyNotNull),
+            Test::IsNan => made!(py, base.add_subclass(PyUnaryPredicate), PyIsNan),
+            Test::NotNan => made!(py, base.add_subclass(PyUnaryPredicate), PyNotNan),
             Test::Compare(comparison, _) => {
                 let base = base.add_subclass(PyLiteralPredicate);
                 match comparison {
-                    Comparison::Lt => made!(base, PyLessThan),
-                    Comparison::LtEq => made!(base, PyLessThanOrEqual),
-                    Comparison::Gt => made!(base, PyGreaterThan),
-                    Comparison::GtEq => made!(base, PyGreaterThanOrEqual),
-                    Comparison::Eq => made!(base, PyEqualTo),
-                    Comparison::NotEq => made!(base, PyNotEqualTo),
+                    Comparison::Lt => made!(py, base, PyLessThan),
+                    Comparison::LtEq => made!(py, base, PyLessThanOrEqual),
+                    Comparison::Gt => made!(py, base, PyGreaterThan),
+                    Comparison::GtEq => made!(py, base, PyGreaterThanOrEqual),
+                    Comparison::Eq => made!(py, base, PyEqualTo),
+                    Comparison::NotEq => made!(py, base, PyNotEqualTo),
                 }
             }
-            Test::StartsWith(_) => made!(base.add_subclass(PyLiteralPredicate), PyStartsWith),
-            Test::NotStartsWith(_) => made!(base.add_subclass(PyLiteralPredicate), PyNotStartsWith),
-            Test::In(_) => made!(base.add_subclass(PySetPredicate), PyIn),
-            Test::NotIn(_) => made!(base.add_subclass(PySetPredicate), PyNotIn),
-            Test::Intersects(_) => made!(base, PyStIntersects),
-            Test::Disjoint(_) => made!(base, PyStDisjoint),
+            Test::StartsWith(_) => made!(py, base.add_subclass(PyLiteralPredicate), PyStartsWith),
+            Test::NotStartsWith(_) => made!(py, base.add_subclass(PyLiteralPredicate), PyNotStartsWith),
+            Test::In(_) => made!(py, base.add_subclass(PySetPredicate), PyIn),
+            Test::NotIn(_) => made!(py, base.add_subclass(PySetPredicate), PyNotIn),
+            Test::Intersects(_) => made!(py, base, PyStIntersects),
+            Test::Disjoint(_) => made!(py, base, PyStDisjoint),
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::arguments::json::JsonInput;
 use crate::arguments::python_class::{METADATA_LOG_ENTRY, SNAPSHOT_LOG_ENTRY, SNAPSHOT_REF_TYPE, SUMMARY};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
+use crate::format::display::html;
 use crate::format::partitioning::PyPartitionSpec;
 use crate::format::schema::PySchema;
 use crate::format::sorting::PySortOrder;
@@ -492,6 +493,10 @@ impl PySnapshot {
         self.0.to_json().to_string()
     }
 
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "snapshot_html")
+    }
+
     fn __repr__(&self) -> String {
         let operation = self.operation().map_or_else(|| "None".to_owned(), |operation| format!("{operation:?}"));
         let micros = self.0.timestamp_ms.checked_mul(1000).map(Value::Long);
@@ -561,6 +566,10 @@ impl PySnapshotRef {
     /// The JSON form.
     fn to_json(&self) -> String {
         self.0.to_json().to_string()
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "reference_html")
     }
 
     fn __repr__(&self) -> String {

@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PySequence};
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
 use crate::errors::{InvalidArgumentError, Result};
+use crate::format::display::html;
 use crate::format::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
 use crate::format::type_classes::TypeOutput;
@@ -232,6 +233,10 @@ impl PyPartitionSpec {
 
     fn __str__(&self) -> String {
         self.0.to_string()
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "spec_html")
     }
 
     fn __repr__(&self) -> String {

@@ -1,18 +1,17 @@
 //! Expressions of their parts, and the parts of expressions.
 
+use std::collections::HashSet;
+
 use icefield_format::expr::{Comparison, Converted, Expr, Expression, Literal, Predicate, Term, Test};
 use icefield_format::types::PrimitiveType;
 use icefield_format::value::Value;
 use icefield_format::value::envelope::Envelope;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
-use crate::arguments::type_input::TypeInput;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::expression_classes::*;
-use crate::format::expressions::{ExpressionInput, TermInput, flat, hash, to_literal};
-use crate::format::type_classes::TypeOutput;
-use crate::format::values::{primitive, to_python, to_value};
+use crate::format::expressions::{ExpressionInput, TermInput, flat};
+use crate::format::literals::{LiteralOutput, to_literal};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -223,13 +222,13 @@ impl PyUnboundPredicate {
 impl PyLiteralPredicate {
     /// What the term is compared with.
     #[getter]
-    fn literal(slf: PyRef<'_, Self>) -> Option<PyLiteral> {
-        literals_in(&slf.as_super().as_super().0).first().cloned().map(PyLiteral)
+    fn literal(slf: PyRef<'_, Self>) -> Option<LiteralOutput> {
+        literals_in(&slf.as_super().as_super().0).first().cloned().map(LiteralOutput)
     }
 
     /// What the term is compared with, under PyIceberg's other name.
     #[getter]
-    fn value(slf: PyRef<'_, Self>) -> Option<PyLiteral> {
+    fn value(slf: PyRef<'_, Self>) -> Option<LiteralOutput> {
         Self::literal(slf)
     }
 }
@@ -238,8 +237,8 @@ impl PyLiteralPredicate {
 impl PySetPredicate {
     /// What the term is compared with.
     #[getter]
-    fn literals(slf: PyRef<'_, Self>) -> std::collections::HashSet<PyLiteral> {
-        literals_in(&slf.as_super().as_super().0).iter().cloned().map(PyLiteral).collect()
+    fn literals(slf: PyRef<'_, Self>) -> HashSet<LiteralOutput> {
+        literals_in(&slf.as_super().as_super().0).iter().cloned().map(LiteralOutput).collect()
     }
 }
 
@@ -250,72 +249,3 @@ impl PyReference {
         PyClassInitializer::from(PyTerm(Term::column(name))).add_subclass(Self)
     }
 }
-
-impl PartialEq for PyLiteral {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.to_string() == other.0.to_string()
-    }
-}
-
-impl Eq for PyLiteral {}
-
-impl std::hash::Hash for PyLiteral {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.to_string().hash(state);
-    }
-}
-
-#[pymethods]
-impl PyLiteral {
-    #[new]
-    #[pyo3(signature = (value, r#type=None, /))]
-    fn py_new(value: &Bound<'_, PyAny>, r#type: Option<TypeInput>) -> Result<Self> {
-        let Some(ty) = r#type else { return Ok(Self(to_literal(value)?)) };
-        Ok(Self(Literal::new(primitive(&ty.0)?, to_value(value, &ty.0)?)?))
-    }
-
-    /// The value, as `icefield.values` converts it.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        to_python(py, self.0.value(), &self.0.ty().clone().into())
-    }
-
-    /// The type that it was written as.
-    #[getter]
-    fn r#type(&self) -> TypeOutput {
-        TypeOutput(self.0.ty().clone().into())
-    }
-
-    /// The literal as a value of another type.
-    #[pyo3(signature = (type_var))]
-    fn to(&self, type_var: TypeInput) -> Result<Self> {
-        let ty = primitive(&type_var.0)?;
-        match self.0.convert(&type_var.0)? {
-            Converted::Value(value) => Ok(Self(Literal::new(ty, value)?)),
-            _ => Err(InvalidArgumentError::new_err(format!("{} is out of the range of {ty}", self.0)).into()),
-        }
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Literal({})", self.0)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| self == other.get())
-    }
-
-    fn __hash__(&self) -> u64 {
-        hash(&self.0.to_string())
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, ValueAndType<'py>)> {
-        Ok((slf.get_type(), (slf.get().value(slf.py())?, slf.get().0.ty().to_string())))
-    }
-}
-
-/// What a literal is made from again.
-type ValueAndType<'py> = (Bound<'py, PyAny>, String);

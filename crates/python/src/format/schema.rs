@@ -17,6 +17,7 @@ use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
 use crate::capsule::{ArrowSchema, SchemaInput, mend};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
+use crate::format::display::html;
 use crate::format::type_classes::TypeOutput;
 use crate::format::types::PyField;
 
@@ -228,27 +229,8 @@ impl PySchema {
         )
     }
 
-    fn _repr_html_(&self) -> String {
-        // Notebooks align what is in tables to the right.
-        const HEAD: &str = r#"<th style="text-align:left">"#;
-        const CELL: &str = r#"<td style="text-align:left">"#;
-        let mut html = String::from("<table><tr>");
-        for heading in ["id", "column", "type", "presence", "doc"] {
-            html.extend([HEAD, heading, "</th>"]);
-        }
-        html.push_str("</tr>");
-        for field in self.0.fields() {
-            let presence = if field.required { "required" } else { "optional" };
-            let name = escape(&field.name);
-            let ty = escape(&field.ty.to_string());
-            let doc = escape(field.doc.as_deref().unwrap_or_default());
-            html.push_str("<tr>");
-            for cell in [field.id.to_string().as_str(), &name, &ty, presence, &doc] {
-                html.extend([CELL, cell, "</td>"]);
-            }
-            html.push_str("</tr>");
-        }
-        html + "</table>"
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "schema_html")
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -307,9 +289,4 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IcebergSchemaInput {
         }
         SchemaInput::extract(object).map(|schema| Self::Arrow(schema.0))
     }
-}
-
-/// Text in HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -10,6 +10,7 @@ use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
 use crate::arguments::python_class::{NULL_ORDER, SORT_DIRECTION};
 use crate::errors::{InvalidArgumentError, Result};
+use crate::format::display::html;
 use crate::format::partitioning::{SourceIds, hash_of};
 use crate::format::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
@@ -178,6 +179,10 @@ impl PySortOrder {
 
     fn __str__(&self) -> String {
         self.0.to_string()
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "order_html")
     }
 
     fn __repr__(&self) -> String {

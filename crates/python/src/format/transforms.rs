@@ -13,13 +13,16 @@ use crate::arguments::type_input::TypeInput;
 use crate::capsule::{ArrayInput, ArrowArray};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
+use crate::format::classes::{bases, classes, made};
 use crate::format::type_classes::TypeOutput;
 use crate::format::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransform>()?;
+    register_bases(module)?;
     register_classes(module)?;
+    register_times(module)?;
     module.add_function(wrap_pyfunction!(murmur3_32_of, module)?)
 }
 
@@ -248,40 +251,25 @@ fn swapped(py: Python<'_>, ty: &Bound<'_, PyAny>) -> PyResult<TypeInput> {
     Ok(ty)
 }
 
-/// Defines the classes of transforms.
-macro_rules! classes {
-    ($($(#[$doc:meta])+ $class:ident $name:tt;)*) => {
-        $(
-            $(#[$doc])+
-            #[pyclass(frozen, extends = PyTransform, name = $name, module = "icefield.transforms")]
-            #[derive(Debug)]
-            pub struct $class;
-        )*
-        fn register_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            module.add_class::<PyTimeTransform>()?;
-            $(module.add_class::<$class>()?;)*
-            plain(module)
-        }
-    };
-}
-
 classes! {
+    "icefield.transforms":
     /// Hash of a value, modulo the number of buckets.
-    PyBucketTransform "BucketTransform";
+    PyBucketTransform "BucketTransform" of PyTransform;
     /// Numbers truncated to multiples of a width, strings and binary values to that many code points or bytes.
-    PyTruncateTransform "TruncateTransform";
+    PyTruncateTransform "TruncateTransform" of PyTransform;
     /// The values themselves.
-    PyIdentityTransform "IdentityTransform";
+    PyIdentityTransform "IdentityTransform" of PyTransform;
     /// Null for every value.
-    PyVoidTransform "VoidTransform";
+    PyVoidTransform "VoidTransform" of PyTransform;
     /// A transform that this version does not know: it is kept as written, and has no results.
-    PyUnknownTransform "UnknownTransform";
+    PyUnknownTransform "UnknownTransform" of PyTransform;
 }
 
-/// Years, months, days or hours from 1970, of dates and timestamps.
-#[pyclass(frozen, subclass, extends = PyTransform, name = "TimeTransform", module = "icefield.transforms")]
-#[derive(Debug)]
-pub struct PyTimeTransform;
+bases! {
+    "icefield.transforms":
+    /// Years, months, days or hours from 1970, of dates and timestamps.
+    PyTimeTransform "TimeTransform" of PyTransform;
+}
 
 /// Defines the classes of transforms of times.
 macro_rules! times {
@@ -290,7 +278,7 @@ macro_rules! times {
             $(#[$doc])+
             #[pyclass(frozen, extends = PyTimeTransform, name = $name, module = "icefield.transforms")]
             #[derive(Debug)]
-            pub struct $class;
+            pub(crate) struct $class;
 
             #[pymethods]
             impl $class {
@@ -300,7 +288,7 @@ macro_rules! times {
                 }
             }
         )*
-        fn plain(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        fn register_times(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(module.add_class::<$class>()?;)*
             Ok(())
         }
@@ -343,11 +331,11 @@ impl<'py> IntoPyObject<'py> for TransformOutput {
         }
         let base = of(self.0.clone());
         Ok(match self.0 {
-            Transform::Bucket(_) => Bound::new(py, base.add_subclass(PyBucketTransform))?.into_any(),
-            Transform::Truncate(_) => Bound::new(py, base.add_subclass(PyTruncateTransform))?.into_any(),
-            Transform::Identity => Bound::new(py, base.add_subclass(PyIdentityTransform))?.into_any(),
-            Transform::Void => Bound::new(py, base.add_subclass(PyVoidTransform))?.into_any(),
-            _ => Bound::new(py, base.add_subclass(PyUnknownTransform))?.into_any(),
+            Transform::Bucket(_) => made!(py, base, PyBucketTransform),
+            Transform::Truncate(_) => made!(py, base, PyTruncateTransform),
+            Transform::Identity => made!(py, base, PyIdentityTransform),
+            Transform::Void => made!(py, base, PyVoidTransform),
+            _ => made!(py, base, PyUnknownTransform),
         })
     }
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use crate::arguments::integer::Int;
 use crate::arguments::type_input::{PyIcebergType, TypeInput};
 use crate::errors::{BorderError, Result};
+use crate::format::classes::{classes, made};
 
 /// A type without fields inside, and not a variant.
 #[pyclass(frozen, subclass, extends = PyIcebergType, name = "PrimitiveType", module = "icefield.types")]
@@ -19,9 +20,9 @@ fn primitive(ty: Type) -> Primitive {
     PyClassInitializer::from(PyIcebergType(ty)).add_subclass(PyPrimitiveType)
 }
 
-/// Defines the classes of types that have no parameters.
+/// Defines the classes of types that have no parameters; those of numbers with the type of Rust that has their range.
 macro_rules! plain_types {
-    ($($(#[$doc:meta])+ $class:ident $name:tt $primitive:ident;)*) => {
+    ($($(#[$doc:meta])+ $class:ident $name:tt $primitive:ident $([$number:ty])?;)*) => {
         $(
             $(#[$doc])+
             #[pyclass(frozen, extends = PyPrimitiveType, name = $name, module = "icefield.types")]
@@ -34,6 +35,20 @@ macro_rules! plain_types {
                 fn py_new() -> PyClassInitializer<Self> {
                     primitive(Type::Primitive(PrimitiveType::$primitive)).add_subclass(Self)
                 }
+
+                $(
+                    /// The least number of the type.
+                    #[classattr]
+                    fn min() -> $number {
+                        <$number>::MIN
+                    }
+
+                    /// The greatest number of the type.
+                    #[classattr]
+                    fn max() -> $number {
+                        <$number>::MAX
+                    }
+                )?
             }
         )*
 
@@ -58,11 +73,11 @@ plain_types! {
     /// True or false.
     PyBooleanType "BooleanType" Boolean;
     /// 32-bit signed integer.
-    PyIntegerType "IntegerType" Int;
+    PyIntegerType "IntegerType" Int [i32];
     /// 64-bit signed integer.
-    PyLongType "LongType" Long;
+    PyLongType "LongType" Long [i64];
     /// 32-bit IEEE 754.
-    PyFloatType "FloatType" Float;
+    PyFloatType "FloatType" Float [f32];
     /// 64-bit IEEE 754.
     PyDoubleType "DoubleType" Double;
     /// Calendar day.
@@ -85,19 +100,8 @@ plain_types! {
     PyBinaryType "BinaryType" Binary;
 }
 
-/// Defines the classes of types that have parameters.
-macro_rules! classes {
-    ($($(#[$doc:meta])+ $class:ident $name:tt of $base:ident;)*) => {
-        $(
-            $(#[$doc])+
-            #[pyclass(frozen, extends = $base, name = $name, module = "icefield.types")]
-            #[derive(Debug)]
-            pub struct $class;
-        )*
-    };
-}
-
 classes! {
+    "icefield.types":
     /// Fixed-point decimal of at most 38 digits.
     PyDecimalType "DecimalType" of PyPrimitiveType;
     /// Bytes of one length.
@@ -120,14 +124,7 @@ classes! {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyPrimitiveType>()?;
     register_plain(module)?;
-    module.add_class::<PyDecimalType>()?;
-    module.add_class::<PyFixedType>()?;
-    module.add_class::<PyGeometryType>()?;
-    module.add_class::<PyGeographyType>()?;
-    module.add_class::<PyStructType>()?;
-    module.add_class::<PyListType>()?;
-    module.add_class::<PyMapType>()?;
-    module.add_class::<PyVariantType>()
+    register_classes(module)
 }
 
 /// A type on its way to Python.
@@ -140,25 +137,19 @@ impl<'py> IntoPyObject<'py> for TypeOutput {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        /// An instance of a class above that of all types, or of primitive ones.
-        macro_rules! made {
-            ($base:expr, $class:ident) => {
-                Bound::new(py, $base.add_subclass($class))?.into_any()
-            };
-        }
         let base = |ty| PyClassInitializer::from(PyIcebergType(ty));
         Ok(match self.0 {
-            ty @ Type::Struct(_) => made!(base(ty), PyStructType),
-            ty @ Type::List(_) => made!(base(ty), PyListType),
-            ty @ Type::Map(_) => made!(base(ty), PyMapType),
-            ty @ Type::Variant => made!(base(ty), PyVariantType),
+            ty @ Type::Struct(_) => made!(py, base(ty), PyStructType),
+            ty @ Type::List(_) => made!(py, base(ty), PyListType),
+            ty @ Type::Map(_) => made!(py, base(ty), PyMapType),
+            ty @ Type::Variant => made!(py, base(ty), PyVariantType),
             Type::Primitive(kind) => match plain(py, &kind)? {
                 Some(made) => made,
                 None => match kind {
-                    PrimitiveType::Decimal { .. } => made!(primitive(kind.into()), PyDecimalType),
-                    PrimitiveType::Fixed(_) => made!(primitive(kind.into()), PyFixedType),
-                    PrimitiveType::Geometry { .. } => made!(primitive(kind.into()), PyGeometryType),
-                    PrimitiveType::Geography { .. } => made!(primitive(kind.into()), PyGeographyType),
+                    PrimitiveType::Decimal { .. } => made!(py, primitive(kind.into()), PyDecimalType),
+                    PrimitiveType::Fixed(_) => made!(py, primitive(kind.into()), PyFixedType),
+                    PrimitiveType::Geometry { .. } => made!(py, primitive(kind.into()), PyGeometryType),
+                    PrimitiveType::Geography { .. } => made!(py, primitive(kind.into()), PyGeographyType),
                     // A type of a later specification.
                     kind => Bound::new(py, primitive(kind.into()))?.into_any(),
                 },
