@@ -45,19 +45,20 @@ fn check_table(schedule: &Schedule) -> Checked {
     for snapshot in metadata.snapshots() {
         let expected = &now.snapshots[&snapshot.snapshot_id];
         let number = expected.number;
-        let (live, used) = schedule.live(metadata, Some(snapshot))?;
+        let named_here = schedule.named(metadata, Some(snapshot))?;
+        let live = &named_here.live;
         let found = live.all(&contents);
         if found != expected.rows {
             return Err(format!("after {number}: expected the rows {:?}, found {found:?}", expected.rows));
         }
-        check_vectors(&live)?;
-        check_row_ids(schedule, &live)?;
+        check_vectors(live)?;
+        check_row_ids(schedule, live)?;
         let files = || live.data.iter().chain(&live.deletes).map(|(file, _)| file.file_path.clone());
-        let lists = snapshot.manifest_list().map(str::to_owned);
-        if let Some(missing) = files().chain(lists).find(|path| !all.contains(path)) {
+        let used = || files().chain(named_here.metadata.iter().cloned());
+        if let Some(missing) = used().find(|path| !all.contains(path)) {
             return Err(format!("after {number}: {missing} was deleted"));
         }
-        named.extend(files().chain(used));
+        named.extend(used().chain(named_here.removed.iter().cloned()));
     }
     if !*schedule.is_untidy.lock().unwrap() {
         let is_metadata = |path: &&String| path.ends_with(".json");

@@ -32,9 +32,22 @@ pub struct Live {
     pub deletes: Vec<(DataFile, i64)>,
 }
 
-/// Manifests that were read: none of them ever changes.
+/// All that a snapshot names.
 #[derive(Debug, Default)]
-pub struct Manifests(Mutex<BTreeMap<String, Arc<Listed>>>);
+pub struct Named {
+    pub live: Live,
+    /// Its manifest list and its manifests.
+    pub metadata: Vec<String>,
+    /// The files that its manifests say were removed.
+    pub removed: Vec<String>,
+}
+
+/// Snapshots and manifests that were read: none of them ever changes, and whoever asks sees to it that they are there.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    snapshots: Mutex<BTreeMap<i64, Arc<Named>>>,
+    manifests: Mutex<BTreeMap<String, Arc<Listed>>>,
+}
 
 /// What stands in a manifest.
 #[derive(Debug, Default)]
@@ -48,7 +61,7 @@ impl Manifests {
     fn read(&self, storage: &Storage, specs: &Specs, manifest: &ManifestFile) -> Result<Arc<Listed>, String> {
         // First row ids stand in the list.
         let key = format!("{} {:?}", manifest.manifest_path, manifest.first_row_id);
-        if let Some(known) = self.0.lock().unwrap().get(&key) {
+        if let Some(known) = self.manifests.lock().unwrap().get(&key) {
             return Ok(known.clone());
         }
         let bytes = storage.read(&manifest.manifest_path).map_err(|error| error.to_string())?;
@@ -70,11 +83,11 @@ impl Manifests {
             }
         }
         let listed = Arc::new(listed);
-        self.0.lock().unwrap().insert(key, listed.clone());
+        self.manifests.lock().unwrap().insert(key, listed.clone());
         Ok(listed)
     }
 
-    /// The files of a snapshot, and all that it names: its manifests, and files that were removed, as well.
+    /// The files of a snapshot, and all that it names.
     ///
     /// # Errors
     /// What cannot be read.
@@ -83,21 +96,26 @@ impl Manifests {
         storage: &Storage,
         metadata: &TableMetadata,
         snapshot: Option<&Arc<Snapshot>>,
-    ) -> Result<(Live, Vec<String>), String> {
-        let (mut live, mut named) = (Live::default(), Vec::new());
-        let Some(snapshot) = snapshot else { return Ok((live, named)) };
+    ) -> Result<Arc<Named>, String> {
+        let Some(snapshot) = snapshot else { return Ok(Arc::default()) };
+        if let Some(known) = self.snapshots.lock().unwrap().get(&snapshot.snapshot_id) {
+            return Ok(known.clone());
+        }
+        let mut named = Named::default();
         let specs = Specs::of(metadata);
         let failed = |error: String| format!("snapshot {}: {error}", snapshot.snapshot_id);
-        named.extend(snapshot.manifest_list().map(str::to_owned));
+        named.metadata.extend(snapshot.manifest_list().map(str::to_owned));
         let manifests = of_snapshot(storage, metadata, snapshot, &Default::default());
         for manifest in manifests.map_err(|error| failed(error.to_string()))? {
             let listed = self.read(storage, &specs, &manifest).map_err(failed)?;
-            live.data.extend(listed.live.data.iter().cloned());
-            live.deletes.extend(listed.live.deletes.iter().cloned());
-            named.extend(listed.removed.iter().cloned());
-            named.push(manifest.manifest_path);
+            named.live.data.extend(listed.live.data.iter().cloned());
+            named.live.deletes.extend(listed.live.deletes.iter().cloned());
+            named.removed.extend(listed.removed.iter().cloned());
+            named.metadata.push(manifest.manifest_path);
         }
-        Ok((live, named))
+        let named = Arc::new(named);
+        self.snapshots.lock().unwrap().insert(snapshot.snapshot_id, named.clone());
+        Ok(named)
     }
 }
 

@@ -20,7 +20,7 @@ use icefield_table::{Error, Result, Table};
 use crate::change::{By, Change, Isolation, Mode, Row, Slip};
 use crate::check::check;
 use crate::client::{Client, Message};
-use crate::contents::{Contents, Live, Manifests};
+use crate::contents::{Contents, Live, Manifests, Named};
 use crate::operations::{Planned, Planner};
 
 /// Entry of a summary with the number of the change.
@@ -85,6 +85,8 @@ pub enum Broken {
     SwapsAlways,
     /// A file that the table has is deleted.
     DeletesUsed,
+    /// A manifest that the table has is deleted.
+    DeletesManifest,
     /// A file that nothing names stays.
     LeavesFile,
     /// A writer whose commit has landed is told that it failed.
@@ -149,8 +151,13 @@ impl Schedule {
         match self.broken {
             Some(Broken::DeletesUsed) => {
                 let now = self.now.lock().unwrap();
-                let (live, _) = self.live(&now.metadata, now.metadata.current_snapshot()).unwrap();
-                live.data.iter().take(1).for_each(|(file, _)| self.storage.delete(&file.file_path).unwrap());
+                let named = self.named(&now.metadata, now.metadata.current_snapshot()).unwrap();
+                named.live.data.iter().take(1).for_each(|(file, _)| self.storage.delete(&file.file_path).unwrap());
+            }
+            Some(Broken::DeletesManifest) => {
+                let now = self.now.lock().unwrap();
+                let named = self.named(&now.metadata, now.metadata.current_snapshot()).unwrap();
+                named.metadata.iter().skip(1).take(1).for_each(|path| self.storage.delete(path).unwrap());
             }
             Some(Broken::LeavesFile) => {
                 self.storage.put(&format!("{}/data/left", self.root), &b"x"[..], Existing::Refuse).unwrap();
@@ -255,15 +262,15 @@ impl Schedule {
         }
     }
 
-    /// The live files of the end of a branch, and all files that it names.
+    /// The live files of a snapshot, and all files that it names.
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn live(
+    pub fn named(
         &self,
         metadata: &TableMetadata,
         snapshot: Option<&Arc<Snapshot>>,
-    ) -> std::result::Result<(Live, Vec<String>), Wrong> {
+    ) -> std::result::Result<Arc<Named>, Wrong> {
         self.manifests.of(&self.storage, metadata, snapshot)
     }
 
@@ -282,7 +289,8 @@ impl Schedule {
         let has_side = base.metadata.reference(SIDE).is_some();
         let branch = if has_side && change.is_of_any_branch() && self.below(3) == 2 { SIDE } else { MAIN_BRANCH };
         let end = base.metadata.reference(branch).and_then(|end| base.metadata.snapshot(end.snapshot_id)).cloned();
-        let (live, _) = self.live(&base.metadata, end.as_ref())?;
+        let named = self.named(&base.metadata, end.as_ref())?;
+        let live = &named.live;
         let from = end.map(|snapshot| snapshot.snapshot_id);
         let seen = live.all(&self.contents.lock().unwrap());
         self.tell(format!("{number}: reads {branch} of {} snapshots for {change:?}", base.metadata.snapshots().len()));
@@ -294,7 +302,7 @@ impl Schedule {
             from
         };
         self.made.lock().unwrap()[number] = Some(Made { change: change.clone(), seen, ended: None });
-        let ended = self.commit(number, &change, &base, branch, (&live, start));
+        let ended = self.commit(number, &change, &base, branch, (live, start));
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         self.tell(format!("{number}: {ended:?}"));
         if let Some(made) = &mut self.made.lock().unwrap()[number] {
