@@ -14,8 +14,11 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_ord::cmp::gt;
 use arrow_schema::Fields;
 use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
-use icefield_format::types::Schema;
+use icefield_format::expr::{Expr, Literal, Predicate, Term, Test};
+use icefield_format::types::arrow::with_positional_ids;
+use icefield_format::types::{Field as TableField, PrimitiveType, Schema};
 use icefield_table::Error;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Filter, Request};
@@ -239,9 +242,9 @@ fn small_files_are_fetched_once() {
     }
 }
 
-/// What a page index says, for each column of the only row group.
+/// What a page index says, for each column of the only row group: the places of pages, and all else as it was.
 #[derive(Debug)]
-struct Places(Vec<OffsetIndexMetaData>);
+struct Places(Vec<OffsetIndexMetaData>, Arc<dyn PageIndexProvider>);
 
 impl PageIndexProvider for Places {
     fn has_offset_indexes(&self) -> bool {
@@ -249,11 +252,11 @@ impl PageIndexProvider for Places {
     }
 
     fn has_column_indexes(&self) -> bool {
-        false
+        true
     }
 
-    fn column_index(&self, _: usize, _: usize) -> Option<&ColumnIndexMetaData> {
-        None
+    fn column_index(&self, group: usize, column: usize) -> Option<&ColumnIndexMetaData> {
+        self.1.column_index(group, column)
     }
 
     fn offset_index(&self, _: usize, column: usize) -> Option<&OffsetIndexMetaData> {
@@ -273,7 +276,7 @@ fn mixed(mut number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// One row group of numbers, texts in a dictionary, lists and lists of lists, in many pages.
+/// One row group of numbers, texts in a dictionary, lists, lists of lists and ascending numbers, in many pages.
 fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
     let numbers = (0..ROWS as u64).map(|n| mixed(n) as i64);
     let texts = (0..ROWS as u64).map(|n| format!("text {}", mixed(n) % 50));
@@ -288,11 +291,12 @@ fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
         lists.append(n % 5 != 0);
         deep.append(true);
     }
-    let columns: [(&str, ArrayRef); 4] = [
+    let columns: [(&str, ArrayRef); 5] = [
         ("n", Arc::new(Int64Array::from_iter_values(numbers))),
         ("text", Arc::new(StringArray::from_iter_values(texts))),
         ("list", Arc::new(lists.finish())),
         ("deep", Arc::new(deep.finish())),
+        ("row", Arc::new(Int64Array::from_iter_values(0..ROWS))),
     ];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let properties = WriterProperties::builder()
@@ -312,7 +316,7 @@ fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
 
 /// The file with other places of its pages; where the column chunks begin is known.
 fn with_places(bytes: &[u8], change: impl FnOnce(&mut [Vec<PageLocation>], &[i64])) -> Vec<u8> {
-    let reader = ParquetMetaDataReader::new().with_offset_index_policy(PageIndexPolicy::Required);
+    let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
     let metadata = reader.parse_and_finish(&Bytes::copy_from_slice(bytes)).unwrap();
     let index = metadata.page_index_for_row_group(0);
     let columns = metadata.row_group(0).columns();
@@ -321,7 +325,8 @@ fn with_places(bytes: &[u8], change: impl FnOnce(&mut [Vec<PageLocation>], &[i64
     let starts: Vec<i64> = columns.iter().map(|column| column.byte_range().0.cast_signed()).collect();
     change(&mut places, &starts);
     let index = |page_locations| OffsetIndexMetaData { page_locations, unencoded_byte_array_data_bytes: None };
-    let places = Places(places.into_iter().map(index).collect());
+    let known = metadata.page_index().unwrap().clone();
+    let places = Places(places.into_iter().map(index).collect(), known);
     let metadata = metadata.into_builder().set_page_index(Some(Arc::new(places))).build();
     let mut changed = Vec::new();
     let mut file = TrackedWrite::new(&mut changed);
@@ -339,6 +344,66 @@ fn read_by_two(path: &str, leaves: &[usize]) -> icefield_table::Result<(Vec<Reco
     Ok((opened.into_batches().collect::<icefield_table::Result<_>>()?, is_cut))
 }
 
+/// Which rows are read of a file with one row group, and how the others are skipped.
+#[derive(Debug, Clone, Copy)]
+enum Skipped {
+    /// By their numbers, as those are that delete files name.
+    Rows,
+    /// By a filter of the column `row`, or of the numbers of rows that the decoder counts.
+    Filtered,
+    Counted,
+    /// By both.
+    RowsAndFiltered,
+    /// By the bounds of pages, and then by a filter.
+    Pruned,
+}
+
+/// A few rows of some pages; pages lie between them of which none is wanted.
+fn is_wanted(row: i64) -> bool {
+    row % 2_300 < 40 || (4_990..5_010).contains(&row)
+}
+
+/// The rows wanted of the only row group of a file.
+fn read_some(
+    storage: &Storage,
+    path: &str,
+    leaves: &[usize],
+    skipped: Skipped,
+) -> icefield_table::Result<Vec<RecordBatch>> {
+    let mut file = ParquetFile::open(storage, path, None)?;
+    let schema = Schema::new(0, vec![TableField::required(5, "row", PrimitiveType::Long)]).unwrap();
+    file.bind(&with_positional_ids, &Arc::new(schema.clone()));
+    let filter = |leaf: usize| {
+        let test = |batch: &RecordBatch| {
+            let rows = batch.column(0).as_primitive::<Int64Type>().values();
+            Ok(rows.iter().map(|row| Some(is_wanted(*row))).collect())
+        };
+        Some(Filter { leaves: vec![leaf], test: Arc::new(test) })
+    };
+    let mut request = Request { batch_rows: 800, ..Request::all(leaves.to_vec()) };
+    match skipped {
+        Skipped::Rows => {
+            let rows = (0..ROWS).filter(|row| is_wanted(*row)).map(|row| row as u64..row as u64 + 1);
+            request.rows = Some(rows.collect());
+        }
+        Skipped::Filtered => request.filter = filter(4),
+        Skipped::Counted => request.filter = filter(5),
+        Skipped::RowsAndFiltered => {
+            request.rows = Some((0..ROWS as u64).step_by(9).map(|row| row..row + 4).collect());
+            request.filter = filter(4);
+        }
+        Skipped::Pruned => {
+            let near = [0, 2_300, 4_600, 5_005, 6_900, 9_200].map(Literal::long).to_vec();
+            let term = Term { name: "row".to_owned(), extract: None, transform: None };
+            let near = Expr::Predicate(Predicate { term, test: Test::In(near) });
+            request.prune = near.bind(&schema, true).unwrap();
+            request.filter = filter(4);
+        }
+    }
+    let groups = file.pieces(&mut request, u64::MAX)?.concat();
+    file.decode(groups, &request)?.collect()
+}
+
 /// A page index that says something else than the pages is an error that names the file, or is not used: no row ever has values
 /// of another one.
 #[test]
@@ -349,14 +414,16 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
         std::fs::write(&path, bytes).unwrap();
         path.display().to_string()
     };
-    let (mut number, mut refused, mut cut) = (0, 0, 0);
+    let remote = Storage::default();
+    let roads = [Skipped::Rows, Skipped::Filtered, Skipped::Counted, Skipped::RowsAndFiltered, Skipped::Pruned];
+    let (mut number, mut refused, mut cut, mut some, mut some_refused) = (0, 0, 0, 0, 0);
     for (codec, version) in [
         (Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0),
         (Compression::UNCOMPRESSED, WriterVersion::PARQUET_1_0),
         (Compression::SNAPPY, WriterVersion::PARQUET_2_0),
     ] {
         let bytes = paged_file(codec, version);
-        let all = [0, 1, 2, 3];
+        let all = [0, 1, 2, 3, 4];
         let (expected, is_cut) = read_by_two(&file(number, &with_places(&bytes, |_, _| {})), &all).unwrap();
         assert!(is_cut, "{codec} {version:?}: {} bytes are not cut", bytes.len());
         let whole = concat_batches(&expected[0].schema(), &expected).unwrap();
@@ -368,7 +435,7 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
             let (kind, page) = (random(1, 9), random(2, ROWS as u64 / 500) as usize);
             let chosen: Vec<usize> = match random(3, 3) {
                 0 => all.to_vec(),
-                _ => vec![random(4, 4) as usize],
+                _ => vec![random(4, 5) as usize],
             };
             let changed = with_places(&bytes, |places, starts| {
                 for column in chosen {
@@ -422,7 +489,7 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
             });
             let path = file(number, &changed);
             let case = format!("{codec} {version:?}, seed {seed}: kind {kind}, page {page}, amount {amount}");
-            for leaves in [&all[..], &[0, 2], &[1, 3]] {
+            for leaves in [&all[..], &[0, 2, 4], &[1, 3]] {
                 match read_by_two(&path, leaves) {
                     Err(Error::CorruptFile { path: named, .. }) => {
                         assert_eq!(named, path, "{case}");
@@ -436,7 +503,32 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
                     }
                 }
             }
+            let fetched = format!("memory://page-index/{number}.parquet");
+            remote.put(&fetched, changed, Existing::Replace).unwrap();
+            for (place, skipped) in roads.into_iter().enumerate() {
+                let leaves = [&all[..], &[0, 2, 4], &[1, 3], &[2]][(seed as usize + place) % 4];
+                let mask = (0..ROWS).map(|row| {
+                    let is_left = !matches!(skipped, Skipped::RowsAndFiltered) || row % 9 < 4;
+                    Some(is_left && is_wanted(row))
+                });
+                let expected = filter_record_batch(&whole.project(leaves).unwrap(), &mask.collect()).unwrap();
+                for (storage, path) in [(&Storage::default(), &path), (&remote, &fetched)] {
+                    let case = format!("{case}: {skipped:?} of {path}, {leaves:?}");
+                    some += 1;
+                    match read_some(storage, path, leaves, skipped) {
+                        Err(Error::CorruptFile { path: named, .. }) => {
+                            assert_eq!(&named, path, "{case}");
+                            some_refused += 1;
+                        }
+                        Err(other) => panic!("{case}: {other:?}"),
+                        Ok(found) => {
+                            assert_eq!(concat_batches(&expected.schema(), &found).unwrap(), expected, "{case}");
+                        }
+                    }
+                }
+            }
         }
     }
     assert!(refused > number / 4 && cut > number / 4, "{refused} refused and {cut} cut of {number} files");
+    assert!(some_refused > some / 8 && some - some_refused > some / 8, "{some_refused} of {some} reads are refused");
 }

@@ -2,7 +2,8 @@
 //!
 //! The library believes the index: a page that has other rows would give its values to rows that have others, without an
 //! error. Pages that are read are counted; those that are skipped are not, but where a row group is read in slices, each of
-//! its pages is read by one of them, and the first page that differs is an error before rows of any later one.
+//! its pages is read by one of them, and the first page that differs is an error before rows of any later one. Where only
+//! some rows are wanted, the headers of all pages were read before ([`Checks`](super::page_index::Checks)).
 
 use std::collections::VecDeque;
 
@@ -101,7 +102,7 @@ impl PageReader for IndexedPages {
 
 /// The rows of a page of a repeated column, from its repetition levels; None if these are not what its header says, or if it
 /// begins inside of a row.
-fn rows(page: &Page, most: i16) -> Option<u64> {
+pub(super) fn rows(page: &Page, most: i16) -> Option<u64> {
     let width = i16::BITS - most.leading_zeros();
     let (levels, is_packed) = match page {
         Page::DataPage { buf, rep_level_encoding, .. } => match rep_level_encoding {

@@ -9,6 +9,7 @@ mod indexed;
 mod loaded;
 mod metrics;
 mod options;
+mod page_index;
 mod paged;
 mod pages;
 pub mod read;

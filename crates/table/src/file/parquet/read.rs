@@ -27,6 +27,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataP
 use super::distinct::Distinct;
 use super::guard::guarded;
 use super::loaded::LoadedGroups;
+use super::page_index::{Checks, sound};
 use super::paged::{Failure, PagedGroups};
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
@@ -79,7 +80,7 @@ impl ParquetFile {
         let metadata = footers::footer(storage, path, size, || {
             let (metadata, read) = footer(storage, path, size)?;
             tail = read;
-            guarded(path, || arrow_metadata(Arc::new(metadata), &[]))
+            guarded(path, || arrow_metadata(Arc::new(sound(metadata)), &[]))
         })?;
         Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, bound: None })
     }
@@ -124,6 +125,8 @@ impl ParquetFile {
         let bounds = pages::bounds(path, self.size, metadata, &left, &leaves, fetch)?;
         let rows = guarded(path, || Ok(pages::rows_left(metadata, &bounds, &left, &numbers, &leaves, &filter)))?;
         if let Some(rows) = rows {
+            let pruned = leaves.iter().map(|leaf| leaf.place);
+            self.check_headers(&left, pruned)?;
             let overlaps = |group: &Range<u64>| overlapping(&rows, group).next().is_some();
             left.retain(|place| numbers.get(*place).is_some_and(overlaps));
             request.rows = Some(match &request.rows {
@@ -132,6 +135,13 @@ impl ParquetFile {
             });
         }
         Ok(left)
+    }
+
+    /// Holds the page index of some columns against the headers of all their pages, where those are at hand.
+    fn check_headers(&self, groups: &[usize], leaves: impl IntoIterator<Item = usize> + Clone) -> Result<()> {
+        let Some(file) = self.storage.open(&self.path)? else { return Ok(()) };
+        let checks = Checks::new(self.metadata.metadata(), groups, leaves, (true, false));
+        checks.headers(&self.path, |range| file.range(range))
     }
 
     /// The row groups that a request reads, in order, as pieces of so many bytes at the least for threads that each read
@@ -223,7 +233,7 @@ impl ParquetFile {
         let schema = self.metadata.parquet_schema();
         let position = schema.num_columns();
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
-        let metadata = match request.leaves.iter().chain(filtered).any(|leaf| *leaf == position) {
+        let metadata = match request.leaves.iter().chain(filtered.clone()).any(|leaf| *leaf == position) {
             true => {
                 let numbers = Arc::new(position_field().as_ref().clone().with_extension_type(RowNumber));
                 guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[numbers]))?
@@ -250,8 +260,15 @@ impl ParquetFile {
             && row_groups.iter().map(|group| self.bytes(*group, request)).fold(0, u64::saturating_add) > TAIL
             && let Some(file) = self.storage.open(&self.path)?
         {
+            if request.rows.is_some() {
+                self.check_headers(&row_groups, request.leaves.iter().copied())?;
+            }
             return self.paged(file, row_groups, request, (selection, cut));
         }
+        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
+        let is_sparse = selection.is_some() || request.filter.is_some();
+        let file = self.storage.open(&self.path)?;
+        let checks = Checks::new(self.metadata.metadata(), &row_groups, leaves, (is_sparse, file.is_none()));
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(metadata)
             .with_projection(mask(&request.leaves))
             .with_row_groups(row_groups)
@@ -270,6 +287,7 @@ impl ParquetFile {
             decoder: Box::new(guarded(&self.path, || builder.build())?),
             storage: self.storage.clone(),
             tail: self.tail.clone(),
+            pages: Box::new((checks, file)),
         };
         Ok(Batches { path: self.path.clone(), decoder: Some(decoder), cut })
     }
@@ -440,7 +458,13 @@ pub struct Batches {
 /// What makes batches of bytes.
 enum Decoder {
     /// Is given the bytes that it says it needs: all of a row group at once, as suits requests.
-    Pushed { decoder: Box<ParquetPushDecoder>, storage: Storage, tail: Tail },
+    Pushed {
+        decoder: Box<ParquetPushDecoder>,
+        storage: Storage,
+        tail: Tail,
+        /// What is checked of their pages, and the file where those that are not needed are at hand.
+        pages: Box<(Checks, Option<Arc<dyn OpenObject>>)>,
+    },
     /// Asks for page after page.
     Pulled { batches: Box<ParquetRecordBatchReader>, failure: Failure },
 }
@@ -448,7 +472,7 @@ enum Decoder {
 impl Decoder {
     fn next(&mut self, path: &str) -> Result<Option<RecordBatch>> {
         match self {
-            Self::Pushed { decoder, storage, tail } => loop {
+            Self::Pushed { decoder, storage, tail, pages } => loop {
                 match guarded(path, || decoder.try_decode())? {
                     DecodeResult::Data(batch) => return Ok(Some(batch)),
                     DecodeResult::Finished => return Ok(None),
@@ -457,6 +481,13 @@ impl Decoder {
                             Some(bytes) => bytes,
                             None => storage.ranges(path, &ranges)?,
                         };
+                        let (checks, file) = &mut **pages;
+                        let unread = |range: Range<u64>| match (tail.range(&range), &*file) {
+                            (Some(bytes), _) => Ok(bytes),
+                            (None, Some(file)) => file.range(range),
+                            (None, None) => storage.range(path, range),
+                        };
+                        checks.fetched(path, &ranges, &bytes, unread)?;
                         guarded(path, || decoder.push_ranges(ranges, bytes))?;
                     }
                 }
@@ -506,12 +537,14 @@ struct Tail {
 impl Tail {
     /// Some ranges of the file, if all of them lie in the tail.
     fn ranges(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
+        ranges.iter().map(|range| self.range(range)).collect()
+    }
+
+    /// A range of the file, if it lies in the tail.
+    fn range(&self, range: &Range<u64>) -> Option<Bytes> {
         let place = |offset: u64| usize::try_from(offset.checked_sub(self.start)?).ok();
-        let cut = |range: &Range<u64>| {
-            let (start, end) = (place(range.start)?, place(range.end)?);
-            (start <= end && end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
-        };
-        ranges.iter().map(cut).collect()
+        let (start, end) = (place(range.start)?, place(range.end)?);
+        (start <= end && end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
     }
 }
 

@@ -1,0 +1,359 @@
+//! What the page index of a file says of its pages, held against the pages ("Page Index" of Parquet).
+//!
+//! The library believes the index: where it finds pages by it, a page that has other rows would give its values to rows that
+//! have others. So an index that contradicts itself or the footer is not used at all ([`sound`]), and one that is used is
+//! held against the headers of the pages: of all that are read, and where rows are skipped, of those that are not read too,
+//! since they say with which row the others begin. Headers of local files cost next to nothing. In an object store each would
+//! be a request: there the last page stands for those that are not read, and so it does for pages of repeated values whose
+//! headers do not count rows. Two errors of an index that make up for each other in pages that nobody reads stay unseen there.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::Compression;
+use parquet::column::page::{PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::page_index::PageIndexProvider;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::guard::guarded;
+use super::indexed;
+use crate::error::Result as TableResult;
+
+/// Bytes that are read of a page for its header; where they are too few, the page is read.
+const HEADER: u64 = 128;
+
+/// A page index without the columns of which it cannot be true.
+#[derive(Debug)]
+struct Sound {
+    index: Arc<dyn PageIndexProvider>,
+    /// By row group and column.
+    unsound: HashSet<(usize, usize)>,
+}
+
+impl PageIndexProvider for Sound {
+    fn has_offset_indexes(&self) -> bool {
+        self.index.has_offset_indexes()
+    }
+
+    fn has_column_indexes(&self) -> bool {
+        self.index.has_column_indexes()
+    }
+
+    fn column_index(&self, group: usize, column: usize) -> Option<&ColumnIndexMetaData> {
+        self.index.column_index(group, column).filter(|_| !self.unsound.contains(&(group, column)))
+    }
+
+    fn offset_index(&self, group: usize, column: usize) -> Option<&OffsetIndexMetaData> {
+        self.index.offset_index(group, column).filter(|_| !self.unsound.contains(&(group, column)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A footer whose page index describes each column chunk from its first row and byte to its last ones, or says nothing of it.
+pub(super) fn sound(metadata: ParquetMetaData) -> ParquetMetaData {
+    let Some(index) = metadata.page_index().cloned() else { return metadata };
+    let mut unsound = HashSet::new();
+    for (group, about) in metadata.row_groups().iter().enumerate() {
+        for (column, chunk) in about.columns().iter().enumerate() {
+            let places = index.page_locations(group, column);
+            if places.is_some_and(|places| !is_sound(places, chunk, about.num_rows())) {
+                unsound.insert((group, column));
+            }
+        }
+    }
+    if unsound.is_empty() {
+        return metadata;
+    }
+    metadata.into_builder().set_page_index(Some(Arc::new(Sound { index, unsound }))).build()
+}
+
+/// Whether pages lie behind each other up to the end of their column chunk, and begin with ascending rows from the first one on.
+fn is_sound(places: &[PageLocation], chunk: &ColumnChunkMetaData, rows: i64) -> bool {
+    let Some(chunk) = range(chunk) else { return false };
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return false };
+    let next_to = |pair: &[PageLocation]| match pair {
+        [one, other] => end(one) == u64::try_from(other.offset).ok() && one.first_row_index < other.first_row_index,
+        _ => true,
+    };
+    first.first_row_index == 0
+        && u64::try_from(first.offset).is_ok_and(|start| start >= chunk.start)
+        && end(last) == Some(chunk.end)
+        && last.first_row_index < rows
+        && places.windows(2).all(next_to)
+        && places.iter().all(|place| place.compressed_page_size > 0)
+}
+
+/// Where a column chunk lies.
+fn range(chunk: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let (start, length) = (u64::try_from(start).ok()?, u64::try_from(chunk.compressed_size()).ok()?);
+    Some(start..start.checked_add(length)?)
+}
+
+/// Where a page ends.
+fn end(place: &PageLocation) -> Option<u64> {
+    u64::try_from(place.offset).ok()?.checked_add(u64::try_from(place.compressed_page_size).ok()?)
+}
+
+/// A column chunk of which pages are found by the page index.
+#[derive(Clone)]
+struct Chunk {
+    group: usize,
+    column: usize,
+    place: Range<u64>,
+    is_checked: bool,
+}
+
+/// Which pages of some columns were held against the page index.
+pub(super) struct Checks {
+    metadata: Arc<ParquetMetaData>,
+    chunks: Vec<Chunk>,
+    /// Whether rows are skipped by the page index; else it says where pages lie, and no more.
+    is_sparse: bool,
+    is_remote: bool,
+}
+
+impl Checks {
+    /// Nothing is checked yet of some columns of some row groups. `is_sparse` if rows of them are skipped, or may be.
+    pub(super) fn new(
+        metadata: &Arc<ParquetMetaData>,
+        groups: &[usize],
+        columns: impl IntoIterator<Item = usize> + Clone,
+        (is_sparse, is_remote): (bool, bool),
+    ) -> Self {
+        let mut chunks = Vec::new();
+        for group in groups {
+            let index = metadata.page_index_for_row_group(*group);
+            for column in columns.clone() {
+                let about = metadata.row_groups().get(*group).and_then(|group| group.columns().get(column));
+                if let (Some(place), Some(_)) = (about.and_then(range), index.page_locations(column)) {
+                    chunks.push(Chunk { group: *group, column, place, is_checked: false });
+                }
+            }
+        }
+        Self { metadata: Arc::clone(metadata), chunks, is_sparse, is_remote }
+    }
+
+    /// Checks the headers of all pages without those that are remote or do not count rows.
+    pub(super) fn headers(&self, path: &str, read: impl Fn(Range<u64>) -> TableResult<Bytes>) -> TableResult<()> {
+        for chunk in &self.chunks {
+            let Some(pages) = Pages::of(&self.metadata, chunk) else { continue };
+            guarded(path, || pages.check_dictionary_place())?;
+            for number in 0..pages.places.len() {
+                self.unread(path, &pages, number, &read)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks pages that were fetched, and of the columns that they belong to those that were not; `read` reads these.
+    pub(super) fn fetched(
+        &mut self,
+        path: &str,
+        ranges: &[Range<u64>],
+        bytes: &[Bytes],
+        read: impl Fn(Range<u64>) -> TableResult<Bytes>,
+    ) -> TableResult<()> {
+        let mut chunks = std::mem::take(&mut self.chunks);
+        let starts: HashSet<u64> = ranges.iter().map(|range| range.start).collect();
+        for (range, bytes) in ranges.iter().zip(bytes) {
+            let holds = |chunk: &&mut Chunk| chunk.place.start <= range.start && range.end <= chunk.place.end;
+            let Some(chunk) = chunks.iter_mut().find(holds) else { continue };
+            let Some(pages) = Pages::of(&self.metadata, chunk) else { continue };
+            let is_first = !std::mem::replace(&mut chunk.is_checked, true);
+            let is_whole = *range == chunk.place;
+            guarded(path, || pages.check(range, bytes, self.is_sparse))?;
+            if is_first && !is_whole {
+                for number in 0..pages.places.len() {
+                    if !pages.range(number).is_some_and(|page| starts.contains(&page.start)) {
+                        self.unread(path, &pages, number, &read)?;
+                    }
+                }
+            }
+        }
+        self.chunks = chunks;
+        Ok(())
+    }
+
+    /// Checks a page that is not read.
+    fn unread(
+        &self,
+        path: &str,
+        pages: &Pages<'_>,
+        number: usize,
+        read: impl Fn(Range<u64>) -> TableResult<Bytes>,
+    ) -> TableResult<()> {
+        let Some(page) = pages.range(number) else { return Ok(()) };
+        let is_last = number + 1 == pages.places.len();
+        if self.is_remote {
+            return match is_last {
+                true => {
+                    let bytes = read(page)?;
+                    guarded(path, || pages.check_page(number, &bytes, true))
+                }
+                false => Ok(()),
+            };
+        }
+        let some = page.start..page.end.min(page.start.saturating_add(HEADER));
+        let header = read(some)?;
+        match guarded(path, || Ok(pages.header(number, &header).ok().map(|header| pages.rows_in(&header))))? {
+            Some(Some(rows)) => guarded(path, || pages.same(number, rows)),
+            Some(None) if !is_last => Ok(()),
+            // A header that does not count rows, or a long one, as those with long statistics are.
+            _ => {
+                let bytes = read(page)?;
+                guarded(path, || pages.check_page(number, &bytes, is_last))
+            }
+        }
+    }
+}
+
+/// The pages of a column chunk as the page index has them.
+struct Pages<'a> {
+    group: usize,
+    chunk: &'a ColumnChunkMetaData,
+    place: Range<u64>,
+    places: Vec<PageLocation>,
+    rows: i64,
+}
+
+impl<'a> Pages<'a> {
+    fn of(metadata: &'a ParquetMetaData, chunk: &Chunk) -> Option<Self> {
+        let group = metadata.row_groups().get(chunk.group)?;
+        let index = metadata.page_index_for_row_group(chunk.group);
+        Some(Self {
+            group: chunk.group,
+            chunk: group.columns().get(chunk.column)?,
+            place: chunk.place.clone(),
+            places: index.page_locations(chunk.column)?.clone(),
+            rows: group.num_rows(),
+        })
+    }
+
+    fn error(&self, message: &str) -> ParquetError {
+        let column = self.chunk.column_path().string();
+        ParquetError::General(format!("row group {}, column {column}: {message}", self.group))
+    }
+
+    /// Where a page lies.
+    fn range(&self, number: usize) -> Option<Range<u64>> {
+        let place = self.places.get(number)?;
+        Some(u64::try_from(place.offset).ok()?..end(place)?)
+    }
+
+    /// Where the dictionary lies, if there is one.
+    fn dictionary(&self) -> Option<Range<u64>> {
+        let first = self.range(0)?;
+        (first.start > self.place.start).then_some(self.place.start..first.start)
+    }
+
+    /// A dictionary of which the footer says where it is lies before the first page.
+    fn check_dictionary_place(&self) -> Result<()> {
+        match self.chunk.dictionary_page_offset().is_some() && self.dictionary().is_none() {
+            true => Err(self.error("its page index does not say where its dictionary is")),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks a page, a dictionary or all of the column chunk, which lies here in the file.
+    fn check(&self, range: &Range<u64>, bytes: &Bytes, counts: bool) -> Result<()> {
+        self.check_dictionary_place()?;
+        let part = |part: &Range<u64>| {
+            let place = |at: u64| usize::try_from(at.checked_sub(range.start)?).ok();
+            let (start, end) = (place(part.start)?, place(part.end)?);
+            (end <= bytes.len()).then(|| bytes.slice(start..end))
+        };
+        if let Some(dictionary) = self.dictionary()
+            && let Some(bytes) = part(&dictionary)
+            && !self.page(&bytes, dictionary.end - dictionary.start)?.is_dict
+        {
+            return Err(self.error("its page index does not say where its dictionary is"));
+        }
+        for number in 0..self.places.len() {
+            if let Some(bytes) = self.range(number).and_then(|page| part(&page)) {
+                self.check_page(number, &bytes, counts)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the bytes of a data page, and its rows if they count.
+    fn check_page(&self, number: usize, bytes: &Bytes, counts: bool) -> Result<()> {
+        let header = self.header(number, bytes)?;
+        match (counts, self.rows_in(&header)) {
+            (false, _) => Ok(()),
+            (true, Some(rows)) => self.same(number, rows),
+            (true, None) => {
+                let about = self.about(bytes.len() as u64, self.chunk.compression())?;
+                let page = SerializedPageReader::new(Arc::new(bytes.clone()), &about, 0, None)?.get_next_page()?;
+                let rows = page.and_then(|page| indexed::rows(&page, self.chunk.column_descr().max_rep_level()));
+                self.same(number, rows.ok_or_else(|| self.error("the repetition levels of a page are invalid"))?)
+            }
+        }
+    }
+
+    /// Whether a page has the rows that the index says.
+    fn same(&self, number: usize, found: u64) -> Result<()> {
+        let start = self.places.get(number).map_or(0, |place| place.first_row_index);
+        let end = self.places.get(number + 1).map_or(self.rows, |place| place.first_row_index);
+        match end.checked_sub(start).is_some_and(|expected| u64::try_from(expected) == Ok(found)) {
+            true => Ok(()),
+            false => Err(self.error(&format!(
+                "page {number} has {found} rows, but its page index has the rows {start} to {end} in it"
+            ))),
+        }
+    }
+
+    /// The rows of a page, where its header counts them.
+    fn rows_in(&self, header: &PageMetadata) -> Option<u64> {
+        let rows = match self.chunk.column_descr().max_rep_level() {
+            0 => header.num_levels,
+            _ => header.num_rows,
+        };
+        rows.map(|rows| rows as u64)
+    }
+
+    /// The header of a data page that begins with these bytes and is as long as the index says.
+    fn header(&self, number: usize, bytes: &Bytes) -> Result<PageMetadata> {
+        let place = self.range(number).ok_or_else(|| self.error("it has no such page"))?;
+        let header = self.page(bytes, place.end - place.start)?;
+        match header.is_dict {
+            true => Err(self.error("its page index says that its dictionary is a page of values")),
+            false => Ok(header),
+        }
+    }
+
+    /// The header of a page that begins with these bytes and is so long.
+    fn page(&self, bytes: &Bytes, length: u64) -> Result<PageMetadata> {
+        // Nothing is inflated for a header.
+        let about = self.about(length, Compression::UNCOMPRESSED)?;
+        let mut pages = SerializedPageReader::new(Arc::new(bytes.clone()), &about, 0, None)?;
+        let invalid = |_| self.error("its page index names a place where no page begins");
+        let header = pages.peek_next_page().map_err(invalid)?;
+        pages.skip_next_page().map_err(invalid)?;
+        match (header, pages.peek_next_page()) {
+            (Some(header), Ok(None)) => Ok(header),
+            _ => Err(self.error("a page has another length than its page index says")),
+        }
+    }
+
+    /// A column chunk of one page.
+    fn about(&self, length: u64, codec: Compression) -> Result<ColumnChunkMetaData> {
+        ColumnChunkMetaData::builder(self.chunk.column_descr_ptr())
+            .set_compression(codec)
+            .set_data_page_offset(0)
+            .set_total_compressed_size(i64::try_from(length)?)
+            .set_total_uncompressed_size(self.chunk.uncompressed_size())
+            .build()
+    }
+}
