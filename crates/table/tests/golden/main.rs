@@ -7,8 +7,10 @@
 // A test without the harness: clippy does not see that it is one, and a malformed set may end it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arrow_file;
 mod encoding;
 mod incremental;
+mod metadata_columns;
 mod metadata_tables;
 mod metrics;
 mod plans;
@@ -31,6 +33,7 @@ fn main() {
     let of_tables = tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table)));
     let of_tables = of_tables.chain(tables.iter().flat_map(incremental::trials));
     let of_tables = of_tables.chain(tables.iter().flat_map(incremental::laws));
+    let of_tables = of_tables.chain(tables.iter().flat_map(metadata_columns::trials));
     let of_tables = of_tables.chain(tables.iter().flat_map(rows::trials)).chain(metadata_tables::trials(&tables));
     let ignored = |name: &String| Trial::test(format!("tables::{name}"), || Ok(())).with_ignored_flag(true);
     let of_tables = of_tables.chain(left_out.iter().map(ignored));
