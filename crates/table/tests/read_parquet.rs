@@ -38,7 +38,7 @@ const GROUP: usize = 1_000;
 /// The leaf of positions, behind those of the file.
 const POSITION: usize = 2;
 /// Page indexes that are wrong, of each file that is tried.
-const WRONG: u64 = 60;
+const WRONG: u64 = 40;
 
 /// Ten row groups of `n`, which counts the rows, and a text.
 fn file(storage: &Storage, path: &str) -> ParquetFile {
