@@ -2731,12 +2731,13 @@ class Scan:
     def stream(
         self,
         *,
+        schema: object | None = None,
         batch_size: int | None = None,
         memory_limit: int | None = None,
         dictionary_columns: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> ArrowStream:
-        """Return the rows as they are read."""
+        """Return the rows as they are read, in the types of ``schema`` if it is given."""
 
     def collect(
         self,

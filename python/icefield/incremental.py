@@ -144,7 +144,7 @@ class IncrementalChangelogScan(IncrementalScan):
     inserted, unless rows are compared.
 
     Rows are compared where one of these options is set, as Java's procedure ``create_changelog_view`` does. Compared
-    rows come from several files, so there are no tasks for workers (`tasks`, `to_spark`).
+    rows come from several files, so there are no tasks for workers (`tasks`), and `to_spark` reads them in one task.
     """
 
     #: Leave out rows that a snapshot deleted and inserted again as they were.
@@ -160,6 +160,12 @@ class IncrementalChangelogScan(IncrementalScan):
     identifier_columns: tuple[str, ...] | None = None
 
     _changelog: ClassVar[bool] = True
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether rows are compared, so that one reader has to see all of them."""
+        options = self._compared
+        return options["remove_carryovers"] or options["net_changes"] or options["compute_updates"]
 
     @property
     def _compared(self) -> Compared:

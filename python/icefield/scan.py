@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._core import ArrowTable
+    from icefield.arrow import ArrowSchemaExportable
     from icefield.distributed import ReadTask, Storage
     from icefield.expressions import RowFilter
     from icefield.metadata import Snapshot, TableMetadata
@@ -144,6 +145,7 @@ class TableScan(ABC):
         batch_size: int | None = None,
         memory_limit: int | None = None,
         progress: bool = False,
+        schema: ArrowSchemaExportable | None = None,
     ) -> pa.RecordBatchReader:
         """Read as a stream of batches, in bounded memory.
 
@@ -158,6 +160,8 @@ class TableScan(ABC):
             batches get smaller, and fewer files are read at a time.
         progress
             Whether to show progress on standard error, if it is a terminal or a notebook.
+        schema
+            The exact Arrow types to read the columns as; anything with ``__arrow_c_schema__``.
 
         """
         reading: Reading = {
@@ -166,9 +170,9 @@ class TableScan(ABC):
             "dictionary_columns": fields_of(dictionary_columns),
         }
         if not (progress and is_shown()):
-            return self._scan.stream(**reading).to_pyarrow()
+            return self._scan.stream(**reading, schema=schema).to_pyarrow()
         counted = Progress()
-        return showing(self._scan.stream(**reading, progress=counted).to_pyarrow(), counted)
+        return showing(self._scan.stream(**reading, schema=schema, progress=counted).to_pyarrow(), counted)
 
     def to_arrow(
         self,

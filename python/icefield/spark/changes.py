@@ -28,6 +28,10 @@ def changes(
     branch: str | None = None,
     filter: RowFilter | None = None,
     columns: Iterable[str] | str | None = None,
+    remove_carryovers: bool = False,
+    net_changes: bool = False,
+    compute_updates: bool | None = None,
+    identifier_columns: Iterable[str] | str | None = None,
     catalog: str | None = None,
     **properties: str,
 ) -> DataFrame:
@@ -53,13 +57,17 @@ def changes(
         Rows to read, as text or as an expression, as in `icefield.spark.read`.
     columns
         Columns to read, all by default.
+    remove_carryovers, net_changes, compute_updates, identifier_columns
+        How rows are compared, as `icefield.table.Table.incremental_changelog_scan` takes it and Java's procedure
+        ``create_changelog_view`` does. Compared rows are read by one task.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
     Raises
     ------
     InvalidArgumentError
-        If a snapshot is not there, or the first is no ancestor of the last.
+        If a snapshot is not there, or the first is no ancestor of the last; if updates are to be computed, and there is
+        no identifier.
 
     """
     scan = opened(table, catalog, properties).incremental_changelog_scan(
@@ -69,5 +77,9 @@ def changes(
         branch=branch,
         row_filter=filter,
         selected_fields=("*",) if columns is None else fields_of(columns),
+        remove_carryovers=remove_carryovers,
+        net_changes=net_changes,
+        compute_updates=compute_updates,
+        identifier_columns=identifier_columns,
     )
     return of_scan(spark, scan)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icefield.scan import TableScan
-from icefield.spark.reading import chosen, decided
+from icefield.spark.reading import chosen, compares_rows, decided
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,4 +96,5 @@ def explain(
             "file_size_in_bytes": ways.files["file_size_in_bytes"],
         }
     )
-    return Explanation(files, len(ways.plan.tasks(files=ways.rest)), scan.explain())
+    tasks = 1 if compares_rows(scan) else len(ways.plan.tasks(files=ways.rest))
+    return Explanation(files, tasks, scan.explain())

@@ -22,6 +22,7 @@ from pyspark.sql import types as st
 
 from icefield.distributed import EngineRead, ReadTask, Storage
 from icefield.expressions import parse
+from icefield.incremental import IncrementalChangelogScan
 from icefield.moments import Moment
 from icefield.scan import ScanPlan, TableScan, fields_of
 from icefield.spark import filters
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
     from icefield.table import Table
 
-__all__ = ["Ways", "chosen", "decided", "of_scan", "read", "task_rows"]
+__all__ = ["Ways", "chosen", "compares_rows", "decided", "of_scan", "read", "task_rows"]
 
 
 def read(
@@ -110,6 +111,8 @@ def chosen(
 
 def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> DataFrame:
     """Return a scan as a DataFrame."""
+    if compares_rows(scan):
+        return _compared(spark, scan)
     way = decided(spark, scan, native=native)
     parts: list[DataFrame] = []
     if way.reader and way.native:
@@ -118,6 +121,28 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
         parts.append(_decoded(spark, way.plan.tasks(files=way.rest), scan.storage, way.schema))
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)
+
+
+def compares_rows(scan: TableScan) -> bool:
+    """Return whether a scan is read by one task, as the compared rows of a changelog are."""
+    return isinstance(scan, IncrementalChangelogScan) and scan.compares_rows
+
+
+def _compared(spark: SparkSession, scan: TableScan) -> DataFrame:
+    """Read a changelog whose rows are compared: one task reads all of them."""
+    # Pinned: Spark plans more than once, and must find the same snapshots.
+    schema = spark_schema(scan.projection())
+    wanted = arrow_schema(schema)
+
+    @sentence
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for _ in range(batch.num_rows):
+                for found in scan.to_arrow_batch_reader(schema=wanted):
+                    yield from _pieces(found)
+
+    with drivers_python():
+        return spark.range(0, 1, 1, 1).mapInArrow(rows, schema)
 
 
 @dataclass(frozen=True)
@@ -203,8 +228,19 @@ def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterat
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.
     ordered = pa.schema([wanted.field(name) for name in task.column_names])
-    for batch in task.rows(storage, schema=ordered).to_pyarrow():
-        yield batch if ordered.names == wanted.names else batch.select(wanted.names)
+    for batch in task.rows(storage, schema=ordered, memory_limit=_MEMORY).to_pyarrow():
+        yield from _pieces(batch if ordered.names == wanted.names else batch.select(wanted.names))
+
+
+#: Bytes of a batch that Spark gets, at the most, where it has several rows; and of the batches that a task decodes.
+_BATCH = 32 << 20
+_MEMORY = 512 << 20
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch that is too large for the buffers by which Spark takes it."""
+    rows = max(1, batch.num_rows * _BATCH // max(batch.nbytes, 1))
+    return (batch.slice(start, rows) for start in range(0, max(batch.num_rows, 1), rows))
 
 
 class _NativeReader:

@@ -284,17 +284,18 @@ impl PyScan {
         Ok(ArrowTable { schema: self.0.wanted().arrow()?, batches: Vec::new() })
     }
 
-    /// Return the rows as they are read.
-    #[pyo3(signature = (*, batch_size=None, memory_limit=None, dictionary_columns=None, progress=None))]
+    /// Return the rows as they are read, in the types of ``schema`` if it is given.
+    #[pyo3(signature = (*, schema=None, batch_size=None, memory_limit=None, dictionary_columns=None, progress=None))]
     fn stream(
         &self,
         py: Python<'_>,
+        schema: Option<SchemaInput>,
         batch_size: Option<Int<usize>>,
         memory_limit: Option<Int<usize>>,
         dictionary_columns: Option<Vec<String>>,
         progress: Option<&Bound<'_, PyProgress>>,
     ) -> Result<ArrowStream> {
-        let options = read_options(batch_size, memory_limit, dictionary_columns, None, progress);
+        let options = read_options(batch_size, memory_limit, dictionary_columns, schema, progress);
         let stream = detached(py, || self.0.rows(&options))??;
         Ok(ArrowStream::new(Box::new(Reader(stream))))
     }
