@@ -32,7 +32,8 @@ use schedule::{Broken, Schedule};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Schedules of a run of the tests, less than a minute of two processors; `PROPTEST_CASES` asks for more, `PROPTEST_RNG_SEED` for others.
+/// Schedules of a run of the tests, less than a minute of two processors; `PROPTEST_CASES` asks for more,
+/// `PROPTEST_RNG_SEED` for others.
 const SCHEDULES: u32 = 100_000;
 /// Schedules within which what is broken must be found.
 const FEW: u32 = 6_000;
