@@ -1,7 +1,7 @@
 //! The binary form of single values ("Appendix D: Binary single-value serialization").
 
 use crate::error::{Error, Result};
-use crate::types::PrimitiveType;
+use crate::primitive::PrimitiveType;
 use crate::value::calendar::{MICROS_PER_DAY, NANOS_PER_DAY};
 use crate::value::{Value, decimal};
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::types::PrimitiveType;
+use crate::primitive::PrimitiveType;
 use crate::value::Value;
 
 /// `text` cut to `length` code points.

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::types::PrimitiveType;
+use crate::primitive::PrimitiveType;
 use crate::value::calendar::{self, CivilDate};
 use crate::value::{Value, decimal};
 

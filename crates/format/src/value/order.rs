@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::types::PrimitiveType;
+use crate::primitive::PrimitiveType;
 use crate::value::Value;
 
 /// Compares two values of the type `ty`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::types::PrimitiveType;
+use crate::primitive::PrimitiveType;
 use crate::value::Value;
 
 use super::encode::{finish_array, finish_object, metadata, primitive};
