@@ -1,6 +1,6 @@
 //! Limits on what untrusted input may demand.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The variable that sets [`Limits::with_memory`] where icefield is used from Python.
 pub const MEMORY_VARIABLE: &str = "ICEFIELD_DOCUMENT_MEMORY";
