@@ -56,6 +56,7 @@ __all__ = [
     "NoSuchNamespaceError",
     "NoSuchPropertyException",
     "NoSuchTableError",
+    "NoSuchViewError",
     "NotFoundError",
     "NotInstalledError",
     "StorageError",
@@ -140,6 +141,10 @@ class NoSuchNamespaceError(NotFoundError):
 
 class NoSuchTableError(NotFoundError):
     """The table does not exist."""
+
+
+class NoSuchViewError(NotFoundError):
+    """The view does not exist."""
 
 
 class NoSuchIcebergTableError(NoSuchTableError):

@@ -20,12 +20,40 @@ from typing import Generic, TypeVar
 
 from icefield._core import Schema
 from icefield.errors import ArgumentTypeError, UnsupportedFeatureError
-from icefield.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type, VariantType
+from icefield.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
 
 __all__ = [
     "PreOrderSchemaVisitor",
     "Schema",
     "SchemaVisitor",
+    "SchemaVisitorPerPrimitiveType",
     "index_by_id",
     "index_by_name",
     "index_name_by_id",
@@ -98,6 +126,115 @@ class SchemaVisitor(ABC, Generic[T]):
         """Visit a variant; a visitor without this method, as PyIceberg's are, raises `UnsupportedFeatureError`."""
         msg = f"{type(self).__name__} has no method 'variant' to visit {variant}"
         raise UnsupportedFeatureError(msg)
+
+
+class SchemaVisitorPerPrimitiveType(SchemaVisitor[T]):
+    """A visitor with a method for each primitive type."""
+
+    def primitive(self, primitive: PrimitiveType) -> T:
+        """Call the method for the type."""
+        method: Callable[[PrimitiveType], T] = getattr(self, _VISITED[type(primitive)])
+        return method(primitive)
+
+    @abstractmethod
+    def visit_fixed(self, fixed_type: FixedType) -> T:
+        """Visit `FixedType`."""
+
+    @abstractmethod
+    def visit_decimal(self, decimal_type: DecimalType) -> T:
+        """Visit `DecimalType`."""
+
+    @abstractmethod
+    def visit_boolean(self, boolean_type: BooleanType) -> T:
+        """Visit `BooleanType`."""
+
+    @abstractmethod
+    def visit_integer(self, integer_type: IntegerType) -> T:
+        """Visit `IntegerType`."""
+
+    @abstractmethod
+    def visit_long(self, long_type: LongType) -> T:
+        """Visit `LongType`."""
+
+    @abstractmethod
+    def visit_float(self, float_type: FloatType) -> T:
+        """Visit `FloatType`."""
+
+    @abstractmethod
+    def visit_double(self, double_type: DoubleType) -> T:
+        """Visit `DoubleType`."""
+
+    @abstractmethod
+    def visit_date(self, date_type: DateType) -> T:
+        """Visit `DateType`."""
+
+    @abstractmethod
+    def visit_time(self, time_type: TimeType) -> T:
+        """Visit `TimeType`."""
+
+    @abstractmethod
+    def visit_timestamp(self, timestamp_type: TimestampType) -> T:
+        """Visit `TimestampType`."""
+
+    @abstractmethod
+    def visit_timestamp_ns(self, timestamp_type: TimestampNanoType) -> T:
+        """Visit `TimestampNanoType`."""
+
+    @abstractmethod
+    def visit_timestamptz(self, timestamptz_type: TimestamptzType) -> T:
+        """Visit `TimestamptzType`."""
+
+    @abstractmethod
+    def visit_timestamptz_ns(self, timestamptz_ns_type: TimestamptzNanoType) -> T:
+        """Visit `TimestamptzNanoType`."""
+
+    @abstractmethod
+    def visit_string(self, string_type: StringType) -> T:
+        """Visit `StringType`."""
+
+    @abstractmethod
+    def visit_uuid(self, uuid_type: UUIDType) -> T:
+        """Visit `UUIDType`."""
+
+    @abstractmethod
+    def visit_binary(self, binary_type: BinaryType) -> T:
+        """Visit `BinaryType`."""
+
+    @abstractmethod
+    def visit_unknown(self, unknown_type: UnknownType) -> T:
+        """Visit `UnknownType`."""
+
+    @abstractmethod
+    def visit_geometry(self, geometry_type: GeometryType) -> T:
+        """Visit `GeometryType`."""
+
+    @abstractmethod
+    def visit_geography(self, geography_type: GeographyType) -> T:
+        """Visit `GeographyType`."""
+
+
+#: The methods for primitive types.
+_VISITED: dict[type[PrimitiveType], str] = {
+    FixedType: "visit_fixed",
+    DecimalType: "visit_decimal",
+    BooleanType: "visit_boolean",
+    IntegerType: "visit_integer",
+    LongType: "visit_long",
+    FloatType: "visit_float",
+    DoubleType: "visit_double",
+    DateType: "visit_date",
+    TimeType: "visit_time",
+    TimestampType: "visit_timestamp",
+    TimestampNanoType: "visit_timestamp_ns",
+    TimestamptzType: "visit_timestamptz",
+    TimestamptzNanoType: "visit_timestamptz_ns",
+    StringType: "visit_string",
+    UUIDType: "visit_uuid",
+    BinaryType: "visit_binary",
+    UnknownType: "visit_unknown",
+    GeometryType: "visit_geometry",
+    GeographyType: "visit_geography",
+}
 
 
 class PreOrderSchemaVisitor(ABC, Generic[T]):

@@ -15,8 +15,10 @@ from icefield.errors import (
     CorruptDataError,
     InvalidArgumentError,
     MissingVerbError,
+    NoSuchCatalogError,
     NoSuchTableError,
     StorageError,
+    UnsupportedFeatureError,
     ValidationError,
 )
 
@@ -458,3 +460,72 @@ def test_stores_without_credentials(warehouse, words, monkeypatch):
     with pytest.raises(StorageError) as error:
         catalog.create_table("db.t", ROWS)
     told(error, words)
+
+
+def test_a_mistyped_branch_is_read_by_no_name_and_written_to_as_a_branch_of_main(tmp_path):
+    """Java's and PyIceberg's changes create branches too."""
+    catalog = ice.load_catalog("typed", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", ROWS).append(ROWS)
+    with pytest.raises(InvalidArgumentError, match='did you mean "main"'):
+        table.scan(ref="mian")
+    before = table.current_snapshot()
+    table.append(ROWS, branch="mian")
+    assert (table.scan().count(), table.scan(ref="mian").count()) == (2, 4)
+    assert table.current_snapshot() == before
+    assert table.snapshot_by_name("mian").parent_snapshot_id == before.snapshot_id
+    assert sorted(table.refs()) == ["main", "mian"]
+
+
+def test_catalogs_opened_wrongly(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for uri, words in {
+        "http://x": ("a REST catalog", "sqlite:///folder/catalog.db"),
+        "wh/catalog.db": ("is a path, not a URL", "use sqlite:///wh/catalog.db"),
+        "sqlite://wh/c.db": ("names a host", "use sqlite:///wh/c.db"),
+    }.items():
+        with pytest.raises((UnsupportedFeatureError, InvalidArgumentError)) as error:
+            ice.load_catalog("c", uri=uri)
+        told(error, *words)
+    with pytest.raises(NoSuchCatalogError) as error:
+        ice.load_catalog("nosuch")
+    told(error, "'nosuch' is not configured", "set 'uri' or 'type'", "configured: ")
+    uri = "sqlite:///wh/c.db"
+    with ice.load_catalog("mine", uri=uri, warehouse="wh") as mine, ice.load_catalog("other", uri=uri) as other:
+        mine.create_namespace("db")
+        folder = mine.create_table("db.t", ROWS).location()
+        with pytest.raises(NoSuchTableError) as error:
+            other.load_table("db.t")
+        told(error, "does not exist in catalog other", "holds the catalog 'mine': open it under that name")
+        with pytest.warns(UserWarning, match="catalog other is empty; this database holds the catalog 'mine'"):
+            other.list_namespaces()
+        with pytest.raises(InvalidArgumentError) as error:
+            ice.Table.from_metadata(folder)
+        told(error, "is a folder: pass a metadata file; the newest one is ", "00000-")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("encryption.key-id", "k", ("cannot encrypt", "in the clear")),
+        ("write.delete.mode", "x", ("write.delete.mode", "copy-on-write or merge-on-read", "'x'")),
+        ("write.parquet.page-version", "v9", ("v1 or v2", "'v9'")),
+        ("format_version", "3", ("no table property format_version", "did you mean format-version?")),
+        ("write.parquet.compression-codec", "lzo", ("expected zstd, gzip", "'lzo'")),
+    ],
+)
+def test_properties_of_tables(tmp_path, name, value, words):
+    catalog = ice.load_catalog("properties", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    with pytest.raises((UnsupportedFeatureError, InvalidArgumentError)) as error:
+        catalog.create_table("db.t", ROWS, properties={name: value})
+    told(error, *words)
+    assert not catalog.table_exists("db.t")
+
+
+def test_timestamps_of_orc_that_nanoseconds_do_not_have(tmp_path):
+    path = tmp_path / "a.orc"
+    ice.orc.write_table(pa.table({"t": pa.array([dt.datetime(1, 1, 1)], pa.timestamp("us"))}), path)  # noqa: DTZ001
+    with pytest.raises(InvalidArgumentError) as error:
+        ice.orc.read_table(path, timestamp_unit="ns")
+    told(error, "a.orc", "column 1", "coarser timestamp_unit", "out_of_range")

@@ -59,6 +59,32 @@ class Catalog(TableCatalog[Table, Transaction]):
         """Return the namespace of the name of a table."""
         return table_tuple(identifier)[0]
 
+    @staticmethod
+    def namespace_to_string(identifier: IdentifierLike, err: type[Exception] = ValueError) -> str:
+        """Return the name of a namespace with dots between its parts; ``err`` is raised where a part is empty."""
+        parts = Catalog.identifier_to_tuple(identifier)
+        if not parts or not all(part.strip() for part in parts):
+            raise err(f"expected the name of a namespace, got {identifier!r}")
+        return ".".join(parts)
+
+    @staticmethod
+    def identifier_to_database(identifier: IdentifierLike, err: type[Exception] = ValueError) -> str:
+        """Return the name of a namespace of one level; ``err`` is raised for any other."""
+        parts = Catalog.identifier_to_tuple(identifier)
+        if len(parts) != 1:
+            raise err(f"expected the name of a namespace of one level, got {identifier!r}")
+        return parts[0]
+
+    @staticmethod
+    def identifier_to_database_and_table(
+        identifier: IdentifierLike, err: type[Exception] = ValueError
+    ) -> tuple[str, str]:
+        """Return the two parts of the name of a table in a namespace of one level; ``err`` is raised for any other."""
+        parts = Catalog.identifier_to_tuple(identifier)
+        if len(parts) != 2:  # noqa: PLR2004 - a namespace and a table
+            raise err(f"expected the name of a table in a namespace of one level, got {identifier!r}")
+        return parts[0], parts[1]
+
     @property
     def storage(self) -> Storage:
         """The storage with this catalog's properties."""

@@ -105,10 +105,16 @@ class PointerCatalog(Catalog):
             raise
         return self._opened(identifier, state)
 
-    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> Table:
+    def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> Table:
         """Register a table that exists in storage, by the location of its metadata file."""
         state = TableState.load(self.storage, metadata_location)
-        self._add(identifier, metadata_location)
+        try:
+            self._add(identifier, metadata_location)
+        except TableAlreadyExistsError:
+            # A view of this name is never replaced.
+            if not overwrite or not self.table_exists(identifier):
+                raise
+            self._swap(identifier, self._pointer(identifier), metadata_location)
         return self._opened(identifier, state)
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:

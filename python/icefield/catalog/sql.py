@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["SqlCatalog"]
 
 _TABLE = "TABLE"
+_VIEW = "VIEW"
 # Java's marker of a namespace without properties; never shown.
 _EXISTS = "exists"
 
@@ -186,6 +187,40 @@ class SqlCatalog(PointerCatalog):
         with self._read() as connection:
             self._require_namespace(connection, levels)
             return sorted((*levels, str(name)) for (name,) in connection.execute(statement))
+
+    # Views
+
+    def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
+        """List the views directly in a namespace, which other programs have made; the layout V0 has none."""
+        levels = namespace_tuple(namespace)
+        tables = self._layout.tables
+        statement = (
+            _sa()
+            .select(tables.c.table_name)
+            .where(
+                tables.c.catalog_name == self.name,
+                tables.c.table_namespace == ".".join(levels),
+                self._layout.is_view(),
+            )
+        )
+        with self._read() as connection:
+            self._require_namespace(connection, levels)
+            return sorted((*levels, str(name)) for (name,) in connection.execute(statement))
+
+    def drop_view(self, identifier: IdentifierLike) -> None:
+        """Drop a view; its files stay."""
+        namespace, view = table_tuple(identifier)
+        tables = self._layout.tables
+        statement = tables.delete().where(
+            tables.c.catalog_name == self.name,
+            tables.c.table_namespace == ".".join(namespace),
+            tables.c.table_name == view,
+            self._layout.is_view(),
+        )
+        with self._write() as connection:
+            removed = connection.execute(statement).rowcount
+        if removed != 1:
+            super().drop_view(identifier)
 
     # Namespaces
 
@@ -410,6 +445,11 @@ class _Layout:
         """Leave out views; rows of the layout V0 have no type and are tables."""
         kind = self.tables.c.iceberg_type
         found: sa.ColumnElement[bool] = (kind == _TABLE) | kind.is_(None) if self.typed else _sa().true()
+        return found
+
+    def is_view(self) -> sa.ColumnElement[bool]:
+        """Keep views alone."""
+        found: sa.ColumnElement[bool] = self.tables.c.iceberg_type == _VIEW if self.typed else _sa().false()
         return found
 
     @staticmethod

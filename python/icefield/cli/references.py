@@ -72,11 +72,7 @@ def branch_create(
 @click.pass_context
 def branch_drop(context: click.Context, name: str, branch_name: str, yes: bool) -> None:
     """Drop a branch other than main; its snapshots stay until they expire."""
-    opened = table_of(context, name)
-    if branch_name in opened.refs():  # what is missing is an error without a question
-        confirm(f"drop branch {branch_name} of table {name}", yes=yes)
-    opened.manage_snapshots().remove_branch(branch_name).commit()
-    _print_done("dropped branch", name, branch_name, "branch", None)
+    _drop(context, name, branch_name, "branch", yes=yes)
 
 
 @branch.command("rename")
@@ -138,11 +134,16 @@ def tag_create(context: click.Context, name: str, tag_name: str, moment: Moment,
 @click.pass_context
 def tag_drop(context: click.Context, name: str, tag_name: str, yes: bool) -> None:
     """Drop a tag; its snapshot stays until it expires."""
+    _drop(context, name, tag_name, "tag", yes=yes)
+
+
+def _drop(context: click.Context, name: str, ref: str, kind: str, *, yes: bool) -> None:
     opened = table_of(context, name)
-    if tag_name in opened.refs():  # what is missing is an error without a question
-        confirm(f"drop tag {tag_name} of table {name}", yes=yes)
-    opened.manage_snapshots().remove_tag(tag_name).commit()
-    _print_done("dropped tag", name, tag_name, "tag", None)
+    if ref in opened.refs():  # what is missing is an error without a question
+        confirm(f"drop {kind} {ref} of table {name}", yes=yes)
+    changes = opened.manage_snapshots()
+    (changes.remove_branch if kind == "branch" else changes.remove_tag)(ref).commit()
+    _print_done(f"dropped {kind}", name, ref, kind, None)
 
 
 def _refs(table: Table, kind: str) -> list[tuple[str, SnapshotRef, Snapshot | None]]:

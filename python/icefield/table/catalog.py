@@ -10,13 +10,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from icefield._html import html_of
-from icefield._identifiers import Identifier, IdentifierLike
+from icefield._identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield._secrets import guarded
 from icefield.errors import (
     IcefieldError,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     TableAlreadyExistsError,
 )
 
@@ -135,6 +136,34 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
         """Create a namespace unless it already exists."""
         with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
+
+    # Views, of which no more is known than their names
+
+    def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
+        """List the views directly in a namespace, which other programs have made; there are none in most catalogs."""
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace_tuple(namespace))} does not exist")
+        return []
+
+    def view_exists(self, identifier: IdentifierLike) -> bool:
+        """Return whether there is a view of this name."""
+        namespace, name = table_tuple(identifier)
+        try:
+            return (*namespace, name) in self.list_views(namespace)
+        except NoSuchNamespaceError:
+            return False
+
+    def drop_view(self, identifier: IdentifierLike) -> None:
+        """Drop a view; its files stay.
+
+        Raises
+        ------
+        NoSuchViewError
+            If it does not exist.
+
+        """
+        namespace, name = table_tuple(identifier)
+        raise NoSuchViewError(f"view {'.'.join((*namespace, name))} does not exist in catalog {self.name}")
 
     # Tables
 
@@ -305,8 +334,20 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
         """Create a table of a folder with data files in Hive's layout; no file is moved or written again."""
 
     @abstractmethod
-    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> TableClass_co:
-        """Register a table that exists in storage, by the location of its metadata file."""
+    def register_table(
+        self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False
+    ) -> TableClass_co:
+        """Register a table that exists in storage, by the location of its metadata file.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If there is a table of this name, unless ``overwrite`` is set: then the name is given to the other table,
+            and the files of the former one stay.
+        CommitFailedException
+            If the table that was to be replaced was changed meanwhile.
+
+        """
 
     @abstractmethod
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:

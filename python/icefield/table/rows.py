@@ -13,6 +13,7 @@ from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield._former import former_names
 from icefield._progress import changing
+from icefield.metadata import IsolationLevel
 from icefield.table.assignments import changed_rows
 from icefield.table.changing import ChangesData
 from icefield.table.handle import TableHandle
@@ -33,7 +34,7 @@ __all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "U
 RowMode: TypeAlias = Literal["copy-on-write", "merge-on-read", "auto"]
 
 #: Which concurrent commits a change tolerates.
-Isolation: TypeAlias = Literal["serializable", "snapshot"]
+Isolation: TypeAlias = Literal["serializable", "snapshot"] | IsolationLevel
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class ChangesRows(ChangesData):
         snapshot_properties
             Entries of the snapshot's summary.
         branch
-            The branch to which the snapshot is added.
+            The branch to which the snapshot is added; one that does not exist is created, as a branch of ``main``.
         schema_mode
             ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
             get their write default or null. ``"evolve"``: in addition, columns that the table lacks, at any

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from icefield.metadata import (
+    IsolationLevel,
     MetadataLogEntry,
     Operation,
     Snapshot,
     SnapshotLogEntry,
     Summary,
+    ancestors_between,
+    ancestors_between_ids,
+    ancestors_of,
+    is_ancestor_of,
+    is_parent_ancestor_of,
+    latest_ancestor_before_timestamp,
 )
 
 __all__ = [
+    "IsolationLevel",
     "MetadataLogEntry",
     "Operation",
     "Snapshot",
     "SnapshotLogEntry",
     "Summary",
+    "ancestors_between",
+    "ancestors_between_ids",
+    "ancestors_of",
+    "is_ancestor_of",
+    "is_parent_ancestor_of",
+    "latest_ancestor_before_timestamp",
 ]

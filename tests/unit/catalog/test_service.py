@@ -97,7 +97,7 @@ class Service(ice.Catalog):
     def create_table(self, *args: Any, **kwargs: Any) -> ice.Table:
         return self.create_table_transaction(*args, **kwargs).commit_transaction()
 
-    def register_table(self, identifier: IdentifierLike, metadata_location: str) -> ice.Table:
+    def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> ice.Table:
         raise NotImplementedError
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:

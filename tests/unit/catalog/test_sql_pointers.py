@@ -21,6 +21,7 @@ from icefield.errors import (
     NoSuchNamespaceError,
     NoSuchPropertyException,
     NoSuchTableError,
+    NoSuchViewError,
     StorageError,
     TableAlreadyExistsError,
 )
@@ -260,6 +261,50 @@ def test_views_of_others_are_no_tables(tmp_path):
     catalog._remove("a.t")
     with pytest.raises(NamespaceNotEmptyError):
         catalog.drop_namespace("a")
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["V1", "V0"])
+def test_views(tmp_path, typed):
+    with sqlite3.connect(tmp_path / "c.db") as raw:
+        if not typed:
+            raw.execute(
+                "CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, "
+                "previous_metadata_location, PRIMARY KEY (catalog_name, table_namespace, table_name))"
+            )
+    raw.close()
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db")
+    catalog.create_namespace("a.b")
+    with sqlite3.connect(tmp_path / "c.db") as raw:
+        kind = ", 'VIEW'" if typed else ""
+        for owner, namespace, name in (("c", "a", "v"), ("c", "a", "u"), ("c", "a.b", "w"), ("d", "a", "x")):
+            raw.execute(f"INSERT INTO iceberg_tables VALUES ('{owner}', '{namespace}', '{name}', 'm', NULL{kind})")
+    raw.close()
+    found = [("a", "u"), ("a", "v")] if typed else []
+    assert catalog.list_views("a") == found
+    assert (catalog.view_exists("a.v"), catalog.view_exists("a.x"), catalog.view_exists("z.v")) == (typed, False, False)
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.list_views("z")
+    if typed:
+        catalog.drop_view("a.v")
+        assert catalog.list_views("a") == [("a", "u")]
+    with pytest.raises(NoSuchViewError, match=r"view a\.v does not exist in catalog c"):
+        catalog.drop_view("a.v")
+    catalog._add("a.t", "m")
+    with pytest.raises(NoSuchViewError):
+        catalog.drop_view("a.t")
+    assert ("a", "t") in catalog.list_tables("a")
+
+
+def test_a_view_is_not_replaced_by_a_table(tmp_path):
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", ice.Schema(ice.NestedField(1, "id", "long")))
+    with sqlite3.connect(tmp_path / "c.db") as raw:
+        raw.execute("INSERT INTO iceberg_tables VALUES ('c', 'a', 'v', 'm', NULL, 'VIEW')")
+    raw.close()
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.register_table("a.v", table.metadata_location, overwrite=True)
+    assert catalog.list_views("a") == [("a", "v")]
 
 
 def test_pyiceberg_shares_the_database(tmp_path):

@@ -119,6 +119,14 @@ def test_drop_rename_register(catalog):
         catalog.register_table("a.b.v", table.metadata_location)
     with pytest.raises(FileNotFoundError):
         catalog.register_table("a.b.w", table.location() + "/metadata/none.metadata.json")
+    with pytest.raises(FileNotFoundError):
+        catalog.register_table("a.b.v", table.location() + "/metadata/none.metadata.json", overwrite=True)
+    other = catalog.create_table("a.b.w", SCHEMA)
+    assert catalog.register_table("a.b.v", other.metadata_location, overwrite=True).table_uuid == other.table_uuid
+    assert catalog.load_table("a.b.v").table_uuid == other.table_uuid
+    assert back.storage.exists(table.metadata_location)
+    assert catalog.register_table("a.b.x", table.metadata_location, True).table_uuid == table.table_uuid
+    catalog.register_table("a.b.v", table.metadata_location, overwrite=True)
     catalog.purge_table("a.b.v")
     assert not back.storage.exists(table.metadata_location)
 
