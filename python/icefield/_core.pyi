@@ -1961,6 +1961,7 @@ class RowChanges:
         mode: str | None = None,
         isolation: str | None = None,
         dry_run: bool = False,
+        memory_limit: int | None = None,
     ) -> RowChanges: ...
     def delete(self, filter: Expression | str | None, *, case_sensitive: bool = True) -> _RowCounts:
         """Delete the rows that a filter matches; all without one."""

@@ -64,6 +64,9 @@ def prepare(folder: Path, version: int) -> None:
         for field in delete.schema
     ]
     pq.write_table(delete.cast(pa.schema(numbered)), given / "deletes.parquet")
+    for place in ("a", "b"):
+        (given / "hive" / f"place={place}").mkdir(parents=True)
+        pq.write_table(rows(200, 3).drop_columns("place"), given / "hive" / f"place={place}" / "one.parquet")
 
 
 def files_of(table: ice.Table, place: str) -> list[dict[str, Any]]:
@@ -136,6 +139,28 @@ def upsert_stream(table: ice.Table, _: Path) -> None:
         stream.upsert(rows(15, 6)).delete(rows(0, 2))
 
 
+def create(table: ice.Table, _: Path) -> None:
+    """Create a table with its rows."""
+    assert table.catalog is not None
+    with table.catalog.create_table_transaction("db.new", SCHEMA, partition_by=["place"]) as changes:
+        changes.append(rows(0, 6))
+        changes.set_properties({"color": "blue"})
+
+
+def replace(table: ice.Table, _: Path) -> None:
+    """Replace a table by one of other columns, with its rows."""
+    assert table.catalog is not None
+    made = rows(0, 6).drop_columns("v")
+    with table.catalog.create_or_replace_table_transaction("db.t", made.schema, partition_by=["id"]) as changes:
+        changes.append(made)
+
+
+def migrate(table: ice.Table, folder: Path) -> None:
+    """Make a table of a folder of files."""
+    assert table.catalog is not None
+    table.catalog.migrate("db.new", folder / "given" / "hive")
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of change."""
@@ -144,6 +169,8 @@ class Kind:
     version: int = 2
     #: Whether files that were there go.
     deletes: bool = False
+    #: The table that is changed; another than this one is created.
+    table: str = "t"
 
 
 #: All of them, by name.
@@ -168,6 +195,9 @@ KINDS: dict[str, Kind] = {
     "expire": Kind(lambda table, _: table.expire_snapshots(retain_last=1, older_than="2100-01-01T00:00:00Z"), 3, True),
     "add files": Kind(lambda table, folder: table.add_files([str(folder / "given" / "added.parquet")])),
     "transaction": Kind(transaction, 3),
+    "create with rows": Kind(create, table="new"),
+    "replace with rows": Kind(replace),
+    "migrate": Kind(migrate, table="new"),
 }
 
 
@@ -201,23 +231,27 @@ def sizes(folder: Path) -> dict[str, int]:
     return {path: os.path.getsize(path) for path in sorted(all_files(folder))}
 
 
-def pointer(folder: Path) -> str:
-    """Return where the catalog says that the table is, without opening either."""
+def pointer(folder: Path, name: str) -> str:
+    """Return where the catalog says that a table is, without opening either; nothing for one that is not there."""
+    query = "SELECT metadata_location FROM iceberg_tables WHERE table_name = ?"
     with closing(sqlite3.connect(folder / "catalog" / "catalog.db")) as database:
-        (found,) = database.execute("SELECT metadata_location FROM iceberg_tables").fetchone()
-    return str(found)
+        found = database.execute(query, (name,)).fetchone()
+    return str(found[0]) if found else ""
 
 
-def state(folder: Path) -> dict[str, Any]:
-    """Say what the table is: its rows, its history, its columns, its files."""
-    table = catalog_of(folder).load_table("db.t")
-    named, files = named_files(table), all_files(folder)
+def state(folder: Path, name: str) -> dict[str, Any]:
+    """Say what a table is: its rows, its history, its columns, its files."""
+    catalog, files = catalog_of(folder), all_files(folder)
+    tables = [catalog.load_table(identifier) for identifier in catalog.list_tables("db")]
+    named = {path for table in tables for path in named_files(table)}
+    of_files = {"missing": sorted(named - files), "orphans": sorted(files - named), "files": sorted(files)}
+    if not catalog.table_exists(f"db.{name}"):
+        return {"rows": [], "history": [], "columns": [], "properties": {}, **of_files}
+    table = catalog.load_table(f"db.{name}")
     return {
         "rows": sorted(map(str, table.scan().to_arrow().to_pylist())),
         "history": [snapshot.operation for snapshot in table.snapshots()],
         "columns": [field.name for field in table.schema().fields],
         "properties": dict(table.properties),
-        "missing": sorted(named - files),
-        "orphans": sorted(files - named),
-        "files": sorted(files),
+        **of_files,
     }

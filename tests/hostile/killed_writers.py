@@ -39,11 +39,13 @@ def change(folder: Path, kind: str, fault: str, point: str) -> str:
         os.environ[STEPS[fault]] = point
     catalog = catalog_of(folder)
     table = catalog.load_table("db.t")
-    swap = SqlCatalog._swap
+    # The statement that makes a commit visible, or a new table.
+    makes = "_add" if KINDS[kind].table != "t" else "_swap"
+    make = getattr(SqlCatalog, makes)
     if point == "before the swap":
-        SqlCatalog._swap = die  # type: ignore[method-assign,assignment]
+        setattr(SqlCatalog, makes, die)
     elif point == "after the swap":
-        SqlCatalog._swap = lambda *a: (swap(*a), die())[0]  # type: ignore[method-assign,assignment]
+        setattr(SqlCatalog, makes, lambda *a: (make(*a), die())[0])
     elif point == "in the transaction":
         sqlalchemy.event.listen(catalog._engine, "commit", die)  # type: ignore[attr-defined]
     try:
@@ -53,10 +55,16 @@ def change(folder: Path, kind: str, fault: str, point: str) -> str:
     return ""
 
 
-def look(folder: Path) -> dict[str, Any]:
+def look(folder: Path, kind: str) -> dict[str, Any]:
     """Say what the table is, and write to it."""
-    found = state(folder)
-    table = catalog_of(folder).load_table("db.t")
+    name = KINDS[kind].table
+    found = state(folder, name)
+    catalog = catalog_of(folder)
+    if not catalog.table_exists(f"db.{name}"):
+        KINDS[kind].change(catalog.load_table("db.t"), folder)
+        found["goes on"] = catalog.load_table(f"db.{name}").scan().count() > 0
+        return found
+    table = catalog.load_table(f"db.{name}")
     table.append(pa.table({"id": pa.array([1000], pa.int64()), "place": ["b"]}))
     found["goes on"] = table.scan().count() == len(found["rows"]) + 1
     return found
@@ -110,8 +118,9 @@ def main() -> None:
     folder.mkdir()
     in_a_fork(lambda: prepare(folder, KINDS[kind].version))
     shutil.copytree(folder, ready)
-    before = in_a_fork(lambda: state(folder))[1]
-    old, was_at = sizes(folder), pointer(folder)
+    name = KINDS[kind].table
+    before = in_a_fork(lambda: state(folder, name))[1]
+    old, was_at = sizes(folder), pointer(folder, name)
     may_go = in_a_fork(lambda: expired(folder))[1] if KINDS[kind].deletes else []
     ended: dict[str, Any] = {}
     swaps = ["before the swap", "in the transaction", "after the swap"] if fault == "die" else []
@@ -123,9 +132,9 @@ def main() -> None:
         now = sizes(folder)
         found: dict[str, Any] = {"killed by": killed_by, "said": said, "new": sorted(now.keys() - old.keys())}
         # With the same metadata and all old files as they were, the table is the old one: some are read nevertheless.
-        found["same"] = pointer(folder) == was_at and old.items() <= now.items()
+        found["same"] = pointer(folder, name) == was_at and old.items() <= now.items()
         if not found["same"] or number % LOOK_AT == 0:
-            found |= in_a_fork(lambda: look(folder))[1]
+            found |= in_a_fork(lambda: look(folder, kind))[1]
         ended[point] = found
         if point.isdecimal() and not killed_by and not said:
             break

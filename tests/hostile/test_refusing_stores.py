@@ -32,8 +32,9 @@ for kind, chosen in KINDS.items():
     folder = Path(sys.argv[2]) / kind
     folder.mkdir()
     prepare(folder, chosen.version)
-    before = state(folder)
-    folders = [folder / "warehouse", *(path for path in (folder / "warehouse").rglob("*") if path.is_dir())]
+    before = state(folder, chosen.table)
+    roots = [folder / "warehouse", folder / "given"]
+    folders = [*roots, *(path for root in roots for path in root.rglob("*") if path.is_dir())]
     for path in folders:
         path.chmod(0o555)
     table = catalog_of(folder).load_table("db.t")
@@ -42,7 +43,7 @@ for kind, chosen in KINDS.items():
         said[kind] = "nothing"
     except Exception as error:
         said[kind] = f"{type(error).__name__}: {error}"
-    if state(folder) != before:
+    if state(folder, chosen.table) != before:
         said[kind] += " and the table has changed"
     for path in folders:
         path.chmod(0o755)
@@ -60,7 +61,7 @@ from every_change import PLACES, SCHEMA, all_files, catalog_of, prepare, state
 said = []
 folder = Path(sys.argv[2])
 prepare(folder, 3)
-before = state(folder)
+before = state(folder, "t")
 table = catalog_of(folder).load_table("db.t")
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 count = 50_000
@@ -75,7 +76,7 @@ for limit in (0, 40_000):
         except Exception as error:
             said.append(f"{type(error).__name__}: {error}")
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    if state(folder) != before:
+    if state(folder, "t") != before:
         said.append("the table has changed")
 table.append(rows)
 sys.stdout.write(json.dumps(said))

@@ -73,6 +73,24 @@ def test_the_line_counts_what_is_written(
     assert all(thread.name != "icefield-progress" for thread in threading.enumerate())
 
 
+def test_a_stream_of_upserts_has_a_line_for_each_commit(table: ice.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for progress in (True, False):
+        shown = Terminal()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", shown)
+            with table.upsert_stream(["id"], progress=progress) as stream:
+                for _ in range(2):
+                    stream.upsert(NEW).commit()
+                stream.commit()
+        lines = shown.getvalue().split("\n")[:-1]
+        assert len(lines) == (2 if progress else 0), "none for a commit of nothing"
+        for line in lines:
+            found = re.fullmatch(LINE, line.split("\r")[-1] + "\n")
+            assert found, shown.getvalue()
+            # A data file and a delete file, a manifest of each, their list; the metadata file.
+            assert int(found[1]) >= 5
+
+
 def test_nothing_is_shown_elsewhere(table: ice.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for change in CHANGES.values():
         change(table, tmp_path, True) if change is not CHANGES["add_files"] else None

@@ -124,9 +124,3 @@ def test_refusals(tmp_path: Path, condition: str, error: type[Exception], match:
     with pytest.raises(InvalidArgumentError, match="no row of the target here"):
         table.merge(target, "id").when_not_matched_insert_all("source.v > target.v").execute()
     assert table.refresh().metadata_location == before
-
-
-def test_filters_of_one_table_compare_no_columns(tmp_path: Path) -> None:
-    table = make(tmp_path, pa.table({"a": [1], "b": [2]}))
-    with pytest.raises(InvalidArgumentError, match="two columns cannot be compared"):
-        table.delete("a < b")

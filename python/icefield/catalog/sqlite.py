@@ -94,6 +94,10 @@ def _reachable(url: sa.URL, path: Path) -> sa.URL:
 
 def _is_frozen(path: Path) -> bool:
     """Return whether SQLite cannot read a database without writing next to it (a log on a read-only mount)."""
+    # A file that is closed loses the locks of all connections that this process has to it: another process takes
+    # itself for the last one then, and deletes the log under them. So it is opened only where nobody can write.
+    if os.access(path.absolute().parent, os.W_OK):
+        return False
     try:
         with path.open("rb") as file:
             head = file.read(20)
@@ -101,7 +105,7 @@ def _is_frozen(path: Path) -> bool:
         return False
     # Data that is only in the log is not in the database yet.
     logged = _size(path.with_name(f"{path.name}-wal")) > 0
-    return head[18:20] == _WRITE_AHEAD and not logged and not os.access(path.absolute().parent, os.W_OK)
+    return head[18:20] == _WRITE_AHEAD and not logged
 
 
 def _size(path: Path) -> int:

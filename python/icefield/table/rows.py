@@ -137,6 +137,7 @@ class ChangesRows(ChangesData):
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
+        memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
         progress: bool = False,
@@ -147,7 +148,7 @@ class ChangesRows(ChangesData):
         ----------
         delete_filter
             Which rows, as for `Table.scan`. A row is kept if the filter is not true for it: ``x = 1`` keeps rows where
-            ``x`` is null.
+            ``x`` is null. Text may compare two columns too, ``sent > received``; null compares with nothing.
         snapshot_properties
             Entries of the snapshot's summary.
         case_sensitive
@@ -162,6 +163,9 @@ class ChangesRows(ChangesData):
         isolation
             ``"serializable"`` fails if another commit added rows that the filter may match; ``"snapshot"`` allows that.
             By default ``write.delete.isolation-level``.
+        memory_limit
+            Bytes that reading rows may take, about; 512 MiB by default. Of rows that are written again only the row
+            groups of the files that are open are in memory.
         dry_run
             Only return what would be done.
         idempotency_key
@@ -185,7 +189,9 @@ class ChangesRows(ChangesData):
             return NOTHING_CHANGED
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
+            options = _core(
+                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
+            )
             return RowsChanged(*options.delete(delete_filter, case_sensitive=case_sensitive))
 
     def overwrite(
@@ -199,6 +205,7 @@ class ChangesRows(ChangesData):
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
+        memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
         progress: bool = False,
@@ -211,7 +218,7 @@ class ChangesRows(ChangesData):
             The rows to append, as for `Table.append`.
         overwrite_filter
             Which rows to delete, as for `delete`.
-        snapshot_properties, case_sensitive, branch, mode, isolation, dry_run, idempotency_key, progress
+        snapshot_properties, case_sensitive, branch, mode, isolation, memory_limit, dry_run, idempotency_key, progress
             As for `delete`.
         schema_mode
             As for `Table.append`.
@@ -222,7 +229,9 @@ class ChangesRows(ChangesData):
         columns = written_columns(schema_mode)
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
+            options = _core(
+                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
+            )
             counts = options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive, **columns)
             return RowsChanged(*counts)
 
@@ -280,6 +289,7 @@ class ChangesRows(ChangesData):
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
+        memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
         progress: bool = False,
@@ -294,7 +304,7 @@ class ChangesRows(ChangesData):
             that takes a record batch and returns one with the same columns and number of rows.
         where
             Which rows, as for `delete`; all rows without it.
-        snapshot_properties, case_sensitive, branch, dry_run, idempotency_key, progress
+        snapshot_properties, case_sensitive, branch, memory_limit, dry_run, idempotency_key, progress
             As for `delete`.
         mode, isolation
             As for `delete`; by default ``write.update.mode`` and ``write.update.isolation-level``.
@@ -304,7 +314,9 @@ class ChangesRows(ChangesData):
             return NOTHING_CHANGED
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
+            options = _core(
+                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
+            )
             found = options.find(where, case_sensitive=case_sensitive)
             return RowsChanged(*options.update(found, changed_rows(found.rows(), assignments)))
 
@@ -446,6 +458,7 @@ class TableRows(TableHandle, ChangesRows):
         branch: str = "main",
         *,
         memory_limit: int | None = None,
+        progress: bool = False,
     ) -> UpsertStream:
         """Open a writer of upserts and deletes by key, which are committed a micro-batch at a time.
 
@@ -459,6 +472,8 @@ class TableRows(TableHandle, ChangesRows):
             As for `delete`; the properties are those of each snapshot.
         memory_limit
             Bytes that a micro-batch may take in memory, about; 512 MiB by default. More is held in temporary files.
+        progress
+            As for `append`: a line for each commit.
 
         Raises
         ------
@@ -477,6 +492,7 @@ class TableRows(TableHandle, ChangesRows):
             branch,
             case_sensitive=case_sensitive,
             memory_limit=memory_limit,
+            progress=progress,
         )
 
 
@@ -488,6 +504,7 @@ def _core(
     isolation: Isolation | None,
     dry_run: bool,
     idempotency_key: str | None,
+    memory_limit: int | None = None,
 ) -> CoreRowChanges:
     return CoreRowChanges(
         changes,
@@ -496,4 +513,5 @@ def _core(
         mode=mode,
         isolation=isolation,
         dry_run=dry_run,
+        memory_limit=memory_limit,
     )

@@ -11,6 +11,7 @@ from icefield._arguments import property_texts
 from icefield._arrow_names import without_nul
 from icefield._core import KeyedBatch
 from icefield._core import Transaction as CoreTransaction
+from icefield._progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.table.update.change import warn_of_lost
 
@@ -54,6 +55,7 @@ class UpsertStream:
         *,
         case_sensitive: bool,
         memory_limit: int | None,
+        progress: bool = False,
     ) -> None:
         self._begin = begin
         self._commit = commit
@@ -62,6 +64,7 @@ class UpsertStream:
         self._branch = branch
         self._case_sensitive = case_sensitive
         self._memory_limit = memory_limit
+        self._progress = progress
         self._open: tuple[CoreTransaction, KeyedBatch] | None = None
         self._closed = False
         # What is wrong with the key is said now.
@@ -117,13 +120,15 @@ class UpsertStream:
             return MicroBatchResult(0, 0)
         changes, batch = self._open
         self._open = None
-        try:
-            done = MicroBatchResult(*batch.write(self._branch, self._properties))
-        except BaseException:
-            changes.abort()
-            raise
-        if not changes.is_empty:
-            self._commit(changes)
+        with changing(self._progress) as traffic:
+            changes.count(traffic)
+            try:
+                done = MicroBatchResult(*batch.write(self._branch, self._properties))
+            except BaseException:
+                changes.abort()
+                raise
+            if not changes.is_empty:
+                self._commit(changes)
         return done
 
     def close(self) -> None:

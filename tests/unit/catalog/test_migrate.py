@@ -243,7 +243,7 @@ def test_refusals(catalog: ice.Catalog, tmp_path: Path, folder: Path) -> None:
     put(tmp_path / "nested" / "p=1" / "a.parquet", {"p": [{"a": 1}]})
     refused(catalog, tmp_path / "nested", invalid, "partition column p is stored in the files as struct")
     put(tmp_path / "ns" / "a.parquet", {"at": pa.array([1], pa.timestamp("ns"))})
-    refused(catalog, tmp_path / "ns", invalid, "at.*format version 3")
+    refused(catalog, tmp_path / "ns", invalid, 'at.*use format version 3.*properties={"format-version": "3"}')
     catalog.create_table("n.t", pa.schema([("id", pa.int64())]))
     with pytest.raises(ice.TableAlreadyExistsError):
         catalog.migrate("n.t", folder)

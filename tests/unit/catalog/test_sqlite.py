@@ -225,7 +225,8 @@ def test_an_empty_database_has_nothing_to_tell(tmp_path):
 def test_a_log_may_vanish_while_it_is_looked_at(tmp_path, monkeypatch):
     # The last connection to close deletes the log: a catalog that opens meanwhile saw it there, and then did not.
     path = tmp_path / "catalog.db"
-    SqlCatalog("icefield", uri=f"sqlite:///{path}", warehouse=str(tmp_path)).create_namespace("db")
+    with closing(SqlCatalog("icefield", uri=f"sqlite:///{path}", warehouse=str(tmp_path))) as catalog:
+        catalog.create_namespace("db")
     stat = Path.stat
     answers = []
 
@@ -239,7 +240,34 @@ def test_a_log_may_vanish_while_it_is_looked_at(tmp_path, monkeypatch):
     for seen in ([], [True]):
         answers[:] = seen
         monkeypatch.setattr(Path, "stat", vanishing)
+        # Only where nobody can write beside it is it looked at.
+        monkeypatch.setattr(os, "access", lambda *_: False)
         again = SqlCatalog("icefield", uri=f"sqlite:///{path}", warehouse=str(tmp_path))
         monkeypatch.undo()
         assert again.list_namespaces() == [("db",)]
         assert not answers
+
+
+def test_connections_outlive_other_processes_however_often_a_database_is_opened(tmp_path):
+    """A file that is closed loses the locks of its process: another one deleted the log under its connections."""
+    path = tmp_path / "c.db"
+    first = opened(path)
+    first.create_namespace("a")
+    table = first.create_table("a.t", ROWS.schema)
+    script = """
+import sys
+from icefield.catalog.sql import SqlCatalog
+import pyarrow as pa
+catalog = SqlCatalog("c", uri=f"sqlite:///{sys.argv[1]}", warehouse=sys.argv[2])
+table = catalog.load_table("a.t").append(pa.table({"id": pa.array([7], pa.int64())}))
+print(table.scan().count())
+"""
+    told = []
+    for _ in range(2):
+        with closing(opened(path)) as second:
+            assert second.load_table("a.t").metadata_location == table.refresh().metadata_location
+        command = [sys.executable, "-c", script, path, tmp_path / "wh"]
+        told.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        table.append(ROWS)
+    assert told == [1, 4]
+    assert table.refresh().scan().count() == opened(path).load_table("a.t").scan().count() == 6

@@ -46,6 +46,20 @@ impl Condition {
         };
         self.try_map(&mut { leaf }).ok()
     }
+
+    /// A filter that matches each row that this condition holds for: what it says of columns beside literals.
+    pub fn weakened(&self) -> Expr {
+        let mut leaf = |leaf: &ConditionPredicate| {
+            Ok::<_, std::convert::Infallible>(match leaf {
+                ConditionPredicate::Literals(predicate) => Expression::Predicate(predicate.clone()),
+                ConditionPredicate::Columns(_) => Expression::True,
+            })
+        };
+        match self.rewrite_not().try_map(&mut leaf) {
+            Ok(filter) => filter,
+            Err(never) => match never {},
+        }
+    }
 }
 
 impl From<&Expr> for Condition {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use icefield_format::Limits;
-use icefield_format::expr::{Expr, Extract, Term};
+use icefield_format::expr::{Condition, Expr, Expression, Extract, Term};
 use icefield_format::types::Schema;
 use icefield_format::types::arrow::{FromArrow, Nanoseconds};
 use icefield_format::value::variant::Path;
@@ -32,6 +32,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug)]
 pub(crate) struct ExpressionInput(pub Expr);
 
+/// A condition as Python hands it over: a [`PyExpression`], or text in which two columns may be compared.
+#[derive(Debug)]
+pub(crate) struct ConditionInput(pub Condition);
+
 /// Name, transform, and path and type of what is extracted.
 type TermParts = (String, Option<String>, Option<(String, String)>);
 
@@ -52,6 +56,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
                 let hint = mend(object, "for_filter");
                 Err(ArgumentTypeError::new_err(format!("expected an expression or its text, not {found}{hint}")))
             }
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ConditionInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyString>() {
+            Ok(text) => Ok(Self(flat(Condition::parse(text.to_str()?).map_err(BorderError::from)?)?)),
+            Err(_) => object.extract().map(|ExpressionInput(expr)| Self(Condition::from(&expr))),
         }
     }
 }
@@ -266,7 +281,7 @@ impl PyExpression {
 
 /// The expression, no deeper than everything that recurses can follow: chains of one operator are balanced, and what is
 /// deeper still is refused. Half the depth that text may have, for the text of a level takes up to two.
-pub(crate) fn flat(expr: Expr) -> Result<Expr> {
+pub(crate) fn flat<P>(expr: Expression<P>) -> Result<Expression<P>> {
     let deepest = Limits::default().depth / 2;
     if expr.depth() <= deepest {
         return Ok(expr);

@@ -5,12 +5,11 @@ use arrow_schema::Schema as ArrowRustSchema;
 use icefield_format::expr::Condition as RowCondition;
 use icefield_table::operation::merge::clause::{Action, Assignments, Clause, Condition, RowFunction, When};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrayInput, ArrowSchema, ArrowTable};
 use crate::errors::{InvalidArgumentError, Result, from_callback};
-use crate::format::expressions::ExpressionInput;
+use crate::format::expressions::ConditionInput;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -26,11 +25,8 @@ pub(crate) struct PyJoinCondition(RowCondition);
 impl PyJoinCondition {
     /// An expression, or the text of a condition.
     #[new]
-    fn py_new(condition: &Bound<'_, PyAny>) -> Result<Self> {
-        Ok(Self(match condition.cast::<PyString>() {
-            Ok(text) => RowCondition::parse(text.to_str()?)?,
-            Err(_) => RowCondition::from(&condition.extract::<ExpressionInput>()?.0),
-        }))
+    fn py_new(condition: ConditionInput) -> Self {
+        Self(condition.0)
     }
 
     fn __repr__(&self) -> String {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use icefield_format::expr::{Expr, Expression};
+use icefield_format::expr::{Condition, Expression};
 use icefield_table::commit::SnapshotOptions;
 use icefield_table::operation::delete_rows::delete_rows;
-use icefield_table::operation::matching::Matches;
+use icefield_table::operation::matching::{MEMORY_LIMIT, Matches};
 use icefield_table::operation::merge::clause::Rules;
-use icefield_table::operation::merge::run::{MEMORY_LIMIT, MergeOptions, merge};
+use icefield_table::operation::merge::run::{MergeOptions, merge};
 use icefield_table::operation::overwrite_rows::{OldSpecs, overwrite_partitions, overwrite_rows};
 use icefield_table::operation::replace_rows::{NewRows, RowOptions, RowsReplaced, columns_to_change, replace};
 use icefield_table::operation::row_change::{Command, Isolation, Mode};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::capsule::{ArrowStream, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
-use crate::format::expressions::ExpressionInput;
+use crate::format::expressions::ConditionInput;
 use crate::table::merging::ClauseInput;
 use crate::table::scan::Reader;
 use crate::table::transaction::{Counts, PyTransaction};
@@ -54,10 +54,11 @@ impl PyFoundRows {
 #[pymethods]
 impl PyRowChanges {
     /// Changes of a branch. `mode` is `copy-on-write`, `merge-on-read` or `auto`, `isolation` is `serializable` or `snapshot`;
-    /// without them the table says. With `dry_run` nothing is written.
+    /// without them the table says. With `dry_run` nothing is written. `memory_limit` is for the rows that are read.
     #[new]
     #[pyo3(signature = (
-        transaction, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), mode=None, isolation=None, dry_run=false
+        transaction, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), mode=None, isolation=None, dry_run=false,
+        memory_limit=None
     ))]
     fn py_new(
         transaction: Py<PyTransaction>,
@@ -66,6 +67,7 @@ impl PyRowChanges {
         mode: Option<&str>,
         isolation: Option<&str>,
         dry_run: bool,
+        memory_limit: Option<usize>,
     ) -> Result<Self> {
         let properties = snapshot_properties.into_iter().collect();
         let options = RowOptions {
@@ -73,13 +75,14 @@ impl PyRowChanges {
             mode: mode.map(Mode::parse).transpose()?,
             isolation: isolation.map(Isolation::parse).transpose()?,
             dry_run,
+            memory: memory_limit,
         };
         Ok(Self { transaction, options })
     }
 
     /// Delete the rows that a filter matches; all without one.
     #[pyo3(signature = (filter, *, case_sensitive=true))]
-    fn delete(&self, py: Python<'_>, filter: Option<ExpressionInput>, case_sensitive: bool) -> Result<Counts> {
+    fn delete(&self, py: Python<'_>, filter: Option<ConditionInput>, case_sensitive: bool) -> Result<Counts> {
         let (filter, own) = (of(filter), self.transaction.get());
         let counts = detached(py, || {
             delete_rows(&own.storage(), &mut own.changes(), &filter, case_sensitive, self.options.clone())
@@ -93,7 +96,7 @@ impl PyRowChanges {
         &self,
         py: Python<'_>,
         rows: StreamInput,
-        filter: Option<ExpressionInput>,
+        filter: Option<ConditionInput>,
         case_sensitive: bool,
         allow_missing: bool,
         evolve: bool,
@@ -134,13 +137,13 @@ impl PyRowChanges {
 
     /// Find the rows that a filter matches; all without one.
     #[pyo3(signature = (filter, *, case_sensitive=true))]
-    fn find(&self, py: Python<'_>, filter: Option<ExpressionInput>, case_sensitive: bool) -> Result<PyFoundRows> {
+    fn find(&self, py: Python<'_>, filter: Option<ConditionInput>, case_sensitive: bool) -> Result<PyFoundRows> {
         let (filter, own) = (of(filter), self.transaction.get());
-        let branch = &self.options.snapshot.branch;
+        let (branch, memory) = (&self.options.snapshot.branch, self.options.memory());
         Ok(PyFoundRows(detached(py, || {
             let mut changes = own.changes();
             changes.check_open()?;
-            Matches::find(&own.storage(), changes.metadata()?, branch, &filter, case_sensitive)
+            Matches::find(&own.storage(), changes.metadata()?, branch, &filter, case_sensitive, memory)
         })??))
     }
 
@@ -226,7 +229,7 @@ impl PyRowChanges {
     }
 }
 
-fn of(filter: Option<ExpressionInput>) -> Expr {
+fn of(filter: Option<ConditionInput>) -> Condition {
     filter.map_or(Expression::True, |filter| filter.0)
 }
 

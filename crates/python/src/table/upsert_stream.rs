@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use icefield_table::commit::SnapshotOptions;
 use icefield_table::operation::keyed_batch::KeyedBatch;
-use icefield_table::operation::merge::run::MEMORY_LIMIT;
+use icefield_table::operation::matching::MEMORY_LIMIT;
 use icefield_table::write::Matching;
 use pyo3::prelude::*;
 

@@ -33,6 +33,14 @@ impl<C: Change> Change for WithUpdates<C> {
         self.change.snapshot_id()
     }
 
+    fn made_snapshot_id(&self) -> Option<i64> {
+        self.change.made_snapshot_id()
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.change.files()
+    }
+
     fn landed(&mut self, last_attempt: bool) {
         self.change.landed(last_attempt);
     }

@@ -1,6 +1,6 @@
-//! Deletes of rows by a filter.
+//! Deletes of rows by a condition.
 
-use icefield_format::expr::Expr;
+use icefield_format::expr::Condition;
 
 use super::matching::Matches;
 use super::replace_rows::{RowOptions, RowsReplaced, replace};
@@ -9,20 +9,21 @@ use crate::commit::Transaction;
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// Deletes the rows that a scan with the filter has: rows stay for which it is false or, as with `x = 1` where `x` is null,
-/// unknown. Files all of whose rows match are removed unread.
+/// Deletes the rows that a condition holds for, as a scan with such a filter has them: rows stay for which it is false or, as with
+/// `x = 1` where `x` is null, unknown. Files all of whose rows match are removed unread.
 ///
 /// # Errors
-/// What is wrong with the filter, the table or the storage. What was written is deleted then.
+/// What is wrong with the condition, the table or the storage. What was written is deleted then.
 pub fn delete_rows(
     storage: &Storage,
     transaction: &mut Transaction,
-    filter: &Expr,
+    condition: &Condition,
     case_sensitive: bool,
     options: RowOptions,
 ) -> Result<RowsReplaced> {
     transaction.check_open()?;
     let metadata = transaction.metadata()?.clone();
-    let matches = Matches::find(storage, &metadata, &options.snapshot.branch, filter, case_sensitive)?;
+    let (branch, memory) = (&options.snapshot.branch, options.memory());
+    let matches = Matches::find(storage, &metadata, branch, condition, case_sensitive, memory)?;
     replace(storage, transaction, &matches, Command::Delete, None, options)
 }

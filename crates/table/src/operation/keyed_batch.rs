@@ -435,6 +435,10 @@ impl Content for OfKeys {
         self.content.summary(base)
     }
 
+    fn files(&self) -> Vec<String> {
+        self.content.files()
+    }
+
     fn failed(&mut self) {
         self.content.failed();
     }

@@ -7,16 +7,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch};
-use icefield_format::expr::{Expr, Expression};
+use icefield_format::expr::{Condition, Expr, Expression, Predicate};
 use icefield_format::manifest::{DataFile, FileContent, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::puffin::DeletionVector;
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::{DELETE_FILE_PATH, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
 
+use super::places;
+use super::row_condition::RowCondition;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::limits::limits;
@@ -28,8 +27,12 @@ use crate::plan::{At, Scan};
 use crate::read::deletes::{Chosen, Deletes};
 use crate::read::options::ReadOptions;
 use crate::read::task::{rows_chosen, rows_with};
+use crate::runtime;
 use crate::storage::Storage;
 use crate::stream::BatchStream;
+
+/// Bytes that a change of rows may take where nobody says.
+pub const MEMORY_LIMIT: usize = 512 << 20;
 
 /// Data files that have rows of a filter, of a branch as it is.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub struct Matches {
     pub files: Vec<MatchedFile>,
     scan: Scan,
     wanted: Arc<Wanted>,
+    /// Bytes that reading their rows may take, about.
+    memory: usize,
 }
 
 /// Data files that may have rows of a filter.
@@ -88,20 +93,39 @@ impl MatchedFile {
 }
 
 impl Matches {
-    /// Finds the rows of a branch that a filter matches; of a branch that does not exist, those of the current snapshot, which
-    /// it will begin at.
+    /// Finds the rows of a branch that a condition holds for; of a branch that does not exist, those of the current snapshot,
+    /// which it will begin at. Reading takes `memory` bytes, about.
     ///
     /// # Errors
-    /// A filter that does not fit the schema, a tag, and what is wrong with the files.
+    /// A condition that does not fit the schema, a tag, and what is wrong with the files.
     pub fn find(
+        storage: &Storage,
+        metadata: &Arc<TableMetadata>,
+        branch: &str,
+        condition: &Condition,
+        case_sensitive: bool,
+        memory: usize,
+    ) -> Result<Self> {
+        if let Some(filter) = condition.as_filter() {
+            return Self::find_by_filter(storage, metadata, branch, &filter, case_sensitive, memory);
+        }
+        let filter = condition.weakened();
+        let condition = RowCondition::new(condition, &Self::scan(storage, metadata, branch, &filter, case_sensitive)?)?;
+        let candidates = Self::candidates(storage, metadata, branch, &filter, case_sensitive, memory)?;
+        let rows = candidates.rows_with(condition.wanted.clone())?;
+        Ok(candidates.choose(condition.positions(rows)?))
+    }
+
+    fn find_by_filter(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,
         branch: &str,
         filter: &Expr,
         case_sensitive: bool,
+        memory: usize,
     ) -> Result<Self> {
         let Candidates { mut matches, parts, certain } =
-            Self::candidates(storage, metadata, branch, filter, case_sensitive)?;
+            Self::candidates(storage, metadata, branch, filter, case_sensitive, memory)?;
         let mut uncertain = Vec::new();
         for ((part, certain), file) in parts.into_iter().zip(certain).zip(&mut matches.files) {
             match certain {
@@ -109,7 +133,7 @@ impl Matches {
                 false => uncertain.push(part),
             }
         }
-        let found = positions(uncertain, &matches.wanted, storage)?;
+        let found = positions(uncertain, &matches)?;
         matches.choose(found);
         Ok(matches)
     }
@@ -124,6 +148,7 @@ impl Matches {
         branch: &str,
         filter: &Expr,
         case_sensitive: bool,
+        memory: usize,
     ) -> Result<Candidates> {
         let scan = Self::scan(storage, metadata, branch, filter, case_sensitive)?;
         let (bound, _) = scan.bound_filter()?;
@@ -150,7 +175,7 @@ impl Matches {
                 all_certain.push(certain.value(row));
             }
         }
-        Ok(Candidates { matches: Self { files, scan, wanted }, parts, certain: all_certain })
+        Ok(Candidates { matches: Self { files, scan, wanted, memory }, parts, certain: all_certain })
     }
 
     /// Chooses rows of the files by position, by the paths of the files; files without any are left out.
@@ -185,9 +210,20 @@ impl Matches {
         self.scan.snapshot.as_ref()
     }
 
-    /// The filter.
+    /// A filter that matches all of these rows, and no other where no columns were compared.
     pub fn filter(&self) -> &Expr {
         &self.scan.filter
+    }
+
+    /// A filter of the table's columns that matches all of these rows: what others may not have added meanwhile.
+    pub fn conflicts(&self) -> Expr {
+        let mut leaf = |predicate: &Predicate| {
+            let known = self.scan.schema.find_by_name(&predicate.term.name, self.scan.case_sensitive)?.is_some();
+            // Metadata columns tell nothing of rows that are new.
+            Ok(if known { Expression::Predicate(predicate.clone()) } else { Expression::True })
+        };
+        let filter: Result<Expr> = self.filter().rewrite_not().try_map(&mut leaf);
+        filter.unwrap_or(Expression::True)
     }
 
     /// Whether the case of the names in the filter matters.
@@ -224,18 +260,24 @@ impl Matches {
             only.insert(file.part.path.clone(), rows);
         }
         let parts = self.files.iter().map(|file| file.part.clone()).collect();
-        rows_chosen(self.task(parts, columns), &self.scan.storage, Chosen::Only(only), &ReadOptions::default())
+        rows_chosen(self.task(parts, columns), &self.scan.storage, Chosen::Only(only), &self.options(1))
     }
 
-    /// The rows of a file that are left: live, and not matching.
-    pub fn rows_left(&self, file: &MatchedFile, columns: Arc<Schema>, threads: usize) -> Result<BatchStream> {
+    /// How rows are read where so many streams share the memory.
+    fn options(&self, streams: usize) -> ReadOptions {
+        ReadOptions { memory: Some((self.memory / streams.max(1)).max(1)), ..ReadOptions::default() }
+    }
+
+    /// The rows of a file that are left: live, and not matching. The memory and the threads are shared by so many streams.
+    pub fn rows_left(&self, file: &MatchedFile, columns: Arc<Schema>, streams: usize) -> Result<BatchStream> {
         let gone = match &file.rows {
             MatchedRows::All => return Err(Error::Internal("nothing is left of a file that matches".to_owned())),
             MatchedRows::Some(rows) => HashMap::from([(file.part.path.clone(), rows.clone())]),
         };
         let task = self.task(vec![file.part.clone()], columns);
-        let stream = rows_chosen(task, &self.scan.storage, Chosen::Without(gone), &ReadOptions::default())?;
-        Ok(stream.with_width(threads))
+        let options = self.options(streams);
+        let threads = options.threads((runtime::threads() / streams.max(1)).max(1), &task.parts);
+        Ok(rows_chosen(task, &self.scan.storage, Chosen::Without(gone), &options)?.with_width(threads))
     }
 
     /// What older delete files delete of each file by position: by all of them, or by those that are about one file only.
@@ -262,8 +304,13 @@ impl Matches {
 impl Candidates {
     /// The rows that the filter matches, file after file.
     pub fn rows(&self, columns: Arc<Schema>) -> Result<BatchStream> {
-        let task = self.matches.task(self.parts.clone(), columns);
-        rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &ReadOptions::default())
+        self.rows_with(Arc::new(Wanted { projection: columns, ..(*self.matches.wanted).clone() }))
+    }
+
+    /// What is wanted of the rows that the filter matches, file after file.
+    fn rows_with(&self, wanted: Arc<Wanted>) -> Result<BatchStream> {
+        let task = ReadTask { wanted, parts: self.parts.clone() };
+        rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &self.matches.options(1))
     }
 
     /// The files.
@@ -296,39 +343,22 @@ pub fn with_lineage(schema: &Schema) -> Result<Arc<Schema>> {
 }
 
 /// The positions of the rows of some parts that pass what is left to test, by path.
-fn positions(
-    parts: Vec<FilePart>,
-    wanted: &Arc<Wanted>,
-    storage: &Storage,
-) -> Result<HashMap<String, Arc<DeletionVector>>> {
+fn positions(parts: Vec<FilePart>, matches: &Matches) -> Result<HashMap<String, Arc<DeletionVector>>> {
     let mut found: HashMap<String, DeletionVector> = HashMap::new();
     if parts.is_empty() {
         return Ok(HashMap::new());
     }
     let projection = Arc::new(Schema::new(0, vec![FILE.to_field(), POS.to_field()])?);
-    let task = ReadTask { wanted: Arc::new(Wanted { projection, ..(**wanted).clone() }), parts };
-    for batch in rows_with(task, storage, None, &limits()?, &ReadOptions::default())? {
+    let task = ReadTask { wanted: Arc::new(Wanted { projection, ..(*matches.wanted).clone() }), parts };
+    for batch in rows_with(task, &matches.scan.storage, None, &limits()?, &matches.options(1))? {
         interrupt::check()?;
-        add(&mut found, &batch?)?;
+        let batch = batch?;
+        let [paths, numbers] = batch.columns() else {
+            return Err(Error::Internal("rows without their places".to_owned()));
+        };
+        places::add(&mut found, paths, numbers, None)?;
     }
     Ok(found.into_iter().map(|(path, rows)| (path, Arc::new(rows))).collect())
-}
-
-/// Adds the positions of a batch, all of one file, to those of each file.
-fn add(found: &mut HashMap<String, DeletionVector>, batch: &RecordBatch) -> Result<()> {
-    let lost = || Error::Internal("rows without their places".to_owned());
-    let [paths, numbers] = batch.columns() else { return Err(lost()) };
-    let paths = paths.as_string_opt::<i32>().ok_or_else(lost)?;
-    let numbers = numbers.as_primitive_opt::<Int64Type>().ok_or_else(lost)?;
-    let Some(path) = (!paths.is_empty()).then(|| paths.value(0)) else { return Ok(()) };
-    if !found.contains_key(path) {
-        found.insert(path.to_owned(), DeletionVector::new());
-    }
-    let rows = found.get_mut(path).ok_or_else(lost)?;
-    for number in numbers.values() {
-        rows.insert(u64::try_from(*number).map_err(|_| lost())?)?;
-    }
-    Ok(())
 }
 
 /// Whether position deletes are about one data file: it is named, or is the only path between their bounds.

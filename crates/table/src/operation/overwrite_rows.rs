@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use icefield_format::expr::{Comparison, Expr, Expression, Literal, Predicate, Term, Test};
+use icefield_format::expr::{Comparison, Condition, Expr, Expression, Literal, Predicate, Term, Test};
 use icefield_format::manifest::DataFile;
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
@@ -19,21 +19,22 @@ use crate::commit::{SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// Deletes the rows that a filter matches and adds others, in one snapshot.
+/// Deletes the rows that a condition holds for and adds others, in one snapshot.
 ///
 /// # Errors
 /// As [`replace`].
 pub fn overwrite_rows(
     storage: &Storage,
     transaction: &mut Transaction,
-    filter: &Expr,
+    condition: &Condition,
     case_sensitive: bool,
     rows: NewRows<'_>,
     options: RowOptions,
 ) -> Result<RowsReplaced> {
     transaction.check_open()?;
     let table = Widened::of(transaction, rows.schema, rows.evolve)?;
-    let matches = Matches::find(storage, &table.metadata, &options.snapshot.branch, filter, case_sensitive)?;
+    let (branch, memory) = (&options.snapshot.branch, options.memory());
+    let matches = Matches::find(storage, &table.metadata, branch, condition, case_sensitive, memory)?;
     replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options)
 }
 
@@ -75,8 +76,9 @@ pub fn overwrite_partitions(
         let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
         written_to.discard(&paths, "data files of an overwrite that failed");
     };
+    let (branch, memory) = (&options.snapshot.branch, options.memory());
     let found = of_partitions(&spec, metadata.current_schema(), &added)
-        .and_then(|filter| Matches::candidates(storage, &metadata, &options.snapshot.branch, &filter, true));
+        .and_then(|filter| Matches::candidates(storage, &metadata, branch, &filter, true, memory));
     let candidates = match found {
         Ok(found) => found,
         Err(error) => {
@@ -94,8 +96,8 @@ pub fn overwrite_partitions(
                  on_old_specs=\"rewrite\", or overwrite with a filter"
             )));
         }
-        let filter = candidates.filter().clone();
-        return match Matches::find(storage, &metadata, &options.snapshot.branch, &filter, true) {
+        let filter = Condition::from(candidates.filter());
+        return match Matches::find(storage, &metadata, branch, &filter, true, memory) {
             Ok(matches) => replace_with(storage, transaction, table, &matches, Command::Delete, added, options),
             Err(error) => {
                 discard(&added);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
-use icefield_format::expr::Expr;
 use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{FormatVersion, Operation, Snapshot, SnapshotManifests, TableMetadata};
@@ -12,7 +11,7 @@ use icefield_format::types::Schema;
 use icefield_format::types::reserved::ROW_ID;
 use uuid::Uuid;
 
-use super::matching::{Matches, with_lineage};
+use super::matching::{MEMORY_LIMIT, Matches, with_lineage};
 use super::overwrite::Overwrite;
 use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
 use super::row_delta::RowDelta;
@@ -34,6 +33,8 @@ pub struct RowOptions {
     pub isolation: Option<Isolation>,
     /// Whether nothing is written: the result says what would be.
     pub dry_run: bool,
+    /// Bytes that reading rows may take, about: those that are looked for, and those that are written again.
+    pub memory: Option<usize>,
 }
 
 /// What a change of rows has done, or would do.
@@ -60,6 +61,11 @@ pub struct NewRows<'a> {
 }
 
 impl RowOptions {
+    /// Bytes that reading rows may take, about.
+    pub fn memory(&self) -> usize {
+        self.memory.unwrap_or(MEMORY_LIMIT)
+    }
+
     /// Where new files go: nowhere in a dry run.
     pub(super) fn written_to(&self, storage: &Storage) -> Storage {
         if self.dry_run { storage.unwritten() } else { storage.clone() }
@@ -223,7 +229,7 @@ fn commit(
 ) -> Result<()> {
     let from = start(matches.snapshot());
     if changed.added_deletes.is_empty() {
-        let content = overwrite(storage, matches.filter(), matches.is_case_sensitive(), isolation, &from, changed)?;
+        let content = overwrite(storage, matches, isolation, &from, changed)?;
         return table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot));
     }
     let content = row_delta(storage, matches, command, isolation, &from, changed)?;
@@ -232,15 +238,14 @@ fn commit(
 
 fn overwrite(
     storage: &Storage,
-    filter: &Expr,
-    case_sensitive: bool,
+    matches: &Matches,
     isolation: Isolation,
     from: &Start,
     changed: ChangedFiles,
 ) -> Result<Overwrite> {
     let mut content = Overwrite::new().that_owns_its_files(storage.clone());
-    content.set_case_sensitive(case_sensitive);
-    content.conflict_detection_filter(filter.clone());
+    content.set_case_sensitive(matches.is_case_sensitive());
+    content.conflict_detection_filter(matches.conflicts());
     if let Some((id, _)) = from {
         content.validate_from_snapshot(*id);
     }
@@ -264,7 +269,7 @@ fn row_delta(
 ) -> Result<RowDelta> {
     let mut content = RowDelta::new().that_owns_its_files(storage.clone());
     content.set_case_sensitive(matches.is_case_sensitive());
-    content.conflict_detection_filter(matches.filter().clone());
+    content.conflict_detection_filter(matches.conflicts());
     if let Some((id, _)) = from {
         content.validate_from_snapshot(*id);
     }

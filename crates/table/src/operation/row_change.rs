@@ -323,7 +323,7 @@ impl<'a> Removals<'a> {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(file) = files.get(number).filter(|_| !stopped.load(Ordering::Relaxed)) else { return };
                 let written = self.writer(storage, metadata, operation, &columns, (number, file)).and_then(|writer| {
-                    let rows = self.matches.rows_left(file, columns.clone(), (threads / workers).max(1))?;
+                    let rows = self.matches.rows_left(file, columns.clone(), workers)?;
                     copy(rows, writer, &stopped)
                 });
                 let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);

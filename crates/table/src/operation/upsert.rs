@@ -7,8 +7,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::types::Schema;
 
+use super::matching::MEMORY_LIMIT;
 use super::merge::clause::{Action, Clause, Condition, Rules, When};
-use super::merge::run::{MEMORY_LIMIT, MergeOptions, Merged, merge};
+use super::merge::run::{MergeOptions, Merged, merge};
 use super::replace_rows::RowOptions;
 use crate::commit::Transaction;
 use crate::error::{Error, Result};

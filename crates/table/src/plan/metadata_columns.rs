@@ -50,7 +50,7 @@ pub struct NamedColumns {
 
 impl Scan {
     /// The columns of the table and those metadata columns that are named, those of changelogs always in one.
-    pub(super) fn columns_named<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<NamedColumns> {
+    pub(crate) fn columns_named<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<NamedColumns> {
         let mut added: Vec<Field> = Vec::new();
         let mut partition_fields = PartitionFieldIds::new();
         if self.changes.as_ref().is_some_and(|changes| changes.is_changelog()) {

@@ -73,7 +73,7 @@ impl ReadOptions {
     }
 
     /// Threads that read some parts, `most` at the most: as many as have room for what they fetch.
-    pub(super) fn threads(&self, most: usize, parts: &[FilePart]) -> usize {
+    pub(crate) fn threads(&self, most: usize, parts: &[FilePart]) -> usize {
         let Some(memory) = self.memory else { return most };
         let fetched = parts.iter().map(|part| part.size.min(FETCHED)).max().unwrap_or(0);
         let room = u64::try_from(memory).unwrap_or(u64::MAX) / fetched.max(1);

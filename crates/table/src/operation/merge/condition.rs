@@ -2,15 +2,12 @@
 
 use std::collections::HashSet;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array};
 use arrow_buffer::BooleanBuffer;
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_ord::cmp::{eq, gt, gt_eq, lt, lt_eq, neq};
-use arrow_schema::{ArrowError, DataType, TimeUnit};
 use icefield_format::expr::{BoundExpr, ColumnComparison, Comparison, Condition, ConditionPredicate, Expression, Term};
 
 use super::joined::{Joined, Sides, columns_of};
 use crate::error::{Error, Result};
+use crate::operation::compared::{ComparedAs, ONLY_COLUMNS};
 
 /// A condition, bound to the columns of joined rows; `NOT` is in its predicates.
 #[derive(Debug)]
@@ -29,8 +26,7 @@ struct Compared {
     left: Vec<String>,
     comparison: Comparison,
     right: Vec<String>,
-    /// What both are compared as.
-    ty: DataType,
+    ty: ComparedAs,
     /// The comparison, for errors.
     text: String,
 }
@@ -93,10 +89,7 @@ impl Compared {
         let text = columns.to_string();
         let column = |term: &Term| {
             if term.transform.is_some() || term.extract.is_some() {
-                return Err(Error::unsupported(format!(
-                    "{text}: of {term} only a comparison with a literal is supported; compare columns themselves, or pass a \
-                     function"
-                )));
+                return Err(Error::unsupported(format!("{text}: of {term} {ONLY_COLUMNS}")));
             }
             let (side, name) = term.name.split_once('.').unwrap_or((&term.name, ""));
             let side = if case_sensitive { side.to_owned() } else { side.to_lowercase() };
@@ -107,142 +100,14 @@ impl Compared {
         };
         let (left, right) = (column(&columns.left)?, column(&columns.right)?);
         let types = (sides.type_of(&left)?, sides.type_of(&right)?);
-        let ty = common(&types.0, &types.1).ok_or_else(|| {
+        let ty = ComparedAs::of(&types.0, &types.1).ok_or_else(|| {
             Error::invalid(format!("{text}: columns of the types {} and {} cannot be compared", types.0, types.1))
         })?;
         Ok(Self { left, comparison: columns.comparison, right, ty, text })
     }
 
     fn matching(&self, rows: &Joined) -> Result<BooleanBuffer> {
-        let failed = |error: ArrowError| Error::invalid(format!("{}: {error}", self.text));
-        let side = |path: &[String]| {
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
-            let array = cast_with_options(&rows.column(path)?, &self.ty, &strict).map_err(failed)?;
-            Ok::<_, Error>(with_one_zero(array))
-        };
-        let (left, right) = (side(&self.left)?, side(&self.right)?);
-        let found = match self.comparison {
-            Comparison::Lt => lt(&left, &right),
-            Comparison::LtEq => lt_eq(&left, &right),
-            Comparison::Gt => gt(&left, &right),
-            Comparison::GtEq => gt_eq(&left, &right),
-            Comparison::Eq => eq(&left, &right),
-            Comparison::NotEq => neq(&left, &right),
-        };
-        let found: BooleanArray = found.map_err(failed)?;
-        Ok(match found.nulls() {
-            Some(nulls) => found.values() & nulls.inner(),
-            None => found.values().clone(),
-        })
-    }
-}
-
-/// The values with one zero: Arrow orders negative zero before it. NaN equals itself and is above all other numbers, as in SQL.
-fn with_one_zero(array: ArrayRef) -> ArrayRef {
-    match array.as_any().downcast_ref::<Float64Array>() {
-        Some(numbers) => {
-            std::sync::Arc::new(numbers.unary::<_, arrow_array::types::Float64Type>(|number| number + 0.0))
-        }
-        None => array,
-    }
-}
-
-/// The type that values of two types are compared as, without loss but for that of integers beside floating-point numbers.
-fn common(left: &DataType, right: &DataType) -> Option<DataType> {
-    use DataType as D;
-    let (left, right) = (plain(left), plain(right));
-    if left.is_nested() || right.is_nested() {
-        return None;
-    }
-    if left.is_floating() || right.is_floating() {
-        return (left.is_numeric() && right.is_numeric()).then_some(D::Float64);
-    }
-    if let (Some(left), Some(right)) = (digits(left), digits(right)) {
-        let scale = left.1.max(right.1);
-        let whole = (i16::from(left.0) - i16::from(left.1)).max(i16::from(right.0) - i16::from(right.1));
-        let precision = u8::try_from(whole + i16::from(scale)).ok()?;
-        return match (scale, precision) {
-            (0, ..=19) if left.1 == 0 && right.1 == 0 => Some(D::Int64),
-            (_, ..=38) => Some(D::Decimal128(precision, scale)),
-            (_, ..=76) => Some(D::Decimal256(precision, scale)),
-            _ => None,
-        };
-    }
-    match (left, right) {
-        (D::Null, other) | (other, D::Null) => Some(other.clone()),
-        (D::LargeUtf8, D::LargeUtf8) | (D::LargeBinary, D::LargeBinary) | (D::Boolean, D::Boolean) => {
-            Some(left.clone())
-        }
-        (D::Date32 | D::Date64, D::Date32 | D::Date64) => Some(D::Date32),
-        (D::Date32, D::Timestamp(_, None)) | (D::Timestamp(_, None), D::Date32) => {
-            Some(D::Timestamp(TimeUnit::Microsecond, None))
-        }
-        (D::Timestamp(one, zone), D::Timestamp(other, other_zone)) if zone.is_some() == other_zone.is_some() => {
-            let fine = [one, other].contains(&&TimeUnit::Nanosecond);
-            Some(D::Timestamp(if fine { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }, zone.clone()))
-        }
-        (D::Time32(_) | D::Time64(_), D::Time32(_) | D::Time64(_)) => Some(D::Time64(TimeUnit::Nanosecond)),
-        _ => None,
-    }
-}
-
-/// One type for all layouts of text and of bytes.
-fn plain(ty: &DataType) -> &DataType {
-    use DataType as D;
-    match ty {
-        D::Dictionary(_, values) => plain(values),
-        D::Utf8 | D::LargeUtf8 | D::Utf8View => &D::LargeUtf8,
-        D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => &D::LargeBinary,
-        other => other,
-    }
-}
-
-/// Precision and scale of exact numbers.
-fn digits(ty: &DataType) -> Option<(u8, i8)> {
-    use DataType as D;
-    match ty {
-        D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 => Some((19, 0)),
-        D::UInt64 => Some((20, 0)),
-        D::Decimal32(precision, scale)
-        | D::Decimal64(precision, scale)
-        | D::Decimal128(precision, scale)
-        | D::Decimal256(precision, scale) => Some((*precision, *scale)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_types_are_compared_as() {
-        use DataType as D;
-        let (us, ns) = (TimeUnit::Microsecond, TimeUnit::Nanosecond);
-        let zone = || Some("UTC".into());
-        let dictionary = D::Dictionary(Box::new(D::Int8), Box::new(D::Utf8));
-        let cases = [
-            (D::Int32, D::Int64, Some(D::Int64)),
-            (D::UInt64, D::Int64, Some(D::Decimal128(20, 0))),
-            (D::Int64, D::Float32, Some(D::Float64)),
-            (D::Float64, D::Decimal128(9, 2), Some(D::Float64)),
-            (D::Decimal128(9, 2), D::Int32, Some(D::Decimal128(21, 2))),
-            (D::Decimal128(38, 0), D::Decimal128(38, 10), Some(D::Decimal256(48, 10))),
-            (D::Decimal128(5, 0), D::Int32, Some(D::Int64)),
-            (dictionary, D::Utf8View, Some(D::LargeUtf8)),
-            (D::FixedSizeBinary(16), D::Binary, Some(D::LargeBinary)),
-            (D::Date32, D::Timestamp(us, None), Some(D::Timestamp(us, None))),
-            (D::Timestamp(ns, zone()), D::Timestamp(us, zone()), Some(D::Timestamp(ns, zone()))),
-            (D::Timestamp(us, zone()), D::Timestamp(us, None), None),
-            (D::Date32, D::Int32, None),
-            (D::Utf8, D::Int32, None),
-            (D::Boolean, D::Boolean, Some(D::Boolean)),
-            (D::Null, D::Utf8, Some(D::LargeUtf8)),
-        ];
-        for (left, right, expected) in cases {
-            assert_eq!(common(&left, &right), expected, "{left} and {right}");
-            let same = common(&right, &left).map(|ty| ty.to_string());
-            assert_eq!(same, expected.map(|ty| ty.to_string()), "{right} and {left}");
-        }
+        let found = self.ty.matching(&rows.column(&self.left)?, self.comparison, &rows.column(&self.right)?);
+        found.map_err(|error| Error::invalid(format!("{}: {error}", self.text)))
     }
 }

@@ -28,8 +28,6 @@ use crate::operation::widened::Widened;
 use crate::storage::Storage;
 use crate::write::{TableWriter, WriterConfig};
 
-/// Bytes that a merge may take where nobody says.
-pub const MEMORY_LIMIT: usize = 512 << 20;
 /// Parts that a source on disk is divided into, whose size is not known before.
 const PARTS: usize = 64;
 /// Bytes of a part that is not divided once more, however little memory is allowed.
@@ -93,7 +91,8 @@ pub fn merge(
     let Source { range, held, .. } = source;
     let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
     let branch = &rows.snapshot.branch;
-    let candidates = Matches::candidates(storage, &table.metadata, branch, &filter, rules.case_sensitive)?;
+    let candidates =
+        Matches::candidates(storage, &table.metadata, branch, &filter, rules.case_sensitive, memory_limit)?;
     let config = writer_config(&rows.written_to(storage), &table.metadata, &plan.written)?;
     let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
     let writer = TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?;

@@ -57,8 +57,16 @@ fn of_file(storage: &Storage, file: &Entry, options: &FolderOptions) -> Result<S
     let fields = reader.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new())?));
     // The last one is made up, for positions of rows.
     let stored: Fields = fields.iter().take(fields.len().saturating_sub(1)).cloned().collect();
-    let schema = Schema::from_arrow(&ArrowSchema::new(stored), &FromArrow::for_version(options.format_version));
-    let schema = schema.map_err(|error| Error::invalid(format!("{path}: {error}")))?;
+    let stored = ArrowSchema::new(stored);
+    let of_version = |version| Schema::from_arrow(&stored, &FromArrow::for_version(version));
+    let schema = of_version(options.format_version).map_err(|error| {
+        // The files stay as they are: only another version helps.
+        let hint = match options.format_version < 3 && of_version(3).is_ok() {
+            true => "; it fits a table of version 3: pass properties={\"format-version\": \"3\"}",
+            false => "",
+        };
+        Error::invalid(format!("{path}: {error}{hint}"))
+    })?;
     let fields = schema.fields().iter().map(optional).collect();
     // The table assigns its own ids.
     Ok(Schema::new(0, fields)?.with_fresh_ids(0, &mut 0)?)
