@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,56 @@ def test_columns(name: str, scratch: Path) -> None:  # noqa: F811
         assert objects == [None if own[id_] is None else own[id_].to_python() for id_ in ids]
         texts = variant.to_json(rows.column(column)).to_pylist()
         assert texts == [None if own[id_] is None else own[id_].to_json() for id_ in ids]
+
+
+def places(value: Any, path: str) -> set[str]:
+    """List the paths of the values inside of a variant, but for names that would have to be quoted."""
+    found = {path} if path else set()
+    if isinstance(value, dict):
+        inner = [(f"{path}.{name}" if path else f":{name}", one) for name, one in value.items() if name.isidentifier()]
+    elif isinstance(value, list):
+        inner = [(f"{path or ':'}[{at}]", one) for at, one in enumerate(value[:3])]
+    else:
+        return found
+    return found.union(*(places(one, where) for where, one in inner))
+
+
+#: Types that values are read as, and how a value of them is written in a filter.
+AS: dict[str, Callable[[Any], str]] = {
+    "long": str,
+    "double": lambda value: f"{value!r}",
+    "string": lambda value: "'" + value.replace("'", "''") + "'",
+    "boolean": str,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_filters_of_paths(name: str, scratch: Path) -> None:  # noqa: F811
+    """Filters, which read the columns of a path alone, find the rows that have the value when they are read whole."""
+    table = open_table(name, scratch)
+    columns = [field.name for field in table.schema().fields if str(field.field_type) == "variant"]
+    tried = 0
+    for column in columns:
+        whole = table.scan(selected_fields=("id", column)).to_arrow()
+        paths = set().union(
+            *(places(value, "") for value in variant.to_python(whole.column(column)) if value is not None)
+        )
+        for path in sorted(paths)[:25]:
+            for ty, text in AS.items():
+                term = f"{column}{path}::{ty}"
+                rows = table.scan(selected_fields=("id", term)).to_arrow().to_pylist()
+                given = [(row["id"], row[term]) for row in rows]
+                nulls = sorted(row for row, value in given if value is None)
+                found = table.scan(f"{term} IS NULL", selected_fields=("id",)).to_arrow()["id"].to_pylist()
+                assert sorted(found) == nulls, term
+                values = [value for _, value in given if value is not None and value == value]  # noqa: PLR0124
+                for value in values[:2]:
+                    scan = table.scan(f"{term} = {text(value)}", selected_fields=("id", column))
+                    wanted = sorted(row for row, other in given if other == value)
+                    assert sorted(scan.to_arrow()["id"].to_pylist()) == wanted, (term, value)
+                    assert scan.count() == len(wanted)
+                    tried += 1
+    assert tried > 10
 
 
 def made_of_bytes(parts: dict[str, bytes] | None) -> Variant | None:

@@ -25,9 +25,13 @@ use icefield_format::value::variant::{Column, Path as VariantSteps, Tree, human}
 use icefield_table::Result;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Request};
+use icefield_table::plan::part::{FilePart, FilePartition};
+use icefield_table::plan::tasks::ReadTask;
+use icefield_table::plan::wanted::Wanted;
 use icefield_table::read::columns::{Constants, Rules, leaves};
 use icefield_table::read::reshape::Reshape;
-use icefield_table::storage::{Existing, Storage};
+use icefield_table::read::task;
+use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 use parquet::file::properties::WriterProperties;
 
@@ -137,6 +141,64 @@ fn values_are_read_from_columns_of_their_own() {
         let (_, read) = variant_values::read_values(&file, &extract);
         let leaves: Vec<String> = leaves.split(' ').map(|leaf| format!("v.{leaf}")).collect();
         assert_eq!(read, leaves, "{wanted}");
+    }
+}
+
+/// A filter of a value inside of variants reads the columns that may hold it, and keeps the rows whose variants have it.
+#[test]
+#[cfg(debug_assertions)] // reads are counted for tests alone
+fn filters_read_columns_of_their_own() {
+    let rows = 3_000;
+    // {"other": 200 bytes}, which no codec makes smaller.
+    let other = |row: usize| -> Vec<u8> {
+        let bytes = (0..200).map(|at| ((row * 200 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8);
+        [0x02, 1, 1, 0, 205, 0x3c, 200, 0, 0, 0].into_iter().chain(bytes).collect()
+    };
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("x{}", row % 100))));
+    let of_path = group(vec![("value", values(&vec![""; rows])), ("typed_value", texts)], None);
+    let parts = vec![
+        ("metadata", names(&["a", "other"], rows)),
+        ("value", Arc::new(BinaryArray::from_iter_values((0..rows).map(other))) as ArrayRef),
+        ("typed_value", group(vec![("a", of_path)], None)),
+    ];
+    let (storage, path) = (Storage::default(), "memory://variants/filtered.parquet");
+    write(&storage, path, &group(parts, None));
+    let size = storage.size(path).unwrap();
+    let schema = Arc::new(Schema::new(0, vec![Field::optional(1, "v", Type::Variant)]).unwrap());
+    let wanted = Arc::new(Wanted::new(schema.clone(), Arc::new(Schema::new(0, Vec::new()).unwrap())));
+    for (filter, expected, share) in [
+        ("v:a::string = 'x7'", 30, 0.25),
+        ("v:a::string > 'x95' AND v:a::string != 'x97'", 90, 0.25),
+        ("v:a::string IN ('x1', 'x2') OR NOT v:a::string > 'x1'", 90, 0.25),
+        ("v:a::string LIKE 'x9%'", 330, 0.25),
+        ("v:a::long = 7", 0, 0.25),
+        ("v:a::string IS NULL", 0, 0.25),
+        ("v:missing::int IS NULL", 3_000, 1.25),
+        ("v:other::binary IS NOT NULL AND v:a::string = 'x99'", 30, 1.25),
+        ("v IS NOT NULL AND v:a::string = 'x7'", 30, 1.25),
+    ] {
+        let counted = FaultPlan::new(usize::MAX, Fault::Panic);
+        let part = FilePart {
+            path: path.to_owned(),
+            format: "parquet".to_owned(),
+            size,
+            start: 0,
+            length: size,
+            record_count: rows as i64,
+            partition: FilePartition::unpartitioned(),
+            sequence_number: Some(1),
+            first_row_id: None,
+            deletes: Vec::new(),
+            residual: Expr::parse(filter).unwrap().bind(&schema, true).unwrap(),
+            change: None,
+            deleted_by: Vec::new(),
+        };
+        let task = ReadTask { wanted: wanted.clone(), parts: vec![part] };
+        let batches = task::rows(task, &storage.with_faults(counted.clone()), None).unwrap();
+        let found: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
+        let (_, bytes) = counted.read();
+        assert_eq!(found, expected, "{filter}");
+        assert!(bytes as f64 <= share * size as f64, "{filter}: {bytes} of {size} bytes");
     }
 }
 

@@ -4,8 +4,11 @@
 //! Such a column is named by its path as filters are written; its id is none that a column of the table has, had or can get while the scan lives.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use icefield_format::expr::{Extract, Term};
+use icefield_format::expr::{
+    BoundExpr, BoundPredicate, BoundReference, BoundTerm, Expression, Extract, PathStep, Term,
+};
 use icefield_format::types::{Field, Schema, Type};
 
 use super::Scan;
@@ -41,6 +44,60 @@ impl VariantPath {
         let root = part.fields().first().cloned().ok_or_else(missing)?;
         Ok(Self { column, root, extract })
     }
+}
+
+/// The columns that a filter tests, where values inside of variants are columns of their own.
+#[derive(Debug)]
+pub struct Tested {
+    /// The filter, of these columns.
+    pub filter: BoundExpr,
+    /// The columns of the table, and behind them those of paths.
+    pub columns: Schema,
+    /// The paths, by ids that no column of the table has.
+    pub paths: VariantPaths,
+}
+
+impl Tested {
+    /// The columns of a filter that is bound to a schema.
+    pub fn new(filter: &BoundExpr, schema: &Schema) -> Result<Self> {
+        let mut free = (1..).filter(|id| schema.find_field(*id).is_none());
+        let (mut ids, mut paths) = (HashSet::new(), VariantPaths::new());
+        let mut added: Vec<Field> = Vec::new();
+        let filter = filter.try_map(&mut |predicate: &Arc<BoundPredicate>| -> Result<BoundExpr> {
+            let BoundTerm { reference, transform, extract, .. } = &*predicate.term;
+            let (Some(extract), None, Some(_)) = (extract, transform, &reference.path) else {
+                ids.insert(reference.id);
+                return Ok(Expression::Predicate(predicate.clone()));
+            };
+            let known = paths.iter().find(|(_, path)| path.column == reference.id && path.extract == *extract);
+            let id = match known {
+                Some((id, _)) => *id,
+                None => {
+                    let id =
+                        free.next().ok_or_else(|| Error::invalid("the table has as many columns as there are ids"))?;
+                    let name = Term::extract(extract.clone(), &reference.name).to_string();
+                    added.push(Field::optional(id, name, Type::Primitive(extract.ty().clone())));
+                    paths.insert(id, VariantPath::new(schema, reference.id, extract.clone())?);
+                    id
+                }
+            };
+            let term = column(id, &reference.name, extract);
+            let test = predicate.test.clone();
+            Ok(Expression::Predicate(Arc::new(BoundPredicate { term: Arc::new(term), test })))
+        })?;
+        let of_table = schema.select_ids(&ids)?;
+        let columns = Schema::new(of_table.schema_id(), of_table.fields().iter().cloned().chain(added).collect())?;
+        Ok(Self { filter, columns, paths })
+    }
+}
+
+/// The term that is a column of values inside of variants.
+fn column(id: i32, name: &str, extract: &Extract) -> BoundTerm {
+    let ty = Type::Primitive(extract.ty().clone());
+    let step = PathStep { position: 0, id, name: name.to_owned() };
+    let reference =
+        BoundReference { name: name.to_owned(), id, ty: ty.clone(), path: Some(vec![step]), nullable: true };
+    BoundTerm { reference, transform: None, extract: None, ty }
 }
 
 impl Scan {

@@ -28,7 +28,7 @@ use crate::limits::limits;
 use crate::plan::metadata_columns::{decided, is_metadata_column};
 use crate::plan::part::FilePart;
 use crate::plan::tasks::ReadTask;
-use crate::plan::variant_paths::VariantPath;
+use crate::plan::variant_paths::{Tested, VariantPath, VariantPaths};
 use crate::plan::wanted::Wanted;
 use crate::runtime;
 use crate::storage::Storage;
@@ -126,10 +126,11 @@ impl PartReader<'_> {
         }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
         let mut fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
-        if !self.wanted.variant_paths.is_empty() {
+        let is_inside = |filter: &BoundExpr| filter.predicates().any(|predicate| predicate.term.extract.is_some());
+        if !self.wanted.variant_paths.is_empty() || is_inside(&residual) {
             fields = with_nulls(&fields, &file.nulls());
         }
-        let constants = OfPart { part, wanted: self.wanted };
+        let constants = OfPart { part, wanted: self.wanted, paths: &self.wanted.variant_paths };
         let rules = Rules { path: &part.path, constants: &constants };
         let marks = match self.wanted.has_deleted_rows() && part.facts().has_deletes {
             true => Some(Arc::new(Marks::new(&self.deletes, &rules, &mut fields)?)),
@@ -147,7 +148,7 @@ impl PartReader<'_> {
         let (leaves, planned) = plan_columns(&rules, &self.wanted.projection, self.output, &fields)?;
         let mut filters = match &residual {
             Expression::True => Vec::new(),
-            residual => vec![filter(&rules, self.wanted, residual, &tested, &fields)?],
+            residual => vec![filter(part, self.wanted, residual, &fields)?],
         };
         let reshape = Reshape::new(&part.path, self.output.clone(), planned);
         let mut request = Request {
@@ -198,6 +199,8 @@ impl Constants for () {
 struct OfPart<'a> {
     part: &'a FilePart,
     wanted: &'a Wanted,
+    /// The columns that are values inside of variants.
+    paths: &'a VariantPaths,
 }
 
 impl Constants for OfPart<'_> {
@@ -214,7 +217,7 @@ impl Constants for OfPart<'_> {
     }
 
     fn variant_path(&self, id: i32) -> Option<&VariantPath> {
-        self.wanted.variant_paths.get(&id)
+        self.paths.get(&id)
     }
 
     fn first_row_id(&self) -> Option<i64> {
@@ -254,19 +257,13 @@ fn settled(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fi
     }))
 }
 
-/// The test of a residual over the columns that it names.
-fn filter(
-    rules: &Rules<'_>,
-    wanted: &Wanted,
-    residual: &BoundExpr,
-    ids: &HashSet<i32>,
-    fields: &Fields,
-) -> Result<Filter> {
-    let columns = wanted.schema.select_ids(ids)?;
+/// The test of a residual over the columns that it names; of variants, the values that it names are read and no others.
+fn filter(part: &FilePart, wanted: &Wanted, residual: &BoundExpr, fields: &Fields) -> Result<Filter> {
+    let Tested { filter, columns, paths } = Tested::new(residual, &wanted.schema)?;
+    let rules = Rules { path: &part.path, constants: &OfPart { part, wanted, paths: &paths } };
     let arrow = Arc::new(columns.to_arrow(&ToArrow::default())?);
-    let (marks, planned) = plan_columns(rules, &columns, &arrow, fields)?;
-    let reshape = Reshape::new(rules.path, arrow, planned);
-    let residual = residual.clone();
-    let test = move |batch: &RecordBatch| Ok(residual.evaluate(&reshape.apply(batch)?)?);
+    let (marks, planned) = plan_columns(&rules, &columns, &arrow, fields)?;
+    let reshape = Reshape::new(&part.path, arrow, planned);
+    let test = move |batch: &RecordBatch| Ok(filter.evaluate(&reshape.apply(batch)?)?);
     Ok(Filter { leaves: marks, test: Arc::new(test) })
 }
