@@ -168,7 +168,7 @@ class ScanPlan(Sequence[FileScanTask]):
         partitions = self._partitions
         places = iter(chosen)
         while chunk := list(islice(places, _CHUNK)):
-            for row in rows.take(chunk).to_pylist():
+            for row in _rows_of(rows.take(chunk)):
                 yield _task(row, partitions[row["spec_id"]])
 
     @cached_property
@@ -194,6 +194,20 @@ def _planned(scan: _Planned, metrics: bool | tuple[str, ...]) -> ScanPlan:
     return scan.plan_files(metrics=metrics)
 
 
+def _rows_of(files: pa.Table) -> Iterator[dict[str, Any]]:
+    """Return files as dicts, with residuals as expressions: most files share one, and have no deletes."""
+    columns = {name: files[name] for name in files.column_names if name not in {"residual", "deletes"}}
+    values = {name: column.to_pylist() for name, column in columns.items()}
+    # Arrow makes an object of each value of a dictionary, and of each list, much slower than of texts.
+    texts = files["residual"].cast("string").to_pylist()
+    known = {text: from_json(text) for text in set(texts)}
+    values["residual"] = [known[text] for text in texts]
+    deletes = files["deletes"]
+    any_deletes = any(len(chunk.flatten()) for chunk in deletes.chunks)
+    values["deletes"] = deletes.to_pylist() if any_deletes else [()] * len(files)
+    return (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+
+
 def _task(row: dict[str, Any], names: list[str | None]) -> FileScanTask:
     partition = tuple(row["partition"].get(name) for name in names)
     # Metrics are there where they were asked for.
@@ -209,7 +223,7 @@ def _task(row: dict[str, Any], names: list[str | None]) -> FileScanTask:
         **metrics,
     )
     deletes = frozenset(_delete_file(one, row["spec_id"], partition) for one in row["deletes"])
-    return FileScanTask(file, deletes, from_json(row["residual"]))
+    return FileScanTask(file, deletes, row["residual"])
 
 
 def _delete_file(deletes: dict[str, Any], spec_id: int, partition: tuple[object, ...]) -> DeleteFile:

@@ -6,6 +6,7 @@ import json
 import pickle
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -282,3 +283,47 @@ def test_pruned_schemas() -> None:
     schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "at", inner))
     assert prune_columns(schema, {2}).column_names == ["at", "at.x", "at.y"]
     assert prune_columns(schema, {2, 4}, select_full_types=False).column_names == ["at", "at.y"]
+
+
+def test_tasks_say_what_the_columns_of_a_plan_say(tmp_path: Path) -> None:
+    """Files with deletes and without, of several residuals, more than are made at a time."""
+    catalog = ice.load_catalog("tasks", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read"}
+    schema = pa.schema([("id", pa.int64()), ("p", pa.int32())])
+    table = catalog.create_table("a.t", schema, partition_by="p", properties=properties)
+    rows = [pa.table({"id": [1, 2, 3], "p": [p] * 3}, schema=schema) for p in range(3)]
+    table.append(pa.concat_tables(rows))
+    table.delete("id = 2 AND p = 1")
+    with table.new_manifest_writer(spec_id=0) as writer:
+        for number in range(2100):
+            path = f"memory://elsewhere/{number}.parquet"
+            writer.add(
+                ice.DataFile(
+                    file_path=path,
+                    file_format="parquet",
+                    partition={"p": number % 7 or None},
+                    record_count=number + 1,
+                    file_size_in_bytes=number + 4,
+                )
+            )
+    table.update_snapshot().fast_append().append_manifest(writer.to_manifest_file()).commit()
+    plan = table.scan("p = 1 OR id > 1 OR p = 2 AND id = 0").plan_files()
+    tasks = list(plan)
+    assert len(tasks) == len(plan) == 2103
+    seen: set[str] = set()
+    for task, row in zip(tasks, plan.files, strict=True):
+        assert task.file.file_path == row["file_path"]
+        assert (task.file.record_count, task.file.file_size_in_bytes) == (
+            row["record_count"],
+            row["file_size_in_bytes"],
+        )
+        assert task.file.partition == (row["partition"]["p"],)
+        assert task.residual == ex.from_json(row["residual"])
+        assert {one.file_path for one in task.delete_files} == {one["file_path"] for one in row["deletes"]}
+        seen.add(str(task.residual))
+    assert len(seen) == 3
+    assert sum(len(task.delete_files) for task in tasks) == 1
+    for place in (0, 1023, 1024, -1):
+        assert plan[place].file.file_path == tasks[place].file.file_path
+    assert [task.file.file_path for task in plan[5:8]] == [task.file.file_path for task in tasks[5:8]]

@@ -15,9 +15,11 @@ from icefield.errors import (
     CorruptDataError,
     InvalidArgumentError,
     MissingVerbError,
+    NamespaceAlreadyExistsError,
     NoSuchCatalogError,
     NoSuchTableError,
     StorageError,
+    TableAlreadyExistsError,
     UnsupportedFeatureError,
     ValidationError,
 )
@@ -494,6 +496,10 @@ def test_catalogs_opened_wrongly(tmp_path, monkeypatch):
     with ice.load_catalog("mine", uri=uri, warehouse="wh") as mine, ice.load_catalog("other", uri=uri) as other:
         mine.create_namespace("db")
         folder = mine.create_table("db.t", ROWS).location()
+        with pytest.raises(NamespaceAlreadyExistsError, match="db already exists; create_namespace_if_not_exists"):
+            mine.create_namespace("db")
+        with pytest.raises(TableAlreadyExistsError, match=r"db\.t already exists; load_table opens it"):
+            mine.create_table("db.t", ROWS)
         with pytest.raises(NoSuchTableError) as error:
             other.load_table("db.t")
         told(error, "does not exist in catalog other", "holds the catalog 'mine': open it under that name")

@@ -278,7 +278,10 @@ class Catalog(TableCatalog[Table, Transaction]):
         if not self.namespace_exists(namespace):
             raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
         if self.table_exists(identifier):
-            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} already exists")
+            full = ".".join((*namespace, name))
+            raise TableAlreadyExistsError(
+                f"{full} already exists; load_table opens it, and create_table_if_not_exists does either"
+            )
 
     def _definition(
         self,

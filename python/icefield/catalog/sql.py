@@ -173,39 +173,13 @@ class SqlCatalog(PointerCatalog):
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the tables directly in a namespace."""
-        levels = namespace_tuple(namespace)
-        tables = self._layout.tables
-        statement = (
-            _sa()
-            .select(tables.c.table_name)
-            .where(
-                tables.c.catalog_name == self.name,
-                tables.c.table_namespace == ".".join(levels),
-                self._layout.is_table(),
-            )
-        )
-        with self._read() as connection:
-            self._require_namespace(connection, levels)
-            return sorted((*levels, str(name)) for (name,) in connection.execute(statement))
+        return self._names(namespace, self._layout.is_table())
 
     # Views
 
     def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the views directly in a namespace, which other programs have made; the layout V0 has none."""
-        levels = namespace_tuple(namespace)
-        tables = self._layout.tables
-        statement = (
-            _sa()
-            .select(tables.c.table_name)
-            .where(
-                tables.c.catalog_name == self.name,
-                tables.c.table_namespace == ".".join(levels),
-                self._layout.is_view(),
-            )
-        )
-        with self._read() as connection:
-            self._require_namespace(connection, levels)
-            return sorted((*levels, str(name)) for (name,) in connection.execute(statement))
+        return self._names(namespace, self._layout.is_view())
 
     def drop_view(self, identifier: IdentifierLike) -> None:
         """Drop a view; its files stay."""
@@ -248,10 +222,10 @@ class SqlCatalog(PointerCatalog):
         try:
             with self._write() as connection:
                 if self._namespace_is_there(connection, levels):
-                    raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} already exists")
+                    raise _namespace_taken(levels)
                 self._set_properties(connection, levels, {_EXISTS: "true", **given})
         except _TakenError:
-            raise NamespaceAlreadyExistsError(f"namespace {'.'.join(levels)} already exists") from None
+            raise _namespace_taken(levels) from None
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
         """Drop an empty namespace."""
@@ -314,6 +288,15 @@ class SqlCatalog(PointerCatalog):
             return self._namespace_is_there(connection, namespace_tuple(namespace))
 
     # Rows
+
+    def _names(self, namespace: IdentifierLike, kind: sa.ColumnElement[bool]) -> list[Identifier]:
+        levels = namespace_tuple(namespace)
+        tables = self._layout.tables
+        here = (tables.c.catalog_name == self.name) & (tables.c.table_namespace == ".".join(levels))
+        with self._read() as connection:
+            self._require_namespace(connection, levels)
+            found = connection.execute(_sa().select(tables.c.table_name).where(here, kind))
+            return sorted((*levels, str(name)) for (name,) in found)
 
     def _is_table(self, namespace: Identifier, table: str) -> sa.ColumnElement[bool]:
         tables = self._layout.tables
@@ -482,6 +465,13 @@ class _Layout:
             if not self._is_typed(engine):  # else another process was first
                 raise
         self.typed = True
+
+
+def _namespace_taken(levels: Identifier) -> NamespaceAlreadyExistsError:
+    name = ".".join(levels)
+    return NamespaceAlreadyExistsError(
+        f"namespace {name} already exists; create_namespace_if_not_exists takes it as it is"
+    )
 
 
 def _sa() -> Any:

@@ -42,9 +42,9 @@ class UpsertResult:
     """What an upsert did."""
 
     #: Rows of the table that were changed.
-    rows_updated: int
+    rows_updated: int = 0
     #: Rows that were added.
-    rows_inserted: int
+    rows_inserted: int = 0
 
 
 class ChangesRows(ChangesData):
