@@ -174,3 +174,22 @@ def test_links_of_the_package_index_are_absolute() -> None:
     targets = re.findall(r"\]\(([^)\s]+)\)", readme)
     assert len(targets) > 10
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+
+
+def test_what_runs_only_while_compiling_is_not_optimised() -> None:
+    profile = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["profile"]["dev"]
+    # "*" means macros and build scripts too, which took a fifth of all compiling.
+    assert profile["package"]["*"].keys() == {"debug"}
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+    # Cargo only warns of names that it does not know.
+    assert profile["package"].keys() - {"*"} <= {package["name"] for package in locked}
+
+
+def test_fuzz_targets_use_the_versions_of_dependencies_that_are_tested() -> None:
+    def versions(lock: Path) -> set[tuple[str, str]]:
+        packages = tomllib.loads(lock.read_text(encoding="utf-8"))["package"]
+        return {(package["name"], package["version"]) for package in packages}
+
+    here, fuzzed = versions(ROOT / "Cargo.lock"), versions(ROOT / "fuzz" / "Cargo.lock")
+    known = {name for name, _ in here}
+    assert sorted(package for package in fuzzed - here if package[0] in known) == []

@@ -10,6 +10,7 @@ use object_store::path::Path;
 use object_store::{
     GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
 };
+use rustls::crypto::{CryptoProvider, ring};
 
 use super::{Entry, Existing, Location, Output, Scheme, Store, credentials, properties};
 use crate::error::{Error, Result};
@@ -32,6 +33,11 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
+        // Clients take their cryptography from here, even those that never need it.
+        if CryptoProvider::get_default().is_none() {
+            // An error where another thread was quicker.
+            let _ = ring::default_provider().install_default();
+        }
         let built: object_store::Result<Arc<dyn ObjectStore>> = match at.scheme {
             Scheme::S3 => credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT),
             Scheme::Gcs => credentials::gcs(properties::gcs(&at.authority, options)?, credentials::LIMIT),
@@ -66,10 +72,21 @@ fn failed(at: &Location, operation: &'static str) -> impl Fn(object_store::Error
             Error::AlreadyExists { path: path.clone() }
         }
         other => {
-            let message = without_queries(&other.to_string());
+            let message = without_queries(&with_cause(&other));
             let message = without_credentials(scheme, &message).unwrap_or(message);
             Error::Storage { path: path.clone(), operation, message }
         }
+    }
+}
+
+/// The message of an error, and the cause beneath all others, such as a certificate that is not believed: clients of HTTP
+/// leave it out of theirs.
+fn with_cause(error: &object_store::Error) -> String {
+    let message = error.to_string();
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    match causes.last().map(ToString::to_string) {
+        Some(cause) if !message.contains(&cause) => format!("{message}: {cause}"),
+        _ => message,
     }
 }
 
