@@ -232,7 +232,7 @@ def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterat
         yield from _pieces(batch if ordered.names == wanted.names else batch.select(wanted.names))
 
 
-#: Bytes of a batch that Spark gets, at the most, where it has several rows; and of the batches that a task decodes.
+#: Maximum size of a batch for Spark, unless one row is larger, and of what a task decodes at a time; in bytes.
 _BATCH = 32 << 20
 _MEMORY = 512 << 20
 

@@ -148,7 +148,6 @@ impl Checks {
     pub(super) fn headers(&self, path: &str, read: impl Fn(Range<u64>) -> TableResult<Bytes>) -> TableResult<()> {
         for chunk in &self.chunks {
             let Some(pages) = Pages::of(&self.metadata, chunk) else { continue };
-            guarded(path, || pages.check_dictionary_place())?;
             for number in 0..pages.places.len() {
                 self.unread(path, &pages, number, &read)?;
             }
@@ -206,13 +205,15 @@ impl Checks {
         }
         let some = page.start..page.end.min(page.start.saturating_add(HEADER));
         let header = read(some)?;
-        match guarded(path, || Ok(pages.header(number, &header).ok().map(|header| pages.rows_in(&header))))? {
-            Some(Some(rows)) => guarded(path, || pages.same(number, rows)),
+        let rows = guarded(path, || Ok(pages.header(number, &header).ok().map(|header| pages.rows_in(&header))))?;
+        match rows {
+            Some(Some(rows)) if guarded(path, || pages.same(number, rows)).is_ok() => Ok(()),
             Some(None) if !is_last => Ok(()),
-            // A header that does not count rows, or a long one, as those with long statistics are.
+            // A header that does not count rows, or counts them wrongly; or a long one, as those with long statistics are.
             _ => {
                 let bytes = read(page)?;
-                guarded(path, || pages.check_page(number, &bytes, is_last))
+                let counts = is_last || rows.is_some() || pages.is_flat();
+                guarded(path, || pages.check_page(number, &bytes, counts))
             }
         }
     }
@@ -257,17 +258,8 @@ impl<'a> Pages<'a> {
         (first.start > self.place.start).then_some(self.place.start..first.start)
     }
 
-    /// A dictionary of which the footer says where it is lies before the first page.
-    fn check_dictionary_place(&self) -> Result<()> {
-        match self.chunk.dictionary_page_offset().is_some() && self.dictionary().is_none() {
-            true => Err(self.error("its page index does not say where its dictionary is")),
-            false => Ok(()),
-        }
-    }
-
     /// Checks a page, a dictionary or all of the column chunk, which lies here in the file.
     fn check(&self, range: &Range<u64>, bytes: &Bytes, counts: bool) -> Result<()> {
-        self.check_dictionary_place()?;
         let part = |part: &Range<u64>| {
             let place = |at: u64| usize::try_from(at.checked_sub(range.start)?).ok();
             let (start, end) = (place(part.start)?, place(part.end)?);
@@ -290,10 +282,11 @@ impl<'a> Pages<'a> {
     /// Checks the bytes of a data page, and its rows if they count.
     fn check_page(&self, number: usize, bytes: &Bytes, counts: bool) -> Result<()> {
         let header = self.header(number, bytes)?;
-        match (counts, self.rows_in(&header)) {
-            (false, _) => Ok(()),
-            (true, Some(rows)) => self.same(number, rows),
-            (true, None) => {
+        match self.rows_in(&header).map(|rows| self.same(number, rows)) {
+            _ if !counts => Ok(()),
+            Some(same) if self.is_flat() || same.is_ok() => same,
+            // Some writers count values instead of rows there.
+            _ => {
                 let about = self.about(bytes.len() as u64, self.chunk.compression())?;
                 let page = SerializedPageReader::new(Arc::new(bytes.clone()), &about, 0, None)?.get_next_page()?;
                 let rows = page.and_then(|page| indexed::rows(&page, self.chunk.column_descr().max_rep_level()));
@@ -314,12 +307,14 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// Whether each row has one value.
+    fn is_flat(&self) -> bool {
+        self.chunk.column_descr().max_rep_level() == 0
+    }
+
     /// The rows of a page, where its header counts them.
     fn rows_in(&self, header: &PageMetadata) -> Option<u64> {
-        let rows = match self.chunk.column_descr().max_rep_level() {
-            0 => header.num_levels,
-            _ => header.num_rows,
-        };
+        let rows = if self.is_flat() { header.num_levels } else { header.num_rows };
         rows.map(|rows| rows as u64)
     }
 
