@@ -119,7 +119,6 @@ MISSING = {
     "schema.promote": "`update_schema` checks promotions",
     "table.*.to_daft": "`scan().to_arrow()`",
     "table.*.to_bodo": "`scan().to_arrow()`",
-    "table.*.to_ray": "`scan().tasks()` in remote functions, or `ray.data.from_arrow`",
     "table.*.location_provider": "`write.data.path` and `write.object-storage.enabled`",
     "table.metadata.TableMetadataCommonFields.*statistics": "`TableMetadata.to_json()` has them",
     "table.*.update_statistics": "set statistics with Spark or PyIceberg",

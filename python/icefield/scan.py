@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     import pyarrow.dataset as ds
+    import ray.data
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Self
 
@@ -247,6 +248,10 @@ class TableScan(ABC):
         opened: Any = require("duckdb").connect() if connection is None else connection
         opened.register(table_name, self.to_pyarrow_dataset())
         return opened  # type: ignore[no-any-return]
+
+    def to_ray(self) -> ray.data.Dataset:
+        """Read all rows into a dataset of Ray; workers read by `tasks` without this process."""
+        return require("ray.data").from_arrow(self.to_arrow())
 
     def to_pyarrow_dataset(self) -> ds.Dataset:
         """Return the rows as a dataset of pyarrow, for libraries that push columns and filters into it.

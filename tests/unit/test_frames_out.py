@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import math
 import pickle
+import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import urlparse
 
 import duckdb
@@ -20,7 +22,7 @@ import pytest
 import icefield as ice
 from icefield._polars import translated
 from icefield._pushed import Columns
-from icefield.errors import MissingFileError, UnsupportedFeatureError
+from icefield.errors import MissingFileError, NotInstalledError, UnsupportedFeatureError
 
 UTC = timezone.utc
 ROWS = pa.table(
@@ -282,3 +284,21 @@ def test_a_table_and_a_scan_are_streams_of_the_layout_that_is_asked_for(table):
     # A wish that cannot be met without changing values is left to whoever has it.
     stream = rows.__arrow_c_stream__(pa.schema([("id", pa.int16()), ("text", pa.string())]).__arrow_c_schema__())
     assert pa.RecordBatchReader._import_from_c_capsule(stream).schema.field("id").type == pa.int64()
+
+
+def test_ray(table, monkeypatch):
+    """Ray takes some hundred megabytes: a module with its function stands for it."""
+    stand_in = ModuleType("ray.data")
+    stand_in.from_arrow = lambda rows: [rows]
+    with monkeypatch.context() as installed:
+        installed.setitem(sys.modules, "ray", ModuleType("ray"))
+        installed.setitem(sys.modules, "ray.data", stand_in)
+        (rows,) = table.scan("id > 3", selected_fields=("id",)).to_ray()
+        assert sorted(rows.to_pydict()["id"]) == [4, 5, 6, 7]
+
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name="ray")
+
+    monkeypatch.setattr("icefield._optional.import_module", missing)
+    with pytest.raises(NotInstalledError, match="ray is required but not installed: pip install ray"):
+        table.scan().to_ray()
