@@ -256,3 +256,22 @@ def test_nanoseconds_need_version_3(catalog: ice.Catalog, tmp_path: Path) -> Non
     table = catalog.migrate("n.t", tmp_path / "ns", properties={"format-version": "3"}).table
     assert table is not None
     assert table.scan().to_arrow()["at"].cast(pa.int64()).to_pylist() == [1]
+
+
+def test_a_migration_that_was_killed_is_made_again(catalog: ice.Catalog, tmp_path: Path) -> None:
+    folder = put(tmp_path / "plain" / "a.parquet", {"id": [1, 2]}).parent
+    table = catalog.migrate("n.t", folder).table
+    assert table is not None
+    (metadata,) = (folder / "metadata").glob("*.metadata.json")
+    catalog.drop_table("n.t")
+    # It had come to its metadata file, which is the table's.
+    with pytest.raises(ice.UnsupportedFeatureError, match="register its metadata file"):
+        catalog.migrate("n.t", folder)
+    assert rows(catalog.register_table("n.registered", str(metadata))) == [{"id": 1}, {"id": 2}]
+    catalog.drop_table("n.registered")
+    # It had not: manifests are no data files.
+    metadata.unlink()
+    assert len(list((folder / "metadata").glob("*.avro"))) == 2
+    table = catalog.migrate("n.t", folder).table
+    assert table is not None
+    assert rows(table) == [{"id": 1}, {"id": 2}]

@@ -73,3 +73,24 @@ impl From<&Expr> for Condition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(condition: &str, filter: &str) {
+        assert_eq!(Condition::parse(condition).unwrap().weakened().to_string(), filter, "{condition}");
+    }
+
+    #[test]
+    fn a_filter_that_is_left_of_a_condition_matches_no_fewer_rows() {
+        check("a < b", "TRUE");
+        check("NOT a < b", "TRUE");
+        check("a < b AND c = 1", "c = 1");
+        check("a < b OR c = 1", "TRUE");
+        check("NOT (a < b OR c = 1)", "c != 1");
+        check("NOT (a < b AND c = 1) AND d IS NULL", "d IS NULL");
+        check("(a < b OR c = 1) AND (d = 2 OR e = 3)", "d = 2 OR e = 3");
+    }
+}

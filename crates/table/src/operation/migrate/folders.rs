@@ -33,7 +33,10 @@ impl Folders {
         for file in &files {
             check_is_plain(folder, &below(&file.path))?;
         }
-        files.retain(|file| file.size > 0 && !below(&file.path).split('/').any(is_hidden));
+        files.retain(|file| {
+            let below = below(&file.path);
+            file.size > 0 && !below.split('/').any(is_hidden) && !is_left_over(&below)
+        });
         let Some(first) = files.first() else {
             return Err(Error::invalid(format!("{folder}: there are no data files in this folder")));
         };
@@ -112,6 +115,15 @@ impl Folders {
         let fields = (FIRST_PARTITION_FIELD_ID..).zip(&self.columns).map(field).collect::<Result<_>>()?;
         Ok((schema, PartitionSpec { spec_id: 0, fields }))
     }
+}
+
+/// Whether a file is a manifest or a list of them: what a process leaves that ended in the middle of a migration.
+fn is_left_over(below: &str) -> bool {
+    const UUID_CHARS: usize = 36;
+    let name = below.strip_prefix("metadata/").filter(|name| name.ends_with(".avro"));
+    name.is_some_and(|name| {
+        name.starts_with("snap-") || name.get(UUID_CHARS..).is_some_and(|rest| rest.starts_with("-m"))
+    })
 }
 
 /// Refuses files of tables that are more than their files: some of these files may hold rows that were deleted.
