@@ -326,11 +326,13 @@ UNSAFE = {
     "format/src/transform/kernel/truncate.rs",
     "format/src/transform/kernel/vectorized.rs",
     "orc/src/column/text.rs",
+    "python/src/allocator.rs",
     "python/src/callback.rs",
     "python/src/capsule/",
     "table/src/memory.rs",
     "table/src/runtime.rs",
     "table/src/storage/calls.rs",
+    "table/src/storage/read_at.rs",
     "table/src/transform.rs",
 }
 

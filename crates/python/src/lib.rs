@@ -8,6 +8,7 @@
 
 #![deny(missing_docs, unreachable_pub)]
 
+mod allocator;
 mod arguments;
 mod callback;
 mod capsule;
@@ -21,11 +22,6 @@ mod storage;
 mod table;
 
 use pyo3::prelude::*;
-
-/// Columns are large and short-lived: the C library's allocator gives their pages back to the system at once, and most of
-/// the time of a kernel that only copies would then be the system's, clearing pages for it again.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Adds the names of one file to the module.
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
@@ -76,6 +72,7 @@ const ROOMS: &[Room] = &[
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    allocator::keep_freed_memory();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     ROOMS.iter().try_for_each(|register| register(module))
 }

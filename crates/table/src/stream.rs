@@ -32,6 +32,9 @@ const AHEAD: usize = 16;
 /// Bytes of what a task that is done and small has left in its queue, at the most.
 const SMALL: usize = 256 << 10;
 
+/// Bytes of batches that are handed over together, about.
+const TOGETHER: usize = 4 << 20;
+
 /// The batches of one task.
 pub type TaskBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
@@ -44,6 +47,8 @@ pub enum Opened {
     Batches(TaskBatches),
     /// Tasks that take its place, in order.
     Parts(Vec<OpenParts>),
+    /// Small tasks, in order, which one thread reads; their batches are handed over together.
+    Together(Vec<OpenParts>),
 }
 
 impl Opened {
@@ -51,13 +56,8 @@ impl Opened {
     pub fn map(self, change: BatchChange) -> Self {
         match self {
             Self::Batches(batches) => Self::Batches(Box::new(batches.map(move |batch| change(batch?)))),
-            Self::Parts(parts) => {
-                let changed = |open: OpenParts| -> OpenParts {
-                    let change = Arc::clone(&change);
-                    Box::new(move || Ok(open()?.map(change)))
-                };
-                Self::Parts(parts.into_iter().map(changed).collect())
-            }
+            Self::Parts(parts) => Self::Parts(changed(parts, &change)),
+            Self::Together(parts) => Self::Together(changed(parts, &change)),
         }
     }
 
@@ -65,12 +65,20 @@ impl Opened {
     pub fn into_batches(self) -> TaskBatches {
         match self {
             Self::Batches(batches) => batches,
-            Self::Parts(parts) => Box::new(parts.into_iter().flat_map(|open| match open() {
+            Self::Parts(parts) | Self::Together(parts) => Box::new(parts.into_iter().flat_map(|open| match open() {
                 Ok(opened) => opened.into_batches(),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             })),
         }
     }
+}
+
+fn changed(parts: Vec<OpenParts>, change: &BatchChange) -> Vec<OpenParts> {
+    let changed = |open: OpenParts| -> OpenParts {
+        let change = Arc::clone(change);
+        Box::new(move || Ok(open()?.map(change)))
+    };
+    parts.into_iter().map(changed).collect()
 }
 
 /// What is done to every batch of a task.
@@ -81,14 +89,15 @@ pub type OpenParts = Box<dyn FnOnce() -> Result<Opened> + Send>;
 
 /// What a thread sends.
 enum Sent {
-    /// A batch and the bytes of it that the budget counts.
-    Batch(RecordBatch, usize),
+    /// Batches and the bytes of them that the budget counts.
+    Batches(Vec<RecordBatch>, usize),
     Parts(Vec<OpenParts>),
 }
 
 /// What the thread of a task has made.
 #[derive(Debug, Default)]
 struct Made {
+    /// Batches, or what of them was handed over together.
     batches: AtomicUsize,
     bytes: AtomicUsize,
     is_done: AtomicBool,
@@ -156,6 +165,8 @@ pub struct BatchStream {
     failed: bool,
     recast: Option<Recast>,
     budget: Option<Arc<Budget>>,
+    /// Batches that were handed over together with the one that was taken.
+    ready: VecDeque<RecordBatch>,
     /// Rows of a batch, at the most, and what is left of one that had more.
     batch_rows: Option<usize>,
     rest: Option<RecordBatch>,
@@ -193,6 +204,7 @@ impl BatchStream {
             failed: false,
             recast: None,
             budget: None,
+            ready: VecDeque::new(),
             batch_rows: None,
             rest: None,
             started: 0,
@@ -278,6 +290,10 @@ impl BatchStream {
             return Ok(None);
         }
         loop {
+            if let Some(batch) = self.ready.pop_front() {
+                let batch = self.limited(batch);
+                return self.recast.as_ref().map_or(Ok(batch.clone()), |recast| recast.apply(&batch)).map(Some);
+            }
             self.start_tasks()?;
             let Some(Task::UnderWay(first)) = self.tasks.front_mut() else { return Ok(None) };
             interrupt::check()?;
@@ -285,14 +301,11 @@ impl BatchStream {
                 budget.set_next(first.number);
             }
             match first.next()? {
-                Some(Sent::Batch(batch, bytes)) => {
+                Some(Sent::Batches(batches, bytes)) => {
                     if let Some(budget) = &self.budget {
                         budget.give(bytes);
                     }
-                    if batch.num_rows() > 0 {
-                        let batch = self.limited(batch);
-                        return self.recast.as_ref().map_or(Ok(batch.clone()), |recast| recast.apply(&batch)).map(Some);
-                    }
+                    self.ready.extend(batches.into_iter().filter(|batch| batch.num_rows() > 0));
                 }
                 Some(Sent::Parts(parts)) => self.replace(0, parts),
                 // The thread is done: on to the next task.
@@ -387,24 +400,62 @@ fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, made: &Made, number: 
         Ok(Opened::Parts(parts)) => {
             let _ = sender.send(Ok(Sent::Parts(parts)));
         }
-        Ok(Opened::Batches(batches)) => {
-            for batch in batches {
-                let stop = batch.is_err();
-                let size = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
-                made.batches.fetch_add(1, Ordering::AcqRel);
-                made.bytes.fetch_add(size, Ordering::AcqRel);
-                if let Some(budget) = budget {
-                    budget.take(number, size);
-                }
-                if sender.send(batch.map(|batch| Sent::Batch(batch, size))).is_err() || stop {
-                    return;
-                }
-            }
-            made.is_done.store(true, Ordering::Release);
-        }
+        Ok(Opened::Batches(batches)) => send(batches.map(|batch| Ok(vec![batch?])), sender, made, number, budget),
+        Ok(parts @ Opened::Together(_)) => send(Together(parts.into_batches().fuse()), sender, made, number, budget),
     });
     if std::panic::catch_unwind(work).is_err() {
         let _ = sender.send(Err(Error::Internal("a reader thread ended by a panic".to_owned())));
+    }
+}
+
+/// Sends batches, some at a time, until an error or until there is nobody to take them.
+fn send(
+    batches: impl Iterator<Item = Result<Vec<RecordBatch>>>,
+    sender: &SyncSender<Result<Sent>>,
+    made: &Made,
+    number: u64,
+    budget: Option<&Budget>,
+) {
+    for batches in batches {
+        let stop = batches.is_err();
+        let sizes = |batches: &Vec<RecordBatch>| batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        let size = batches.as_ref().map_or(0, sizes);
+        made.batches.fetch_add(1, Ordering::AcqRel);
+        made.bytes.fetch_add(size, Ordering::AcqRel);
+        if let Some(budget) = budget {
+            budget.take(number, size);
+        }
+        if sender.send(batches.map(|batches| Sent::Batches(batches, size))).is_err() || stop {
+            return;
+        }
+    }
+    made.is_done.store(true, Ordering::Release);
+}
+
+/// The batches of small tasks, as many at a time as have together the bytes of a large one. An error comes after the batches
+/// before it.
+struct Together(std::iter::Fuse<TaskBatches>);
+
+impl Iterator for Together {
+    type Item = Result<Vec<RecordBatch>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while bytes < TOGETHER {
+            match self.0.next() {
+                Some(Ok(batch)) => {
+                    bytes += batch.get_array_memory_size();
+                    batches.push(batch);
+                }
+                Some(Err(error)) if batches.is_empty() => return Some(Err(error)),
+                Some(Err(error)) => {
+                    self.0 = (Box::new(std::iter::once(Err(error))) as TaskBatches).fuse();
+                    break;
+                }
+                None => break,
+            }
+        }
+        (!batches.is_empty()).then_some(Ok(batches))
     }
 }
 
@@ -500,6 +551,26 @@ mod tests {
         let mut limited = BatchStream::of_width(schema(), many(10), 1);
         limited.rows_left = Some(1_000);
         assert_eq!(settled(&mut limited), 1);
+    }
+
+    #[test]
+    fn tasks_that_are_read_together_keep_their_order_and_their_error_comes_last() {
+        let together = |parts: Vec<OpenParts>| -> OpenParts { Box::new(move || Ok(Opened::Together(parts))) };
+        let tasks = || {
+            let inner = together(vec![batches(3..5), batches(5..5), cut(vec![batches(5..7), batches(7..8)])]);
+            vec![batches(0..3), inner, together(Vec::new()), cut(vec![together(vec![batches(8..9), batches(9..12)])])]
+        };
+        for width in [1, 2, 8] {
+            assert_eq!(numbers(BatchStream::of_width(schema(), tasks(), width)), (0..12).collect::<Vec<_>>());
+        }
+        assert_eq!(numbers(BatchStream::of_parts(schema(), tasks(), Some(5))), [0, 1, 2, 3, 4]);
+        let change: BatchChange = Arc::new(|batch| Ok(batch.slice(0, 0)));
+        let none: OpenParts = Box::new(move || Ok(Opened::Together(vec![batches(0..3)]).map(change)));
+        assert!(numbers(BatchStream::of_width(schema(), vec![none], 2)).is_empty());
+        let fails: OpenParts = Box::new(|| Err(Error::invalid("meant")));
+        let tasks = vec![together(vec![batches(0..2), fails, batches(3..4)]), batches(5..6)];
+        let found: Vec<_> = BatchStream::of_width(schema(), tasks, 2).map(|batch| batch.is_ok()).collect();
+        assert_eq!(found, [true, true, false]);
     }
 
     #[test]

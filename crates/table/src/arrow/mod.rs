@@ -3,6 +3,7 @@
 pub mod cells;
 pub mod conform;
 pub mod constant;
+pub(crate) mod filter;
 pub mod places;
 pub mod recast;
 pub mod text;

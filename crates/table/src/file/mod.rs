@@ -24,12 +24,12 @@ use std::sync::Arc;
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields};
-use arrow_select::filter::filter_record_batch;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::types::arrow::FIELD_ID_KEY;
 use icefield_format::types::reserved::POS;
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 
+use crate::arrow::filter::rows_kept;
 use crate::error::{Error, Result};
 use crate::stream::{BatchChange, Opened};
 pub use layout::{FileLayout, FormatOptions};
@@ -142,11 +142,9 @@ impl Filter {
         let internal = |error: ArrowError| Error::Internal(error.to_string());
         let change = move |batch: RecordBatch| {
             let kept = (self.test)(&pick(&batch, &of_batch, &self.leaves).map_err(internal)?)?;
-            let batch = pick(&batch, &of_batch, &wanted).map_err(internal)?;
-            if kept.true_count() == kept.len() {
-                return Ok(batch);
-            }
-            filter_record_batch(&batch, &kept).map_err(internal)
+            let picked = pick(&batch, &of_batch, &wanted).map_err(internal)?;
+            drop(batch);
+            rows_kept(picked, &kept).map_err(internal)
         };
         (read, Arc::new(change))
     }

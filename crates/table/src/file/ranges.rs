@@ -26,11 +26,15 @@ pub(super) fn overlapping<'r>(rows: &'r [Range<u64>], of: &Range<u64>) -> impl I
 
 /// The rows that are in both of two lists.
 pub(crate) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
-    let within = |range: &Range<u64>| {
-        let (start, end) = (range.start, range.end);
-        overlapping(other, range).map(move |found| found.start.max(start)..found.end.min(end)).collect::<Vec<_>>()
-    };
-    one.iter().flat_map(within).collect()
+    let mut found = Vec::new();
+    let mut rest = other;
+    for range in one.iter().filter(|range| range.start < range.end) {
+        // What lies before this range lies before those behind it, too.
+        rest = rest.get(rest.partition_point(|next| next.end <= range.start)..).unwrap_or_default();
+        let overlapping = rest.iter().take_while(|next| next.start < range.end).filter(|next| next.start < next.end);
+        found.extend(overlapping.map(|next| next.start.max(range.start)..next.end.min(range.end)));
+    }
+    found
 }
 
 /// The rows that are in one of two lists, or in both.

@@ -23,7 +23,7 @@ use super::row_ranges::rows_left;
 use crate::error::Result;
 use crate::file::parquet::variant_value::with_nulls;
 use crate::file::ranges::both;
-use crate::file::{self, Filter, Request};
+use crate::file::{self, BATCH_ROWS, Filter, Request};
 use crate::limits::limits;
 use crate::plan::metadata_columns::{decided, is_metadata_column};
 use crate::plan::part::FilePart;
@@ -33,6 +33,15 @@ use crate::plan::wanted::Wanted;
 use crate::runtime;
 use crate::storage::Storage;
 use crate::stream::{BatchChange, BatchStream, OpenParts, Opened};
+
+/// Rows of a batch, at the least, where fewer are wanted: some of them may be deleted.
+const LEAST_ROWS: usize = 1 << 10;
+
+/// Files that are read together, at the most, and their bytes; and how many such groups each thread has to have, so that all of
+/// them are done at the same time, about.
+const TOGETHER: usize = 16;
+const GROUP_BYTES: u64 = 1 << 20;
+const GROUPS: usize = 8;
 
 /// The rows of a task, part after part.
 pub fn rows(task: ReadTask, storage: &Storage, limit: Option<usize>) -> Result<BatchStream> {
@@ -89,10 +98,18 @@ fn rows_of(
             if let Some(progress) = progress {
                 progress.open();
             }
-            PartReader { part: &part, wanted: &wanted, output: &output, deletes, threads, batch_rows }.open(&storage)
+            PartReader { part: &part, wanted: &wanted, output: &output, deletes, threads, batch_rows, limit }
+                .open(&storage)
         })
     };
-    let parts = task.parts.into_iter().map(open).collect();
+    let together = match limit.is_none() && options.memory.is_none() {
+        true => files_together(storage, &task.parts, threads),
+        false => 1,
+    };
+    let parts = match together {
+        1 => task.parts.into_iter().map(open).collect(),
+        _ => in_groups(task.parts, together, open),
+    };
     let mut stream = BatchStream::of_parts(output.clone(), parts, limit).with_width(threads);
     if let Some(memory) = options.memory {
         stream = stream.with_memory(memory / 2);
@@ -105,6 +122,41 @@ fn at_once(storage: &Storage, parts: &[FilePart]) -> usize {
     if parts.iter().any(|part| storage.is_remote(&part.path)) { 2 } else { 1 }
 }
 
+/// How many files in a row a thread may read for one handing over: small ones of this machine, of which there are many for each
+/// thread. To hand a file over takes several changes of threads, which for 1,000 rows are a tenth of the time.
+fn files_together(storage: &Storage, parts: &[FilePart], threads: usize) -> usize {
+    match parts.iter().any(|part| storage.is_remote(&part.path)) {
+        true => 1,
+        false => (parts.len() / threads.max(1) / GROUPS).clamp(1, TOGETHER),
+    }
+}
+
+/// Parts as tasks, those that are small in groups of so many in a row at the most.
+fn in_groups(parts: Vec<FilePart>, most: usize, open: impl Fn(FilePart) -> OpenParts) -> Vec<OpenParts> {
+    let mut tasks: Vec<OpenParts> = Vec::new();
+    let mut group: Vec<OpenParts> = Vec::new();
+    let (mut rows, mut bytes) = (0_u64, 0_u64);
+    for part in parts {
+        let (more_rows, more_bytes) = (part.record_count.max(0).unsigned_abs(), part.size);
+        (rows, bytes) = (rows.saturating_add(more_rows), bytes.saturating_add(more_bytes));
+        if group.len() == most || rows > BATCH_ROWS as u64 || bytes > GROUP_BYTES {
+            tasks.extend(together(std::mem::take(&mut group)));
+            (rows, bytes) = (more_rows, more_bytes);
+        }
+        group.push(open(part));
+    }
+    tasks.extend(together(group));
+    tasks
+}
+
+/// Some parts as one task.
+fn together(mut parts: Vec<OpenParts>) -> Option<OpenParts> {
+    match parts.len() {
+        0 | 1 => parts.pop(),
+        _ => Some(Box::new(move || Ok(Opened::Together(parts)))),
+    }
+}
+
 /// A part that is opened.
 struct PartReader<'a> {
     part: &'a FilePart,
@@ -115,6 +167,8 @@ struct PartReader<'a> {
     threads: usize,
     /// Rows of a batch, at the most.
     batch_rows: usize,
+    /// Rows that are wanted of all parts, at the most.
+    limit: Option<usize>,
 }
 
 impl PartReader<'_> {
@@ -151,6 +205,11 @@ impl PartReader<'_> {
             residual => vec![filter(part, self.wanted, residual, &fields)?],
         };
         let reshape = Reshape::new(&part.path, self.output.clone(), planned);
+        let batch_rows = match (self.limit, &residual) {
+            // No more is decoded than is wanted, if all rows are.
+            (Some(limit), Expression::True) => self.batch_rows.min(limit.max(LEAST_ROWS)),
+            _ => self.batch_rows,
+        };
         let mut request = Request {
             range: (part.start, part.length),
             constants: tested
@@ -159,7 +218,7 @@ impl PartReader<'_> {
                 .collect(),
             prune: residual,
             threads: self.threads,
-            batch_rows: self.batch_rows,
+            batch_rows,
             ..Request::all(leaves)
         };
         let Some(marks) = marks else {

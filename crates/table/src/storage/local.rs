@@ -13,6 +13,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 
 use super::calls::{before_change, before_write};
+use super::read_at::read_at;
 use super::{Entry, Existing, Location, OpenObject, Output, Store};
 use crate::error::{Error, Result};
 
@@ -21,6 +22,9 @@ const MAX_DEPTH: usize = 256;
 
 /// Bytes from which it is asked first whether memory has room for them.
 const LARGE: usize = 1 << 28;
+
+/// Bytes that are read at once for several ranges, at the most.
+const TOGETHER: u64 = 1 << 20;
 
 /// The store of local files.
 #[derive(Debug)]
@@ -46,24 +50,6 @@ fn unwritten(target: &Path) -> impl FnOnce(io::Error) -> Error {
             Error::Storage { path, operation: "write", message: blocked.unwrap_or_else(|| error.to_string()) }
         }
     }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, buffer, offset)?;
-        if read == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        buffer = buffer.get_mut(read..).unwrap_or_default();
-        offset += read as u64;
-    }
-    Ok(())
 }
 
 /// Opens a regular file, or what a link to one leads to, and says how long it is. A pipe without a writer would block for
@@ -127,14 +113,27 @@ fn read_range(file: &File, path: &Path, offset: u64, length: u64) -> Result<Vec<
     if length > LARGE {
         Vec::<u8>::new().try_reserve_exact(length).map_err(|_| too_large())?;
     }
-    let mut buffer = vec![0; length];
-    read_at(file, &mut buffer, offset).map_err(|error| match error.kind() {
+    read_at(file, length, offset).map_err(|error| match error.kind() {
         ErrorKind::UnexpectedEof => {
             Error::corrupt_file(path.display().to_string(), "became shorter while it was being read")
         }
         _ => failed(path, "read")(error),
-    })?;
-    Ok(buffer)
+    })
+}
+
+/// Runs of ranges of which each begins where the one before it ends, together no longer than what is worth a system call less:
+/// the columns of a small file. What is large stays apart, since its bytes are let go of one after the other.
+fn in_one_read(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
+    let mut length = 0;
+    ranges.chunk_by(move |one, next| {
+        length += one.end.saturating_sub(one.start);
+        let is_near = one.start <= one.end && one.end == next.start && next.start <= next.end;
+        let is_joined = is_near && length.saturating_add(next.end - next.start) <= TOGETHER;
+        if !is_joined {
+            length = 0;
+        }
+        is_joined
+    })
 }
 
 /// A file that is open for reading, and how long it was then.
@@ -171,7 +170,7 @@ impl Store for Local {
             return Err(super::store::too_long(&at.key, size, most));
         }
         let bytes = read_range(&file, path, 0, size)?;
-        if matches!(read_at(&file, &mut [0], size), Ok(())) {
+        if read_at(&file, 1, size).is_ok() {
             let message = format!("became longer than its {size} bytes while it was being read");
             return Err(Error::corrupt_file(&at.key, message));
         }
@@ -189,7 +188,15 @@ impl Store for Local {
 
     fn ranges(&self, at: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let opened = OpenFile::open(Path::new(&at.key))?;
-        ranges.iter().map(|range| opened.range(range.clone())).collect()
+        let mut found = Vec::with_capacity(ranges.len());
+        for together in in_one_read(ranges) {
+            let (Some(first), Some(last)) = (together.first(), together.last()) else { continue };
+            let bytes = opened.range(first.start..last.end)?;
+            // In bounds: the ranges of a run follow one another.
+            let within = |range: &Range<u64>| (range.start - first.start) as usize..(range.end - first.start) as usize;
+            found.extend(together.iter().map(|range| bytes.slice(within(range))));
+        }
+        Ok(found)
     }
 
     fn open(&self, at: &Location) -> Result<Option<Arc<dyn OpenObject>>> {

@@ -14,6 +14,7 @@ mod local;
 mod location;
 mod memory;
 mod properties;
+mod read_at;
 mod remote;
 mod secret;
 mod store;

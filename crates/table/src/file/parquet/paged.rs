@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::Compression;
 use parquet::column::page::{PageIterator, PageReader};
@@ -180,7 +180,7 @@ impl ChunkReader for OpenChunk {
     type T = ChunkBytes;
 
     fn get_read(&self, start: u64) -> Result<ChunkBytes> {
-        Ok(ChunkBytes { chunk: Arc::clone(&self.0), at: start })
+        Ok(ChunkBytes { chunk: Arc::clone(&self.0), at: start, known: Bytes::new() })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -192,6 +192,8 @@ impl ChunkReader for OpenChunk {
 struct ChunkBytes {
     chunk: Arc<Chunk>,
     at: u64,
+    /// Those from there on that were read: headers of pages are taken byte by byte.
+    known: Bytes,
 }
 
 impl Read for ChunkBytes {
@@ -199,11 +201,14 @@ impl Read for ChunkBytes {
         if self.at >= self.chunk.range.end || out.is_empty() {
             return Ok(0);
         }
-        let found = self.chunk.from(self.at, 1).map_err(std::io::Error::other)?;
-        let count = found.len().min(out.len());
-        for (to, from) in out.iter_mut().zip(&found) {
+        if self.known.is_empty() {
+            self.known = self.chunk.from(self.at, 1).map_err(std::io::Error::other)?;
+        }
+        let count = self.known.len().min(out.len());
+        for (to, from) in out.iter_mut().zip(&self.known) {
             *to = *from;
         }
+        self.known.advance(count);
         self.at = self.at.saturating_add(count as u64);
         Ok(count)
     }

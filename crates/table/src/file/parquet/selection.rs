@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::errors::ParquetError;
 
-use crate::file::ranges::{decoded_for, overlapping};
+use crate::arrow::filter::rows_kept;
+use crate::file::ranges::{both, decoded_for, overlapping};
 
 /// The rows wanted of some row groups.
 #[derive(Debug)]
@@ -26,11 +26,7 @@ pub(super) struct Selected {
 impl Selected {
     /// The rows of some ranges, ascending, that some row groups have.
     pub(super) fn new(groups: Vec<Range<u64>>, rows: &[Range<u64>]) -> Self {
-        let within = |group: &Range<u64>| {
-            let (start, end) = (group.start, group.end);
-            overlapping(rows, group).map(move |range| range.start.max(start)..range.end.min(end)).collect::<Vec<_>>()
-        };
-        let wanted = groups.iter().flat_map(within).collect();
+        let wanted = both(&groups, rows);
         Self { groups, wanted }
     }
 
@@ -94,11 +90,7 @@ impl Cut {
                 self.decoded.pop_front();
             }
         }
-        let mask = BooleanArray::new(mask.finish(), None);
-        if mask.true_count() == mask.len() {
-            return Ok(batch);
-        }
-        Ok(filter_record_batch(&batch, &mask)?)
+        Ok(rows_kept(batch, &BooleanArray::new(mask.finish(), None))?)
     }
 }
 

@@ -31,6 +31,9 @@ use crate::storage::Storage;
 /// More data files than this are not looked for in the statistics of a delete file.
 const MOST_PRUNED: usize = 200;
 
+/// Rows of a batch: paths are long, and only runs of them are looked at.
+const BATCH_ROWS: usize = 16 << 10;
+
 /// Smaller files are read whole, so that it shows when rows of them are missing.
 const LEAST_PRUNED: u64 = 1 << 20;
 
@@ -62,7 +65,7 @@ impl Positions {
         let reshape = Reshape::new(&delete.path, output, planned);
         let is_pruned = delete.size >= LEAST_PRUNED;
         let prune = if is_pruned { of_paths(wanted, &schema)? } else { Expression::True };
-        let request = Request { prune, ..Request::all(leaves) };
+        let request = Request { prune, batch_rows: BATCH_ROWS, ..Request::all(leaves) };
         let mut rows = 0usize;
         let mut found = Collector { delete, wanted, of: HashMap::new() };
         for batch in file.batches(request)?.into_batches() {
