@@ -7,6 +7,10 @@ use arrow_select::filter::FilterBuilder;
 /// The rows of a batch for which `kept` is true: null counts as no. A column of the batch is let go of as soon as its rows are
 /// copied, so that no thread of a stream holds two batches.
 pub(crate) fn rows_kept(batch: RecordBatch, kept: &BooleanArray) -> Result<RecordBatch, ArrowError> {
+    if kept.len() != batch.num_rows() {
+        let message = format!("{} answers for {} rows", kept.len(), batch.num_rows());
+        return Err(ArrowError::InvalidArgumentError(message));
+    }
     let rows = kept.true_count();
     if rows == kept.len() {
         return Ok(batch);
