@@ -31,7 +31,9 @@ pub(crate) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> 
     for range in one.iter().filter(|range| range.start < range.end) {
         // What lies before this range lies before those behind it, too.
         rest = rest.get(rest.partition_point(|next| next.end <= range.start)..).unwrap_or_default();
-        let overlapping = rest.iter().take_while(|next| next.start < range.end).filter(|next| next.start < next.end);
+        let overlapping = rest.get(..rest.partition_point(|next| next.start < range.end)).unwrap_or_default();
+        found.reserve(overlapping.len());
+        let overlapping = overlapping.iter().filter(|next| next.start < next.end);
         found.extend(overlapping.map(|next| next.start.max(range.start)..next.end.min(range.end)));
     }
     found

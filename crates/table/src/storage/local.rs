@@ -357,3 +357,35 @@ fn sync_folder(of: &Path) -> Result<()> {
 fn sync_folder(_: &Path) -> Result<()> {
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_follow_one_another_are_read_at_once() {
+        let runs = |ranges: &[Range<u64>]| in_one_read(ranges).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(runs(&[]), [0; 0]);
+        assert_eq!(runs(&[4..9, 9..20, 20..20, 20..30, 31..40, 40..41, 0..4]), [4, 2, 1]);
+        assert_eq!(runs(&[0..TOGETHER, TOGETHER..TOGETHER + 1]), [1, 1]);
+        assert_eq!(runs(&[0..1, 1..TOGETHER, TOGETHER..TOGETHER + 1, TOGETHER + 1..2 * TOGETHER]), [2, 2]);
+        // What no range can be is left to the one that reads it.
+        assert_eq!(runs(&[5..9, 9..3, 3..4]), [1, 1, 1]);
+    }
+
+    #[test]
+    fn each_range_has_its_own_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let text: Vec<u8> = (0..1000).map(|place| (place % 251) as u8).collect();
+        fs::write(&path, &text).unwrap();
+        let at = Location::parse(&path.display().to_string()).unwrap();
+        let ranges = [0..0, 0..10, 10..300, 300..300, 700..1000, 5..6];
+        let found = Local.ranges(&at, &ranges).unwrap();
+        let expected = ranges.iter().map(|range| &text[range.start as usize..range.end as usize]);
+        assert!(found.iter().map(|bytes| &bytes[..]).eq(expected));
+        for wrong in [[0..1, 1..1001], [999..1000, 1000..1001]] {
+            assert!(matches!(Local.ranges(&at, &wrong), Err(Error::CorruptFile { .. })), "{wrong:?}");
+        }
+    }
+}

@@ -26,7 +26,10 @@ pub(super) struct Selected {
 impl Selected {
     /// The rows of some ranges, ascending, that some row groups have.
     pub(super) fn new(groups: Vec<Range<u64>>, rows: &[Range<u64>]) -> Self {
-        let wanted = both(&groups, rows);
+        let mut wanted = Vec::new();
+        for group in &groups {
+            wanted.append(&mut both(std::slice::from_ref(group), rows));
+        }
         Self { groups, wanted }
     }
 

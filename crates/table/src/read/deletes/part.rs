@@ -16,6 +16,9 @@ use crate::read::columns::Rules;
 /// to decode all of them than to decode some.
 const MANY: usize = 2;
 
+/// Ranges of rows that room is made for before they are counted, at the most.
+const MOST_RANGES: usize = 1 << 16;
+
 /// What is deleted of a part.
 #[derive(Default)]
 pub struct PartDeletes {
@@ -74,7 +77,9 @@ impl PartDeletes {
 
 /// The rows between deleted ones. A file's number of rows is the reader's to know.
 fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
-    let mut left = Vec::new();
+    // No more than these, and room that is made once leaves none behind.
+    let most = usize::try_from(deleted.cardinality()).unwrap_or(MOST_RANGES).min(MOST_RANGES);
+    let mut left = Vec::with_capacity(most + 1);
     let mut next = 0u64;
     for (start, end) in runs(deleted.as_bitmap()) {
         if start > next {
