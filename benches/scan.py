@@ -421,7 +421,7 @@ NOTHING_KEPT = {"MIMALLOC_ALLOW_THP": "0", "MIMALLOC_PURGE_DELAY": "0", "MIMALLO
 def part_memory(_: argparse.Namespace) -> None:
     """Stream a table in a process of its own, and print the peak of its memory beside its largest batch.
 
-    The target is that of the memory that reading needs. The allocator keeps what was freed for a second, in large
+    The target is that of the memory that reading needs. The allocator keeps what was freed for ten seconds, in large
     pages, so that the system need not clear it again: the peak with that is printed beside it.
     """
     plain = str(made("plain", FILES, ROWS // FILES).metadata_location)
