@@ -37,7 +37,7 @@ WITHOUT_MARKERS = { grep --line-buffered -vE "^Ignoring .* match your environmen
 
 # `$(call install,PYTHON,REQUIREMENTS)`: by uv, which takes half of pip's time; by pip where uv cannot be had or fails, and where
 # pip is told of an index, of which uv knows nothing.
-install = if ! { [ -x $(BIN)/uv ] && ! $(1) -m pip config list | grep -q index && \
+install = if ! { [ -x $(BIN)/uv ] && ! $(1) -m pip config list | grep index >/dev/null && \
 	$(BIN)/uv pip install $$([ -t 2 ] || echo -q) --python $(1) $(2); }; then $(1) -m pip install --progress-bar on -q $(2); fi
 
 # A terminal sees each crate; where nobody watches the hundreds of lines go into a file, and come out where it fails.
@@ -139,7 +139,7 @@ $(STAMPS)/planners: requirements/planners.txt $(STAMPS)/environment
 # What is still to be done, before it begins.
 demo-estimate:
 	@if [ ! -e $(STAMPS)/extension ]; then \
-	echo "==> the first time: about 1 GB to download (PySpark is half of it), 7 GB of disk, and 5 to 20 minutes, most of them compiling"; \
+	echo "==> the first time: about 1 GB to download (PySpark is half of it), 7 GB of disk, and 5 to 15 minutes, most of them compiling"; \
 	else echo "==> about a minute, half of which Spark takes to start"; fi
 
 demo: need-rust need-python demo-estimate $(STAMPS)/extension $(STAMPS)/java
