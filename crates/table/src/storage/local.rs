@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(runs(&[0..TOGETHER, TOGETHER..TOGETHER + 1]), [1, 1]);
         assert_eq!(runs(&[0..1, 1..TOGETHER, TOGETHER..TOGETHER + 1, TOGETHER + 1..2 * TOGETHER]), [2, 2]);
         // What no range can be is left to the one that reads it.
-        assert_eq!(runs(&[5..9, 9..3, 3..4]), [1, 1, 1]);
+        assert_eq!(runs(&[5..9, Range { start: 9, end: 3 }, 3..4]), [1, 1, 1]);
     }
 
     #[test]
