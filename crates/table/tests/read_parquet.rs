@@ -279,7 +279,7 @@ fn mixed(mut number: u64) -> u64 {
 /// One row group of numbers, texts in a dictionary, lists, lists of lists and ascending numbers, in many pages.
 fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
     let numbers = (0..ROWS as u64).map(|n| mixed(n) as i64);
-    let texts = (0..ROWS as u64).map(|n| format!("text {}", mixed(n) % 50));
+    let texts = (0..ROWS as u64).map(|n| format!("text {:060}", mixed(n) % 50));
     let mut lists = ListBuilder::new(StringBuilder::new());
     let mut deep = ListBuilder::new(ListBuilder::new(StringBuilder::new()));
     for n in 0..ROWS as u64 {
@@ -305,6 +305,8 @@ fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
         .set_dictionary_enabled(false)
         .set_column_dictionary_enabled("text".into(), true)
         .set_write_batch_size(100_000)
+        // Headers that are longer than what is read for one.
+        .set_write_page_header_statistics(codec == Compression::UNCOMPRESSED)
         .set_data_page_row_count_limit(500);
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).unwrap();
