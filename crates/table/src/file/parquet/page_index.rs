@@ -2,8 +2,8 @@
 //!
 //! The library believes the index: where it finds pages by it, a page that has other rows would give its values to rows that
 //! have others. So an index that contradicts itself or the footer is not used at all ([`sound`]), and one that is used is
-//! held against the headers of the pages: of all that are read, and where rows are skipped, of those that are not read too,
-//! since they say with which row the others begin. Headers of local files cost next to nothing. In an object store each would
+//! held against the pages: those that are read are counted, and where rows are skipped, the headers of the others are read too,
+//! since they say with which row these begin. Headers of local files cost next to nothing. In an object store each would
 //! be a request: there the last page stands for those that are not read, and so it does for pages of repeated values whose
 //! headers do not count rows. Two errors of an index that make up for each other in pages that nobody reads stay unseen there.
 
@@ -144,12 +144,21 @@ impl Checks {
         Self { metadata: Arc::clone(metadata), chunks, is_sparse, is_remote }
     }
 
-    /// Checks the headers of all pages without those that are remote or do not count rows.
-    pub(super) fn headers(&self, path: &str, read: impl Fn(Range<u64>) -> TableResult<Bytes>) -> TableResult<()> {
+    /// Checks the headers of pages, but for those with rows of a row group, counted from its first one on, that are read.
+    pub(super) fn headers(
+        &self,
+        path: &str,
+        is_read: impl Fn(usize, Range<u64>) -> bool,
+        read: impl Fn(Range<u64>) -> TableResult<Bytes>,
+    ) -> TableResult<()> {
         for chunk in &self.chunks {
             let Some(pages) = Pages::of(&self.metadata, chunk) else { continue };
             for number in 0..pages.places.len() {
-                self.unread(path, &pages, number, &read)?;
+                let (start, end) = pages.rows_of(number);
+                let rows = start.max(0).unsigned_abs()..end.max(0).unsigned_abs();
+                if !is_read(chunk.group, rows) {
+                    self.unread(path, &pages, number, &read)?;
+                }
             }
         }
         Ok(())
@@ -295,10 +304,15 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// The rows of a page as the index has them.
+    fn rows_of(&self, number: usize) -> (i64, i64) {
+        let start = self.places.get(number).map_or(0, |place| place.first_row_index);
+        (start, self.places.get(number + 1).map_or(self.rows, |place| place.first_row_index))
+    }
+
     /// Whether a page has the rows that the index says.
     fn same(&self, number: usize, found: u64) -> Result<()> {
-        let start = self.places.get(number).map_or(0, |place| place.first_row_index);
-        let end = self.places.get(number + 1).map_or(self.rows, |place| place.first_row_index);
+        let (start, end) = self.rows_of(number);
         match end.checked_sub(start).is_some_and(|expected| u64::try_from(expected) == Ok(found)) {
             true => Ok(()),
             false => Err(self.error(&format!(

@@ -126,7 +126,7 @@ impl ParquetFile {
         let rows = guarded(path, || Ok(pages::rows_left(metadata, &bounds, &left, &numbers, &leaves, &filter)))?;
         if let Some(rows) = rows {
             let pruned = leaves.iter().map(|leaf| leaf.place);
-            self.check_headers(&left, pruned)?;
+            self.check_headers(&left, pruned, &[])?;
             let overlaps = |group: &Range<u64>| overlapping(&rows, group).next().is_some();
             left.retain(|place| numbers.get(*place).is_some_and(overlaps));
             request.rows = Some(match &request.rows {
@@ -137,11 +137,23 @@ impl ParquetFile {
         Ok(left)
     }
 
-    /// Holds the page index of some columns against the headers of all their pages, where those are at hand.
-    fn check_headers(&self, groups: &[usize], leaves: impl IntoIterator<Item = usize> + Clone) -> Result<()> {
+    /// Holds the page index of some columns against the headers of all their pages, where those are at hand, but for pages with
+    /// rows that are read: these are counted then.
+    fn check_headers(
+        &self,
+        groups: &[usize],
+        leaves: impl IntoIterator<Item = usize> + Clone,
+        read: &[Range<u64>],
+    ) -> Result<()> {
         let Some(file) = self.storage.open(&self.path)? else { return Ok(()) };
         let checks = Checks::new(self.metadata.metadata(), groups, leaves, (true, false));
-        checks.headers(&self.path, |range| file.range(range))
+        let numbers = self.row_numbers();
+        let is_read = |group: usize, rows: Range<u64>| {
+            let start = numbers.get(group).map_or(0, |group| group.start);
+            let rows = start.saturating_add(rows.start)..start.saturating_add(rows.end);
+            overlapping(read, &rows).next().is_some()
+        };
+        checks.headers(&self.path, is_read, |range| file.range(range))
     }
 
     /// The row groups that a request reads, in order, as pieces of so many bytes at the least for threads that each read
@@ -222,22 +234,33 @@ impl ParquetFile {
 
     /// The batches of some row groups for a request, in order.
     pub fn decode(&self, row_groups: Vec<usize>, request: &Request) -> Result<Batches> {
-        self.decode_rows(row_groups, request, request.rows.as_deref())
+        self.decode_rows(row_groups, request, request.rows.as_deref(), true)
     }
 
     /// As [`ParquetFile::decode`], of a slice, if it is one. Which of its rows are wanted is found here: for a file of deletes of
     /// every tenth row, that of all slices at once took megabytes.
     fn decode_slice(&self, row_groups: Vec<usize>, request: &Request, slice: Option<Range<u64>>) -> Result<Batches> {
         let Some(slice) = slice else { return self.decode(row_groups, request) };
+        let numbers = self.row_numbers();
+        let group = row_groups.first().and_then(|group| numbers.get(*group)).map_or(0, |group| group.start);
+        // What is wanted of other slices before this one was checked with them.
+        let wanted_before = |rows: &Vec<Range<u64>>| overlapping(rows, &(group..slice.start)).next().is_some();
+        let is_first = !request.rows.as_ref().is_some_and(wanted_before);
         let rows = match &request.rows {
             Some(rows) => both(std::slice::from_ref(&slice), rows),
             None => vec![slice],
         };
-        self.decode_rows(row_groups, request, Some(&rows))
+        self.decode_rows(row_groups, request, Some(&rows), is_first)
     }
 
-    /// As [`ParquetFile::decode`], of some rows of a request.
-    fn decode_rows(&self, row_groups: Vec<usize>, request: &Request, rows: Option<&[Range<u64>]>) -> Result<Batches> {
+    /// As [`ParquetFile::decode`], of some rows of a request; `is_first` if they are the first wanted ones of their row groups.
+    fn decode_rows(
+        &self,
+        row_groups: Vec<usize>,
+        request: &Request,
+        rows: Option<&[Range<u64>]>,
+        is_first: bool,
+    ) -> Result<Batches> {
         self.check_places(&row_groups, request)?;
         let schema = self.metadata.parquet_schema();
         let position = schema.num_columns();
@@ -269,8 +292,8 @@ impl ParquetFile {
             && row_groups.iter().map(|group| self.bytes(*group, request)).fold(0, u64::saturating_add) > TAIL
             && let Some(file) = self.storage.open(&self.path)?
         {
-            if request.rows.is_some() {
-                self.check_headers(&row_groups, request.leaves.iter().copied())?;
+            if let Some(rows) = request.rows.as_ref().filter(|_| is_first) {
+                self.check_headers(&row_groups, request.leaves.iter().copied(), rows)?;
             }
             return self.paged(file, row_groups, request, (selection, cut));
         }
