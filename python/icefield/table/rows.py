@@ -164,8 +164,8 @@ class ChangesRows(ChangesData):
             ``"serializable"`` fails if another commit added rows that the filter may match; ``"snapshot"`` allows that.
             By default ``write.delete.isolation-level``.
         memory_limit
-            Bytes that reading rows may take, about; 512 MiB by default. Of rows that are written again only the row
-            groups of the files that are open are in memory.
+            Bytes that reading may take, about, both of the rows that are looked for and of files that are written
+            again; by default 512 MiB for the latter. Less memory means fewer threads.
         dry_run
             Only return what would be done.
         idempotency_key

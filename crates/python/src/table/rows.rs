@@ -139,7 +139,7 @@ impl PyRowChanges {
     #[pyo3(signature = (filter, *, case_sensitive=true))]
     fn find(&self, py: Python<'_>, filter: Option<ConditionInput>, case_sensitive: bool) -> Result<PyFoundRows> {
         let (filter, own) = (of(filter), self.transaction.get());
-        let (branch, memory) = (&self.options.snapshot.branch, self.options.memory());
+        let (branch, memory) = (&self.options.snapshot.branch, self.options.memory);
         Ok(PyFoundRows(detached(py, || {
             let mut changes = own.changes();
             changes.check_open()?;

@@ -23,7 +23,7 @@ pub fn delete_rows(
 ) -> Result<RowsReplaced> {
     transaction.check_open()?;
     let metadata = transaction.metadata()?.clone();
-    let (branch, memory) = (&options.snapshot.branch, options.memory());
+    let (branch, memory) = (&options.snapshot.branch, options.memory);
     let matches = Matches::find(storage, &metadata, branch, condition, case_sensitive, memory)?;
     replace(storage, transaction, &matches, Command::Delete, None, options)
 }

@@ -41,8 +41,8 @@ pub struct Matches {
     pub files: Vec<MatchedFile>,
     scan: Scan,
     wanted: Arc<Wanted>,
-    /// Bytes that reading their rows may take, about.
-    memory: usize,
+    /// Bytes that reading their rows may take, about, where somebody says.
+    memory: Option<usize>,
 }
 
 /// Data files that may have rows of a filter.
@@ -94,7 +94,7 @@ impl MatchedFile {
 
 impl Matches {
     /// Finds the rows of a branch that a condition holds for; of a branch that does not exist, those of the current snapshot,
-    /// which it will begin at. Reading takes `memory` bytes, about.
+    /// which it will begin at. Reading takes `memory` bytes, about; without that number, what is best for the processors.
     ///
     /// # Errors
     /// A condition that does not fit the schema, a tag, and what is wrong with the files.
@@ -104,7 +104,7 @@ impl Matches {
         branch: &str,
         condition: &Condition,
         case_sensitive: bool,
-        memory: usize,
+        memory: Option<usize>,
     ) -> Result<Self> {
         if let Some(filter) = condition.as_filter() {
             return Self::find_by_filter(storage, metadata, branch, &filter, case_sensitive, memory);
@@ -122,7 +122,7 @@ impl Matches {
         branch: &str,
         filter: &Expr,
         case_sensitive: bool,
-        memory: usize,
+        memory: Option<usize>,
     ) -> Result<Self> {
         let Candidates { mut matches, parts, certain } =
             Self::candidates(storage, metadata, branch, filter, case_sensitive, memory)?;
@@ -148,7 +148,7 @@ impl Matches {
         branch: &str,
         filter: &Expr,
         case_sensitive: bool,
-        memory: usize,
+        memory: Option<usize>,
     ) -> Result<Candidates> {
         let scan = Self::scan(storage, metadata, branch, filter, case_sensitive)?;
         let (bound, _) = scan.bound_filter()?;
@@ -260,12 +260,12 @@ impl Matches {
             only.insert(file.part.path.clone(), rows);
         }
         let parts = self.files.iter().map(|file| file.part.clone()).collect();
-        rows_chosen(self.task(parts, columns), &self.scan.storage, Chosen::Only(only), &self.options(1))
+        rows_chosen(self.task(parts, columns), &self.scan.storage, Chosen::Only(only), &self.options())
     }
 
-    /// How rows are read where so many streams share the memory.
-    fn options(&self, streams: usize) -> ReadOptions {
-        ReadOptions { memory: Some((self.memory / streams.max(1)).max(1)), ..ReadOptions::default() }
+    /// How rows are read that are looked for.
+    fn options(&self) -> ReadOptions {
+        ReadOptions { memory: self.memory.map(|memory| memory.max(1)), ..ReadOptions::default() }
     }
 
     /// The rows of a file that are left: live, and not matching. The memory and the threads are shared by so many streams.
@@ -275,7 +275,8 @@ impl Matches {
             MatchedRows::Some(rows) => HashMap::from([(file.part.path.clone(), rows.clone())]),
         };
         let task = self.task(vec![file.part.clone()], columns);
-        let options = self.options(streams);
+        let memory = self.memory.unwrap_or(MEMORY_LIMIT) / streams.max(1);
+        let options = ReadOptions { memory: Some(memory.max(1)), ..ReadOptions::default() };
         let threads = options.threads((runtime::threads() / streams.max(1)).max(1), &task.parts);
         Ok(rows_chosen(task, &self.scan.storage, Chosen::Without(gone), &options)?.with_width(threads))
     }
@@ -310,7 +311,7 @@ impl Candidates {
     /// What is wanted of the rows that the filter matches, file after file.
     fn rows_with(&self, wanted: Arc<Wanted>) -> Result<BatchStream> {
         let task = ReadTask { wanted, parts: self.parts.clone() };
-        rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &self.matches.options(1))
+        rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &self.matches.options())
     }
 
     /// The files.
@@ -350,7 +351,7 @@ fn positions(parts: Vec<FilePart>, matches: &Matches) -> Result<HashMap<String, 
     }
     let projection = Arc::new(Schema::new(0, vec![FILE.to_field(), POS.to_field()])?);
     let task = ReadTask { wanted: Arc::new(Wanted { projection, ..(*matches.wanted).clone() }), parts };
-    for batch in rows_with(task, &matches.scan.storage, None, &limits()?, &matches.options(1))? {
+    for batch in rows_with(task, &matches.scan.storage, None, &limits()?, &matches.options())? {
         interrupt::check()?;
         let batch = batch?;
         let [paths, numbers] = batch.columns() else {

@@ -33,7 +33,7 @@ pub fn overwrite_rows(
 ) -> Result<RowsReplaced> {
     transaction.check_open()?;
     let table = Widened::of(transaction, rows.schema, rows.evolve)?;
-    let (branch, memory) = (&options.snapshot.branch, options.memory());
+    let (branch, memory) = (&options.snapshot.branch, options.memory);
     let matches = Matches::find(storage, &table.metadata, branch, condition, case_sensitive, memory)?;
     replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options)
 }
@@ -76,7 +76,7 @@ pub fn overwrite_partitions(
         let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
         written_to.discard(&paths, "data files of an overwrite that failed");
     };
-    let (branch, memory) = (&options.snapshot.branch, options.memory());
+    let (branch, memory) = (&options.snapshot.branch, options.memory);
     let found = of_partitions(&spec, metadata.current_schema(), &added)
         .and_then(|filter| Matches::candidates(storage, &metadata, branch, &filter, true, memory));
     let candidates = match found {

@@ -11,7 +11,7 @@ use icefield_format::types::Schema;
 use icefield_format::types::reserved::ROW_ID;
 use uuid::Uuid;
 
-use super::matching::{MEMORY_LIMIT, Matches, with_lineage};
+use super::matching::{Matches, with_lineage};
 use super::overwrite::Overwrite;
 use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
 use super::row_delta::RowDelta;
@@ -61,11 +61,6 @@ pub struct NewRows<'a> {
 }
 
 impl RowOptions {
-    /// Bytes that reading rows may take, about.
-    pub fn memory(&self) -> usize {
-        self.memory.unwrap_or(MEMORY_LIMIT)
-    }
-
     /// Where new files go: nowhere in a dry run.
     pub(super) fn written_to(&self, storage: &Storage) -> Storage {
         if self.dry_run { storage.unwritten() } else { storage.clone() }

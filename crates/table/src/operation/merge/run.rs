@@ -21,7 +21,7 @@ use super::spill::Spill;
 use crate::commit::Transaction;
 use crate::error::Result;
 use crate::interrupt;
-use crate::operation::matching::{Candidates, Matches};
+use crate::operation::matching::{Candidates, MEMORY_LIMIT, Matches};
 use crate::operation::replace_rows::{RowOptions, RowsReplaced, replace_with, writer_config};
 use crate::operation::row_change::Command;
 use crate::operation::widened::Widened;
@@ -91,8 +91,9 @@ pub fn merge(
     let Source { range, held, .. } = source;
     let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
     let branch = &rows.snapshot.branch;
-    let candidates =
-        Matches::candidates(storage, &table.metadata, branch, &filter, rules.case_sensitive, memory_limit)?;
+    // Only who asks for less than usual pays with fewer threads.
+    let memory = Some(memory_limit).filter(|limit| *limit < MEMORY_LIMIT);
+    let candidates = Matches::candidates(storage, &table.metadata, branch, &filter, rules.case_sensitive, memory)?;
     let config = writer_config(&rows.written_to(storage), &table.metadata, &plan.written)?;
     let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
     let writer = TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?;
