@@ -14,6 +14,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{Error, ObjectStore, Result};
+use rustls::crypto::{CryptoProvider, ring};
 
 /// How long credentials may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
@@ -79,6 +80,14 @@ pub(super) fn azure(builder: MicrosoftAzureBuilder, limit: Duration) -> Result<A
     Ok(Arc::new(builder.with_credentials(found).build()?))
 }
 
+/// Provides what clients of HTTP take their cryptography from, even those that never need it: each process has one.
+pub(super) fn provide_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // An error where another thread was quicker.
+        let _ = ring::default_provider().install_default();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -93,6 +102,7 @@ mod tests {
     /// The service takes the connection and never answers.
     #[test]
     fn a_service_that_never_answers_is_not_waited_for() {
+        provide_cryptography();
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", silent.local_addr().unwrap());
         let limit = Duration::from_millis(300);
@@ -108,6 +118,7 @@ mod tests {
 
     #[test]
     fn credentials_that_are_set_are_used() {
+        provide_cryptography();
         let builder = AmazonS3Builder::new().with_bucket_name("b").with_access_key_id("k").with_secret_access_key("s");
         let plain = builder.clone().build().unwrap();
         let provider = bounded(plain.credentials(), "S3", LIMIT);

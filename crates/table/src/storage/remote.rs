@@ -10,7 +10,6 @@ use object_store::path::Path;
 use object_store::{
     GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
 };
-use rustls::crypto::{CryptoProvider, ring};
 
 use super::{Entry, Existing, Location, Output, Scheme, Store, credentials, properties};
 use crate::error::{Error, Result};
@@ -33,11 +32,7 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
-        // Clients take their cryptography from here, even those that never need it.
-        if CryptoProvider::get_default().is_none() {
-            // An error where another thread was quicker.
-            let _ = ring::default_provider().install_default();
-        }
+        credentials::provide_cryptography();
         let built: object_store::Result<Arc<dyn ObjectStore>> = match at.scheme {
             Scheme::S3 => credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT),
             Scheme::Gcs => credentials::gcs(properties::gcs(&at.authority, options)?, credentials::LIMIT),

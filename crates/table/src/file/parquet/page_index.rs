@@ -3,9 +3,10 @@
 //! The library believes the index: where it finds pages by it, a page that has other rows would give its values to rows that
 //! have others. So an index that contradicts itself or the footer is not used at all ([`sound`]), and one that is used is
 //! held against the pages: those that are read are counted, and where rows are skipped, the headers of the others are read too,
-//! since they say with which row these begin. Headers of local files cost next to nothing. In an object store each would
-//! be a request: there the last page stands for those that are not read, and so it does for pages of repeated values whose
-//! headers do not count rows. Two errors of an index that make up for each other in pages that nobody reads stay unseen there.
+//! since they say with which row these begin. Headers of local files cost next to nothing. In an object store each would be a
+//! request: there the last page, fetched with the others, stands for those that are not read, and so it does for pages of
+//! repeated values whose headers do not count rows. Two errors of an index that make up for each other in pages that nobody
+//! reads stay unseen there.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -162,6 +163,20 @@ impl Checks {
             }
         }
         Ok(())
+    }
+
+    /// What [`Checks::fetched`] needs beside ranges of a remote file: fetched with them it costs no request that is waited for.
+    pub(super) fn beside(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let is_wanted = |chunk: &&Chunk| {
+            let within = |range: &&Range<u64>| chunk.place.start <= range.start && range.end <= chunk.place.end;
+            self.is_remote && !chunk.is_checked && ranges.iter().find(within).is_some_and(|first| *first != chunk.place)
+        };
+        let last = |chunk: &Chunk| {
+            let pages = Pages::of(&self.metadata, chunk)?;
+            pages.range(pages.places.len().checked_sub(1)?)
+        };
+        let last = self.chunks.iter().filter(is_wanted).filter_map(last);
+        last.filter(|page| !ranges.iter().any(|range| range.start == page.start)).collect()
     }
 
     /// Checks pages that were fetched, and of the columns that they belong to those that were not; `read` reads these.

@@ -507,15 +507,22 @@ impl Decoder {
                     DecodeResult::Data(batch) => return Ok(Some(batch)),
                     DecodeResult::Finished => return Ok(None),
                     DecodeResult::NeedsData(ranges) => {
-                        let bytes = match tail.ranges(&ranges) {
-                            Some(bytes) => bytes,
-                            None => storage.ranges(path, &ranges)?,
-                        };
                         let (checks, file) = &mut **pages;
-                        let unread = |range: Range<u64>| match (tail.range(&range), &*file) {
-                            (Some(bytes), _) => Ok(bytes),
-                            (None, Some(file)) => file.range(range),
-                            (None, None) => storage.range(path, range),
+                        let beside = checks.beside(&ranges);
+                        let all: Vec<Range<u64>> = ranges.iter().chain(&beside).cloned().collect();
+                        let mut bytes = match tail.ranges(&all) {
+                            Some(bytes) => bytes,
+                            None => storage.ranges(path, &all)?,
+                        };
+                        let fetched = bytes.split_off(ranges.len().min(bytes.len()));
+                        let unread = |range: Range<u64>| {
+                            let known = beside.iter().zip(&fetched).find(|(place, _)| **place == range);
+                            match (known, tail.range(&range), &*file) {
+                                (Some((_, bytes)), ..) => Ok(bytes.clone()),
+                                (None, Some(bytes), _) => Ok(bytes),
+                                (None, None, Some(file)) => file.range(range),
+                                (None, None, None) => storage.range(path, range),
+                            }
                         };
                         checks.fetched(path, &ranges, &bytes, unread)?;
                         guarded(path, || decoder.push_ranges(ranges, bytes))?;
