@@ -1,6 +1,6 @@
 //! `expected/NAME/metadata_columns.arrow` and `lineage.arrow`: where rows lie, and their row ids.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use icefield_table::Error;
 use icefield_table::plan::{At, Scan};
@@ -44,7 +44,7 @@ fn file(table: &Table, what: &str) -> Option<PathBuf> {
 }
 
 /// Compares the rows of a snapshot, or of now, with a batch of a file, or all of it.
-fn check(table: &Table, file: &PathBuf, snapshot_id: Option<i64>, batch: Option<u64>) -> Result<(), Failed> {
+fn check(table: &Table, file: &Path, snapshot_id: Option<i64>, batch: Option<u64>) -> Result<(), Failed> {
     let (schema, mut expected) = arrow_file::read(file)?;
     if let Some(number) = batch {
         expected = expected.into_iter().skip(usize::try_from(number)?).take(1).collect();
