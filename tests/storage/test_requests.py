@@ -141,8 +141,9 @@ def test_a_limit_opens_one_file(table: ice.Table, server: Server) -> None:
 @pytest.mark.parametrize(
     ("condition", "rows", "share"),
     [
-        ("id = 31000", 1, 0.04),
-        ("id >= 31000 AND id < 31010", 10, 0.04),
+        # The last page of each column is read, too.
+        ("id = 31000", 1, 0.05),
+        ("id >= 31000 AND id < 31010", 10, 0.05),
         ("text = '007 3'", 100, 0.06),
         ("text = '007x 3'", 0, 0.01),
         ("code = 576460752303423488", 0, 0.12),
