@@ -153,7 +153,7 @@ test-rust: | need-rust
 
 test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
 	$(call say,Python tests)
-	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 -m "not spark and not interop"
+	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 --dist worksteal -m "not spark and not interop"
 	$(call say,Spark and beside it other implementations)
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; export $(SPARK_ENV) $(SHORT_LIVED); \
 	$(PYTEST) -q -m spark >$$log 2>&1 & spark=$$!; status=0; \
