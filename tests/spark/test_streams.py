@@ -6,6 +6,7 @@ A query of Spark takes seconds to start, so what depends on the reader alone is 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,30 @@ class Asked:
             found: dict[str, int] = self.reader.latestOffset(self.offset, self.reader.getDefaultReadLimit())
             return found
         return self.reader.latestOffset()
+
+
+def resident() -> int:
+    """Return the memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is told by /proc")
+def test_idle_triggers_cost_no_memory(options: dict[str, str], table: ice.Table) -> None:
+    """A thousand triggers without new rows plan nothing; one metadata kept by each would be 200 MB."""
+    with table.transaction() as changes:
+        changes.set_properties({f"note-{number}": "x" * 1000 for number in range(200)})
+    append(table, 1, 2)
+    asked = Asked(options, table)
+    assert asked.batches() == [[1, 2]]
+    for _ in range(100):
+        assert asked.batches() == []
+    before = resident()
+    for _ in range(1000):
+        assert asked.batches() == []
+        assert asked.reader.partitions(asked.offset, asked.offset) == []
+    assert resident() - before < 32 * 1024**2
+    append(table, 3)
+    assert asked.batches() == [[3]]
 
 
 LIMITS: list[tuple[dict[str, int], list[list[int]]]] = [

@@ -80,6 +80,9 @@ KNOWN: dict[str, tuple[str, ...]] = {
         f"{DELETES}/damage.rs::a_vector_has_no_position_beyond_its_file",
         "tests/hostile/test_delete_mutants.py::test_damaged_delete_files_are_read_or_refused",
     ),
+    "vectors that stand in no Puffin file are refused, and one is taken for another of its file": (
+        f"{DELETES}/damage.rs::vectors_are_read_without_a_puffin_file_around_them",
+    ),
     "position deletes count beside the deletion vector that replaced them": (
         f"{PLANNING}/links.rs::links_are_exactly_those_of_the_rules",
         "tests/laws/test_random_row_changes.py::test_upgraded_tables_keep_their_deletes",
@@ -215,9 +218,13 @@ KNOWN: dict[str, tuple[str, ...]] = {
         "tests/spark/test_filters.py::test_a_frame_of_many_queries_keeps_no_filter",
         "tests/spark/test_failures.py::test_a_loaded_frame_stays_with_its_table",
     ),
+    "a query loads its table again and again": (
+        "tests/spark/test_loads.py::test_the_metadata_of_a_table_is_read_by_what_plans",
+    ),
     "batches are too large for Spark's buffers": ("tests/spark/test_tasks.py::test_tasks_give_batches_of_some_bytes",),
     "a stream without new rows reads on or grows": (
         "tests/spark/test_streams.py::test_an_empty_table_is_waited_for",
+        "tests/spark/test_streams.py::test_idle_triggers_cost_no_memory",
         f"{PLANNING}/micro_batches.rs::batches_hold_every_appended_file_once",
     ),
     "a stream stops at a compaction": (

@@ -135,6 +135,32 @@ fn a_vector_has_no_position_beyond_its_file() {
     assert!(error.contains("position 50") && error.contains("50 rows") && error.contains(&table.part.path), "{error}");
 }
 
+/// Some writers put vectors one behind another, with neither the magic bytes nor the footer of Puffin: a vector is where the
+/// manifest says, and each place is another one.
+#[test]
+fn vectors_are_read_without_a_puffin_file_around_them() {
+    let table = Table::new(vector());
+    let blob =
+        |positions: &[u64]| DeletionVector::from_positions(positions.iter().copied()).unwrap().to_bytes().unwrap();
+    let run: Vec<u64> = (20..40).collect();
+    let all: [&[u64]; 3] = [&[3], &[0, 49], &run];
+    let blobs = all.map(blob);
+    table.replace(blobs.concat());
+    let size: usize = blobs.iter().map(Vec::len).sum();
+    let mut offset = 0;
+    for (positions, blob) in all.iter().zip(&blobs) {
+        let delete = DeletePart {
+            blob: Some((offset, blob.len() as i64)),
+            size: size as u64,
+            record_count: positions.len() as i64,
+            ..table.delete()
+        };
+        let left: Vec<i64> = (0..ROWS).filter(|at| !positions.contains(&(*at as u64))).collect();
+        assert_eq!(table.with(delete).unwrap(), left);
+        offset += blob.len() as i64;
+    }
+}
+
 /// Every change of a byte of a vector is seen; changes elsewhere in its file do not matter.
 #[test]
 fn no_change_of_a_vector_reads_as_another() {
