@@ -98,13 +98,19 @@ class Service(ice.Catalog):
         return self.create_table_transaction(*args, **kwargs).commit_transaction()
 
     def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> ice.Table:
-        raise NotImplementedError
+        full = self._full(identifier)
+        if full in self.tables and not overwrite:
+            raise ice.TableAlreadyExistsError(str(identifier))
+        table = ice.Table(full, TableState.load(self.storage, metadata_location), self)
+        self.tables[full] = CommitTableResponse(table.metadata, metadata_location)
+        return table
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
         del self.tables[self._full(identifier)]
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> ice.Table:
-        raise NotImplementedError
+        self.tables[self._full(to_identifier)] = self.tables.pop(self._full(from_identifier))
+        return self.load_table(to_identifier)
 
 
 @pytest.fixture
@@ -188,6 +194,19 @@ def test_create_or_replace(catalog: Service) -> None:
     assert len(catalog.asked) == 2
     with pytest.raises(ice.NoSuchTableError):
         catalog.replace_table_transaction("n.u", ROWS.schema)
+
+
+def test_a_renamed_or_registered_table_is_changed_under_its_new_name(catalog: Service) -> None:
+    made = catalog.create_table("n.t", ROWS.schema).append(ROWS)
+    renamed = catalog.rename_table("n.t", "n.u").append(ROWS)
+    assert not catalog.table_exists("n.t")
+    with pytest.raises(ice.NoSuchTableError):
+        made.append(ROWS)
+    catalog.drop_table("n.u")
+    registered = catalog.register_table("n.v", renamed.metadata_location)
+    assert registered.append(ROWS).scan().count() == catalog.load_table("n.v").scan().count() == 6
+    with pytest.raises(ice.TableAlreadyExistsError):
+        catalog.register_table("n.v", renamed.metadata_location)
 
 
 def test_a_location_is_needed_without_a_warehouse(tmp_path: Path) -> None:
