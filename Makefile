@@ -147,9 +147,10 @@ demo: need-rust need-python demo-estimate $(STAMPS)/extension $(STAMPS)/java
 
 test: test-rust test-python
 
+# Beside Python's tests they take what is left of the processors: those wait for disks and each other, thousands of times.
 test-rust: | need-rust
 	$(call say,Rust tests)
-	@cargo test --workspace --quiet --no-fail-fast
+	@nice cargo test --workspace --quiet --no-fail-fast
 
 test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JAVA_VENV)/installed
 	$(call say,Python tests)
