@@ -28,8 +28,9 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 
 RUST_SOURCES := $(shell find crates -name '*.rs') $(wildcard Cargo.* crates/*/Cargo.toml) pyproject.toml
 SPARK_ENV = JAVA_HOME="$$(cat $(STAMPS)/java)" PYSPARK_PYTHON=$(BIN)/python
-# Virtual machines of tests end before the second compiler pays: without it the tests of Spark take a fifth less.
-SHORT_LIVED = JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 $${JDK_JAVA_OPTIONS:-}"
+# Virtual machines of tests end before the second compiler pays: without it the tests of Spark take a fifth less. Those beside
+# other implementations take an eighth less with one thread that collects garbage.
+SHORT_LIVED = JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC $${JDK_JAVA_OPTIONS:-}"
 PYTEST = $(BIN)/python -m pytest
 say = @echo "==> $(1)"
 # What pip says of each extra that was not asked for.

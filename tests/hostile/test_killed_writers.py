@@ -1,6 +1,6 @@
 """A process killed anywhere in a change, or that finds the disk full, leaves a table that reads as before or after.
 
-At every ninth system call that changes files, beginning at another one for each kind of change; at every one where
+At every 17th system call that changes files, beginning at another one for each kind of change; at every one where
 ``ICEFIELD_RANDOM_CASES`` asks for many cases (``make test-random``).
 """
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 #: How far apart the calls are at which a process ends, or finds the disk full.
 MANY = int(os.environ.get("ICEFIELD_RANDOM_CASES", "0")) >= 1000
-APART = {"die": "1" if MANY else "9", "full": "1" if MANY else "27"}
+APART = {"die": "1" if MANY else "17", "full": "1" if MANY else "51"}
 
 #: What a table is, but for its files.
 TABLE = ("rows", "history", "columns", "properties")

@@ -33,6 +33,9 @@ class Peer:
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.warehouse.dir", os.path.join(scratch, "spark-warehouse"))
             .config("spark.driver.memory", "2g")
+            # A query of a few rows ends before what would be compiled for it.
+            .config("spark.sql.codegen.wholeStage", "false")
+            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
             .config("spark.sql.timeType.enabled", "true")
             .getOrCreate()
         )

@@ -33,8 +33,9 @@ from pyspark.sql import functions as F  # noqa: E402, N812
 
 pytestmark = pytest.mark.golden
 
-#: States of a table that the data source reads where it does not read all: each is planned in processes of its own.
-SOME = 2
+#: Last states of a table that the data source reads, with the first, where it does not read all. Each is planned in
+#: processes of its own.
+SOME = 1
 ALL = "ICEFIELD_GOLDEN" in os.environ or "ICEFIELD_GOLDEN_SPARK" in os.environ
 STATE = "_icefield_state"
 
