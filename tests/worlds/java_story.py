@@ -86,10 +86,9 @@ class Story:
         return self.rng.choice(verbs)()
 
     def _source(self, first: int, last: int) -> str:
-        columns = ", ".join(f"{self._value(kind)} AS {name}" for name, kind in self.columns.items() if name != "id")
-        return (
-            f"SELECT id, {columns} FROM range({first}, {last})" if columns else f"SELECT id FROM range({first}, {last})"
-        )
+        # In the table's order, as rows are inserted by it.
+        columns = [name if name == "id" else f"{self._value(kind)} AS {name}" for name, kind in self.columns.items()]
+        return f"SELECT {', '.join(columns)} FROM range({first}, {last})"
 
     def _value(self, kind: str) -> str:
         return VALUES[kind]
