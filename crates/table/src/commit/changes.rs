@@ -462,7 +462,9 @@ impl FileChanges {
     }
 
     fn dangling(&self, base: &TableMetadata, data: &[ManifestFile], filtered: &[Arc<Filtered>]) -> Dangling {
-        let numbers = data.iter().map(|manifest| manifest.min_sequence_number);
+        // Added files may be as old as those that they replace: what deletes from these still deletes from them.
+        let added = self.sequence_number.filter(|_| !self.added.is_empty());
+        let numbers = data.iter().map(|manifest| manifest.min_sequence_number).chain(added);
         let known = numbers.filter(|number| *number != ManifestFile::UNASSIGNED);
         let named = self.removed.iter().map(|file| &file.file_path);
         let found = filtered.iter().flat_map(|filtered| &filtered.removed).map(|(path, _)| path);
