@@ -11,6 +11,8 @@ unexport MAKEFLAGS MFLAGS
 # Compiled dependencies are kept outside the clone and shared by all clones.
 export CARGO_TARGET_DIR ?= $(or $(ICEFIELD_TARGET),$(HOME)/.cache/icefield/target)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of interpreters, each of which would compile its libraries again.
+export PYTHONDONTWRITEBYTECODE :=
 # Property tests draw the same cases in every run, so that a change is judged by itself; `make test-random` draws others.
 export PROPTEST_RNG_SEED ?= 1
 
