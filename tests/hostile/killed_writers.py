@@ -131,7 +131,7 @@ def main() -> None:
     may_go = in_a_fork(lambda: expired(folder))[1] if KINDS[kind].deletes else []
     ended: dict[str, Any] = {}
     swaps = ["before the swap", "in the transaction", "after the swap"] if fault == "die" else []
-    # Every kind begins elsewhere, so that each call of the storage has its turn.
+    # Kinds begin at different calls; each call has its turn only where every one is asked for.
     steps = range(list(KINDS).index(kind) % min(apart, 3), 1000, apart)
     for number, point in enumerate([*swaps, *map(str, steps)]):
         restore(folder, ready, old)
