@@ -48,6 +48,11 @@ impl Modes {
         Ok(Self { by_id, default })
     }
 
+    /// All metrics of every column.
+    pub fn full() -> Self {
+        Self { by_id: HashMap::new(), default: MetricsMode::Full }
+    }
+
     /// The mode of a column.
     pub fn of(&self, field_id: i32) -> MetricsMode {
         self.by_id.get(&field_id).copied().unwrap_or(self.default)

@@ -32,9 +32,18 @@ pub(crate) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> 
         // What lies before this range lies before those behind it, too.
         rest = rest.get(rest.partition_point(|next| next.end <= range.start)..).unwrap_or_default();
         let overlapping = rest.get(..rest.partition_point(|next| next.start < range.end)).unwrap_or_default();
-        found.reserve(overlapping.len());
-        let overlapping = overlapping.iter().filter(|next| next.start < next.end);
-        found.extend(overlapping.map(|next| next.start.max(range.start)..next.end.min(range.end)));
+        let start = found.len();
+        // Those in between lie within the range.
+        found.extend_from_slice(overlapping);
+        if let Some(first) = found.get_mut(start) {
+            first.start = first.start.max(range.start);
+        }
+        if let Some(last) = found.last_mut().filter(|_| !overlapping.is_empty()) {
+            last.end = last.end.min(range.end);
+        }
+        if overlapping.iter().any(Range::is_empty) {
+            found.retain(|range| !range.is_empty());
+        }
     }
     found
 }

@@ -14,6 +14,8 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 
+use super::hybrid::varint;
+
 /// Pages whose rows are counted when they are read.
 pub(super) struct IndexedPages {
     pages: Box<dyn PageReader>,
@@ -193,18 +195,6 @@ impl Counted {
         }
         Some(())
     }
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = bytes.try_get_u8().ok()?;
-        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

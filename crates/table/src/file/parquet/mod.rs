@@ -1,10 +1,15 @@
 //! Parquet files ("Appendix A: Parquet").
 
+mod batches;
 mod bounds;
+mod byte_arrays;
+mod columns;
 mod dictionary;
 mod distinct;
+mod flat;
 mod footers;
 mod guard;
+mod hybrid;
 mod indexed;
 mod loaded;
 mod metrics;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, TimeUnit};
@@ -15,15 +15,15 @@ use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowFilter, RowGroups,
-    RowSelection,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups, RowSelection,
 };
-use parquet::arrow::parquet_to_arrow_field_levels;
-use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
+use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
+use super::batches::{Batches, Decoder};
+use super::columns::Columns;
 use super::distinct::Distinct;
 use super::guard::guarded;
 use super::loaded::LoadedGroups;
@@ -346,14 +346,10 @@ impl ParquetFile {
         selection: Option<RowSelection>,
         failure: Failure,
     ) -> Result<Decoder> {
-        let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), request.leaves.iter().copied());
-        let batches = guarded(&self.path, || {
-            let levels = parquet_to_arrow_field_levels(self.metadata.parquet_schema(), mask, Some(self.fields()))?;
-            // The library makes room for a whole batch of each column before it reads one.
-            let batch_rows = request.batch_rows.min(groups.num_rows().max(1));
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, groups, batch_rows, selection)
-        })?;
-        Ok(Decoder::Pulled { batches: Box::new(batches), failure })
+        let descriptor = self.metadata.parquet_schema();
+        let columns =
+            || Columns::new(groups, descriptor, self.fields(), &request.leaves, request.batch_rows, selection);
+        Ok(Decoder::Pulled { columns: Box::new(guarded(&self.path, columns)?), failure })
     }
 
     /// Whether [`ParquetFile::small`] is the way to read some row groups.
@@ -477,108 +473,21 @@ impl DataFileReader for ParquetFile {
     }
 }
 
-/// Batches of a file.
-pub struct Batches {
-    path: Arc<str>,
-    /// Gone after the end or an error.
-    decoder: Option<Decoder>,
-    cut: Option<Cut>,
-}
-
-/// What makes batches of bytes.
-enum Decoder {
-    /// Is given the bytes that it says it needs: all of a row group at once, as suits requests.
-    Pushed {
-        decoder: Box<ParquetPushDecoder>,
-        storage: Storage,
-        tail: Tail,
-        /// What is checked of their pages, and the file where those that are not needed are at hand.
-        pages: Box<(Checks, Option<Arc<dyn OpenObject>>)>,
-    },
-    /// Asks for page after page.
-    Pulled { batches: Box<ParquetRecordBatchReader>, failure: Failure },
-}
-
-impl Decoder {
-    fn next(&mut self, path: &str) -> Result<Option<RecordBatch>> {
-        match self {
-            Self::Pushed { decoder, storage, tail, pages } => loop {
-                match guarded(path, || decoder.try_decode())? {
-                    DecodeResult::Data(batch) => return Ok(Some(batch)),
-                    DecodeResult::Finished => return Ok(None),
-                    DecodeResult::NeedsData(ranges) => {
-                        let (checks, file) = &mut **pages;
-                        let beside = checks.beside(&ranges);
-                        let all: Vec<Range<u64>> = ranges.iter().chain(&beside).cloned().collect();
-                        let mut bytes = match tail.ranges(&all) {
-                            Some(bytes) => bytes,
-                            None => storage.ranges(path, &all)?,
-                        };
-                        let fetched = bytes.split_off(ranges.len().min(bytes.len()));
-                        let unread = |range: Range<u64>| {
-                            let known = beside.iter().zip(&fetched).find(|(place, _)| **place == range);
-                            match (known, tail.range(&range), &*file) {
-                                (Some((_, bytes)), ..) => Ok(bytes.clone()),
-                                (None, Some(bytes), _) => Ok(bytes),
-                                (None, None, Some(file)) => file.range(range),
-                                (None, None, None) => storage.range(path, range),
-                            }
-                        };
-                        checks.fetched(path, &ranges, &bytes, unread)?;
-                        guarded(path, || decoder.push_ranges(ranges, bytes))?;
-                    }
-                }
-            },
-            Self::Pulled { batches, failure } => {
-                let next = guarded(path, || match batches.next().transpose() {
-                    Err(ArrowError::ParquetError(message)) => Err(ParquetError::ArrowError(message)),
-                    next => Ok(next?),
-                });
-                let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-                failed.map_or(next, Err)
-            }
-        }
-    }
-}
-
-impl Batches {
-    fn step(&mut self) -> Result<Option<RecordBatch>> {
-        let Some(decoder) = &mut self.decoder else { return Ok(None) };
-        let Some(batch) = decoder.next(&self.path)? else { return Ok(None) };
-        match &mut self.cut {
-            Some(cut) => guarded(&self.path, || cut.apply(batch)).map(Some),
-            None => Ok(Some(batch)),
-        }
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step();
-        if !matches!(next, Ok(Some(_))) {
-            self.decoder = None;
-        }
-        next.transpose()
-    }
-}
-
 /// The end of a file, which was read for the footer: of a small file it is all there is to read.
 #[derive(Clone)]
-struct Tail {
+pub(super) struct Tail {
     start: u64,
     bytes: Bytes,
 }
 
 impl Tail {
     /// Some ranges of the file, if all of them lie in the tail.
-    fn ranges(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
+    pub(super) fn ranges(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         ranges.iter().map(|range| self.range(range)).collect()
     }
 
     /// A range of the file, if it lies in the tail.
-    fn range(&self, range: &Range<u64>) -> Option<Bytes> {
+    pub(super) fn range(&self, range: &Range<u64>) -> Option<Bytes> {
         let place = |offset: u64| usize::try_from(offset.checked_sub(self.start)?).ok();
         let (start, end) = (place(range.start)?, place(range.end)?);
         (start <= end && end <= self.bytes.len()).then(|| self.bytes.slice(start..end))

@@ -6,12 +6,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use arrow_array::{BooleanArray, RecordBatch};
-use arrow_buffer::BooleanBufferBuilder;
+use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::errors::ParquetError;
 
-use crate::arrow::filter::rows_kept;
+use crate::arrow::filter::rows_in;
 use crate::file::ranges::{both, decoded_for, overlapping};
 
 /// The rows wanted of some row groups.
@@ -45,7 +44,7 @@ impl Selected {
         if count(&decoded) == count(&self.wanted) || self.groups.windows(2).any(|pair| pair[0].end != pair[1].start) {
             return (self.selection(), None);
         }
-        (self.select(&decoded), Some(Cut { decoded: decoded.into(), wanted: self.wanted.into() }))
+        (self.select(&decoded), Some(Cut { decoded: decoded.into(), wanted: self.wanted, next: 0 }))
     }
 
     fn select(&self, rows: &[Range<u64>]) -> RowSelection {
@@ -74,44 +73,42 @@ fn count(ranges: &[Range<u64>]) -> u64 {
 #[derive(Debug)]
 pub(super) struct Cut {
     decoded: VecDeque<Range<u64>>,
-    wanted: VecDeque<Range<u64>>,
+    wanted: Vec<Range<u64>>,
+    /// The first of those wanted that does not end before the next batch.
+    next: usize,
 }
 
 impl Cut {
     /// The rows wanted of the next batch.
     pub(super) fn apply(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
-        let mut mask = BooleanBufferBuilder::new(batch.num_rows());
-        while mask.len() < batch.num_rows() {
-            let left = (batch.num_rows() - mask.len()) as u64;
+        let (mut kept, mut seen) = (Vec::new(), 0);
+        while seen < batch.num_rows() {
+            let left = (batch.num_rows() - seen) as u64;
             let Some(rows) = self.decoded.front_mut() else {
                 return Err(ParquetError::General("it has more rows than its footer says".to_owned()));
             };
             let end = rows.end.min(rows.start.saturating_add(left));
-            mark(&mut self.wanted, rows.start..end, &mut mask);
-            rows.start = end;
+            let decoded = std::mem::replace(&mut rows.start, end)..end;
             if rows.is_empty() {
                 self.decoded.pop_front();
             }
+            self.take(&decoded, seen, &mut kept);
+            seen += (decoded.end - decoded.start) as usize;
         }
-        Ok(rows_kept(batch, &BooleanArray::new(mask.finish(), None))?)
+        Ok(rows_in(batch, &kept)?)
     }
-}
 
-/// Appends for some rows whether they are wanted; forgets ranges that end before the last of them.
-fn mark(wanted: &mut VecDeque<Range<u64>>, rows: Range<u64>, mask: &mut BooleanBufferBuilder) {
-    let mut next = rows.start;
-    while next < rows.end {
-        let Some(range) = wanted.front().filter(|range| range.start < rows.end) else { break };
-        let (start, end) = (range.start.max(next), range.end.min(rows.end));
-        mask.append_n((start - next) as usize, false);
-        mask.append_n(end.saturating_sub(start) as usize, true);
-        next = end.max(next);
-        if range.end > rows.end {
-            return;
-        }
-        wanted.pop_front();
+    /// Appends which of some rows are wanted, the first of which has a place in the batch.
+    fn take(&mut self, rows: &Range<u64>, place: usize, kept: &mut Vec<Range<usize>>) {
+        let wanted = self.wanted.get(self.next..).unwrap_or_default();
+        let ends_within = wanted.partition_point(|range| range.end <= rows.end);
+        let overlapping = wanted.iter().take(ends_within + 1).filter(|range| range.start < rows.end);
+        kept.extend(overlapping.map(|range| {
+            let place_of = |row: u64| place + (row.clamp(rows.start, rows.end) - rows.start) as usize;
+            place_of(range.start)..place_of(range.end)
+        }));
+        self.next += ends_within;
     }
-    mask.append_n((rows.end - next) as usize, false);
 }
 
 #[cfg(test)]

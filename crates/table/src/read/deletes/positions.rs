@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::Fields;
 use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expression, Literal, Predicate, Term, Test};
@@ -20,6 +20,8 @@ use icefield_format::types::{NameMapping, PrimitiveType, Schema};
 use icefield_format::value::Value;
 
 use crate::error::{Error, Result};
+use crate::file::metrics::FileMetrics;
+use crate::file::modes::Modes;
 use crate::file::{self, Request};
 use crate::interrupt;
 use crate::plan::part::DeletePart;
@@ -33,6 +35,9 @@ const MOST_PRUNED: usize = 200;
 
 /// Rows of a batch: paths are long, and only runs of them are looked at.
 const BATCH_ROWS: usize = 16 << 10;
+
+/// Of files of fewer rows all columns are read.
+const LEAST_ROWS: i64 = 1000;
 
 /// Smaller files are read whole, so that it shows when rows of them are missing.
 const LEAST_PRUNED: u64 = 1 << 20;
@@ -51,20 +56,27 @@ impl Positions {
         wanted: &HashMap<String, Option<u64>>,
         limits: &Limits,
     ) -> Result<Self> {
-        let schema = Arc::new(Schema::new(0, vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()])?);
-        let output = Arc::new(schema.to_arrow(&ToArrow::default())?);
+        let fields = vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()];
+        let schema = Arc::new(Schema::new(0, fields.clone())?);
         let names = NameMapping::of_schema(&schema)?;
         let with_ids = |fields: &Fields| match has_ids(fields) {
             true => fields.clone(),
             false => with_mapped_ids(fields, &names),
         };
         let mut file = file::open(storage, &delete.path, &delete.format, FileContent::PositionDeletes, delete.size)?;
-        let fields = file.bind(&with_ids, &schema);
+        let stored = file.bind(&with_ids, &schema);
         let rules = Rules { path: &delete.path, constants: &() };
-        let (leaves, planned) = plan_columns(&rules, &schema, &output, &fields)?;
+        let only = file.metrics(&Modes::full()).ok().and_then(|metrics| only_path(&metrics));
+        if only.as_ref().is_some_and(|path| !wanted.contains_key(path)) {
+            return Ok(Self::default());
+        }
+        // A path that all rows have is not read again for each of them.
+        let read = Schema::new(0, if only.is_some() { vec![DELETE_FILE_POS.to_field()] } else { fields })?;
+        let output = Arc::new(read.to_arrow(&ToArrow::default())?);
+        let (leaves, planned) = plan_columns(&rules, &read, &output, &stored)?;
         let reshape = Reshape::new(&delete.path, output, planned);
         let is_pruned = delete.size >= LEAST_PRUNED;
-        let prune = if is_pruned { of_paths(wanted, &schema)? } else { Expression::True };
+        let prune = if is_pruned && only.is_none() { of_paths(wanted, &schema)? } else { Expression::True };
         let request = Request { prune, batch_rows: BATCH_ROWS, ..Request::all(leaves) };
         let mut rows = 0usize;
         let mut found = Collector { delete, wanted, of: HashMap::new() };
@@ -72,7 +84,10 @@ impl Positions {
             interrupt::check()?;
             let batch = reshape.apply(&batch?)?;
             rows = rows.saturating_add(batch.num_rows());
-            found.add(&batch)?;
+            match &only {
+                Some(path) => found.add_positions(path, positions_of(&batch)?)?,
+                None => found.add(&batch)?,
+            }
             let mut held = limits.held();
             held.read(usize::try_from(delete.size).unwrap_or(usize::MAX));
             held.keep(found.memory()).map_err(|error| error.in_file(&delete.path))?;
@@ -105,6 +120,26 @@ fn of_paths(wanted: &HashMap<String, Option<u64>>, schema: &Schema) -> Result<Bo
     Ok(Expression::Predicate(Predicate { term, test: Test::In(paths) }).bind(schema, true)?)
 }
 
+/// The path that all rows of a file name, if its statistics tell: bounds that are the same leave no other value.
+fn only_path(metrics: &FileMetrics) -> Option<String> {
+    let id = DELETE_FILE_PATH.id;
+    let (lower, upper) = (metrics.lower_bounds.get(&id)?, metrics.upper_bounds.get(&id)?);
+    let is_of_all = metrics.record_count >= LEAST_ROWS
+        && metrics.value_counts.get(&id) == Some(&metrics.record_count)
+        && metrics.null_value_counts.get(&id) == Some(&0);
+    (is_of_all && lower == upper).then(|| String::from_utf8(lower.clone()).ok())?
+}
+
+/// The positions of a batch, its last column.
+fn positions_of(batch: &RecordBatch) -> Result<&[i64]> {
+    let column = batch.columns().last().and_then(|column| column.as_primitive_opt::<Int64Type>());
+    Ok(column.ok_or_else(lost)?.values())
+}
+
+fn lost() -> Error {
+    Error::Internal("a batch of positions without its columns".to_owned())
+}
+
 struct Collector<'a> {
     delete: &'a DeletePart,
     wanted: &'a HashMap<String, Option<u64>>,
@@ -113,10 +148,8 @@ struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let lost = || Error::Internal("a batch of positions without its columns".to_owned());
-        let column = |at: usize| batch.columns().get(at).ok_or_else(lost);
-        let paths: &StringArray = column(0)?.as_string_opt().ok_or_else(lost)?;
-        let positions = column(1)?.as_primitive_opt::<Int64Type>().ok_or_else(lost)?.values();
+        let paths = batch.columns().first().and_then(|column| column.as_string_opt::<i32>()).ok_or_else(lost)?;
+        let positions = positions_of(batch)?;
         let mut start = 0;
         while let Some(path) = (start < paths.len()).then(|| paths.value(start)) {
             let mut end = start + 1;

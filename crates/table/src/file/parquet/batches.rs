@@ -1,0 +1,108 @@
+//! Batches of a file, from its bytes.
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use arrow_array::RecordBatch;
+use parquet::DecodeResult;
+use parquet::arrow::push_decoder::ParquetPushDecoder;
+
+use super::columns::Columns;
+use super::guard::guarded;
+use super::page_index::Checks;
+use super::paged::Failure;
+use super::read::Tail;
+use super::selection::Cut;
+use crate::error::Result;
+use crate::storage::{OpenObject, Storage};
+
+/// Batches of a file.
+pub struct Batches {
+    pub(super) path: Arc<str>,
+    /// Gone after the end or an error.
+    pub(super) decoder: Option<Decoder>,
+    /// What takes rows that are not wanted out of the batches.
+    pub(super) cut: Option<Cut>,
+}
+
+/// What makes batches of bytes.
+pub(super) enum Decoder {
+    /// Is given the bytes that it says it needs: all of a row group at once, as suits requests.
+    Pushed {
+        decoder: Box<ParquetPushDecoder>,
+        storage: Storage,
+        tail: Tail,
+        /// What is checked of their pages, and the file where those that are not needed are at hand.
+        pages: Box<(Checks, Option<Arc<dyn OpenObject>>)>,
+    },
+    /// Asks for page after page.
+    Pulled { columns: Box<Columns>, failure: Failure },
+}
+
+impl Decoder {
+    /// The next batch; `keys` as in [`Columns::next`].
+    fn next(&mut self, path: &str, keys: bool) -> Result<Option<RecordBatch>> {
+        match self {
+            Self::Pushed { decoder, storage, tail, pages } => loop {
+                match guarded(path, || decoder.try_decode())? {
+                    DecodeResult::Data(batch) => return Ok(Some(batch)),
+                    DecodeResult::Finished => return Ok(None),
+                    DecodeResult::NeedsData(ranges) => {
+                        let (checks, file) = &mut **pages;
+                        let beside = checks.beside(&ranges);
+                        let all: Vec<Range<u64>> = ranges.iter().chain(&beside).cloned().collect();
+                        let mut bytes = match tail.ranges(&all) {
+                            Some(bytes) => bytes,
+                            None => storage.ranges(path, &all)?,
+                        };
+                        let fetched = bytes.split_off(ranges.len().min(bytes.len()));
+                        let unread = |range: Range<u64>| {
+                            let known = beside.iter().zip(&fetched).find(|(place, _)| **place == range);
+                            match (known, tail.range(&range), &*file) {
+                                (Some((_, bytes)), ..) => Ok(bytes.clone()),
+                                (None, Some(bytes), _) => Ok(bytes),
+                                (None, None, Some(file)) => file.range(range),
+                                (None, None, None) => storage.range(path, range),
+                            }
+                        };
+                        checks.fetched(path, &ranges, &bytes, unread)?;
+                        guarded(path, || decoder.push_ranges(ranges, bytes))?;
+                    }
+                }
+            },
+            Self::Pulled { columns, failure } => {
+                let next = guarded(path, || columns.next(keys));
+                let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+                failed.map_or(next, Err)
+            }
+        }
+    }
+}
+
+impl Batches {
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(decoder) = &mut self.decoder else { return Ok(None) };
+        let Some(batch) = decoder.next(&self.path, self.cut.is_some())? else { return Ok(None) };
+        let Some(cut) = &mut self.cut else { return Ok(Some(batch)) };
+        guarded(&self.path, || {
+            let batch = cut.apply(batch)?;
+            match decoder {
+                Decoder::Pulled { columns, .. } => columns.settled(batch),
+                Decoder::Pushed { .. } => Ok(batch),
+            }
+        })
+        .map(Some)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if !matches!(next, Ok(Some(_))) {
+            self.decoder = None;
+        }
+        next.transpose()
+    }
+}

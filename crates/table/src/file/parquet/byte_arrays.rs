@@ -1,0 +1,401 @@
+//! Texts and bytes of plain pages and of dictionaries, as Arrow has them: behind one another, with an offset each.
+//!
+//! To copy each by a call takes twice as long as to copy 16 bytes, whatever it has, and to write over what is too much: so
+//! short values of a dictionary come into a few kilobytes that stay in the nearest cache, and from there behind the others.
+//! Where a plain value begins is known once the length of the one before is, which takes as long as to copy it: but values
+//! of one length in a row, as hashes and codes are, are found by looking whether the next ones have it, too.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt32Array};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::errors::{ParquetError, Result};
+use simdutf8::basic::from_utf8;
+
+use super::flat::Values;
+use super::hybrid::Hybrid;
+
+/// Bytes that are copied of a value of a dictionary that has no more.
+const SHORT: usize = 16;
+/// Values of a dictionary whose longest one is short, at the most: 80 KB.
+const FEW: usize = 4 << 10;
+/// Keys that are taken out of a dictionary together.
+const KEYS: usize = 512;
+/// Values of one length in a row that are copied together, at the least and at the most.
+const RUN: (usize, usize) = (8, 256);
+
+/// The values of a column that were read.
+pub(super) struct ByteArrays {
+    is_text: bool,
+    made: Made,
+    dictionary: Option<Arc<Dictionary>>,
+    /// Keys behind what was made, of this dictionary.
+    keys: Vec<u32>,
+    of: Option<Arc<Dictionary>>,
+}
+
+/// Values behind one another.
+struct Made {
+    /// Where each begins, and behind them where the last one ends.
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+}
+
+/// The values of a dictionary page.
+struct Dictionary {
+    values: ArrayRef,
+    offsets: Buffer,
+    bytes: Buffer,
+    /// Each with its length, where all are short.
+    short: Option<Vec<([u8; SHORT], usize)>>,
+}
+
+/// Values of a page that were not taken.
+pub(super) enum Page {
+    /// Each behind its length.
+    Plain { bytes: Bytes, at: usize },
+    /// As keys of the dictionary.
+    Keys(Hybrid),
+    /// As the library has decoded them.
+    Decoded(std::vec::IntoIter<ByteArray>),
+}
+
+impl ByteArrays {
+    /// No values; texts if `is_text`.
+    pub(super) fn new(is_text: bool) -> Self {
+        Self { is_text, made: Made::default(), dictionary: None, keys: Vec::new(), of: None }
+    }
+
+    /// Takes the keys out of their dictionary.
+    fn settle(&mut self) -> Result<()> {
+        if let Some(dictionary) = self.of.take() {
+            self.made.append_keys(&self.keys, &dictionary)?;
+            self.keys.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Values for ByteArrays {
+    type Type = ByteArrayType;
+    type Page = Page;
+
+    fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()> {
+        if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
+            return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
+        }
+        let mut made = Made::default();
+        made.append_plain(&bytes, &mut 0, count, self.is_text)?;
+        self.dictionary = Some(Arc::new(Dictionary::new(made, self.is_text)?));
+        Ok(())
+    }
+
+    fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Page>> {
+        match encoding {
+            Encoding::PLAIN => Ok(Some(Page::Plain { bytes, at: 0 })),
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
+                // A page of nulls alone may have no byte.
+                let Some(width) = bytes.first().copied() else { return Ok(Some(Page::Plain { bytes, at: 0 })) };
+                Ok(Some(Page::Keys(Hybrid::new(bytes.slice(1..), width)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn decoded(values: Vec<ByteArray>) -> Page {
+        Page::Decoded(values.into_iter())
+    }
+
+    fn append(&mut self, page: &mut Page, count: usize, keys: bool) -> Result<()> {
+        match page {
+            Page::Plain { bytes, at } => {
+                self.settle()?;
+                self.made.append_plain(bytes, at, count, self.is_text)
+            }
+            Page::Keys(_) if count == 0 => Ok(()),
+            Page::Keys(numbers) => {
+                let missing = || ParquetError::General("a page has keys of a dictionary that is missing".to_owned());
+                let dictionary = self.dictionary.clone().ok_or_else(missing)?;
+                if self.of.as_ref().is_some_and(|of| !Arc::ptr_eq(of, &dictionary)) {
+                    self.settle()?;
+                }
+                if keys {
+                    self.of = Some(dictionary);
+                    return numbers.append(count, &mut self.keys);
+                }
+                self.made.offsets.reserve(count);
+                for first in (0..count).step_by(KEYS) {
+                    self.keys.clear();
+                    numbers.append(KEYS.min(count - first), &mut self.keys)?;
+                    self.made.append_keys(&self.keys, &dictionary)?;
+                }
+                self.keys.clear();
+                Ok(())
+            }
+            Page::Decoded(values) => {
+                self.settle()?;
+                let taken: Vec<ByteArray> = values.take(count).collect();
+                enough(taken.len(), count)?;
+                self.made.append_values(taken.iter().map(ByteArray::data), self.is_text)
+            }
+        }
+    }
+
+    fn skip(&self, page: &mut Page, count: usize) -> Result<()> {
+        match page {
+            Page::Plain { bytes, at } => {
+                for _ in 0..count {
+                    *at = plain(bytes, *at).ok_or_else(ends_inside)?.1;
+                }
+                Ok(())
+            }
+            Page::Keys(numbers) => numbers.skip(count),
+            Page::Decoded(values) => enough(values.take(count).count(), count),
+        }
+    }
+
+    fn finish(&mut self, nulls: Option<NullBuffer>, keys: bool) -> Result<ArrayRef> {
+        if keys && self.made.is_empty() && self.of.is_some() {
+            let found = std::mem::take(&mut self.keys);
+            let found = match &nulls {
+                Some(nulls) => spread(found, nulls),
+                None => found,
+            };
+            return Ok(Arc::new(UInt32Array::new(found.into(), nulls)));
+        }
+        self.settle()?;
+        std::mem::take(&mut self.made).into_array(self.is_text, nulls)
+    }
+
+    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
+        let keys = array.as_primitive_opt::<UInt32Type>();
+        let Some((keys, dictionary)) = keys.zip(self.of.take()) else { return Ok(array.clone()) };
+        let mut made = Made::default();
+        match keys.nulls() {
+            None => made.append_keys(keys.values(), &dictionary)?,
+            Some(_) => made.append_keys(&keys.iter().flatten().collect::<Vec<_>>(), &dictionary)?,
+        }
+        made.into_array(self.is_text, keys.nulls().cloned())
+    }
+}
+
+fn enough(found: usize, count: usize) -> Result<()> {
+    match found == count {
+        true => Ok(()),
+        false => Err(ParquetError::EOF(format!("a page ends after {found} values of {count}"))),
+    }
+}
+
+fn ends_inside() -> ParquetError {
+    ParquetError::EOF("a page ends inside of a value".to_owned())
+}
+
+fn too_large() -> ParquetError {
+    ParquetError::General("a batch has more than 2 GiB of a column: read smaller batches".to_owned())
+}
+
+/// A key for each row, of the keys of those that have a value.
+fn spread(keys: Vec<u32>, nulls: &NullBuffer) -> Vec<u32> {
+    let mut keys = keys.into_iter();
+    nulls.iter().map(|is_present| if is_present { keys.next().unwrap_or_default() } else { 0 }).collect()
+}
+
+/// Where a value begins that lies behind its length, and where it ends.
+fn plain(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let start = at.checked_add(4)?;
+    let end = start.checked_add(length(bytes, at)?)?;
+    (end <= bytes.len()).then_some((start, end))
+}
+
+fn length(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
+}
+
+impl Dictionary {
+    fn new(made: Made, is_text: bool) -> Result<Self> {
+        let values = made.into_array(is_text, None)?;
+        let data = values.to_data();
+        let [offsets, bytes] = data.buffers() else { return Err(ends_inside()) };
+        let mut own = Self { offsets: offsets.clone(), bytes: bytes.clone(), short: None, values };
+        let short = |key: usize| {
+            let value = own.value(key)?;
+            let mut copy = [0; SHORT];
+            copy.get_mut(..value.len())?.copy_from_slice(value);
+            Some((copy, value.len()))
+        };
+        own.short = (0..own.values.len()).map(short).collect::<Option<Vec<_>>>().filter(|short| short.len() <= FEW);
+        Ok(own)
+    }
+
+    fn value(&self, key: usize) -> Option<&[u8]> {
+        let offsets: &[i32] = self.offsets.typed_data();
+        let [start, end] = offsets.get(key..)?.first_chunk()?;
+        self.bytes.get(usize::try_from(*start).ok()?..usize::try_from(*end).ok()?)
+    }
+
+    fn beyond(&self) -> ParquetError {
+        ParquetError::General(format!("a page has keys beyond its dictionary of {} values", self.values.len()))
+    }
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        Self { offsets: vec![0], bytes: Vec::new() }
+    }
+}
+
+impl Made {
+    fn is_empty(&self) -> bool {
+        self.offsets.len() < 2
+    }
+
+    /// Appends values that lie behind their lengths, from `at` on, so many.
+    fn append_plain(&mut self, bytes: &[u8], at: &mut usize, count: usize, is_text: bool) -> Result<()> {
+        let (first, start) = (self.offsets.len(), self.bytes.len());
+        // Each has a length, at the least: no count makes room for more than there is.
+        let left = bytes.len().saturating_sub(*at);
+        let values = count.checked_mul(4).and_then(|lengths| left.checked_sub(lengths)).ok_or_else(ends_inside)?;
+        if i32::try_from(start.saturating_add(values)).is_err() {
+            // Rows of this batch may end before.
+            return self.append_large(bytes, at, count, is_text);
+        }
+        self.bytes.reserve(values);
+        self.offsets.reserve(count);
+        let mut todo = count;
+        while todo > 0 {
+            let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
+            let (length, step) = (end - value, end - *at);
+            let most = todo.min(RUN.1).min((bytes.len() - *at) / step);
+            let same = (1..most).take_while(|next| self::length(bytes, *at + next * step) == Some(length)).count() + 1;
+            let before = self.bytes.len();
+            if same >= RUN.0 {
+                let run = bytes.get(*at..*at + same * step).unwrap_or_default();
+                match length {
+                    // The calls of the others are gone, too, where the compiler knows the length.
+                    16 => run.as_chunks::<20>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
+                    32 => run.as_chunks::<36>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
+                    _ => run
+                        .chunks_exact(step)
+                        .filter_map(|value| value.get(4..))
+                        .for_each(|value| self.bytes.extend(value)),
+                }
+                self.offsets.extend((1..=same).map(|next| (before + next * length) as i32));
+                *at += same * step;
+                todo -= same;
+            } else {
+                for _ in 0..RUN.0.min(todo) {
+                    let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
+                    self.bytes.extend_from_slice(bytes.get(value..end).unwrap_or_default());
+                    self.offsets.push(self.bytes.len() as i32);
+                    *at = end;
+                    todo -= 1;
+                }
+            }
+        }
+        self.check(first, start, is_text)
+    }
+
+    /// As [`Made::append_plain`], of a page whose values may be too many for a batch.
+    fn append_large(&mut self, bytes: &[u8], at: &mut usize, count: usize, is_text: bool) -> Result<()> {
+        let (first, start) = (self.offsets.len(), self.bytes.len());
+        for _ in 0..count {
+            let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
+            self.push(bytes.get(value..end).unwrap_or_default())?;
+            *at = end;
+        }
+        self.check(first, start, is_text)
+    }
+
+    fn append_values<'v>(&mut self, values: impl Iterator<Item = &'v [u8]>, is_text: bool) -> Result<()> {
+        let (first, start) = (self.offsets.len(), self.bytes.len());
+        for value in values {
+            self.push(value)?;
+        }
+        self.check(first, start, is_text)
+    }
+
+    fn push(&mut self, value: &[u8]) -> Result<()> {
+        let end = i32::try_from(self.bytes.len().saturating_add(value.len())).map_err(|_| too_large())?;
+        self.bytes.extend_from_slice(value);
+        self.offsets.push(end);
+        Ok(())
+    }
+
+    /// Appends the values of a dictionary that some keys name.
+    fn append_keys(&mut self, keys: &[u32], dictionary: &Dictionary) -> Result<()> {
+        let Some(short) = &dictionary.short else {
+            self.offsets.reserve(keys.len());
+            for key in keys {
+                let value = usize::try_from(*key).ok().and_then(|key| dictionary.value(key));
+                self.push(value.ok_or_else(|| dictionary.beyond())?)?;
+            }
+            return Ok(());
+        };
+        let mut together = [0; KEYS * SHORT];
+        for keys in keys.chunks(KEYS) {
+            let (before, mut filled, mut all_known) = (self.bytes.len(), 0, true);
+            if i32::try_from(before + keys.len() * SHORT).is_err() {
+                return Err(too_large());
+            }
+            self.offsets.extend(keys.iter().map(|key| {
+                let Some((value, length)) = short.get(*key as usize) else {
+                    all_known = false;
+                    return 0;
+                };
+                if let Some(room) = together.get_mut(filled..).and_then(<[u8]>::first_chunk_mut::<SHORT>) {
+                    *room = *value;
+                }
+                filled += *length;
+                (before + filled) as i32
+            }));
+            if !all_known {
+                return Err(dictionary.beyond());
+            }
+            self.bytes.extend_from_slice(together.get(..filled).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Checks that texts are UTF-8, from an offset and its byte on.
+    fn check(&self, first: usize, start: usize, is_text: bool) -> Result<()> {
+        let added = self.bytes.get(start..).unwrap_or_default();
+        if !is_text || added.is_ascii() {
+            return Ok(());
+        }
+        let invalid = || ParquetError::General("encountered text that is not UTF-8".to_owned());
+        let text = from_utf8(added).map_err(|_| invalid())?;
+        let mut ends = self.offsets.iter().skip(first).map(|end| usize::try_from(*end).unwrap_or(0));
+        match ends.all(|end| end.checked_sub(start).is_some_and(|end| text.is_char_boundary(end))) {
+            true => Ok(()),
+            false => Err(invalid()),
+        }
+    }
+
+    /// The values in the order of rows, of which some may have none.
+    fn into_array(self, is_text: bool, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let offsets = match &nulls {
+            None => self.offsets,
+            Some(nulls) => {
+                let (mut next, mut last) = (self.offsets.into_iter().skip(1), 0);
+                let end = |is_present| {
+                    last = if is_present { next.next().unwrap_or(last) } else { last };
+                    last
+                };
+                std::iter::once(0).chain(nulls.iter().map(end)).collect()
+            }
+        };
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let bytes = Buffer::from_vec(self.bytes);
+        Ok(match is_text {
+            // SAFETY: offsets ascend and end within the bytes, and between two of them is UTF-8: `check` has looked at what
+            // was appended, and at the dictionary of which values were taken.
+            true => Arc::new(unsafe { StringArray::new_unchecked(offsets, bytes, nulls) }),
+            false => Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?),
+        })
+    }
+}
