@@ -173,7 +173,7 @@ mod tests {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
     use parquet::basic::{Compression, Encoding};
-    use parquet::file::metadata::PageIndexPolicy;
+    use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
     use parquet::file::properties::{WriterProperties, WriterVersion};
     use proptest::prelude::*;
 
@@ -300,8 +300,20 @@ mod tests {
         ArrowReaderMetadata::load(file, options).unwrap()
     }
 
-    fn loaded(file: &Bytes, about: &ArrowReaderMetadata) -> LoadedGroups {
-        let metadata = about.metadata();
+    /// The column chunks of a file; its footer says nothing of encodings if it `lies`.
+    fn loaded(file: &Bytes, about: &ArrowReaderMetadata, lies: bool) -> LoadedGroups {
+        let without_encodings = |chunk: &ColumnChunkMetaData| {
+            let chunk = chunk.clone().into_builder();
+            chunk.set_encodings(vec![Encoding::PLAIN]).build().unwrap()
+        };
+        let groups = about.metadata().row_groups().iter().map(|group| {
+            let chunks = group.columns().iter().map(without_encodings).collect();
+            group.clone().into_builder().set_column_metadata(chunks).build().unwrap()
+        });
+        let metadata = match lies {
+            true => Arc::new(about.metadata().as_ref().clone().into_builder().set_row_groups(groups.collect()).build()),
+            false => about.metadata().clone(),
+        };
         let mut groups = LoadedGroups::new(metadata.clone(), (0..metadata.num_row_groups()).collect());
         for (group, of_group) in metadata.row_groups().iter().enumerate() {
             for (column, chunk) in of_group.columns().iter().enumerate() {
@@ -324,10 +336,11 @@ mod tests {
             selects in any::<bool>(),
             batch_rows in prop::sample::select(vec![1, 9, 1000]),
             keys in any::<bool>(),
+            lies in any::<bool>(),
         ) {
             let file = written(&rows, &how);
             let about = opened(&file);
-            let (groups, descriptor) = (loaded(&file, &about), about.parquet_schema());
+            let (groups, descriptor) = (loaded(&file, &about, lies), about.parquet_schema());
             let leaves: Vec<usize> = leaves.into_iter().collect();
             let selection = selects.then(|| {
                 let mut left = rows.len();
@@ -376,7 +389,7 @@ mod tests {
                 let place = 4 + place.index((end - 4).max(1));
                 bytes[place] = byte;
             }
-            let groups = loaded(&bytes.into(), &about);
+            let groups = loaded(&bytes.into(), &about, keys);
             // The library has tests of its own.
             let leaves = [1, 2, 4, 5, 6];
             let open = || Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &leaves, 100, None);

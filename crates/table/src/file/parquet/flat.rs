@@ -40,6 +40,8 @@ impl FlatColumn {
         }
         let pages = || groups.column_chunks(leaf);
         Ok(match (column.physical_type(), ty) {
+            // Where lengths come first, the library copies all values of a page together.
+            (PhysicalType::BYTE_ARRAY, _) if has_lengths_first(groups, leaf) => None,
             (PhysicalType::BYTE_ARRAY, Some(ty @ (DataType::Utf8 | DataType::Binary))) => {
                 Some(Self(Box::new(Column::new(pages()?, column, ByteArrays::new(*ty == DataType::Utf8)))))
             }
@@ -60,6 +62,13 @@ impl FlatColumn {
     pub(super) fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
         self.0.settled(array)
     }
+}
+
+/// Whether a footer says that pages of a column have the lengths of all values before them.
+fn has_lengths_first(groups: &dyn RowGroups, leaf: usize) -> bool {
+    let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
+    let are_first = |encoding| matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY);
+    chunks.any(|chunk| chunk.encodings().any(are_first))
 }
 
 /// What the values of a column become.
