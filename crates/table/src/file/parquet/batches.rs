@@ -11,8 +11,8 @@ use super::columns::Columns;
 use super::guard::guarded;
 use super::page_index::Checks;
 use super::paged::Failure;
-use super::read::Tail;
 use super::selection::Cut;
+use super::tail::Tail;
 use crate::error::Result;
 use crate::storage::{OpenObject, Storage};
 

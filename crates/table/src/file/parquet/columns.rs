@@ -4,20 +4,23 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
-use arrow_schema::{FieldRef, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection, RowSelector};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::flat::FlatColumn;
+use super::booleans::Booleans;
+use super::byte_arrays::ByteArrays;
+use super::flat::{Column, FlatColumn};
 
 /// The columns of some leaves, row for row.
 pub(super) struct Columns {
     /// What the library decodes, unless that is nothing.
     others: Option<ParquetRecordBatchReader>,
     /// What is decoded here, each with its place among the columns.
-    own: Vec<(usize, FlatColumn)>,
+    own: Vec<(usize, Box<dyn FlatColumn>)>,
     schema: SchemaRef,
     rows: RowsLeft,
     batch_rows: usize,
@@ -45,7 +48,7 @@ impl Columns {
             .collect();
         for leaf in leaves {
             let place = roots.binary_search(&descriptor.get_column_root_idx(leaf)).unwrap_or_default();
-            match FlatColumn::of(groups, descriptor, fields, leaf)? {
+            match flat_column(groups, descriptor, fields, leaf)? {
                 Some(column) => own.push((place, column)),
                 None => others.push(leaf),
             }
@@ -120,6 +123,39 @@ impl Columns {
         };
         Ok(RecordBatch::try_new_with_options(schema, columns, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
     }
+}
+
+/// The column of a leaf of some row groups; None where the library decodes it.
+fn flat_column(
+    groups: &dyn RowGroups,
+    schema: &SchemaDescriptor,
+    fields: &Fields,
+    leaf: usize,
+) -> Result<Option<Box<dyn FlatColumn>>> {
+    let column = schema.column(leaf);
+    let ty = fields.get(schema.get_column_root_idx(leaf)).map(|field| field.data_type());
+    if column.max_rep_level() > 0 || column.max_def_level() > 1 || !schema.get_column_root(leaf).is_primitive() {
+        return Ok(None);
+    }
+    let pages = || groups.column_chunks(leaf);
+    Ok(match (column.physical_type(), ty) {
+        // Where lengths come first, the library copies all values of a page together.
+        (PhysicalType::BYTE_ARRAY, _) if has_lengths_first(groups, leaf) => None,
+        (PhysicalType::BYTE_ARRAY, Some(ty @ (DataType::Utf8 | DataType::Binary))) => {
+            Some(Box::new(Column::new(pages()?, column, ByteArrays::new(*ty == DataType::Utf8))))
+        }
+        (PhysicalType::BOOLEAN, Some(DataType::Boolean)) => {
+            Some(Box::new(Column::new(pages()?, column, Booleans::default())))
+        }
+        _ => None,
+    })
+}
+
+/// Whether a footer says that pages of a column have the lengths of all values before them.
+fn has_lengths_first(groups: &dyn RowGroups, leaf: usize) -> bool {
+    let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
+    let are_first = |encoding| matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY);
+    chunks.any(|chunk| chunk.encodings().any(are_first))
 }
 
 /// The rows that are to be read.

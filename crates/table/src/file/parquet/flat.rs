@@ -5,71 +5,18 @@
 //! page and no page of keys of a dictionary, the library decodes, a page at a time. Types of a fixed width are its own.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray};
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, NullBufferBuilder};
-use arrow_schema::{DataType, Fields};
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::RowGroups;
-use parquet::basic::{Encoding, Type as PhysicalType};
+use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{BoolType, DataType as ParquetType};
+use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
+use parquet::schema::types::ColumnDescPtr;
 
-use super::byte_arrays::ByteArrays;
 use super::hybrid::{Hybrid, Piece};
-
-/// A column that is decoded here.
-pub(super) struct FlatColumn(Box<dyn Rows>);
-
-impl FlatColumn {
-    /// The column of a leaf of some row groups; None where the library decodes it.
-    pub(super) fn of(
-        groups: &dyn RowGroups,
-        schema: &SchemaDescriptor,
-        fields: &Fields,
-        leaf: usize,
-    ) -> Result<Option<Self>> {
-        let column = schema.column(leaf);
-        let ty = fields.get(schema.get_column_root_idx(leaf)).map(|field| field.data_type());
-        if column.max_rep_level() > 0 || column.max_def_level() > 1 || !schema.get_column_root(leaf).is_primitive() {
-            return Ok(None);
-        }
-        let pages = || groups.column_chunks(leaf);
-        Ok(match (column.physical_type(), ty) {
-            // Where lengths come first, the library copies all values of a page together.
-            (PhysicalType::BYTE_ARRAY, _) if has_lengths_first(groups, leaf) => None,
-            (PhysicalType::BYTE_ARRAY, Some(ty @ (DataType::Utf8 | DataType::Binary))) => {
-                Some(Self(Box::new(Column::new(pages()?, column, ByteArrays::new(*ty == DataType::Utf8)))))
-            }
-            (PhysicalType::BOOLEAN, Some(DataType::Boolean)) => {
-                Some(Self(Box::new(Column::new(pages()?, column, Booleans::default()))))
-            }
-            _ => None,
-        })
-    }
-
-    /// The next rows: of each pair so many are skipped and so many read. With `keys`, keys of one dictionary stay so until
-    /// [`FlatColumn::settled`].
-    pub(super) fn read(&mut self, rows: &[(usize, usize)], keys: bool) -> Result<ArrayRef> {
-        self.0.read(rows, keys)
-    }
-
-    /// Some of the rows that were read last, without keys.
-    pub(super) fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
-        self.0.settled(array)
-    }
-}
-
-/// Whether a footer says that pages of a column have the lengths of all values before them.
-fn has_lengths_first(groups: &dyn RowGroups, leaf: usize) -> bool {
-    let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
-    let are_first = |encoding| matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY);
-    chunks.any(|chunk| chunk.encodings().any(are_first))
-}
 
 /// What the values of a column become.
 pub(super) trait Values: Send {
@@ -95,12 +42,16 @@ pub(super) trait Values: Send {
 }
 
 /// The rows of a column, one after the other.
-trait Rows: Send {
+pub(super) trait FlatColumn: Send {
+    /// The next rows: of each pair so many are skipped and so many read. With `keys`, keys of one dictionary stay so until
+    /// [`FlatColumn::settled`].
     fn read(&mut self, rows: &[(usize, usize)], keys: bool) -> Result<ArrayRef>;
+    /// Some of the rows that were read last, without keys.
     fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef>;
 }
 
-struct Column<V: Values> {
+/// A column whose values become `V`.
+pub(super) struct Column<V: Values> {
     about: ColumnDescPtr,
     chunks: Box<dyn PageIterator>,
     /// The pages of a column chunk.
@@ -119,7 +70,7 @@ struct OpenPage<P> {
     values: P,
 }
 
-impl<V: Values> Rows for Column<V> {
+impl<V: Values> FlatColumn for Column<V> {
     fn read(&mut self, rows: &[(usize, usize)], keys: bool) -> Result<ArrayRef> {
         let all = rows.iter().fold(0, |sum: usize, (_, read)| sum.saturating_add(*read));
         let mut nulls = NullBufferBuilder::new(all);
@@ -144,7 +95,8 @@ impl<V: Values> Column<V> {
         ParquetError::General(format!("column {}: {error}", self.about.path().string()))
     }
 
-    fn new(chunks: Box<dyn PageIterator>, about: ColumnDescPtr, values: V) -> Self {
+    /// The column of some chunks, with no values yet.
+    pub(super) fn new(chunks: Box<dyn PageIterator>, about: ColumnDescPtr, values: V) -> Self {
         Self { about, chunks, pages: None, dictionary: None, page: None, values }
     }
 
@@ -353,71 +305,20 @@ impl Levels {
     }
 }
 
-/// Booleans, a bit each as Arrow has them.
-#[derive(Default)]
-struct Booleans {
-    /// Those that were appended, without nulls.
-    bits: Option<BooleanBufferBuilder>,
-}
-
-/// The booleans of a page, and which is next.
-struct Bits {
-    bits: BooleanBuffer,
-    at: usize,
+/// Bits of a page, and which is next.
+pub(super) struct Bits {
+    pub(super) bits: BooleanBuffer,
+    pub(super) at: usize,
 }
 
 impl Bits {
-    fn take(&mut self, count: usize) -> Result<BooleanBuffer> {
+    /// The next bits, so many.
+    pub(super) fn take(&mut self, count: usize) -> Result<BooleanBuffer> {
         if self.bits.len() - self.at < count {
             return Err(ParquetError::EOF("a page has fewer booleans or levels than values".to_owned()));
         }
         let taken = self.bits.slice(self.at, count);
         self.at += count;
         Ok(taken)
-    }
-}
-
-impl Values for Booleans {
-    type Type = BoolType;
-    type Page = Bits;
-
-    fn set_dictionary(&mut self, _: Bytes, _: usize, _: Encoding) -> Result<()> {
-        Err(ParquetError::General("booleans have no dictionary".to_owned()))
-    }
-
-    fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Bits>> {
-        let rows = bytes.len().saturating_mul(8);
-        let bits = || Bits { bits: BooleanBuffer::new(Buffer::from(bytes), 0, rows), at: 0 };
-        Ok((encoding == Encoding::PLAIN).then(bits))
-    }
-
-    fn decoded(values: Vec<bool>) -> Bits {
-        Bits { bits: BooleanBuffer::from(values), at: 0 }
-    }
-
-    fn append(&mut self, page: &mut Bits, count: usize, _: bool) -> Result<()> {
-        let taken = page.take(count)?;
-        self.bits.get_or_insert_with(|| BooleanBufferBuilder::new(count)).append_buffer(&taken);
-        Ok(())
-    }
-
-    fn skip(&self, page: &mut Bits, count: usize) -> Result<()> {
-        page.take(count).map(drop)
-    }
-
-    fn finish(&mut self, nulls: Option<NullBuffer>, _: bool) -> Result<ArrayRef> {
-        let bits = self.bits.take().unwrap_or_else(|| BooleanBufferBuilder::new(0)).build();
-        let bits = match &nulls {
-            None => bits,
-            Some(nulls) => {
-                let mut next = bits.iter();
-                nulls.iter().map(|is_present| is_present && next.next().unwrap_or_default()).collect()
-            }
-        };
-        Ok(Arc::new(BooleanArray::new(bits, nulls)))
-    }
-
-    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
-        Ok(Arc::clone(array))
     }
 }

@@ -1,6 +1,7 @@
 //! Parquet files ("Appendix A: Parquet").
 
 mod batches;
+mod booleans;
 mod bounds;
 mod byte_arrays;
 mod columns;
@@ -23,6 +24,7 @@ mod schema;
 mod selection;
 mod shredded;
 mod slices;
+mod tail;
 mod uuids;
 pub mod variant;
 pub mod variant_value;

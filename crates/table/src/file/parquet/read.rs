@@ -32,6 +32,7 @@ use super::paged::{Failure, PagedGroups};
 use super::row_groups::{Leaf, Tested};
 use super::selection::{Cut, Selected};
 use super::slices::{Cutting, slices};
+use super::tail::Tail;
 use super::{footers, metrics, pages, row_groups, variant_value};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
@@ -470,27 +471,6 @@ impl DataFileReader for ParquetFile {
             })
         };
         Ok(Opened::Parts(parts.into_iter().map(open).collect()))
-    }
-}
-
-/// The end of a file, which was read for the footer: of a small file it is all there is to read.
-#[derive(Clone)]
-pub(super) struct Tail {
-    start: u64,
-    bytes: Bytes,
-}
-
-impl Tail {
-    /// Some ranges of the file, if all of them lie in the tail.
-    pub(super) fn ranges(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
-        ranges.iter().map(|range| self.range(range)).collect()
-    }
-
-    /// A range of the file, if it lies in the tail.
-    pub(super) fn range(&self, range: &Range<u64>) -> Option<Bytes> {
-        let place = |offset: u64| usize::try_from(offset.checked_sub(self.start)?).ok();
-        let (start, end) = (place(range.start)?, place(range.end)?);
-        (start <= end && end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
     }
 }
 
