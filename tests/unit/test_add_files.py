@@ -288,3 +288,24 @@ def test_an_old_writers_bounds_are_not_believed(catalog: ice.Catalog, tmp_path: 
     same(table, ROWS)
     assert table.scan("id > 3").plan_files().to_arrow().num_rows == 1
     assert table.scan("id > 3").count() == 0
+
+
+def test_paths_are_whole_and_one_file_is_one_however_it_is_spelled(
+    catalog: ice.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads the table later is in another working directory, and may find a file of the same name there."""
+    table = catalog.create_table("n.t", schema=ROWS)
+    path = written(tmp_path, "a.parquet", ROWS)
+    monkeypatch.chdir(tmp_path)
+    for twice in (["a.parquet", path], ["a.parquet", "./a.parquet"], [path, f"file://{path}"]):
+        with pytest.raises(ValueError, match="named more than once"):
+            table.add_files(twice)
+    table.add_files(["a.parquet"])
+    assert [file["file_path"] for file in files(table)] == [path]
+    for again in ("a.parquet", "./a.parquet", path, f"file://{path}", f"file:{path}", f"{tmp_path}//a.parquet"):
+        with pytest.raises(ValueError, match="in the table already"):
+            table.add_files([again])
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    written(tmp_path / "other", "a.parquet", ROWS.slice(1))
+    same(table, ROWS)

@@ -335,3 +335,23 @@ def test_a_nested_column_of_which_no_stored_field_is_left(catalog, file_format):
         found = table.scan("st.n IS NULL", selected_fields=("id", "st.n")).to_arrow()
         assert found["st"].to_pylist() == [{"n": None}, None, {"n": None}]
         assert table.scan("st IS NULL", selected_fields=("id",)).to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_infinities_of_programs_are_those_of_columns(catalog, file_format):
+    """A number of Python is a double, and infinity is the one that is beyond no float."""
+    inf, nan = float("inf"), float("nan")
+    values = [1.0, inf, -inf, nan, None]
+    data = {"id": range(5), "f": pa.array(values, pa.float32()), "d": pa.array(values, pa.float64())}
+    table = catalog.create_table("a.t", pa.table(data), properties={"write.format.default": file_format})
+    table.append(pa.table(data))
+    exp = ice.expressions
+    for column in "fd":
+        assert ids(table.scan(exp.EqualTo(column, inf))) == [1]
+        assert ids(table.scan(exp.GreaterThanOrEqual(column, inf))) == ids(table.scan(f"{column} >= 'Infinity'"))
+        assert ids(table.scan(exp.LessThan(column, inf))) == [0, 2]
+        assert ids(table.scan(exp.GreaterThan(column, -inf))) == ids(table.scan(f"{column} > '-Infinity'"))
+        assert ids(table.scan(exp.In(column, [inf, 1.0]))) == [0, 1]
+        assert ids(table.scan(exp.NotEqualTo(column, inf))) == [0, 2, 3, 4]
+    table.delete(exp.LessThan("f", inf))
+    assert ids(table.scan()) == [1, 3, 4]

@@ -164,3 +164,17 @@ def test_without_a_mapping_columns_stand_by_position(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = replaced(tmp_path, schema, pa.table({"a": [1], "b": ["x"]}))
     assert table.scan(selected_fields=("v", "id")).to_arrow().to_pylist() == [{"v": "x", "id": 1}]
+
+
+def test_int96_keeps_the_nanoseconds_that_its_column_has(tmp_path: Path) -> None:
+    nanos = [-1, 1, 999, 1001, 123456789, None]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": pa.array(nanos, pa.timestamp("ns"))}), path, use_deprecated_int96_timestamps=True)
+    catalog = ice.load_catalog("f", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
+    catalog.create_namespace("a")
+    for name, unit, expected in (("n", "ns", nanos), ("u", "us", [-1, 0, 0, 1, 123456, None])):
+        schema = pa.schema([("t", pa.timestamp(unit, "UTC"))])
+        table = catalog.create_table(f"a.{name}", schema, properties={"format-version": "3"})
+        table.add_files([str(path)])
+        assert table.scan().to_arrow()["t"].cast(pa.int64()).to_pylist() == expected
+        assert table.scan("t IS NOT NULL").to_arrow()["t"].cast(pa.int64()).to_pylist() == expected[:-1]

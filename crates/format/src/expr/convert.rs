@@ -92,8 +92,9 @@ fn from_long(number: i64, to: &PrimitiveType) -> Option<Converted> {
 
 fn from_double(number: f64, to: &PrimitiveType) -> Option<Converted> {
     match to {
-        PrimitiveType::Float if number > f64::from(f32::MAX) => Some(Converted::AboveMax),
-        PrimitiveType::Float if number < f64::from(f32::MIN) => Some(Converted::BelowMin),
+        // Infinity is a number of both types.
+        PrimitiveType::Float if number.is_finite() && number > f64::from(f32::MAX) => Some(Converted::AboveMax),
+        PrimitiveType::Float if number.is_finite() && number < f64::from(f32::MIN) => Some(Converted::BelowMin),
         PrimitiveType::Float => value(Value::Float(number as f32)),
         PrimitiveType::Double => value(Value::Double(number)),
         PrimitiveType::Decimal { scale, .. } => {

@@ -99,6 +99,20 @@ impl Location {
     }
 }
 
+impl Location {
+    /// The same place in one spelling: of a local file the whole path, without what names the folder it stands in.
+    #[must_use]
+    pub fn normalized(mut self) -> Self {
+        if self.scheme == Scheme::File
+            && let Ok(path) = std::path::absolute(&self.key)
+            && let Some(path) = path.to_str()
+        {
+            path.clone_into(&mut self.key);
+        }
+        self
+    }
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.scheme {

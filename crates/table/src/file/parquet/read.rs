@@ -10,7 +10,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 use bytes::Bytes;
-use icefield_format::types::Schema as TableSchema;
+use icefield_format::types::arrow::field_id;
+use icefield_format::types::{PrimitiveType, Schema as TableSchema, Type};
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
@@ -433,7 +434,11 @@ impl ParquetFile {
 
 impl DataFileReader for ParquetFile {
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
-        let fields = with_ids(self.fields());
+        let mut fields = with_ids(self.fields());
+        if let Some(metadata) = self.with_nanos(&fields, schema) {
+            self.metadata = metadata;
+            fields = with_ids(self.fields());
+        }
         self.bound = Some((fields.clone(), Arc::clone(schema)));
         fields.iter().cloned().chain([position_field()]).collect()
     }
@@ -511,6 +516,34 @@ fn arrow_metadata(metadata: Arc<ParquetMetaData>, made_up: &[FieldRef]) -> Resul
     let stored = plain.schema().fields().iter().take(descriptor.root_schema().get_fields().len());
     let schema = Arc::new(Schema::new(stored.map(|field| Arc::new(int96_as_micros(field))).collect::<Fields>()));
     ArrowReaderMetadata::try_new(metadata, options()?.with_schema(schema))
+}
+
+impl ParquetFile {
+    /// The file with nanoseconds where INT96 is read as a column that has them; None where that is nowhere.
+    fn with_nanos(&self, fields: &Fields, schema: &TableSchema) -> Option<ArrowReaderMetadata> {
+        let descriptor = self.metadata.parquet_schema();
+        let of_leaf = |leaf: usize| {
+            let root = descriptor.get_column_root_idx(leaf);
+            let ty = field_id(fields.get(root)?).and_then(|id| schema.find_type(id));
+            let has_nanos = ty == Some(&Type::Primitive(PrimitiveType::TimestamptzNs));
+            let is_flat = descriptor.get_column_root(leaf).is_primitive();
+            let is_stored = descriptor.column(leaf).physical_type() == PhysicalType::INT96;
+            (is_flat && is_stored && has_nanos).then_some(root)
+        };
+        let roots: BTreeSet<usize> = (0..descriptor.num_columns()).filter_map(of_leaf).collect();
+        if roots.is_empty() {
+            return None;
+        }
+        let nanos = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
+        let typed = |(root, field): (usize, &FieldRef)| match roots.contains(&root) {
+            true => Arc::new(field.as_ref().clone().with_data_type(nanos.clone())),
+            false => Arc::clone(field),
+        };
+        let typed: Fields = self.fields().iter().enumerate().map(typed).collect();
+        let options =
+            ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_schema(Arc::new(Schema::new(typed)));
+        ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options).ok()
+    }
 }
 
 /// The field with nanosecond timestamps without a zone, which only INT96 gives here next to no annotation, in microseconds.

@@ -8,6 +8,7 @@ mod options;
 mod partition;
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use icefield_format::manifest::ManifestContent;
@@ -23,7 +24,7 @@ use crate::limits::limits;
 use crate::operation::append::{AddedFiles, Append};
 use crate::runtime;
 use crate::snapshot::manifests::of_snapshot;
-use crate::storage::Storage;
+use crate::storage::{Location, Scheme, Storage};
 use crate::write::check_writable;
 use describe::Importer;
 pub(crate) use describe::format_of;
@@ -45,11 +46,14 @@ pub fn add_files(
     storage: &Storage,
     transaction: &mut Transaction,
     paths: &[String],
-    options: AddFilesOptions,
+    mut options: AddFilesOptions,
 ) -> Result<AddedFiles> {
     let before = transaction.metadata()?.clone();
     check_writable(&before)?;
-    refuse_twice(paths, &options)?;
+    let paths = &paths.iter().map(|path| whole(path)).collect::<Result<Vec<_>>>()?[..];
+    let partitions = std::mem::take(&mut options.partitions).into_iter();
+    options.partitions = partitions.map(|(path, values)| Ok((whole(&path)?, values))).collect::<Result<_>>()?;
+    refuse_twice(storage, paths, &options)?;
     if paths.is_empty() {
         return Ok(AddedFiles::default());
     }
@@ -84,10 +88,24 @@ pub fn add_files(
     Ok(added)
 }
 
+/// A path as metadata have it: whoever reads them is in another working directory.
+fn whole(path: &str) -> Result<String> {
+    let place = Location::parse(path)?;
+    match place.scheme {
+        Scheme::File if Path::new(&place.key).is_relative() => Ok(place.normalized().key),
+        _ => Ok(path.to_owned()),
+    }
+}
+
 /// Refuses paths that are named more than once, and partition values of files that are not added.
-fn refuse_twice(paths: &[String], options: &AddFilesOptions) -> Result<()> {
-    let mut seen = HashSet::new();
-    let twice: Vec<&str> = paths.iter().filter(|path| !seen.insert(path.as_str())).map(String::as_str).collect();
+fn refuse_twice(storage: &Storage, paths: &[String], options: &AddFilesOptions) -> Result<()> {
+    let (mut seen, mut places, mut twice) = (HashSet::new(), HashSet::new(), Vec::new());
+    for path in paths {
+        seen.insert(path.as_str());
+        if !places.insert(storage.resolve(path)?.normalized()) {
+            twice.push(path.as_str());
+        }
+    }
     if !twice.is_empty() {
         return Err(Error::invalid(format!("files are named more than once: {}", some(&twice))));
     }
@@ -105,7 +123,8 @@ fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, 
     };
     let Some(head) = head else { return Ok(()) };
     let limits = limits()?;
-    let wanted: HashSet<&str> = paths.iter().map(String::as_str).collect();
+    let wanted = paths.iter().map(|path| Ok(storage.resolve(path)?.normalized())).collect::<Result<HashSet<_>>>()?;
+    let is_wanted = |path: &&str| storage.resolve(path).is_ok_and(|place| wanted.contains(&place.normalized()));
     let mut manifests = of_snapshot(storage, metadata, head, &limits)?;
     manifests.retain(|manifest| manifest.content == ManifestContent::Data && manifest.has_live_files());
     let known = manifests.par_iter().map(|manifest| {
@@ -114,13 +133,7 @@ fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, 
         let bytes = storage.read_listed(path, manifest.manifest_length)?;
         let options = ReadOptions { inherit: Some(manifest), live_only: true, ..ReadOptions::default() };
         let entries = entries::read(&bytes, &options, &limits).map_err(|error| Error::from(error.in_file(path)))?;
-        Ok(entries
-            .file_path
-            .iter()
-            .flatten()
-            .filter(|path| wanted.contains(path))
-            .map(str::to_owned)
-            .collect::<Vec<_>>())
+        Ok(entries.file_path.iter().flatten().filter(is_wanted).map(str::to_owned).collect::<Vec<_>>())
     });
     let known = runtime::pool()?.install(|| known.collect::<Result<Vec<_>>>())?;
     let known: Vec<String> = known.into_iter().flatten().collect();
