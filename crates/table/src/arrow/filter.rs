@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(rows_in(batch.clone(), &ranges).unwrap(), rows_kept(batch.clone(), &mask).unwrap());
         }
         assert_eq!(rows_in(batch.clone(), &[]).unwrap().num_rows(), 0);
-        assert!(rows_in(batch, &[299..301]).is_err());
+        assert!(rows_in(batch, std::slice::from_ref(&(299..301))).is_err());
     }
 
     #[test]
