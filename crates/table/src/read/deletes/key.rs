@@ -3,7 +3,7 @@
 //! Null equals null. Values are equal where Java's comparators say so: NaN equals any other NaN, and -0.0 is not 0.0.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
@@ -33,6 +33,10 @@ pub(super) struct Integers {
     null: Option<u32>,
     /// The least and the greatest key: most rows of a file may lie elsewhere.
     bounds: Option<(i64, i64)>,
+    /// A bit for each number from the least key on, set for keys, where they lie close. It is made when rows are first held
+    /// against the keys, which do not change any more then: most rows are no key, and to find that out by a bit takes a
+    /// tenth of the time that the table takes, which is in no cache.
+    bits: OnceLock<Option<Vec<u64>>>,
 }
 
 /// Keys that are bytes, one after the other.
@@ -45,6 +49,9 @@ pub(super) struct Bytes {
     /// Makes bytes of several columns, or of one that is not bytes.
     rows: Option<RowConverter>,
 }
+
+/// Keys of which one in so many numbers is one, at the least, lie close.
+const CLOSE: u64 = 64;
 
 struct Stored {
     start: usize,
@@ -81,6 +88,7 @@ impl Keys {
     ) -> Result<()> {
         match self {
             Self::Integers(own) => {
+                own.bits.take();
                 let values = integers(columns)?;
                 for (row, value) in values.values().iter().enumerate() {
                     if values.is_null(row) {
@@ -133,7 +141,8 @@ impl Keys {
     /// Bytes that they take.
     pub(super) fn memory(&self) -> usize {
         match self {
-            Self::Integers(own) => own.table.allocation_size(),
+            // A word for each key has all bits of keys that lie close.
+            Self::Integers(own) => own.table.allocation_size() + own.table.len() * size_of::<u64>(),
             Self::Bytes(own) => {
                 own.table.allocation_size() + own.bytes.capacity() + own.keys.capacity() * size_of::<Stored>()
             }
@@ -158,10 +167,32 @@ impl Integers {
         Ok(())
     }
 
+    /// The bits of keys that lie close.
+    fn close(&self) -> Option<Vec<u64>> {
+        let (least, greatest) = self.bounds?;
+        let words = greatest.abs_diff(least) / 64 + 1;
+        if words > self.table.len() as u64 * CLOSE / 64 {
+            return None;
+        }
+        let mut bits = vec![0; usize::try_from(words).ok()?];
+        for (key, _) in &self.table {
+            let place = key.abs_diff(least);
+            *bits.get_mut(usize::try_from(place / 64).ok()?)? |= 1 << (place % 64);
+        }
+        Some(bits)
+    }
+
     fn absent(&self, values: &PrimitiveArray<Int64Type>, applies: impl Fn(u32) -> bool) -> BooleanBuffer {
         let (least, greatest) = self.bounds.unwrap_or((1, 0));
+        let bits = self.bits.get_or_init(|| self.close()).as_deref();
         let is_absent = |value: i64| {
             if value < least || value > greatest {
+                return true;
+            }
+            let place = value.abs_diff(least);
+            let is_no_key =
+                |bits: &[u64]| bits.get((place / 64) as usize).is_some_and(|word| word >> (place % 64) & 1 == 0);
+            if bits.is_some_and(is_no_key) {
                 return true;
             }
             let found = self.table.find(self.hasher.hash_one(value), |(known, _)| *known == value);
@@ -284,4 +315,42 @@ pub(super) fn below(column: &ArrayRef, parents: Option<&NullBuffer>) -> Result<A
 
 fn internal(error: ArrowError) -> Error {
     Error::Internal(format!("a key of equality deletes: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use arrow_array::Int64Array;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Keys that lie close and keys that do not, at both ends of the numbers too.
+        #[test]
+        fn rows_whose_number_is_no_key_are_absent(
+            offset in prop::sample::select(vec![0, i64::MIN, i64::MAX - 2000, -1000]),
+            step in prop::sample::select(vec![1, 3, 100, 1_000_000_000]),
+            keys in prop::collection::vec(0..2000i64, 0..200),
+            rows in prop::collection::vec(prop::option::of(0..2000i64), 0..300),
+            has_null in any::<bool>(),
+        ) {
+            let number = |place: &i64| offset.saturating_add(place.saturating_mul(step));
+            let known: HashSet<Option<i64>> =
+                keys.iter().map(|key| Some(number(key))).chain(has_null.then_some(None)).collect();
+            let mut set = Keys::new(&[DataType::Int64]).unwrap();
+            let array: ArrayRef = Arc::new(known.iter().copied().collect::<Int64Array>());
+            set.add(&[array], |_| Ok(0)).unwrap();
+            let rows: Vec<Option<i64>> = rows.iter().map(|row| row.as_ref().map(number)).collect();
+            let array: ArrayRef = Arc::new(rows.iter().copied().collect::<Int64Array>());
+            let absent = set.absent(&[array.clone()], rows.len(), |_| true).unwrap();
+            let expected: BooleanArray = rows.iter().map(|row| Some(!known.contains(row))).collect();
+            prop_assert_eq!(&absent, &expected);
+            // Keys that do not apply delete nothing.
+            prop_assert_eq!(set.absent(&[array], rows.len(), |_| false).unwrap().true_count(), rows.len());
+        }
+    }
 }
