@@ -346,7 +346,7 @@ mod tests {
             set.add(&[array], |_| Ok(0)).unwrap();
             let rows: Vec<Option<i64>> = rows.iter().map(|row| row.as_ref().map(number)).collect();
             let array: ArrayRef = Arc::new(rows.iter().copied().collect::<Int64Array>());
-            let absent = set.absent(&[array.clone()], rows.len(), |_| true).unwrap();
+            let absent = set.absent(std::slice::from_ref(&array), rows.len(), |_| true).unwrap();
             let expected: BooleanArray = rows.iter().map(|row| Some(!known.contains(row))).collect();
             prop_assert_eq!(&absent, &expected);
             // Keys that do not apply delete nothing.
