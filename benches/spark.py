@@ -153,10 +153,12 @@ class Peers:
         batch = rows.slice(0, most).combine_chunks().to_batches()[0]
         whole, rest = divmod(rows.num_rows // tasks, most)
 
-        def made(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for _ in range(whole):
-                yield batch
-            yield batch.slice(0, rest)
+        def made(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # Spark uses no worker again that has not taken all that it was given: the next job would start another one.
+            for _ in given:
+                for _ in range(whole):
+                    yield batch
+                yield batch.slice(0, rest)
 
         from pyspark.sql.pandas.types import from_arrow_schema
 

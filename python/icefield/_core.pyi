@@ -2772,6 +2772,7 @@ class Scan:
         split_size: int | None = None,
         lookback: int | None = None,
         open_file_cost: int | None = None,
+        parallelism: int | None = None,
     ) -> list[ReadTask]:
         """Return the tasks of a plan of this scan.
 
@@ -2816,7 +2817,12 @@ class Plan:
         """Return the data files, one row each; of a changelog, the changes."""
 
     def tasks(
-        self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
+        self,
+        split_size: int | None = None,
+        *,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
+        parallelism: int | None = None,
     ) -> ArrowTable:
         """Return the pieces of data files, one row each.
 

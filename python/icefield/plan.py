@@ -87,19 +87,25 @@ class ScanPlan(Sequence[FileScanTask]):
         *,
         lookback: int | None = None,
         open_file_cost: int | None = None,
+        parallelism: int | None = None,
         files: Iterable[int] | None = None,
     ) -> list[ReadTask]:
         """Split the files into tasks that workers read; like `TableScan.tasks`, without planning again.
 
         Parameters
         ----------
-        split_size, lookback, open_file_cost
+        split_size, lookback, open_file_cost, parallelism
             As in `TableScan.plan_tasks`.
         files
             Positions in `to_arrow` of the files to read; all by default.
 
         """
-        sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
+        sizes = {
+            "split_size": split_size,
+            "lookback": lookback,
+            "open_file_cost": open_file_cost,
+            "parallelism": parallelism,
+        }
         return self._of[0]._tasks(self._plan, files, sizes)  # noqa: SLF001 - the scan that made this plan
 
     def obstacles(self, read: EngineRead) -> pa.Table:

@@ -359,7 +359,12 @@ class TableScan(ABC):
         return self._scan.plan_stream().to_pyarrow()
 
     def plan_tasks(
-        self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
+        self,
+        split_size: int | None = None,
+        *,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
+        parallelism: int | None = None,
     ) -> pa.Table:
         """Split files at their split offsets and combine the pieces into tasks, as the Java library does.
 
@@ -371,6 +376,10 @@ class TableScan(ABC):
             Number of tasks that can take more pieces at a time; otherwise ``read.split.planning-lookback`` (10).
         open_file_cost
             Minimum number of bytes that a piece counts for; otherwise ``read.split.open-file-cost`` (4 MiB).
+        parallelism
+            Number of tasks that run at a time. Where tasks of the table's size would be fewer, they become smaller, down
+            to 16 MiB, as in Java's connector for Spark; not with ``split_size`` or
+            ``read.split.adaptive-size.enabled=false``.
 
         Returns
         -------
@@ -379,11 +388,21 @@ class TableScan(ABC):
             length.
 
         """
-        sizes = {"split_size": split_size, "lookback": lookback, "open_file_cost": open_file_cost}
+        sizes = {
+            "split_size": split_size,
+            "lookback": lookback,
+            "open_file_cost": open_file_cost,
+            "parallelism": parallelism,
+        }
         return self._scan.plan().tasks(**self._split(sizes)).to_pyarrow()
 
     def tasks(
-        self, split_size: int | None = None, *, lookback: int | None = None, open_file_cost: int | None = None
+        self,
+        split_size: int | None = None,
+        *,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
+        parallelism: int | None = None,
     ) -> list[ReadTask]:
         """Split the scan into tasks that workers read independently (`icefield.distributed`).
 
@@ -400,7 +419,8 @@ class TableScan(ABC):
             If the scan has a limit: no task knows how many rows the others have.
 
         """
-        return self.plan_files().tasks(split_size, lookback=lookback, open_file_cost=open_file_cost)
+        plan = self.plan_files()
+        return plan.tasks(split_size, lookback=lookback, open_file_cost=open_file_cost, parallelism=parallelism)
 
     def _tasks(self, plan: Plan, files: Iterable[int] | None, sizes: Mapping[str, int | None]) -> list[ReadTask]:
         if self.limit is not None:

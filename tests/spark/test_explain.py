@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,3 +117,24 @@ def test_files_of_ours_are_packed_by_themselves(spark: SparkSession, catalog: ic
     assert explained.counts == {"spark": 8, "format": 4}
     assert (explained.tasks, len(table.scan().tasks())) == (1, 3)
     assert sorted(row.id for row in ice_spark.read(spark, table).collect()) == list(range(12))
+
+
+def test_tasks_of_ours_are_as_many_as_run_at_a_time(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
+) -> None:
+    """Files that fit into one task are read by as many as the session runs at a time."""
+    heavy = {"write.format.default": "avro", "read.split.open-file-cost": str(16 << 20)}
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties=heavy)
+    for number in range(6):
+        table.append(pa.table({"id": [number]}))
+    assert len(table.scan().tasks()) == 1
+    assert ice_spark.explain(spark, table).tasks == spark.sparkContext.defaultParallelism == 2
+    frame = ice_spark.read(spark, table)
+    assert frame.rdd.getNumPartitions() == 2
+    loaded = spark.read.format("icefield").options(**options).load("db.t")
+    assert loaded.rdd.getNumPartitions() == min(6, os.cpu_count() or 1)
+    for rows in (frame, loaded):
+        assert sorted(row.id for row in rows.collect()) == list(range(6))
+    with table.transaction() as change:
+        change.set_properties({"read.split.adaptive-size.enabled": "false"})
+    assert ice_spark.explain(spark, table).tasks == 1

@@ -108,6 +108,28 @@ def test_tasks_follow_the_split_properties(table):
             scan.plan_tasks(**wrong)
 
 
+def test_tasks_are_as_many_as_run_at_a_time(table):
+    files = len(table.scan().plan_files())
+
+    def count(parallelism, **split):
+        shown = table.scan().plan_tasks(parallelism=parallelism, **split)
+        assert shown.num_rows == files
+        tasks = table.scan().tasks(parallelism=parallelism, **split)
+        assert len(tasks) == len(set(shown["task"].to_pylist()))
+        return len(tasks)
+
+    with table.transaction() as change:
+        # Each file weighs 16 MiB: eight of them make a task of the size that the table asks for.
+        change.set_properties({"read.split.open-file-cost": str(16 << 20)})
+    assert (files, count(None), count(1), count(2), count(3), count(100)) == (6, 1, 1, 2, 3, 6)
+    assert count(100, split_size=128 << 20) == 1
+    with pytest.raises(InvalidArgumentError, match="parallelism"):
+        count(0)
+    with table.transaction() as change:
+        change.set_properties({"read.split.adaptive-size.enabled": "false"})
+    assert count(100) == 1
+
+
 def test_tasks_travel_as_few_bytes(table):
     scan = table.scan("id > 17")
     tasks = scan.tasks(split_size=1)

@@ -96,5 +96,5 @@ def explain(
             "file_size_in_bytes": ways.files["file_size_in_bytes"],
         }
     )
-    tasks = 1 if compares_rows(scan) else len(ways.plan.tasks(files=ways.rest))
+    tasks = 1 if compares_rows(scan) else len(ways.tasks(spark))
     return Explanation(files, tasks, scan.explain())

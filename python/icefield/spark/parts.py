@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import types as st
 
     from icefield.distributed import InspectTask, ReadTask, Storage
+    from icefield.scan import TableScan
     from icefield.table import Table
 
-__all__ = ["InspectPart", "Part", "require_columns", "require_same"]
+__all__ = ["InspectPart", "Part", "parts", "require_columns", "require_same"]
 
 
 def require_same(table: Table, table_uuid: str | None) -> None:
@@ -62,6 +64,14 @@ class Part(InputPartition):
     def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
         """Read the task."""
         yield from task_rows(self.task, self.storage, schema)
+
+
+def parts(scan: TableScan, storage: Storage, split: Mapping[str, int]) -> list[Part]:
+    """Return the tasks of a scan, split as the options say.
+
+    Spark plans in a process that knows nothing of the session: the processors here stand for the tasks at a time.
+    """
+    return [Part(task, storage) for task in scan.tasks(**split, parallelism=os.cpu_count())]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.failures import sentence
 from icefield.spark.names import quoted
 from icefield.spark.opening import moment_of, opened
-from icefield.spark.session import ReaderSession, adopted, is_classic, reads_scheme
+from icefield.spark.session import ReaderSession, adopted, at_once, is_classic, reads_scheme
 from icefield.spark.texts import texts_without_order
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import drivers_python
@@ -118,7 +118,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
     if way.reader and way.native:
         parts.append(way.reader.frame(way.files["file_path"].take(way.native).to_pylist()))
     if way.rest or not parts:
-        parts.append(_decoded(spark, way.plan.tasks(files=way.rest), scan.storage, way.schema))
+        parts.append(_decoded(spark, way.tasks(spark), scan.storage, way.schema))
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)
 
@@ -156,6 +156,10 @@ class Ways:
     kinds: list[str | None]
     reasons: list[str | None]
     reader: _NativeReader | None
+
+    def tasks(self, spark: SparkSession) -> list[ReadTask]:
+        """Return the tasks of the files that are ours, for a session."""
+        return self.plan.tasks(files=self.rest, parallelism=at_once(spark))
 
     @property
     def native(self) -> list[int]:

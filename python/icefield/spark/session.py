@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as st
 
-__all__ = ["ReaderSession", "adopted", "finds_source", "is_classic", "reads_scheme"]
+__all__ = ["ReaderSession", "adopted", "at_once", "finds_source", "is_classic", "reads_scheme"]
 
 _SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -43,6 +43,11 @@ _KEPT, _KEPT_FILES = 16, 10_000
 def is_classic(spark: SparkSession) -> bool:
     """Return whether the session runs in this process, not through Spark Connect."""
     return hasattr(spark, "_jsparkSession")
+
+
+def at_once(spark: SparkSession) -> int | None:
+    """Return how many tasks a session runs at a time; None where it is in another process."""
+    return spark.sparkContext.defaultParallelism if is_classic(spark) else None
 
 
 class ReaderSession:

@@ -31,7 +31,7 @@ from icefield.spark.failures import sentence
 from icefield.spark.filters import leaf_types, pushed
 from icefield.spark.inspecting import inspect_tasks
 from icefield.spark.opening import CHANGES, SourceOptions
-from icefield.spark.parts import InspectPart, Part, require_columns, require_same
+from icefield.spark.parts import InspectPart, Part, parts, require_columns, require_same
 from icefield.spark.streaming import STREAM_READER, StreamReader
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.writing import Write, write_task
@@ -133,7 +133,7 @@ class Reader(DataSourceReader):
             return [InspectPart(task, table.storage) for task in tasks]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         require_columns(self._schema, spark_schema(scan.projection()))
-        return [Part(task, table.storage) for task in scan.tasks(**options.split)]
+        return [*parts(scan, table.storage, options.split)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ from icefield.errors import InvalidArgumentError
 from icefield.micro_batches import StreamOffset
 from icefield.spark.failures import sentence
 from icefield.spark.opening import SourceOptions
-from icefield.spark.parts import Part, require_columns, require_same
+from icefield.spark.parts import Part, parts, require_columns, require_same
 from icefield.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class StreamReader(DataSourceStreamReader):
         table = self._refreshed() if self._table is None else self._table
         scan = options.stream(table).scan(first, last, selected_fields=self._schema.names)
         require_columns(self._schema, spark_schema(scan.projection()))
-        return [Part(task, table.storage) for task in scan.tasks(**options.split)]
+        return [*parts(scan, table.storage, options.split)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -168,11 +168,13 @@ fn overrides(
     split_size: Option<Int<i64>>,
     lookback: Option<Int<usize>>,
     open_file_cost: Option<Int<i64>>,
+    parallelism: Option<Int<usize>>,
 ) -> SplitOverrides {
     SplitOverrides {
         split_size: split_size.map(|Int(bytes)| bytes),
         lookback: lookback.map(|Int(tasks)| tasks),
         open_file_cost: open_file_cost.map(|Int(bytes)| bytes),
+        parallelism: parallelism.map(|Int(tasks)| tasks),
     }
 }
 
@@ -357,7 +359,10 @@ impl PyScan {
     /// Return the tasks of a plan of this scan.
     ///
     /// If ``places`` are given, only of the files at these places in `Plan.files`.
-    #[pyo3(signature = (plan, *, places=None, split_size=None, lookback=None, open_file_cost=None))]
+    #[pyo3(signature = (
+        plan, *, places=None, split_size=None, lookback=None, open_file_cost=None, parallelism=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the split")]
     fn tasks(
         &self,
         py: Python<'_>,
@@ -366,9 +371,10 @@ impl PyScan {
         split_size: Option<Int<i64>>,
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
+        parallelism: Option<Int<usize>>,
     ) -> Result<Vec<PyReadTask>> {
         let PyPlan { plan, metadata } = plan.get();
-        let options = overrides(split_size, lookback, open_file_cost).for_table(metadata)?;
+        let options = overrides(split_size, lookback, open_file_cost, parallelism).for_table(metadata)?;
         let tasks = detached(py, || self.0.tasks(plan, &options, places.as_ref()))??;
         Ok(tasks.into_iter().map(PyReadTask).collect())
     }
@@ -385,15 +391,16 @@ impl PyPlan {
     ///
     /// The columns are the number of the task, the place of the file in `files`, its location, and the first byte and
     /// the number of bytes of the piece.
-    #[pyo3(signature = (split_size=None, *, lookback=None, open_file_cost=None))]
+    #[pyo3(signature = (split_size=None, *, lookback=None, open_file_cost=None, parallelism=None))]
     fn tasks(
         &self,
         py: Python<'_>,
         split_size: Option<Int<i64>>,
         lookback: Option<Int<usize>>,
         open_file_cost: Option<Int<i64>>,
+        parallelism: Option<Int<usize>>,
     ) -> Result<ArrowTable> {
-        let options = overrides(split_size, lookback, open_file_cost).for_table(&self.metadata)?;
+        let options = overrides(split_size, lookback, open_file_cost, parallelism).for_table(&self.metadata)?;
         Ok(detached(py, || self.plan.tasks_to_batch(&options))??.into())
     }
 

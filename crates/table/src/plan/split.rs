@@ -7,11 +7,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use icefield_format::manifest::Entries;
 use icefield_format::metadata::TableMetadata;
-use icefield_format::metadata::properties::{SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
+use icefield_format::metadata::properties::{ADAPTIVE_SPLIT_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
 
 use super::cut::{MOST_PIECES, Packer, Sizes};
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
+
+/// Bytes below which no task is made smaller so that there are more of them.
+const LEAST_ADAPTED: i64 = 16 << 20;
 
 /// How files are cut and packed (`read.split.*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct SplitOptions {
     pub lookback: usize,
     /// Least weight of a piece, in bytes: what opening a file costs.
     pub open_file_cost: i64,
+    /// Tasks that run at the same time: where there would be fewer, they are made smaller, down to 16 MiB.
+    pub parallelism: Option<usize>,
 }
 
 impl Default for SplitOptions {
@@ -30,6 +35,7 @@ impl Default for SplitOptions {
             split_size: SPLIT_SIZE.default,
             lookback: SPLIT_LOOKBACK.default as usize,
             open_file_cost: SPLIT_OPEN_FILE_COST.default,
+            parallelism: None,
         }
     }
 }
@@ -46,7 +52,22 @@ impl SplitOptions {
             split_size: SPLIT_SIZE.read(properties)?,
             lookback: usize::try_from(SPLIT_LOOKBACK.read(properties)?).unwrap_or_default(),
             open_file_cost: SPLIT_OPEN_FILE_COST.read(properties)?,
+            parallelism: None,
         })
+    }
+
+    /// The weight of a task for files of these weights, as `adjustSplitSize` of Java's connector for Spark has it; there a file
+    /// weighs its bytes alone, so that tasks of many small files become smaller than what opening them is taken to cost.
+    fn adapted_size(&self, files: impl Iterator<Item = i64>) -> i64 {
+        let Some(parallelism) = self.parallelism.and_then(|tasks| i64::try_from(tasks).ok()) else {
+            return self.split_size;
+        };
+        let all = files.fold(0i64, i64::saturating_add);
+        let tasks = all.saturating_add(self.split_size - 1) / self.split_size;
+        match tasks < parallelism {
+            true => (all / parallelism).max(self.split_size.min(LEAST_ADAPTED)),
+            false => self.split_size,
+        }
     }
 }
 
@@ -59,6 +80,8 @@ pub struct SplitOverrides {
     pub lookback: Option<usize>,
     /// Least weight of a piece, in bytes.
     pub open_file_cost: Option<i64>,
+    /// Tasks that run at the same time; they count where no size is asked for and `read.split.adaptive-size.enabled`.
+    pub parallelism: Option<usize>,
 }
 
 impl SplitOverrides {
@@ -68,10 +91,12 @@ impl SplitOverrides {
     /// As [`SplitOptions::of_table`].
     pub fn for_table(&self, metadata: &TableMetadata) -> Result<SplitOptions> {
         let table = SplitOptions::of_table(metadata)?;
+        let is_adaptive = ADAPTIVE_SPLIT_SIZE.read(metadata.properties()) && self.split_size.is_none();
         Ok(SplitOptions {
             split_size: self.split_size.unwrap_or(table.split_size),
             lookback: self.lookback.unwrap_or(table.lookback),
             open_file_cost: self.open_file_cost.unwrap_or(table.open_file_cost),
+            parallelism: self.parallelism.filter(|_| is_adaptive),
         })
     }
 }
@@ -97,41 +122,55 @@ impl Plan {
 
     /// Cuts and packs all files of the plan, or those at some places, counted over the manifests.
     pub fn tasks_among(&self, options: &SplitOptions, places: Option<&HashSet<usize>>) -> Result<Vec<Vec<Piece>>> {
+        if options.parallelism == Some(0) {
+            return Err(Error::invalid(
+                "cannot split into tasks of which none runs at a time: parallelism must be positive",
+            ));
+        }
         if options.split_size <= 0 || options.lookback == 0 || options.open_file_cost < 0 {
             return Err(Error::invalid(format!(
                 "cannot split into tasks of {} bytes, of {} at a time, with {} bytes for opening a file: all must be positive",
                 options.split_size, options.lookback, options.open_file_cost
             )));
         }
-        let mut packer = Packer::new(options.split_size, options.lookback);
+        let wanted = || {
+            self.manifests.iter().enumerate().zip(self.first_places()).flat_map(move |((place, manifest), first)| {
+                let rows = 0..manifest.entries.len();
+                rows.filter(move |row| places.is_none_or(|places| places.contains(&first.saturating_add(*row))))
+                    .map(move |row| (place, manifest, row))
+            })
+        };
+        let weights = wanted().map(|(_, manifest, row)| {
+            let (bytes, least) = self.weight_of_deletes(manifest, row, options);
+            manifest.entries.file_size_in_bytes.value(row).max(0).saturating_add(bytes).max(least)
+        });
+        let split_size = options.adapted_size(weights);
+        let mut packer = Packer::new(split_size, options.lookback);
         let mut total = 0usize;
-        for ((place, manifest), first) in self.manifests.iter().enumerate().zip(self.first_places()) {
-            let wanted = |row: &usize| places.is_none_or(|places| places.contains(&first.saturating_add(*row)));
-            for row in (0..manifest.entries.len()).filter(wanted) {
-                let (count, bytes) = self.weight_of_deletes(manifest, row);
-                let least = options.open_file_cost.saturating_mul(1 + count);
-                with_sizes(&manifest.entries, row, |sizes| {
-                    total = total.saturating_add(sizes.count(options.split_size));
-                    if total > MOST_PIECES {
-                        return Err(too_many(&manifest.entries, row, options.split_size));
-                    }
-                    sizes.cut(options.split_size, |start, length| {
-                        let piece = Piece { manifest: place, row, start, length };
-                        packer.add(piece, length.saturating_add(bytes).max(least));
-                    });
-                    Ok(())
-                })?;
-            }
+        for (place, manifest, row) in wanted() {
+            let (bytes, least) = self.weight_of_deletes(manifest, row, options);
+            with_sizes(&manifest.entries, row, |sizes| {
+                total = total.saturating_add(sizes.count(split_size));
+                if total > MOST_PIECES {
+                    return Err(too_many(&manifest.entries, row, split_size));
+                }
+                sizes.cut(split_size, |start, length| {
+                    let piece = Piece { manifest: place, row, start, length };
+                    packer.add(piece, length.saturating_add(bytes).max(least));
+                });
+                Ok(())
+            })?;
         }
         Ok(packer.finish().into_iter().map(merged).collect())
     }
 
-    /// Number and bytes of the deletes of a file.
-    fn weight_of_deletes(&self, manifest: &PlannedManifest, row: usize) -> (i64, i64) {
+    /// Bytes of the deletes of a file, and the least weight of a piece of it.
+    fn weight_of_deletes(&self, manifest: &PlannedManifest, row: usize, options: &SplitOptions) -> (i64, i64) {
         let places = || manifest.deletes(row).iter().chain(manifest.deleted_by(row));
         let sizes = places().map(|place| self.deletes.content_size(*place));
         let bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(size.unwrap_or(0)));
-        (i64::try_from(places().count()).unwrap_or(i64::MAX - 1), bytes)
+        let opened = i64::try_from(places().count()).unwrap_or(i64::MAX).saturating_add(1);
+        (bytes, options.open_file_cost.saturating_mul(opened))
     }
 }
 

@@ -312,7 +312,7 @@ fn same_tasks(table: &Table, case: &Json, plan: &Plan) -> Result<(), Failed> {
     else {
         return Ok(());
     };
-    let options = SplitOptions { split_size, lookback: 10, open_file_cost: 1 };
+    let options = SplitOptions { split_size, lookback: 10, open_file_cost: 1, ..SplitOptions::default() };
     let text = |task: &Vec<_>| {
         let mut pieces: Vec<String> = task
             .iter()

@@ -1,7 +1,7 @@
 //! Sizes and counts that manifests name, whatever they are: no plan ends the process, and no row is lost in silence.
 
 use icefield_table::Error;
-use icefield_table::plan::split::SplitOptions;
+use icefield_table::plan::split::{SplitOptions, SplitOverrides};
 use icefield_table::read::scan as rows;
 use icefield_table::storage::Storage;
 
@@ -44,7 +44,7 @@ fn huge_sizes_are_an_error_that_names_the_file() {
 #[test]
 fn splits_of_a_byte_are_an_error_and_not_the_end() {
     let world = world("byte", |file| file.file_size_in_bytes = 1 << 40);
-    let options = SplitOptions { split_size: 1, lookback: 10, open_file_cost: i64::MAX };
+    let options = SplitOptions { split_size: 1, lookback: 10, open_file_cost: i64::MAX, ..SplitOptions::default() };
     assert!(matches!(pieces(&world, &options), Err(Error::Invalid(_))));
     let options = SplitOptions { split_size: i64::MAX, ..options };
     assert_eq!(pieces(&world, &options).unwrap(), [(0, 1 << 40)]);
@@ -74,7 +74,7 @@ fn what_lies_before_the_first_split_offset_is_read() {
     for (offsets, expected) in [(vec![4, 500], vec![(4, 496), (500, 500)]), (vec![600], vec![(0, 1000)])] {
         let world = world(&format!("before{}", offsets[0]), |file| file.split_offsets = Some(offsets));
         let scan = world.scan("true");
-        let options = SplitOptions { split_size: 1, lookback: 1, open_file_cost: 0 };
+        let options = SplitOptions { split_size: 1, lookback: 1, open_file_cost: 0, ..SplitOptions::default() };
         let tasks = scan.tasks(&scan.plan().unwrap(), &scan.wanted(None).unwrap(), &options).unwrap();
         let mut parts: Vec<_> =
             tasks.iter().flat_map(|task| &task.parts).map(|part| (part.start, part.length)).collect();
@@ -99,4 +99,66 @@ fn extreme_counts_and_numbers_neither_overflow_nor_end_the_process() {
             let _ = plan.exact_row_count().unwrap();
         }
     }
+}
+
+/// Files of some bytes each, of one row group.
+fn files(name: &str, count: usize, bytes: i64) -> World {
+    let location = format!("memory://sizes/{name}");
+    let one = |number: usize| {
+        let mut one = file(format!("{location}/data/{number:04}.parquet"), 1, 0);
+        (one.file_size_in_bytes, one.split_offsets) = (bytes, Some(vec![4]));
+        (true, one)
+    };
+    let entries = (0..count).map(one).collect();
+    let manifest = Manifest { spec_id: 1, sequence_number: 1, entries, ..Manifest::default() };
+    World::write(&Storage::default(), &location, 2, &[manifest])
+}
+
+/// `adjustSplitSize` of Java's connector for Spark: at least as many tasks as run at a time, of 16 MiB at the least.
+#[test]
+fn tasks_are_made_smaller_where_fewer_would_be_than_run_at_a_time() {
+    const MIB: i64 = 1 << 20;
+    for (count, mib, parallelism, tasks) in [
+        // By the size of the table, 128 MiB.
+        (2, 20, None, 1),
+        (16, 20, None, 3),
+        // Less than that.
+        (2, 20, Some(2), 2),
+        (16, 20, Some(4), 4),
+        (16, 20, Some(16), 16),
+        // No smaller than 16 MiB.
+        (16, 8, Some(100), 8),
+        (2, 8, Some(2), 1),
+        (1, 200, Some(8), 1),
+        // As many as run at a time, or more.
+        (16, 20, Some(3), 3),
+        (16, 20, Some(1), 3),
+        (600, 20, Some(8), 100),
+    ] {
+        let world = files(&format!("of{count}of{mib}"), count, mib * MIB);
+        let options = SplitOptions { parallelism, ..SplitOptions::default() };
+        let found = world.scan("true").plan().unwrap().tasks(&options).unwrap();
+        assert_eq!(found.len(), tasks, "{count} files of {mib} MiB, {parallelism:?} at a time");
+        assert_eq!(found.iter().map(Vec::len).sum::<usize>(), count);
+    }
+    // Small files weigh what opening them costs, 4 MiB: as many tasks as of the table's size, but no more.
+    let world = files("small", 2_000, 10 << 10);
+    for (parallelism, tasks) in [(None, 63), (Some(2), 63), (Some(100), 100)] {
+        let options = SplitOptions { parallelism, ..SplitOptions::default() };
+        let found = world.scan("true").plan().unwrap().tasks(&options).unwrap();
+        assert_eq!(found.len(), tasks, "{parallelism:?} at a time");
+    }
+    let options = SplitOptions { parallelism: Some(0), ..SplitOptions::default() };
+    let error = pieces(&world, &options).unwrap_err().to_string();
+    assert!(error.contains("parallelism must be positive"), "{error}");
+}
+
+#[test]
+fn a_size_that_is_asked_for_and_the_property_go_before_parallelism() {
+    let location = "memory://sizes/adaptive";
+    let world = World::write(&Storage::default(), location, 2, &[]);
+    let overrides = SplitOverrides { parallelism: Some(7), ..SplitOverrides::default() };
+    assert_eq!(overrides.for_table(&world.metadata).unwrap().parallelism, Some(7));
+    let sized = SplitOverrides { split_size: Some(1 << 20), ..overrides };
+    assert_eq!(sized.for_table(&world.metadata).unwrap().parallelism, None);
 }

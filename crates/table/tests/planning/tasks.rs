@@ -22,7 +22,12 @@ fn tasks(split_size: i64) -> Vec<ReadTask> {
     let world = World::write(&Storage::default(), location, 2, &[manifest]);
     let scan = world.scan("id > 17 AND name LIKE 'a%' OR day = '2019-04-15'");
     let wanted = scan.wanted(Some(&["id".to_owned(), "price".to_owned()])).unwrap();
-    scan.tasks(&scan.plan().unwrap(), &wanted, &SplitOptions { split_size, lookback: 1, open_file_cost: 1 }).unwrap()
+    scan.tasks(
+        &scan.plan().unwrap(),
+        &wanted,
+        &SplitOptions { split_size, lookback: 1, open_file_cost: 1, ..SplitOptions::default() },
+    )
+    .unwrap()
 }
 
 #[test]

@@ -322,6 +322,8 @@ properties! {
     SPLIT_LOOKBACK: i64 = "read.split.planning-lookback", 10, AllowedValues::AtLeast(1), Effect::Honoured;
     /// What opening a file costs, in bytes read.
     SPLIT_OPEN_FILE_COST: i64 = "read.split.open-file-cost", 4_194_304, AllowedValues::AtLeast(0), Effect::Honoured;
+    /// Whether tasks become smaller where there would be fewer of them than an engine runs at a time.
+    ADAPTIVE_SPLIT_SIZE: bool = "read.split.adaptive-size.enabled", true, AllowedValues::Flag, Effect::Honoured;
     /// Rows of a batch read from Parquet.
     PARQUET_BATCH_SIZE: i64 = "read.parquet.vectorization.batch-size", 5_000,
         AllowedValues::AtLeast(1), Effect::Harmless("Reading chooses the rows of a batch by their size.");
@@ -365,9 +367,6 @@ properties! {
     /// Whether writes of Spark add columns.
     SPARK_AUTO_SCHEMA_EVOLUTION: bool = "write.spark.auto-schema-evolution.enabled", true,
         AllowedValues::Flag, Effect::Harmless("Read by the Java connector of Spark only.");
-    /// Whether the size of tasks follows the number of cores.
-    ADAPTIVE_SPLIT_SIZE: bool = "read.split.adaptive-size.enabled", true,
-        AllowedValues::Flag, Effect::Harmless("The size of tasks is that of read.split.target-size.");
     /// Whether Parquet is read in batches.
     PARQUET_VECTORIZATION: bool = "read.parquet.vectorization.enabled", true,
         AllowedValues::Flag, Effect::Harmless("Reading is always in batches.");

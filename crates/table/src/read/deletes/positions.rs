@@ -194,3 +194,38 @@ impl<'a> Collector<'a> {
 fn bytes(vector: &DeletionVector) -> usize {
     vector.as_bitmap().serialized_size()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statistics of a file of so many rows: paths, nulls among them, and their bounds.
+    fn metrics(rows: i64, paths: i64, nulls: i64, lower: &[u8], upper: &[u8]) -> FileMetrics {
+        let id = DELETE_FILE_PATH.id;
+        FileMetrics {
+            record_count: rows,
+            value_counts: [(id, paths)].into(),
+            null_value_counts: [(id, nulls)].into(),
+            lower_bounds: [(id, lower.to_vec())].into(),
+            upper_bounds: [(id, upper.to_vec())].into(),
+            ..FileMetrics::default()
+        }
+    }
+
+    #[test]
+    fn bounds_that_are_the_same_are_the_only_path() {
+        let path = b"s3://b/data/1.parquet";
+        assert_eq!(only_path(&metrics(1000, 1000, 0, path, path)).as_deref(), Some("s3://b/data/1.parquet"));
+        for (why, statistics) in [
+            ("two paths", metrics(1000, 1000, 0, path, b"s3://b/data/2.parquet")),
+            ("nulls", metrics(1000, 1000, 1, path, path)),
+            ("fewer values than rows", metrics(1000, 999, 0, path, path)),
+            ("few rows", metrics(999, 999, 0, path, path)),
+            ("no text", metrics(1000, 1000, 0, b"\xff", b"\xff")),
+            ("no bounds", FileMetrics { lower_bounds: Default::default(), ..metrics(1000, 1000, 0, path, path) }),
+            ("no counts", FileMetrics { null_value_counts: Default::default(), ..metrics(1000, 1000, 0, path, path) }),
+        ] {
+            assert_eq!(only_path(&statistics), None, "{why}");
+        }
+    }
+}
