@@ -1,10 +1,12 @@
-"""A script that is started by the path of its Python has workers that find the package."""
+"""Spark's workers: they run the Python of the script, and a task leaves them ready for the next one."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,34 @@ def test_workers_run_in_the_driver_s_python(tmp_path: Path) -> None:
     )
     assert done.stdout.endswith("read python3\n"), done.stdout + done.stderr
     assert "replaced a statically registered data source" not in done.stderr
+
+
+def test_archives_of_spark_are_not_read_again_before_every_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has Python's importers look for changes before each task; those of its own archives are dropped."""
+    from icefield.spark.workers import begin_task
+
+    places = {name: tmp_path / name for name in ("spark/python/lib/pyspark.zip", "files/one.jar", "files/mine.zip")}
+    for number, place in enumerate(places.values()):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(place, "w") as archive:
+            archive.writestr(f"kept_in_archive_{number}/__init__.py", "")
+            archive.writestr(f"kept_in_archive_{number}/inner.py", f"VALUE = {number}")
+            archive.writestr(f"kept_in_archive_{number}/later.py", f"VALUE = {number}")
+        monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("ICEFIELD_THREADS", "2")
+
+    def known() -> set[str]:
+        return {name for name, place in places.items() if any(map(str(place).__eq__, sys.path_importer_cache))}
+
+    for number in range(len(places)):
+        assert importlib.import_module(f"kept_in_archive_{number}.inner").VALUE == number
+    assert known() == set(places)
+    begin_task()
+    assert known() == {"files/mine.zip"}
+    assert not any(path.startswith(str(places["files/one.jar"])) for path in sys.path_importer_cache)
+    assert os.environ["ICEFIELD_THREADS"] == "2"
+    importlib.invalidate_caches()
+    for number in range(len(places)):
+        assert importlib.import_module(f"kept_in_archive_{number}.later").VALUE == number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from icefield.distributed import InspectTask, Storage
 from icefield.spark.failures import sentence
 from icefield.spark.opening import moment_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.workers import drivers_python
+from icefield.spark.workers import begin_task, drivers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +40,7 @@ def inspect_tasks(
 def inspect_rows(task: InspectTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
     """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
     # As for rows of tables: Spark runs one worker per core.
-    os.environ.setdefault("ICEFIELD_THREADS", "1")
+    begin_task()
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.
     ordered = pa.schema([wanted.field(name) for name in task.column_names])

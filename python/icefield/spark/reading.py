@@ -9,7 +9,6 @@ task per group of files. `icefield.spark.explain` shows which file is read how.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,7 +32,7 @@ from icefield.spark.opening import moment_of, opened
 from icefield.spark.session import ReaderSession, adopted, at_once, is_classic, reads_scheme
 from icefield.spark.texts import texts_without_order
 from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.workers import drivers_python
+from icefield.spark.workers import begin_task, drivers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -227,8 +226,7 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
 
 def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
     """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
-    # Spark runs one worker per core; more threads would only compete with the other workers.
-    os.environ.setdefault("ICEFIELD_THREADS", "1")
+    begin_task()
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.
     ordered = pa.schema([wanted.field(name) for name in task.column_names])

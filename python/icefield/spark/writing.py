@@ -7,7 +7,6 @@ files of a failed write can be found.
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +27,7 @@ from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import opened
 from icefield.spark.session import is_classic
 from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.workers import drivers_python
+from icefield.spark.workers import begin_task, drivers_python
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -202,7 +201,7 @@ def write_task(into: Write, batches: Iterator[pa.RecordBatch], *, clustered: boo
         What was written, for the commit; None if there were no rows.
 
     """
-    os.environ.setdefault("ICEFIELD_THREADS", "1")
+    begin_task()
     context = TaskContext.get()
     task, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
     writer: TaskWriter | None = None
