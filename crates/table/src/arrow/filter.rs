@@ -28,6 +28,10 @@ pub(crate) fn rows_kept(batch: RecordBatch, kept: &BooleanArray) -> Result<Recor
     if rows == kept.len() {
         return Ok(batch);
     }
+    if rows >= kept.len() / 2 {
+        let kept = kept.nulls().map_or_else(|| kept.values().clone(), |nulls| kept.values() & nulls.inner());
+        return rows_in(batch, &kept.set_slices().map(|(start, end)| start..end).collect::<Vec<_>>());
+    }
     let (schema, columns, _) = batch.into_parts();
     let filter = FilterBuilder::new(kept);
     let filter = if columns.len() > 1 { filter.optimize() } else { filter }.build();

@@ -280,7 +280,7 @@ impl EqualitySet {
         most: Option<usize>,
     ) -> Result<Option<Self>> {
         let seen = Seen { is_needed: files.len() > 1, links: Vec::new() };
-        let set = Mutex::new(Self { keys: Keys::new(&columns.types)?, seen });
+        let set = Mutex::new(Self { keys: Keys::new(&columns.types, !seen.is_needed)?, seen });
         let next = AtomicUsize::new(0);
         let read = || -> Result<bool> {
             loop {

@@ -3,7 +3,7 @@
 //! Null equals null. Values are equal where Java's comparators say so: NaN equals any other NaN, and -0.0 is not 0.0.
 
 use std::hash::BuildHasher;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
@@ -15,28 +15,17 @@ use arrow_schema::{ArrowError, DataType};
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::integers::{Alike, Numbered};
 use crate::error::{Error, Result};
 
 /// A set of keys, each with a number that is its caller's.
 pub(super) enum Keys {
     /// One column of integers, dates, times.
-    Integers(Integers),
+    Integers(Numbered),
+    /// The same, of which no number is asked for.
+    Alike(Alike),
     /// One column of texts or bytes, or several columns as rows.
     Bytes(Bytes),
-}
-
-/// Keys that are numbers.
-#[derive(Default)]
-pub(super) struct Integers {
-    hasher: DefaultHashBuilder,
-    table: HashTable<(i64, u32)>,
-    null: Option<u32>,
-    /// The least and the greatest key: most rows of a file may lie elsewhere.
-    bounds: Option<(i64, i64)>,
-    /// A bit for each number from the least key on, set for keys, where they lie close. It is made when rows are first held
-    /// against the keys, which do not change any more then: most rows are no key, and to find that out by a bit takes a
-    /// tenth of the time that the table takes, which is in no cache.
-    bits: OnceLock<Option<Vec<u64>>>,
 }
 
 /// Keys that are bytes, one after the other.
@@ -50,9 +39,6 @@ pub(super) struct Bytes {
     rows: Option<RowConverter>,
 }
 
-/// Keys of which one in so many numbers is one, at the least, lie close.
-const CLOSE: u64 = 64;
-
 struct Stored {
     start: usize,
     length: u32,
@@ -60,10 +46,11 @@ struct Stored {
 }
 
 impl Keys {
-    /// No keys of columns of some types.
-    pub(super) fn new(types: &[DataType]) -> Result<Self> {
+    /// No keys of columns of some types. Those that `are_alike` all have the number 0.
+    pub(super) fn new(types: &[DataType], are_alike: bool) -> Result<Self> {
         let rows = match types {
-            [ty] if is_integer(ty) => return Ok(Self::Integers(Integers::default())),
+            [ty] if is_integer(ty) && are_alike => return Ok(Self::Alike(Alike::default())),
+            [ty] if is_integer(ty) => return Ok(Self::Integers(Numbered::default())),
             [DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_)] => None,
             types => {
                 let fields = types.iter().cloned().map(SortField::new).collect();
@@ -87,16 +74,9 @@ impl Keys {
         mut number: impl FnMut(Option<u32>) -> Result<u32>,
     ) -> Result<()> {
         match self {
-            Self::Integers(own) => {
-                own.bits.take();
-                let values = integers(columns)?;
-                for (row, value) in values.values().iter().enumerate() {
-                    if values.is_null(row) {
-                        own.null = Some(number(own.null)?);
-                    } else {
-                        own.add(*value, &mut number)?;
-                    }
-                }
+            Self::Integers(own) => own.add(&integers(columns)?, number),
+            Self::Alike(own) => {
+                own.add(&integers(columns)?);
                 Ok(())
             }
             Self::Bytes(own) => {
@@ -121,6 +101,8 @@ impl Keys {
     ) -> Result<BooleanArray> {
         let absent = match self {
             Self::Integers(own) => own.absent(&integers(columns)?, applies),
+            Self::Alike(own) if applies(0) => own.absent(&integers(columns)?),
+            Self::Alike(_) => BooleanBuffer::new_set(rows),
             Self::Bytes(own) => {
                 let mut absent = Vec::with_capacity(rows);
                 Texts::new(columns, own.rows.as_ref())?.each(|text| absent.push(!own.find(text).is_some_and(&applies)));
@@ -130,10 +112,11 @@ impl Keys {
         Ok(BooleanArray::new(absent, None))
     }
 
-    /// How many there are.
+    /// How many there are, at the most.
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Integers(own) => own.table.len() + usize::from(own.null.is_some()),
+            Self::Integers(own) => own.len(),
+            Self::Alike(own) => own.len(),
             Self::Bytes(own) => own.table.len() + usize::from(own.null.is_some()),
         }
     }
@@ -141,70 +124,10 @@ impl Keys {
     /// Bytes that they take.
     pub(super) fn memory(&self) -> usize {
         match self {
-            // A word for each key has all bits of keys that lie close.
-            Self::Integers(own) => own.table.allocation_size() + own.table.len() * size_of::<u64>(),
+            Self::Integers(own) => own.memory(),
+            Self::Alike(own) => own.memory(),
             Self::Bytes(own) => {
                 own.table.allocation_size() + own.bytes.capacity() + own.keys.capacity() * size_of::<Stored>()
-            }
-        }
-    }
-}
-
-impl Integers {
-    fn add(&mut self, value: i64, number: &mut impl FnMut(Option<u32>) -> Result<u32>) -> Result<()> {
-        let Self { hasher, table, bounds, .. } = self;
-        match table.entry(hasher.hash_one(value), |(known, _)| *known == value, |(known, _)| hasher.hash_one(*known)) {
-            Entry::Occupied(mut known) => {
-                let known = &mut known.get_mut().1;
-                *known = number(Some(*known))?;
-            }
-            Entry::Vacant(room) => {
-                room.insert((value, number(None)?));
-                let (least, greatest) = bounds.unwrap_or((value, value));
-                *bounds = Some((least.min(value), greatest.max(value)));
-            }
-        }
-        Ok(())
-    }
-
-    /// The bits of keys that lie close.
-    fn close(&self) -> Option<Vec<u64>> {
-        let (least, greatest) = self.bounds?;
-        let words = greatest.abs_diff(least) / 64 + 1;
-        if words > self.table.len() as u64 * CLOSE / 64 {
-            return None;
-        }
-        let mut bits = vec![0; usize::try_from(words).ok()?];
-        for (key, _) in &self.table {
-            let place = key.abs_diff(least);
-            *bits.get_mut(usize::try_from(place / 64).ok()?)? |= 1 << (place % 64);
-        }
-        Some(bits)
-    }
-
-    fn absent(&self, values: &PrimitiveArray<Int64Type>, applies: impl Fn(u32) -> bool) -> BooleanBuffer {
-        let (least, greatest) = self.bounds.unwrap_or((1, 0));
-        let bits = self.bits.get_or_init(|| self.close()).as_deref();
-        let is_absent = |value: i64| {
-            if value < least || value > greatest {
-                return true;
-            }
-            let place = value.abs_diff(least);
-            let is_no_key =
-                |bits: &[u64]| bits.get((place / 64) as usize).is_some_and(|word| word >> (place % 64) & 1 == 0);
-            if bits.is_some_and(is_no_key) {
-                return true;
-            }
-            let found = self.table.find(self.hasher.hash_one(value), |(known, _)| *known == value);
-            !found.is_some_and(|(_, number)| applies(*number))
-        };
-        let numbers = values.values();
-        let of_row = |row: usize| numbers.get(row).is_none_or(|value| is_absent(*value));
-        match values.nulls().filter(|nulls| nulls.null_count() > 0) {
-            None => BooleanBuffer::collect_bool(values.len(), of_row),
-            Some(nulls) => {
-                let of_null = !self.null.is_some_and(&applies);
-                BooleanBuffer::collect_bool(values.len(), |row| if nulls.is_null(row) { of_null } else { of_row(row) })
             }
         }
     }
@@ -337,11 +260,12 @@ mod tests {
             keys in prop::collection::vec(0..2000i64, 0..200),
             rows in prop::collection::vec(prop::option::of(0..2000i64), 0..300),
             has_null in any::<bool>(),
+            are_alike in any::<bool>(),
         ) {
             let number = |place: &i64| offset.saturating_add(place.saturating_mul(step));
             let known: HashSet<Option<i64>> =
                 keys.iter().map(|key| Some(number(key))).chain(has_null.then_some(None)).collect();
-            let mut set = Keys::new(&[DataType::Int64]).unwrap();
+            let mut set = Keys::new(&[DataType::Int64], are_alike).unwrap();
             let array: ArrayRef = Arc::new(known.iter().copied().collect::<Int64Array>());
             set.add(&[array], |_| Ok(0)).unwrap();
             let rows: Vec<Option<i64>> = rows.iter().map(|row| row.as_ref().map(number)).collect();

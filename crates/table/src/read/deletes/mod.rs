@@ -9,6 +9,7 @@
 //! Which deletes apply is settled by `plan::deletes`, sequence numbers and partitions included.
 
 pub mod equality;
+mod integers;
 mod key;
 mod load;
 pub mod marks;
