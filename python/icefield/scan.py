@@ -377,8 +377,8 @@ class TableScan(ABC):
         open_file_cost
             Minimum number of bytes that a piece counts for; otherwise ``read.split.open-file-cost`` (4 MiB).
         parallelism
-            Number of tasks that run at a time. Where tasks of the table's size would be fewer, they become smaller, down
-            to 16 MiB, as in Java's connector for Spark; not with ``split_size`` or
+            Number of tasks that run at a time. Where tasks of the table's size would be fewer, they become smaller,
+            down to 16 MiB, as in Java's connector for Spark; not with ``split_size`` or
             ``read.split.adaptive-size.enabled=false``.
 
         Returns

@@ -68,7 +68,8 @@ def test_archives_of_spark_are_not_read_again_before_every_task(
         return {name for name, place in places.items() if any(map(str(place).__eq__, sys.path_importer_cache))}
 
     for number in range(len(places)):
-        assert importlib.import_module(f"kept_in_archive_{number}.inner").VALUE == number
+        inner = importlib.import_module(f"kept_in_archive_{number}.inner")
+        assert inner.VALUE == number
     assert known() == set(places)
     begin_task()
     assert known() == {"files/mine.zip"}
@@ -76,4 +77,5 @@ def test_archives_of_spark_are_not_read_again_before_every_task(
     assert os.environ["ICEFIELD_THREADS"] == "2"
     importlib.invalidate_caches()
     for number in range(len(places)):
-        assert importlib.import_module(f"kept_in_archive_{number}.later").VALUE == number
+        later = importlib.import_module(f"kept_in_archive_{number}.later")
+        assert later.VALUE == number

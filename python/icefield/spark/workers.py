@@ -51,10 +51,10 @@ def begin_task() -> None:
 def _forget_archives() -> None:
     """Take Spark's own archives out of Python's cache of importers.
 
-    Before each task Spark has that cache checked (`importlib.invalidate_caches`), and Python reads the directories of all
-    archives again for that: of Spark's libraries, a jar of Spark, and each jar of ``spark.jars.packages``. That takes
-    60 ms, and 300 ms beside the jar of the Java library. These archives never change; whoever imports from one
-    again gets a new importer. Archives of the user (``addPyFile``) stay.
+    Before each task Spark has that cache checked (`importlib.invalidate_caches`), and for that Python reads the
+    directories of all archives again: of Spark's libraries, of a jar of Spark, and of each jar of
+    ``spark.jars.packages``. It takes 60 ms, and 300 ms beside the jar of the Java library. These archives never change;
+    whoever imports from one again gets a new importer. Archives of the user (``addPyFile``) stay.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimporter) and _is_of_spark(PurePath(importer.archive)):
