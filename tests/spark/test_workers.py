@@ -59,8 +59,8 @@ def test_archives_of_spark_are_not_read_again_before_every_task(
         place.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(place, "w") as archive:
             archive.writestr(f"kept_in_archive_{number}/__init__.py", "")
-            archive.writestr(f"kept_in_archive_{number}/inner.py", f"VALUE = {number}")
-            archive.writestr(f"kept_in_archive_{number}/later.py", f"VALUE = {number}")
+            archive.writestr(f"kept_in_archive_{number}/inner.py", f"value = {number}")
+            archive.writestr(f"kept_in_archive_{number}/later.py", f"value = {number}")
         monkeypatch.syspath_prepend(str(place))
     monkeypatch.setenv("ICEFIELD_THREADS", "2")
 
@@ -69,7 +69,7 @@ def test_archives_of_spark_are_not_read_again_before_every_task(
 
     for number in range(len(places)):
         inner = importlib.import_module(f"kept_in_archive_{number}.inner")
-        assert inner.VALUE == number
+        assert inner.value == number
     assert known() == set(places)
     begin_task()
     assert known() == {"files/mine.zip"}
@@ -78,4 +78,4 @@ def test_archives_of_spark_are_not_read_again_before_every_task(
     importlib.invalidate_caches()
     for number in range(len(places)):
         later = importlib.import_module(f"kept_in_archive_{number}.later")
-        assert later.VALUE == number
+        assert later.value == number

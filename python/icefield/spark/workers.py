@@ -53,8 +53,8 @@ def _forget_archives() -> None:
 
     Before each task Spark has that cache checked (`importlib.invalidate_caches`), and for that Python reads the
     directories of all archives again: of Spark's libraries, of a jar of Spark, and of each jar of
-    ``spark.jars.packages``. It takes 60 ms, and 300 ms beside the jar of the Java library. These archives never change;
-    whoever imports from one again gets a new importer. Archives of the user (``addPyFile``) stay.
+    ``spark.jars.packages``. It takes 60 ms, and 300 ms beside the jar of the Java library. These archives never change,
+    and the next import from one makes its importer again. Archives of the user (``addPyFile``) stay.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimporter) and _is_of_spark(PurePath(importer.archive)):
