@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefield as ice
+from icefield.errors import CorruptDataError
 
 ROWS = pa.table(
     {
@@ -309,3 +310,29 @@ def test_paths_are_whole_and_one_file_is_one_however_it_is_spelled(
     monkeypatch.chdir(tmp_path / "other")
     written(tmp_path / "other", "a.parquet", ROWS.slice(1))
     same(table, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stored", "message"),
+    [
+        (
+            pa.list_(pa.field("element", pa.int32(), nullable=False)),
+            pa.array([[1], [2, None]], pa.list_(pa.int32())),
+            'column x: .*"element" cannot contain nulls',
+        ),
+        (
+            pa.struct([pa.field("y", pa.int32(), nullable=False)]),
+            pa.array([{"y": 1}, {"y": None}], pa.struct([pa.field("y", pa.int32())])),
+            'column x: .*nulls for non-nullable .* "y"',
+        ),
+        (pa.string(), pa.array([b"good", b"\xff"], pa.binary()), "column x: .*UTF-8"),
+    ],
+)
+def test_rows_that_do_not_fit_are_an_error_that_names_the_column(
+    catalog: ice.Catalog, tmp_path: Path, wanted: pa.DataType, stored: pa.Array, message: str
+) -> None:
+    """What footers do not tell shows when the file is read."""
+    path = written(tmp_path, "one.parquet", pa.table({"x": stored}))
+    table = catalog.create_table("n.t", schema=pa.schema([("x", wanted)])).add_files([path])
+    with pytest.raises(CorruptDataError, match=f"one.parquet: {message}"):
+        table.scan().to_arrow()

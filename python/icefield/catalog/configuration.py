@@ -19,7 +19,8 @@ the names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,9 +148,17 @@ def _loader() -> type[SafeLoader]:
 
 
 def _find_file() -> Path | None:
-    homes = (os.environ.get("ICEFIELD_HOME"), os.environ.get("PYICEBERG_HOME"), str(Path.home()), str(Path.cwd()))
-    for home in homes:
+    named = [Path(home) for name in ("ICEFIELD_HOME", "PYICEBERG_HOME") if (home := os.environ.get(name))]
+    for folder in (*named, *_own_folders()):
         for name in _FILES:
-            if home and (path := Path(home) / name).is_file():
+            if (path := folder / name).is_file():
                 return path
     return None
+
+
+def _own_folders() -> Iterator[Path]:
+    """Yield the home of the user and the working directory, as far as there are such."""
+    # A user whose number the system does not know has no home, as in containers; a working directory may be deleted.
+    for folder in (Path.home, Path.cwd):
+        with suppress(RuntimeError, FileNotFoundError):
+            yield folder()

@@ -196,3 +196,23 @@ def test_a_uri_that_cannot_be_served_is_named(home, properties, error, message):
 
 def test_the_case_of_a_type_does_not_count(home):
     assert type(load_catalog("c", type="SQL", uri=f"sqlite:///{home}/c.db")).__name__ == "SqlCatalog"
+
+
+def test_folders_that_are_not_there_have_no_file(home, monkeypatch):
+    """A working directory that was deleted, and a user without a home, as in containers."""
+    (home / ".icefield.yaml").write_text(CONFIGURATION.format(folder=home))
+    gone = home.parent / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load_catalog().properties["warehouse"] == "from-file"
+
+    def nobody():
+        msg = "Could not determine home directory."
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr("icefield.catalog.configuration.Path.home", nobody)
+    with pytest.raises(NoSuchCatalogError):
+        load_catalog("local")
+    monkeypatch.setenv("ICEFIELD_HOME", str(home))
+    assert load_catalog().properties["warehouse"] == "from-file"

@@ -32,8 +32,10 @@ impl Reshape {
     /// The batch as it is wanted.
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
-        let columns =
-            self.planned.iter().map(|one| self.column(one, batch.columns(), rows)).collect::<Result<Vec<_>>>()?;
+        let column = |one: &Planned| {
+            self.column(one, batch.columns(), rows).map_err(|error| in_column(error, one.target.name()))
+        };
+        let columns = self.planned.iter().map(column).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|error| Error::corrupt_file(&*self.path, error))
@@ -183,6 +185,17 @@ impl Reshape {
     }
 }
 
+/// What is wrong with the rows of a column, with its name; that of a field in it is Arrow's to tell.
+fn in_column(error: Error, name: &str) -> Error {
+    match error {
+        Error::CorruptFile { path, message } if !message.starts_with("column ") => {
+            let message = message.strip_prefix("Invalid argument error: ").unwrap_or(&message);
+            Error::corrupt_file(path, format!("column {name}: {message}"))
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use arrow_array::Decimal128Array;
@@ -218,7 +231,8 @@ mod tests {
             assert!(read(vec![Some(9999), None, Some(-9999)], nested).is_ok());
             for values in [vec![Some(1), Some(10_000)], vec![None, Some(-10_000)]] {
                 let error = read(values, nested).unwrap_err().to_string();
-                assert!(error.contains("a.parquet") && error.contains("more than the 4 digits"), "{error}");
+                let column = if nested { "a.parquet: column s: " } else { "a.parquet: column x: " };
+                assert!(error.starts_with(column) && error.contains("more than the 4 digits"), "{error}");
             }
             assert!(read(vec![None, None], nested).is_ok(), "what lies under a null is no value");
         }
