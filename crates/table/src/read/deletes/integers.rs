@@ -1,4 +1,7 @@
-//! Keys of one column of integers, dates or times.
+//! Keys of one column of integers, dates or times ("Equality Delete Files"): the ids that most equality deletes name.
+//!
+//! A row is found by a bit where the keys lie close, else in a table. Keys of several files have numbers, which tell the files that
+//! a key is in ([`Numbered`]); those of one file need none ([`Alike`]).
 
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
