@@ -3,7 +3,7 @@
 //! A blob is the length of what follows (big endian, without the checksum), a magic number, a 64-bit Roaring bitmap in the
 //! portable form, and the CRC-32 of magic and bitmap (big endian).
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use arrow_array::BooleanArray;
 use arrow_buffer::BooleanBufferBuilder;
@@ -97,8 +97,13 @@ impl DeletionVector {
     /// Adds rows: fast where they lie close or ascend behind those that are there, right in any order. An error is about the first row that
     /// no file can have, and adds none.
     pub fn insert_all(&mut self, positions: &[u64]) -> Result<()> {
-        positions.iter().try_for_each(|position| check_position(*position))?;
-        if let Some((key, bitmap)) = dense(positions) {
+        let (least, most) = positions.iter().fold((u64::MAX, 0), |(least, most), position| {
+            (least.min(*position), most.max(*position))
+        });
+        if most > Self::MAX_POSITION {
+            positions.iter().try_for_each(|position| check_position(*position))?;
+        }
+        if let Some((key, bitmap)) = dense(positions, least..=most) {
             self.rows |= RoaringTreemap::from_bitmaps([(key, bitmap)]);
             return Ok(());
         }
@@ -184,10 +189,10 @@ impl From<RoaringTreemap> for DeletionVector {
 }
 
 /// The bitmap of rows that lie close, and the upper half of their positions: a bit is set in a twentieth of the time that it takes
-/// to find the place of a row in a bitmap.
-fn dense(positions: &[u64]) -> Option<(u32, RoaringBitmap)> {
-    let first = *positions.iter().min()? & !0xffff;
-    let span = *positions.iter().max()? - first;
+/// to find the place of a row in a bitmap. `all` are the least and the greatest position.
+fn dense(positions: &[u64], all: RangeInclusive<u64>) -> Option<(u32, RoaringBitmap)> {
+    let first = *all.start() & !0xffff;
+    let span = all.end().checked_sub(first)?;
     if span / CLOSE > positions.len() as u64 || (first + span) >> 32 != first >> 32 {
         return None;
     }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 /// Wanted rows that lie closer than this are decoded together: to skip few rows costs more, in every column.
-const CLOSE: u64 = 512;
+pub(super) const CLOSE: usize = 512;
 
 /// What to decode for some wanted ranges: those that lie close in one.
-pub(super) fn decoded_for(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut decoded: Vec<Range<u64>> = Vec::new();
+pub(super) fn decoded_for(wanted: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut decoded: Vec<Range<usize>> = Vec::new();
     for range in wanted.iter().filter(|range| range.start < range.end) {
         match decoded.last_mut() {
             Some(last) if range.start.saturating_sub(last.end) < CLOSE => last.end = range.end,

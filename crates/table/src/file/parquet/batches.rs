@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::guard::guarded;
 use super::page_index::Checks;
 use super::paged::Failure;
-use super::selection::Cut;
+use super::selection::Rows;
 use super::tail::Tail;
 use crate::error::Result;
 use crate::storage::{OpenObject, Storage};
@@ -21,8 +21,6 @@ pub struct Batches {
     pub(super) path: Arc<str>,
     /// Gone after the end or an error.
     pub(super) decoder: Option<Decoder>,
-    /// What takes rows that are not wanted out of the batches.
-    pub(super) cut: Option<Cut>,
 }
 
 /// What makes batches of bytes.
@@ -32,6 +30,8 @@ pub(super) enum Decoder {
         decoder: Box<ParquetPushDecoder>,
         storage: Storage,
         tail: Tail,
+        /// Rows that are decoded, where not all of them are wanted.
+        rows: Option<Box<Rows>>,
         /// What is checked of their pages, and the file where those that are not needed are at hand.
         pages: Box<(Checks, Option<Arc<dyn OpenObject>>)>,
     },
@@ -40,12 +40,16 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// The next batch; `keys` as in [`Columns::next`].
-    fn next(&mut self, path: &str, keys: bool) -> Result<Option<RecordBatch>> {
+    fn next(&mut self, path: &str) -> Result<Option<RecordBatch>> {
         match self {
-            Self::Pushed { decoder, storage, tail, pages } => loop {
+            Self::Pushed { decoder, storage, tail, rows, pages } => loop {
                 match guarded(path, || decoder.try_decode())? {
-                    DecodeResult::Data(batch) => return Ok(Some(batch)),
+                    DecodeResult::Data(batch) => {
+                        return match rows {
+                            Some(rows) => guarded(path, || rows.cut(batch)).map(Some),
+                            None => Ok(Some(batch)),
+                        };
+                    }
                     DecodeResult::Finished => return Ok(None),
                     DecodeResult::NeedsData(ranges) => {
                         let (checks, file) = &mut **pages;
@@ -71,7 +75,7 @@ impl Decoder {
                 }
             },
             Self::Pulled { columns, failure } => {
-                let next = guarded(path, || columns.next(keys));
+                let next = guarded(path, || columns.next());
                 let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
                 failed.map_or(next, Err)
             }
@@ -82,16 +86,7 @@ impl Decoder {
 impl Batches {
     fn step(&mut self) -> Result<Option<RecordBatch>> {
         let Some(decoder) = &mut self.decoder else { return Ok(None) };
-        let Some(batch) = decoder.next(&self.path, self.cut.is_some())? else { return Ok(None) };
-        let Some(cut) = &mut self.cut else { return Ok(Some(batch)) };
-        guarded(&self.path, || {
-            let batch = cut.apply(batch)?;
-            match decoder {
-                Decoder::Pulled { columns, .. } => columns.settled(batch),
-                Decoder::Pushed { .. } => Ok(batch),
-            }
-        })
-        .map(Some)
+        decoder.next(&self.path)
     }
 }
 

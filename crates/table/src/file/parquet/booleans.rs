@@ -9,7 +9,7 @@ use parquet::basic::Encoding;
 use parquet::data_type::BoolType;
 use parquet::errors::{ParquetError, Result};
 
-use super::flat::{Bits, Values};
+use super::flat::{Bits, Runs, Values};
 
 /// The values of a column that were read.
 #[derive(Default)]
@@ -36,9 +36,16 @@ impl Values for Booleans {
         Bits { bits: BooleanBuffer::from(values), at: 0 }
     }
 
-    fn append(&mut self, page: &mut Bits, count: usize, _: bool) -> Result<()> {
-        let taken = page.take(count)?;
-        self.bits.get_or_insert_with(|| BooleanBufferBuilder::new(count)).append_buffer(&taken);
+    fn reserve(&mut self, count: usize) {
+        self.bits.get_or_insert_with(|| BooleanBufferBuilder::new(count));
+    }
+
+    fn append(&mut self, page: &mut Bits, runs: &Runs<'_>) -> Result<()> {
+        let taken = page.take(runs.passed())?;
+        let bits = self.bits.get_or_insert_with(|| BooleanBufferBuilder::new(0));
+        for run in runs.iter() {
+            bits.append_packed_range(taken.offset() + run.start..taken.offset() + run.end, taken.values());
+        }
         Ok(())
     }
 
@@ -46,7 +53,7 @@ impl Values for Booleans {
         page.take(count).map(drop)
     }
 
-    fn finish(&mut self, nulls: Option<NullBuffer>, _: bool) -> Result<ArrayRef> {
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let bits = self.bits.take().unwrap_or_else(|| BooleanBufferBuilder::new(0)).build();
         let bits = match &nulls {
             None => bits,
@@ -56,9 +63,5 @@ impl Values for Booleans {
             }
         };
         Ok(Arc::new(BooleanArray::new(bits, nulls)))
-    }
-
-    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
-        Ok(Arc::clone(array))
     }
 }

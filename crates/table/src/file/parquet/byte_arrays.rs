@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -17,7 +15,7 @@ use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result};
 use simdutf8::basic::from_utf8;
 
-use super::flat::Values;
+use super::flat::{Runs, Values};
 use super::hybrid::Hybrid;
 
 /// Bytes that are copied of a value of a dictionary that has no more.
@@ -33,10 +31,8 @@ const RUN: (usize, usize) = (8, 256);
 pub(super) struct ByteArrays {
     is_text: bool,
     made: Made,
-    dictionary: Option<Arc<Dictionary>>,
-    /// Keys behind what was made, of this dictionary.
+    dictionary: Option<Dictionary>,
     keys: Vec<u32>,
-    of: Option<Arc<Dictionary>>,
 }
 
 /// Values behind one another.
@@ -68,16 +64,7 @@ pub(super) enum Page {
 impl ByteArrays {
     /// No values; texts if `is_text`.
     pub(super) fn new(is_text: bool) -> Self {
-        Self { is_text, made: Made::default(), dictionary: None, keys: Vec::new(), of: None }
-    }
-
-    /// Takes the keys out of their dictionary.
-    fn settle(&mut self) -> Result<()> {
-        if let Some(dictionary) = self.of.take() {
-            self.made.append_keys(&self.keys, &dictionary)?;
-            self.keys.clear();
-        }
-        Ok(())
+        Self { is_text, made: Made::default(), dictionary: None, keys: Vec::new() }
     }
 }
 
@@ -90,8 +77,8 @@ impl Values for ByteArrays {
             return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
         }
         let mut made = Made::default();
-        made.append_plain(&bytes, &mut 0, count, self.is_text)?;
-        self.dictionary = Some(Arc::new(Dictionary::new(made, self.is_text)?));
+        made.append_plain(&bytes, &mut 0, &Runs::all(count), self.is_text)?;
+        self.dictionary = Some(Dictionary::new(made, self.is_text)?);
         Ok(())
     }
 
@@ -111,37 +98,29 @@ impl Values for ByteArrays {
         Page::Decoded(values.into_iter())
     }
 
-    fn append(&mut self, page: &mut Page, count: usize, keys: bool) -> Result<()> {
+    fn reserve(&mut self, count: usize) {
+        self.made.offsets.reserve(count);
+    }
+
+    fn append(&mut self, page: &mut Page, runs: &Runs<'_>) -> Result<()> {
         match page {
-            Page::Plain { bytes, at } => {
-                self.settle()?;
-                self.made.append_plain(bytes, at, count, self.is_text)
-            }
-            Page::Keys(_) if count == 0 => Ok(()),
+            Page::Plain { bytes, at } => self.made.append_plain(bytes, at, runs, self.is_text),
+            Page::Keys(_) if runs.passed() == 0 => Ok(()),
             Page::Keys(numbers) => {
                 let missing = || ParquetError::General("a page has keys of a dictionary that is missing".to_owned());
-                let dictionary = self.dictionary.clone().ok_or_else(missing)?;
-                if self.of.as_ref().is_some_and(|of| !Arc::ptr_eq(of, &dictionary)) {
-                    self.settle()?;
-                }
-                if keys {
-                    self.of = Some(dictionary);
-                    return numbers.append(count, &mut self.keys);
-                }
-                self.made.offsets.reserve(count);
-                for first in (0..count).step_by(KEYS) {
-                    self.keys.clear();
-                    numbers.append(KEYS.min(count - first), &mut self.keys)?;
-                    self.made.append_keys(&self.keys, &dictionary)?;
-                }
-                self.keys.clear();
-                Ok(())
+                let dictionary = self.dictionary.as_ref().ok_or_else(missing)?;
+                numbers.parts(runs, &mut self.keys, |keys, runs| self.made.append_keys(keys, runs, dictionary))
             }
             Page::Decoded(values) => {
-                self.settle()?;
-                let taken: Vec<ByteArray> = values.take(count).collect();
-                enough(taken.len(), count)?;
-                self.made.append_values(taken.iter().map(ByteArray::data), self.is_text)
+                let mut passed = 0;
+                for run in runs.iter() {
+                    enough(values.take(run.start - passed).count(), run.start - passed)?;
+                    let taken: Vec<ByteArray> = values.take(run.len()).collect();
+                    enough(taken.len(), run.len())?;
+                    self.made.append_values(taken.iter().map(ByteArray::data), self.is_text)?;
+                    passed = run.end;
+                }
+                enough(values.take(runs.passed() - passed).count(), runs.passed() - passed)
             }
         }
     }
@@ -149,9 +128,7 @@ impl Values for ByteArrays {
     fn skip(&self, page: &mut Page, count: usize) -> Result<()> {
         match page {
             Page::Plain { bytes, at } => {
-                for _ in 0..count {
-                    *at = plain(bytes, *at).ok_or_else(ends_inside)?.1;
-                }
+                *at = behind(bytes, *at, count)?;
                 Ok(())
             }
             Page::Keys(numbers) => numbers.skip(count),
@@ -159,28 +136,8 @@ impl Values for ByteArrays {
         }
     }
 
-    fn finish(&mut self, nulls: Option<NullBuffer>, keys: bool) -> Result<ArrayRef> {
-        if keys && self.made.is_empty() && self.of.is_some() {
-            let found = std::mem::take(&mut self.keys);
-            let found = match &nulls {
-                Some(nulls) => spread(found, nulls),
-                None => found,
-            };
-            return Ok(Arc::new(UInt32Array::new(found.into(), nulls)));
-        }
-        self.settle()?;
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         std::mem::take(&mut self.made).into_array(self.is_text, nulls)
-    }
-
-    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
-        let keys = array.as_primitive_opt::<UInt32Type>();
-        let Some((keys, dictionary)) = keys.zip(self.of.take()) else { return Ok(array.clone()) };
-        let mut made = Made::default();
-        match keys.nulls() {
-            None => made.append_keys(keys.values(), &dictionary)?,
-            Some(_) => made.append_keys(&keys.iter().flatten().collect::<Vec<_>>(), &dictionary)?,
-        }
-        made.into_array(self.is_text, keys.nulls().cloned())
     }
 }
 
@@ -199,17 +156,24 @@ fn too_large() -> ParquetError {
     ParquetError::General("a batch has more than 2 GiB of a column: read smaller batches".to_owned())
 }
 
-/// A key for each row, of the keys of those that have a value.
-fn spread(keys: Vec<u32>, nulls: &NullBuffer) -> Vec<u32> {
-    let mut keys = keys.into_iter();
-    nulls.iter().map(|is_present| if is_present { keys.next().unwrap_or_default() } else { 0 }).collect()
-}
-
 /// Where a value begins that lies behind its length, and where it ends.
 fn plain(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let start = at.checked_add(4)?;
     let end = start.checked_add(length(bytes, at)?)?;
     (end <= bytes.len()).then_some((start, end))
+}
+
+/// How many values of one length in a row begin somewhere, of so many at the most.
+fn same(bytes: &[u8], at: usize, most: usize) -> Result<usize> {
+    let (value, end) = plain(bytes, at).ok_or_else(ends_inside)?;
+    let (length, step) = (end - value, end - at);
+    let most = most.min(RUN.1).min((bytes.len() - at) / step);
+    Ok((1..most).take_while(|next| self::length(bytes, at + next * step) == Some(length)).count() + 1)
+}
+
+/// Where so many values end that lie behind their lengths.
+fn behind(bytes: &[u8], at: usize, count: usize) -> Result<usize> {
+    (0..count).try_fold(at, |at, _| Some(plain(bytes, at)?.1)).ok_or_else(ends_inside)
 }
 
 fn length(bytes: &[u8], at: usize) -> Option<usize> {
@@ -250,65 +214,66 @@ impl Default for Made {
 }
 
 impl Made {
-    fn is_empty(&self) -> bool {
-        self.offsets.len() < 2
-    }
-
-    /// Appends values that lie behind their lengths, from `at` on, so many.
-    fn append_plain(&mut self, bytes: &[u8], at: &mut usize, count: usize, is_text: bool) -> Result<()> {
+    /// Appends those wanted of the values that lie behind their lengths, from `at` on, and passes over the others.
+    fn append_plain(&mut self, bytes: &[u8], at: &mut usize, runs: &Runs<'_>, is_text: bool) -> Result<()> {
         let (first, start) = (self.offsets.len(), self.bytes.len());
         // Each has a length, at the least: no count makes room for more than there is.
         let left = bytes.len().saturating_sub(*at);
+        let count = runs.passed();
         let values = count.checked_mul(4).and_then(|lengths| left.checked_sub(lengths)).ok_or_else(ends_inside)?;
-        if i32::try_from(start.saturating_add(values)).is_err() {
-            // Rows of this batch may end before.
-            return self.append_large(bytes, at, count, is_text);
+        let (mut runs, mut passed) = (runs.iter(), 0);
+        let mut run = runs.next().unwrap_or(count..count);
+        // Rows of this batch may end before all that would be too large.
+        let fits = i32::try_from(start.saturating_add(values)).is_ok();
+        if fits {
+            self.bytes.reserve(values);
         }
-        self.bytes.reserve(values);
-        self.offsets.reserve(count);
-        let mut todo = count;
-        while todo > 0 {
-            let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
-            let (length, step) = (end - value, end - *at);
-            let most = todo.min(RUN.1).min((bytes.len() - *at) / step);
-            let same = (1..most).take_while(|next| self::length(bytes, *at + next * step) == Some(length)).count() + 1;
-            let before = self.bytes.len();
+        while run.start < count {
+            let same = if fits { same(bytes, *at, count - passed)? } else { 0 };
             if same >= RUN.0 {
-                let run = bytes.get(*at..*at + same * step).unwrap_or_default();
-                match length {
-                    // The calls of the others are gone, too, where the compiler knows the length.
-                    16 => run.as_chunks::<20>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
-                    32 => run.as_chunks::<36>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
-                    _ => run
-                        .chunks_exact(step)
-                        .filter_map(|value| value.get(4..))
-                        .for_each(|value| self.bytes.extend(value)),
+                let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
+                let (step, ends) = (end - *at, passed + same);
+                while run.start < ends {
+                    let (from, to) = (run.start.max(passed), run.end.min(ends));
+                    let found = bytes.get(*at + (from - passed) * step..*at + (to - passed) * step);
+                    self.append_same(found.unwrap_or_default(), end - value, to - from);
+                    if run.end > ends {
+                        break;
+                    }
+                    run = runs.next().unwrap_or(count..count);
                 }
-                self.offsets.extend((1..=same).map(|next| (before + next * length) as i32));
                 *at += same * step;
-                todo -= same;
-            } else {
-                for _ in 0..RUN.0.min(todo) {
-                    let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
-                    self.bytes.extend_from_slice(bytes.get(value..end).unwrap_or_default());
-                    self.offsets.push(self.bytes.len() as i32);
-                    *at = end;
-                    todo -= 1;
+                passed = ends;
+                continue;
+            }
+            for _ in 0..RUN.0.min(count - passed) {
+                let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
+                if run.start <= passed {
+                    self.push(bytes.get(value..end).unwrap_or_default())?;
+                }
+                (*at, passed) = (end, passed + 1);
+                if run.end <= passed {
+                    run = runs.next().unwrap_or(count..count);
                 }
             }
         }
+        *at = behind(bytes, *at, count - passed)?;
         self.check(first, start, is_text)
     }
 
-    /// As [`Made::append_plain`], of a page whose values may be too many for a batch.
-    fn append_large(&mut self, bytes: &[u8], at: &mut usize, count: usize, is_text: bool) -> Result<()> {
-        let (first, start) = (self.offsets.len(), self.bytes.len());
-        for _ in 0..count {
-            let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
-            self.push(bytes.get(value..end).unwrap_or_default())?;
-            *at = end;
+    /// Appends so many values of one length, each behind it.
+    fn append_same(&mut self, values: &[u8], length: usize, count: usize) {
+        let before = self.bytes.len();
+        match length {
+            // The calls of the others are gone, too, where the compiler knows the length.
+            16 => values.as_chunks::<20>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
+            32 => values.as_chunks::<36>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
+            _ => values
+                .chunks_exact(4 + length)
+                .filter_map(|value| value.get(4..))
+                .for_each(|value| self.bytes.extend(value)),
         }
-        self.check(first, start, is_text)
+        self.offsets.extend((1..=count).map(|next| (before + next * length) as i32));
     }
 
     fn append_values<'v>(&mut self, values: impl Iterator<Item = &'v [u8]>, is_text: bool) -> Result<()> {
@@ -326,20 +291,24 @@ impl Made {
         Ok(())
     }
 
-    /// Appends the values of a dictionary that some keys name.
-    fn append_keys(&mut self, keys: &[u32], dictionary: &Dictionary) -> Result<()> {
+    /// Appends the values of a dictionary that those wanted of some keys name.
+    fn append_keys(&mut self, keys: &[u32], runs: &Runs<'_>, dictionary: &Dictionary) -> Result<()> {
+        let runs = runs.iter().map(|run| keys.get(run).unwrap_or_default());
         let Some(short) = &dictionary.short else {
-            self.offsets.reserve(keys.len());
-            for key in keys {
+            for key in runs.flatten() {
                 let value = usize::try_from(*key).ok().and_then(|key| dictionary.value(key));
                 self.push(value.ok_or_else(|| dictionary.beyond())?)?;
             }
             return Ok(());
         };
         let mut together = [0; KEYS * SHORT];
-        for keys in keys.chunks(KEYS) {
-            let (before, mut filled, mut all_known) = (self.bytes.len(), 0, true);
-            if i32::try_from(before + keys.len() * SHORT).is_err() {
+        let (mut before, mut filled, mut all_known) = (self.bytes.len(), 0, true);
+        for keys in runs.flat_map(|run| run.chunks(KEYS)) {
+            if filled + keys.len() * SHORT > together.len() {
+                self.bytes.extend_from_slice(together.get(..filled).unwrap_or_default());
+                (before, filled) = (self.bytes.len(), 0);
+            }
+            if i32::try_from(before + together.len()).is_err() {
                 return Err(too_large());
             }
             self.offsets.extend(keys.iter().map(|key| {
@@ -353,11 +322,11 @@ impl Made {
                 filled += *length;
                 (before + filled) as i32
             }));
-            if !all_known {
-                return Err(dictionary.beyond());
-            }
-            self.bytes.extend_from_slice(together.get(..filled).unwrap_or_default());
         }
+        if !all_known {
+            return Err(dictionary.beyond());
+        }
+        self.bytes.extend_from_slice(together.get(..filled).unwrap_or_default());
         Ok(())
     }
 
@@ -389,13 +358,15 @@ impl Made {
                 std::iter::once(0).chain(nulls.iter().map(end)).collect()
             }
         };
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-        let bytes = Buffer::from_vec(self.bytes);
+        let (offsets, bytes) = (ScalarBuffer::from(offsets), Buffer::from_vec(self.bytes));
         Ok(match is_text {
-            // SAFETY: offsets ascend and end within the bytes, and between two of them is UTF-8: `check` has looked at what
-            // was appended, and at the dictionary of which values were taken.
-            true => Arc::new(unsafe { StringArray::new_unchecked(offsets, bytes, nulls) }),
-            false => Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?),
+            // SAFETY: each offset is where the bytes ended when it was appended, behind a first one of 0, so that they ascend and
+            // end within the bytes; and between two of them is UTF-8: `check` has looked at what was appended, and at the
+            // dictionary of which values were taken.
+            true => Arc::new(unsafe {
+                StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), bytes, nulls)
+            }),
+            false => Arc::new(BinaryArray::try_new(OffsetBuffer::new(offsets), bytes, nulls)?),
         })
     }
 }

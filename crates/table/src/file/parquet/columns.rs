@@ -1,19 +1,23 @@
 //! Batches of columns of which the library decodes some, and this crate the others.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection, RowSelector};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::basic::{Encoding, Type as PhysicalType};
+use parquet::column::page::PageIterator;
 use parquet::errors::{ParquetError, Result};
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::booleans::Booleans;
 use super::byte_arrays::ByteArrays;
 use super::flat::{Column, FlatColumn};
+use super::numbers::{Doubles, Floats, IntDecimals, Ints, LongDecimals, Longs, Number, Numbers};
+use super::selection::{Rows, Selected};
+use crate::arrow::filter::rows_in;
 
 /// The columns of some leaves, row for row.
 pub(super) struct Columns {
@@ -22,19 +26,19 @@ pub(super) struct Columns {
     /// What is decoded here, each with its place among the columns.
     own: Vec<(usize, Box<dyn FlatColumn>)>,
     schema: SchemaRef,
-    rows: RowsLeft,
+    rows: Rows,
     batch_rows: usize,
 }
 
 impl Columns {
-    /// The columns of some leaves of some row groups, in batches of so many rows; all rows without a selection.
+    /// The columns of some leaves of some row groups; all their rows, unless some are selected. So many rows are decoded for a batch.
     pub(super) fn new(
         groups: &dyn RowGroups,
         descriptor: &SchemaDescriptor,
         fields: &Fields,
         leaves: &[usize],
         batch_rows: usize,
-        selection: Option<RowSelection>,
+        selected: Option<Selected>,
     ) -> Result<Self> {
         // The library makes room for a whole batch of each column before it reads one.
         let batch_rows = batch_rows.min(groups.num_rows().max(1));
@@ -53,14 +57,14 @@ impl Columns {
                 None => others.push(leaf),
             }
         }
-        let rows = RowsLeft::new(selection.as_ref(), groups.num_rows());
+        let rows = selected.map_or_else(|| Rows::all(groups.num_rows()), Selected::joined);
         let mut of_others = Fields::empty();
         let others = if others.is_empty() && !own.is_empty() {
             None
         } else {
             let mask = ProjectionMask::leaves(descriptor, others);
             let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(fields))?;
-            let made = ParquetRecordBatchReader::try_new_with_row_groups(&levels, groups, batch_rows, selection)?;
+            let made = ParquetRecordBatchReader::try_new_with_row_groups(&levels, groups, batch_rows, rows.selection())?;
             of_others = made.schema().fields().clone();
             Some(made)
         };
@@ -76,52 +80,32 @@ impl Columns {
         Ok(Self { others, own, schema: Arc::new(Schema::new(schema)), rows, batch_rows })
     }
 
-    /// The next batch; with `keys`, texts that are keys of a dictionary stay so until [`Columns::settled`].
-    pub(super) fn next(&mut self, keys: bool) -> Result<Option<RecordBatch>> {
-        let (count, columns) = match &mut self.others {
+    /// The next batch.
+    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let others = match &mut self.others {
             Some(others) => match others.next().transpose()? {
-                Some(batch) => (batch.num_rows(), batch.columns().to_vec()),
+                Some(batch) => Some(batch),
                 None => return Ok(None),
             },
-            None => (self.rows.left().min(self.batch_rows), Vec::new()),
+            None => None,
         };
+        let count = others.as_ref().map_or_else(|| self.rows.left().min(self.batch_rows), RecordBatch::num_rows);
         if count == 0 {
             return Ok(None);
         }
-        if self.own.is_empty() {
-            return self.batch(columns, count).map(Some);
-        }
-        let rows = self.rows.take(count)?;
-        let mut columns = columns;
-        for (place, column) in &mut self.own {
-            let found = column.read(&rows, keys)?;
-            columns.insert((*place).min(columns.len()), found);
-        }
-        self.batch(columns, count).map(Some)
-    }
-
-    /// Some rows of the last batch, without keys of dictionaries.
-    pub(super) fn settled(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let (_, mut columns, rows) = batch.into_parts();
-        for (place, column) in &mut self.own {
-            if let Some(found) = columns.get_mut(*place) {
-                *found = column.settled(found)?;
-            }
-        }
-        self.batch(columns, rows)
-    }
-
-    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-        let typed = |(field, column): (&FieldRef, &ArrayRef)| match field.data_type() == column.data_type() {
-            true => Arc::clone(field),
-            false => Arc::new(field.as_ref().clone().with_data_type(column.data_type().clone())),
+        let taken = self.rows.take(count)?;
+        let places = if others.is_some() { taken.places() } else { None };
+        let others = match (others, places) {
+            (Some(batch), Some(places)) => Some(rows_in(batch, &places)?),
+            (others, _) => others,
         };
-        let fields = self.schema.fields();
-        let schema = match fields.iter().zip(&columns).all(|(field, column)| field.data_type() == column.data_type()) {
-            true => Arc::clone(&self.schema),
-            false => Arc::new(Schema::new(fields.iter().zip(&columns).map(typed).collect::<Fields>())),
-        };
-        Ok(RecordBatch::try_new_with_options(schema, columns, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
+        let count = taken.wanted.count();
+        let mut columns = others.map(|batch| batch.into_parts().1).unwrap_or_default();
+        for (place, column) in &mut self.own {
+            columns.insert((*place).min(columns.len()), column.read(&taken.wanted, count)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?))
     }
 }
 
@@ -147,7 +131,40 @@ fn flat_column(
         (PhysicalType::BOOLEAN, Some(DataType::Boolean)) => {
             Some(Box::new(Column::new(pages()?, column, Booleans::default())))
         }
+        // What is neither plain nor a key the library decodes a batch at a time, and not a page.
+        _ if !is_plain_or_keys(groups, leaf) => None,
+        (PhysicalType::INT32, Some(DataType::Int32 | DataType::Date32)) => numbers::<Ints>(pages()?, column, ty),
+        (PhysicalType::INT32, Some(DataType::Decimal128(..))) => numbers::<IntDecimals>(pages()?, column, ty),
+        (PhysicalType::INT64, Some(DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(..))) => {
+            numbers::<Longs>(pages()?, column, ty)
+        }
+        (PhysicalType::INT64, Some(DataType::Decimal128(..))) => numbers::<LongDecimals>(pages()?, column, ty),
+        (PhysicalType::FLOAT, Some(DataType::Float32)) => numbers::<Floats>(pages()?, column, ty),
+        (PhysicalType::DOUBLE, Some(DataType::Float64)) => numbers::<Doubles>(pages()?, column, ty),
         _ => None,
+    })
+}
+
+/// A column of numbers of some type.
+fn numbers<N: Number + 'static>(
+    pages: Box<dyn PageIterator>,
+    column: ColumnDescPtr,
+    ty: Option<&DataType>,
+) -> Option<Box<dyn FlatColumn>> {
+    Some(Box::new(Column::new(pages, column, Numbers::<N>::new(ty?.clone()))))
+}
+
+/// Whether a footer says that pages of a column have values as they are, or keys of a dictionary.
+fn is_plain_or_keys(groups: &dyn RowGroups, leaf: usize) -> bool {
+    let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
+    chunks.all(|chunk| {
+        let mut others = chunk.encodings();
+        others.all(|encoding| {
+            matches!(
+                encoding,
+                Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY | Encoding::RLE
+            )
+        })
     })
 }
 
@@ -158,52 +175,15 @@ fn has_lengths_first(groups: &dyn RowGroups, leaf: usize) -> bool {
     chunks.any(|chunk| chunk.encodings().any(are_first))
 }
 
-/// The rows that are to be read.
-struct RowsLeft {
-    runs: VecDeque<RowSelector>,
-}
-
-impl RowsLeft {
-    fn new(selection: Option<&RowSelection>, all: usize) -> Self {
-        let runs = match selection {
-            Some(selection) => selection.iter().copied().filter(|run| run.row_count > 0).collect(),
-            None => VecDeque::from([RowSelector::select(all)]),
-        };
-        Self { runs }
-    }
-
-    fn left(&self) -> usize {
-        self.runs.iter().filter(|run| !run.skip).fold(0, |sum: usize, run| sum.saturating_add(run.row_count))
-    }
-
-    /// The next rows: how many are skipped before how many that are read.
-    fn take(&mut self, mut count: usize) -> Result<Vec<(usize, usize)>> {
-        let (mut taken, mut skipped) = (Vec::new(), 0);
-        while count > 0 {
-            let Some(run) = self.runs.front_mut() else {
-                return Err(ParquetError::General("it has more rows than its footer says".to_owned()));
-            };
-            if run.skip {
-                skipped += run.row_count;
-                self.runs.pop_front();
-                continue;
-            }
-            let read = count.min(run.row_count);
-            taken.push((std::mem::take(&mut skipped), read));
-            count -= read;
-            run.row_count -= read;
-            if run.row_count == 0 {
-                self.runs.pop_front();
-            }
-        }
-        Ok(taken)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use arrow_array::{ArrayRef, BinaryArray, BooleanArray, Int32Array, StringArray, StructArray};
-    use arrow_schema::{DataType, Field};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{
+        Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int8Array, Int32Array,
+        Int64Array, StringArray, StructArray, make_array,
+    };
+    use arrow_schema::{DataType, Field, TimeUnit};
     use arrow_select::concat::concat_batches;
     use bytes::Bytes;
     use parquet::arrow::ArrowWriter;
@@ -222,8 +202,8 @@ mod tests {
     struct Writing {
         version: WriterVersion,
         compression: Compression,
-        /// Of columns without a dictionary.
-        encoding: Option<Encoding>,
+        /// Of columns without a dictionary: of texts, and of numbers.
+        encodings: [Option<Encoding>; 2],
         dictionary: bool,
         dictionary_bytes: usize,
         page_rows: usize,
@@ -232,20 +212,21 @@ mod tests {
 
     fn writing() -> impl Strategy<Value = Writing> {
         let encodings = [None, Some(Encoding::DELTA_LENGTH_BYTE_ARRAY), Some(Encoding::DELTA_BYTE_ARRAY)];
+        let of_numbers = [None, None, Some(Encoding::BYTE_STREAM_SPLIT)];
         (
             prop::sample::select(vec![WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0]),
             prop::sample::select(vec![Compression::UNCOMPRESSED, Compression::ZSTD(Default::default())]),
-            prop::sample::select(encodings.to_vec()),
+            (prop::sample::select(encodings.to_vec()), prop::sample::select(of_numbers.to_vec())),
             any::<bool>(),
             prop::sample::select(vec![1 << 20, 40]),
             prop::sample::select(vec![1, 7, 50, 20_000]),
             prop::sample::select(vec![10, 64, 100_000]),
         )
             .prop_map(
-                |(version, compression, encoding, dictionary, dictionary_bytes, page_rows, group_rows)| Writing {
+                |(version, compression, encodings, dictionary, dictionary_bytes, page_rows, group_rows)| Writing {
                     version,
                     compression,
-                    encoding,
+                    encodings: encodings.into(),
                     dictionary,
                     dictionary_bytes,
                     page_rows,
@@ -264,47 +245,109 @@ mod tests {
         ]
     }
 
-    type Row = (String, Option<String>, Option<Vec<u8>>, Option<bool>, bool, Option<i32>);
+    #[derive(Debug, Clone)]
+    struct Row {
+        text: String,
+        maybe: Option<String>,
+        bytes: Option<Vec<u8>>,
+        yes: Option<bool>,
+        sure: bool,
+        /// What all columns of numbers are made of.
+        number: i64,
+        maybe_number: Option<i64>,
+    }
 
     fn row() -> impl Strategy<Value = Row> {
         let bytes = prop::collection::vec(any::<u8>(), 0..20);
-        (
-            text(),
-            prop::option::of(text()),
-            prop::option::of(bytes),
-            any::<Option<bool>>(),
-            any::<bool>(),
-            any::<Option<i32>>(),
-        )
+        let number = || prop_oneof![0..4i64, any::<i64>()];
+        let numbers = (number(), prop::option::of(number()));
+        (text(), prop::option::of(text()), prop::option::of(bytes), any::<Option<bool>>(), any::<bool>(), numbers)
+            .prop_map(|(text, maybe, bytes, yes, sure, (number, maybe_number))| Row {
+                text,
+                maybe,
+                bytes,
+                yes,
+                sure,
+                number,
+                maybe_number,
+            })
     }
 
     /// Nulls in all rows of a column now and then, and runs of the same row.
     fn rows() -> impl Strategy<Value = Vec<Row>> {
         let run = prop_oneof![3 => (row(), 1..2usize), 1 => (row(), 1..40usize)];
-        (prop::collection::vec(run, 0..60), any::<[bool; 3]>()).prop_map(|(runs, nulls)| {
+        (prop::collection::vec(run, 0..60), any::<[bool; 4]>()).prop_map(|(runs, nulls)| {
             let repeated = runs.into_iter().flat_map(|(row, times)| std::iter::repeat_n(row, times));
             let with_nulls = repeated.map(|mut row| {
-                row.1 = row.1.filter(|_| !nulls[0]);
-                row.2 = row.2.filter(|_| !nulls[1]);
-                row.3 = row.3.filter(|_| !nulls[2]);
+                row.maybe = row.maybe.filter(|_| !nulls[0]);
+                row.bytes = row.bytes.filter(|_| !nulls[1]);
+                row.yes = row.yes.filter(|_| !nulls[2]);
+                row.maybe_number = row.maybe_number.filter(|_| !nulls[3]);
                 row
             });
             with_nulls.collect()
         })
     }
 
+    /// The columns that are the library's come first.
+    const OTHERS: usize = 3;
+    const COLUMNS: usize = 20;
+
     fn batch(rows: &[Row]) -> RecordBatch {
-        let of_struct: ArrayRef = Arc::new(rows.iter().map(|row| row.1.clone()).collect::<StringArray>());
+        let of_struct: ArrayRef = Arc::new(rows.iter().map(|row| row.maybe.clone()).collect::<StringArray>());
         let inner = Arc::new(Field::new("inner", DataType::Utf8, true));
+        let longs = |is_required: bool| -> Int64Array {
+            rows.iter().map(|row| if is_required { Some(row.number) } else { row.maybe_number }).collect()
+        };
+        let cast = |is_required: bool, ty: DataType| -> ArrayRef {
+            let numbers: ArrayRef = Arc::new(longs(is_required));
+            let make = |data: arrow_data::ArrayDataBuilder| make_array(data.data_type(ty.clone()).build().unwrap());
+            match &ty {
+                DataType::Int32 | DataType::Date32 => {
+                    let ints: Int32Array = numbers.as_primitive::<Int64Type>().unary(|number| number as i32);
+                    make(ints.into_data().into_builder())
+                }
+                DataType::Float32 => {
+                    let floats: Float32Array = numbers.as_primitive::<Int64Type>().unary(|number| number as f32);
+                    Arc::new(floats)
+                }
+                DataType::Float64 => {
+                    let doubles: Float64Array = numbers.as_primitive::<Int64Type>().unary(|number| number as f64);
+                    Arc::new(doubles)
+                }
+                DataType::Decimal128(precision, scale) => {
+                    let most = 10_i128.pow(u32::from(*precision));
+                    let decimals: Decimal128Array =
+                        numbers.as_primitive::<Int64Type>().unary(|number| i128::from(number) % most);
+                    Arc::new(decimals.with_precision_and_scale(*precision, *scale).unwrap())
+                }
+                _ => make(numbers.into_data().into_builder()),
+            }
+        };
+        let utc = || Some("UTC".into());
         let columns: Vec<(&str, ArrayRef, bool)> = vec![
-            ("number", Arc::new(rows.iter().map(|row| row.5).collect::<Int32Array>()), true),
-            ("text", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.0))), false),
-            ("maybe", Arc::new(rows.iter().map(|row| row.1.clone()).collect::<StringArray>()), true),
             ("struct", Arc::new(StructArray::new(vec![inner].into(), vec![of_struct], None)), false),
-            ("bytes", Arc::new(rows.iter().map(|row| row.2.clone()).collect::<BinaryArray>()), true),
-            ("yes", Arc::new(rows.iter().map(|row| row.3).collect::<BooleanArray>()), true),
-            ("sure", Arc::new(rows.iter().map(|row| Some(row.4)).collect::<BooleanArray>()), false),
+            ("int8", Arc::new(rows.iter().map(|row| Some(row.number as i8)).collect::<Int8Array>()), false),
+            ("large decimal", cast(false, DataType::Decimal128(20, 3)), true),
+            ("text", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.text))), false),
+            ("maybe", Arc::new(rows.iter().map(|row| row.maybe.clone()).collect::<StringArray>()), true),
+            ("bytes", Arc::new(rows.iter().map(|row| row.bytes.clone()).collect::<BinaryArray>()), true),
+            ("yes", Arc::new(rows.iter().map(|row| row.yes).collect::<BooleanArray>()), true),
+            ("sure", Arc::new(rows.iter().map(|row| Some(row.sure)).collect::<BooleanArray>()), false),
+            ("int", cast(false, DataType::Int32), true),
+            ("day", cast(true, DataType::Date32), false),
+            ("long", cast(true, DataType::Int64), false),
+            ("maybe long", cast(false, DataType::Int64), true),
+            ("float", cast(true, DataType::Float32), false),
+            ("double", cast(false, DataType::Float64), true),
+            ("small decimal", cast(true, DataType::Decimal128(9, 2)), false),
+            ("decimal", cast(false, DataType::Decimal128(18, 0)), true),
+            ("time", cast(true, DataType::Timestamp(TimeUnit::Microsecond, utc())), false),
+            ("nanos", cast(false, DataType::Timestamp(TimeUnit::Nanosecond, None)), true),
+            ("millis", cast(true, DataType::Timestamp(TimeUnit::Millisecond, None)), false),
+            ("hour", cast(false, DataType::Time64(TimeUnit::Microsecond)), true),
         ];
+        assert_eq!(columns.len(), COLUMNS);
         RecordBatch::try_from_iter_with_nullable(columns).unwrap()
     }
 
@@ -317,9 +360,13 @@ mod tests {
             .set_data_page_row_count_limit(how.page_rows)
             .set_write_batch_size(how.page_rows.min(16))
             .set_max_row_group_row_count(Some(how.group_rows));
-        for column in ["text", "maybe", "bytes"] {
-            if let Some(encoding) = how.encoding {
-                properties = properties.set_column_encoding(column.into(), encoding);
+        let numbers = ["int", "day", "long", "maybe long", "float", "double", "small decimal", "decimal", "time", "hour"];
+        let [of_texts, of_numbers] = how.encodings;
+        for (columns, encoding) in [(&["text", "maybe", "bytes"][..], of_texts), (&numbers, of_numbers)] {
+            for (column, encoding) in columns.iter().zip(std::iter::repeat(encoding)) {
+                if let Some(encoding) = encoding {
+                    properties = properties.set_column_encoding((*column).into(), encoding);
+                }
             }
         }
         let batch = batch(rows);
@@ -367,39 +414,36 @@ mod tests {
         fn columns_are_those_of_the_library(
             rows in rows(),
             how in writing(),
-            leaves in prop::collection::btree_set(0..7usize, 1..7),
-            runs in prop::collection::vec((0..30usize, 1..50usize), 0..20),
+            leaves in prop::collection::btree_set(0..COLUMNS, 1..COLUMNS),
+            runs in prop::collection::vec((prop_oneof![4 => 0..4usize, 1 => 0..30usize], 1..50usize), 0..20),
             selects in any::<bool>(),
             batch_rows in prop::sample::select(vec![1, 9, 1000]),
-            keys in any::<bool>(),
             lies in any::<bool>(),
         ) {
             let file = written(&rows, &how);
             let about = opened(&file);
             let (groups, descriptor) = (loaded(&file, &about, lies), about.parquet_schema());
             let leaves: Vec<usize> = leaves.into_iter().collect();
-            let selection = selects.then(|| {
-                let mut left = rows.len();
-                let mut selectors = Vec::new();
+            let selected = selects.then(|| {
+                let (mut ranges, mut at) = (Vec::new(), 0);
                 for (skipped, wanted) in runs {
-                    let (skipped, wanted) = (skipped.min(left), wanted.min(left - skipped.min(left)));
-                    left -= skipped + wanted;
-                    selectors.extend([RowSelector::skip(skipped), RowSelector::select(wanted)]);
+                    ranges.push(at + skipped as u64..at + (skipped + wanted) as u64);
+                    at += (skipped + wanted) as u64;
                 }
-                RowSelection::from([selectors, vec![RowSelector::skip(left)]].concat())
+                Selected::new(std::slice::from_ref(&(0..rows.len() as u64)), &ranges, None)
             });
             let mask = ProjectionMask::leaves(descriptor, leaves.iter().copied());
             let fields = about.schema().fields();
             let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(fields)).unwrap();
+            let selection = selected.as_ref().map(Selected::selection);
             let library =
-                ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, selection.clone()).unwrap();
+                ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, selection).unwrap();
             let schema = library.schema();
             let expected: Vec<RecordBatch> = library.collect::<std::result::Result<_, _>>().unwrap();
 
-            let mut columns = Columns::new(&groups, descriptor, fields, &leaves, batch_rows, selection).unwrap();
+            let mut columns = Columns::new(&groups, descriptor, fields, &leaves, batch_rows, selected).unwrap();
             let mut found = Vec::new();
-            while let Some(batch) = columns.next(keys).unwrap() {
-                let batch = columns.settled(batch).unwrap();
+            while let Some(batch) = columns.next().unwrap() {
                 batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
                 found.push(batch);
             }
@@ -413,7 +457,8 @@ mod tests {
             rows in rows(),
             how in writing(),
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-            keys in any::<bool>(),
+            wanted in prop::option::of(1..9u64),
+            lies in any::<bool>(),
         ) {
             let how = Writing { compression: Compression::UNCOMPRESSED, ..how };
             let file = written(&rows, &how);
@@ -425,14 +470,20 @@ mod tests {
                 let place = 4 + place.index((end - 4).max(1));
                 bytes[place] = byte;
             }
-            let groups = loaded(&bytes.into(), &about, keys);
+            let groups = loaded(&bytes.into(), &about, lies);
             // The library has tests of its own.
-            let leaves = [1, 2, 4, 5, 6];
-            let open = || Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &leaves, 100, None);
+            let leaves: Vec<usize> = (OTHERS..COLUMNS).collect();
+            let all = 0..rows.len() as u64;
+            let selected = wanted.map(|wanted| {
+                let ranges: Vec<_> = all.clone().step_by(10).map(|start| start..start + wanted).collect();
+                Selected::new(std::slice::from_ref(&all), &ranges, None)
+            });
+            let (schema, fields) = (about.parquet_schema(), about.schema().fields());
+            let open = || Columns::new(&groups, schema, fields, &leaves, 100, selected);
             let Ok(mut columns) = guarded("a", open) else { return Ok(()) };
             let mut read = 0;
             // Pages in other encodings are the library's, which may panic.
-            let mut next = || guarded("a", || columns.next(keys)?.map(|batch| columns.settled(batch)).transpose());
+            let mut next = || guarded("a", || columns.next());
             while let Ok(Some(batch)) = next() {
                 batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
                 read += batch.num_rows();
@@ -443,11 +494,19 @@ mod tests {
 
     #[test]
     fn a_column_that_ends_early_is_named() {
-        let row = |text: &str| (text.to_owned(), None, None, None, true, None);
+        let row = |text: &str| Row {
+            text: text.to_owned(),
+            maybe: None,
+            bytes: None,
+            yes: None,
+            sure: true,
+            number: 0,
+            maybe_number: None,
+        };
         let how = Writing {
             version: WriterVersion::PARQUET_1_0,
             compression: Compression::UNCOMPRESSED,
-            encoding: None,
+            encodings: [None, None],
             dictionary: false,
             dictionary_bytes: 1 << 20,
             page_rows: 2,
@@ -455,11 +514,11 @@ mod tests {
         };
         let file = written(&["one", "two", "three", "four"].map(row), &how);
         let about = opened(&file);
-        let chunk = about.metadata().row_group(0).column(1).byte_range();
+        let chunk = about.metadata().row_group(0).column(3).byte_range();
         let mut groups = LoadedGroups::new(about.metadata().clone(), vec![0]);
-        groups.add(0, 1, chunk.0, file.slice(chunk.0 as usize..(chunk.0 + chunk.1 / 2) as usize));
-        let columns = Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &[1], 100, None);
-        let error = columns.unwrap().next(false).unwrap_err().to_string();
+        groups.add(0, 3, chunk.0, file.slice(chunk.0 as usize..(chunk.0 + chunk.1 / 2) as usize));
+        let columns = Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &[3], 100, None);
+        let error = columns.unwrap().next().unwrap_err().to_string();
         assert!(error.contains("column text: "), "{error}");
     }
 }

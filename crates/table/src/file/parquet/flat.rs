@@ -1,10 +1,13 @@
-//! Flat columns of text, bytes and booleans: their pages are decoded here, and not by the library.
+//! Flat columns of text, bytes, booleans and numbers: their pages are decoded here, and not by the library.
 //!
 //! The library appends each text by a call of its own and makes a byte of each boolean before it packs them: of a whole read of
-//! a table with two columns of text, one of them with a dictionary, and one of booleans that was a sixth. Whatever is no plain
-//! page and no page of keys of a dictionary, the library decodes, a page at a time. Types of a fixed width are its own.
+//! a table with two columns of text, one of them with a dictionary, and one of booleans that was a sixth. And where rows are
+//! deleted here and there, what it decodes must be copied once more without them, another sixth: here values of a page are
+//! copied once, and only those that are wanted. Whatever is no plain page and no page of keys of a dictionary, the library
+//! decodes, a page at a time.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
@@ -17,6 +20,72 @@ use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::hybrid::{Hybrid, Piece};
+
+/// Values for which room is made before they are read, at the most: a footer may say that there are more than there are.
+const ROOM: usize = 1 << 16;
+
+/// Rows or values wanted of a page: the parts of some ranges, ascending, that lie in a window of numbers.
+#[derive(Clone)]
+pub(super) struct Runs<'a> {
+    ranges: &'a [Range<usize>],
+    window: Range<usize>,
+}
+
+impl Runs<'static> {
+    /// So many rows or values, all of them wanted.
+    pub(super) fn all(count: usize) -> Self {
+        Self { ranges: &[const { 0..usize::MAX }], window: 0..count }
+    }
+}
+
+impl<'a> Runs<'a> {
+    /// What lies in a window of some ranges, each of which has numbers in it.
+    pub(super) fn new(ranges: &'a [Range<usize>], window: Range<usize>) -> Self {
+        Self { ranges, window }
+    }
+
+    /// How many rows or values the window has, wanted or not.
+    pub(super) fn passed(&self) -> usize {
+        self.window.len()
+    }
+
+    /// The first number of the window.
+    pub(super) fn start(&self) -> usize {
+        self.window.start
+    }
+
+    /// Windows from a number wanted to another one, between which so many that are not wanted lie at the least.
+    pub(super) fn without_gaps(&self, least: usize) -> impl Iterator<Item = Runs<'a>> + use<'a> {
+        let (mut left, window) = (self.ranges, self.window.clone());
+        std::iter::from_fn(move || {
+            let start = left.first()?.start.max(window.start);
+            let is_far = |pair: &[Range<usize>]| matches!(pair, [one, next] if next.start - one.end >= least);
+            let (ranges, behind) = left.split_at(left.windows(2).position(is_far).map_or(left.len(), |last| last + 1));
+            left = behind;
+            Some(Runs { ranges, window: start..ranges.last()?.end.min(window.end) })
+        })
+    }
+
+    /// How many are wanted.
+    pub(super) fn count(&self) -> usize {
+        let (Some(first), Some(last)) = (self.ranges.first(), self.ranges.last()) else { return 0 };
+        let all = self.ranges.iter().map(|range| range.end - range.start).sum::<usize>();
+        let outside = self.window.start.saturating_sub(first.start) + last.end.saturating_sub(self.window.end);
+        all - outside
+    }
+
+    /// Those wanted.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
+        let Range { start, end } = self.window;
+        self.ranges.iter().map(move |range| range.start.max(start)..range.end.min(end))
+    }
+
+    /// Those wanted, counted from the first one of the window on.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
+        let start = self.window.start;
+        self.numbers().map(move |run| run.start - start..run.end - start)
+    }
+}
 
 /// What the values of a column become.
 pub(super) trait Values: Send {
@@ -31,23 +100,20 @@ pub(super) trait Values: Send {
     fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Self::Page>>;
     /// Values that the library has decoded.
     fn decoded(values: Vec<<Self::Type as ParquetType>::T>) -> Self::Page;
-    /// Appends so many values of a page; `keys` as in [`FlatColumn::read`].
-    fn append(&mut self, page: &mut Self::Page, count: usize, keys: bool) -> Result<()>;
+    /// Makes room for so many values.
+    fn reserve(&mut self, count: usize);
+    /// Appends those wanted of the next values of a page, and passes over the others.
+    fn append(&mut self, page: &mut Self::Page, runs: &Runs<'_>) -> Result<()>;
     /// Passes over so many values of a page.
     fn skip(&self, page: &mut Self::Page, count: usize) -> Result<()>;
-    /// The values that were appended, with nulls between them; `keys` as in [`FlatColumn::read`].
-    fn finish(&mut self, nulls: Option<NullBuffer>, keys: bool) -> Result<ArrayRef>;
-    /// Some of the values that were finished last, without keys.
-    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef>;
+    /// The values that were appended, with nulls between them.
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 }
 
 /// The rows of a column, one after the other.
 pub(super) trait FlatColumn: Send {
-    /// The next rows: of each pair so many are skipped and so many read. With `keys`, keys of one dictionary stay so until
-    /// [`FlatColumn::settled`].
-    fn read(&mut self, rows: &[(usize, usize)], keys: bool) -> Result<ArrayRef>;
-    /// Some of the rows that were read last, without keys.
-    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef>;
+    /// Some rows behind those that were read, by number through the row groups; `count` says how many.
+    fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef>;
 }
 
 /// A column whose values become `V`.
@@ -59,6 +125,8 @@ pub(super) struct Column<V: Values> {
     /// The dictionary of that chunk, for the library.
     dictionary: Option<Page>,
     page: Option<OpenPage<V::Page>>,
+    /// The number of the next row, through the row groups.
+    next: usize,
     values: V,
 }
 
@@ -71,64 +139,53 @@ struct OpenPage<P> {
 }
 
 impl<V: Values> FlatColumn for Column<V> {
-    fn read(&mut self, rows: &[(usize, usize)], keys: bool) -> Result<ArrayRef> {
-        let all = rows.iter().fold(0, |sum: usize, (_, read)| sum.saturating_add(*read));
-        let mut nulls = NullBufferBuilder::new(all);
-        let mut read = || {
-            for (skipped, wanted) in rows {
-                self.skip(*skipped)?;
-                self.append(*wanted, &mut nulls, keys)?;
-            }
-            self.values.finish(nulls.finish().filter(|nulls| nulls.null_count() > 0), keys)
-        };
-        let found = read();
-        found.map_err(|error| self.named(&error))
-    }
-
-    fn settled(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
-        self.values.settled(array).map_err(|error| self.named(&error))
+    fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
+        let found = self.read_rows(rows, count);
+        found.map_err(|error| ParquetError::General(format!("column {}: {error}", self.about.path().string())))
     }
 }
 
 impl<V: Values> Column<V> {
-    fn named(&self, error: &ParquetError) -> ParquetError {
-        ParquetError::General(format!("column {}: {error}", self.about.path().string()))
-    }
-
     /// The column of some chunks, with no values yet.
     pub(super) fn new(chunks: Box<dyn PageIterator>, about: ColumnDescPtr, values: V) -> Self {
-        Self { about, chunks, pages: None, dictionary: None, page: None, values }
+        Self { about, chunks, pages: None, dictionary: None, page: None, next: 0, values }
     }
 
-    fn append(&mut self, mut rows: usize, nulls: &mut NullBufferBuilder, keys: bool) -> Result<()> {
-        while rows > 0 {
-            if self.page.is_none() && !self.next_page(0)?.is_open {
-                return Err(ParquetError::EOF("it has fewer rows than its row groups".to_owned()));
-            }
-            let Some(page) = &mut self.page else { continue };
-            let count = rows.min(page.rows);
-            let present = match &mut page.levels {
-                Some(levels) => levels.append(count, nulls)?,
-                None => {
-                    nulls.append_n_non_nulls(count);
-                    count
+    fn read_rows(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
+        let mut nulls = NullBufferBuilder::new(count);
+        self.values.reserve(count.min(ROOM));
+        let (mut left, window) = (rows.ranges, &rows.window);
+        while let Some(first) = left.first() {
+            self.skip(first.start.max(window.start).saturating_sub(self.next))?;
+            let Some(page) = &mut self.page else {
+                if !self.next_page(0)?.is_open {
+                    return Err(ParquetError::EOF("it has fewer rows than its row groups".to_owned()));
                 }
+                continue;
             };
-            self.values.append(&mut page.values, present, keys)?;
-            page.rows -= count;
-            rows -= count;
+            let most = self.next.saturating_add(page.rows).min(window.end);
+            let (ranges, behind) = left.split_at(left.partition_point(|range| range.start < most));
+            let last = ranges.last().map_or(most, |last| last.end);
+            let end = last.min(most);
+            append(&mut self.values, page, &Runs { ranges, window: self.next..end }, &mut nulls)?;
+            page.rows -= end - self.next;
             if page.rows == 0 {
                 self.page = None;
             }
+            self.next = end;
+            left = match last > end && end < window.end {
+                true => left.get(ranges.len() - 1..).unwrap_or_default(),
+                false => behind,
+            };
         }
-        Ok(())
+        self.values.finish(nulls.finish().filter(|nulls| nulls.null_count() > 0))
     }
 
     fn skip(&mut self, mut rows: usize) -> Result<()> {
         while rows > 0 {
             if self.page.is_none() {
                 let next = self.next_page(rows)?;
-                rows -= next.skipped;
+                (self.next, rows) = (self.next + next.skipped, rows - next.skipped);
                 if !next.is_open && next.skipped == 0 {
                     return Err(ParquetError::EOF("it has fewer rows than its row groups".to_owned()));
                 }
@@ -136,7 +193,7 @@ impl<V: Values> Column<V> {
             let Some(page) = &mut self.page else { continue };
             let count = rows.min(page.rows);
             page.rows -= count;
-            rows -= count;
+            (self.next, rows) = (self.next + count, rows - count);
             if page.rows == 0 {
                 self.page = None;
                 continue;
@@ -227,6 +284,37 @@ impl<V: Values> Column<V> {
         let present = |levels: Vec<i16>| Bits { bits: levels.into_iter().map(|level| level > 0).collect(), at: 0 };
         Ok(OpenPage { rows, levels: is_optional.then(|| Levels::Decoded(present(levels))), values: V::decoded(values) })
     }
+}
+
+/// Appends some rows of a page.
+fn append<V: Values>(
+    values: &mut V,
+    page: &mut OpenPage<V::Page>,
+    runs: &Runs<'_>,
+    nulls: &mut NullBufferBuilder,
+) -> Result<()> {
+    let Some(levels) = &mut page.levels else {
+        // Rows of a required column: none of its pages has nulls.
+        return values.append(&mut page.values, runs);
+    };
+    let mut of_page = NullBufferBuilder::new(runs.passed());
+    let present = levels.append(runs.passed(), &mut of_page)?;
+    let Some(of_page) = of_page.finish().filter(|_| present < runs.passed()) else {
+        nulls.append_n_non_nulls(runs.count());
+        return values.append(&mut page.values, runs);
+    };
+    // Of rows those that have a value; `next` is the number of the next value, `row` of its row.
+    let (mut ranges, mut row, mut next) = (Vec::new(), 0, 0);
+    for run in runs.iter() {
+        let start = next + of_page.inner().slice(row, run.start - row).count_set_bits();
+        let wanted = of_page.slice(run.start, run.len());
+        (row, next) = (run.end, start + wanted.len() - wanted.null_count());
+        if start < next {
+            ranges.push(start..next);
+        }
+        nulls.append_buffer(&wanted);
+    }
+    values.append(&mut page.values, &Runs { ranges: &ranges, window: 0..present })
 }
 
 /// What was found where a page was looked for: one that is open now, one that was skipped, or none.

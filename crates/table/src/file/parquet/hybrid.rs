@@ -6,6 +6,9 @@ use std::ops::Range;
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 
+use super::flat::Runs;
+use crate::file::ranges::CLOSE;
+
 /// Numbers of so many bits each, one after the other.
 pub(super) struct Hybrid {
     rest: Bytes,
@@ -73,6 +76,26 @@ impl Hybrid {
             };
         }
         Ok(())
+    }
+
+    /// Gives the next numbers from the first to the last one wanted, in parts without long gaps, each with those wanted of it, and
+    /// passes over the others.
+    pub(super) fn parts(
+        &mut self,
+        runs: &Runs<'_>,
+        room: &mut Vec<u32>,
+        mut give: impl FnMut(&[u32], &Runs<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut passed = 0;
+        for part in runs.without_gaps(CLOSE) {
+            self.skip(part.start() - runs.start() - passed)?;
+            passed = part.start() - runs.start() + part.passed();
+            room.clear();
+            // To unpack what lies between short runs takes less time than to begin inside of a group of eight.
+            self.append(part.passed(), room)?;
+            give(room, &part)?;
+        }
+        self.skip(runs.passed() - passed)
     }
 
     /// Passes over the next numbers.

@@ -14,6 +14,7 @@ mod hybrid;
 mod indexed;
 mod loaded;
 mod metrics;
+mod numbers;
 mod options;
 mod page_index;
 mod paged;

@@ -16,7 +16,7 @@ use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups, RowSelection,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups,
 };
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
 use parquet::basic::Type as PhysicalType;
@@ -31,7 +31,7 @@ use super::loaded::LoadedGroups;
 use super::page_index::{Checks, sound};
 use super::paged::{Failure, PagedGroups};
 use super::row_groups::{Leaf, Tested};
-use super::selection::{Cut, Selected};
+use super::selection::Selected;
 use super::slices::{Cutting, slices};
 use super::tail::Tail;
 use super::{footers, metrics, pages, row_groups, variant_value};
@@ -236,7 +236,7 @@ impl ParquetFile {
 
     /// The batches of some row groups for a request, in order.
     pub fn decode(&self, row_groups: Vec<usize>, request: &Request) -> Result<Batches> {
-        self.decode_rows(row_groups, request, request.rows.as_deref(), true)
+        self.decode_rows(row_groups, request, None, true)
     }
 
     /// As [`ParquetFile::decode`], of a slice, if it is one. Which of its rows are wanted is found here: for a file of deletes of
@@ -248,19 +248,15 @@ impl ParquetFile {
         // What is wanted of other slices before this one was checked with them.
         let wanted_before = |rows: &Vec<Range<u64>>| overlapping(rows, &(group..slice.start)).next().is_some();
         let is_first = !request.rows.as_ref().is_some_and(wanted_before);
-        let rows = match &request.rows {
-            Some(rows) => both(std::slice::from_ref(&slice), rows),
-            None => vec![slice],
-        };
-        self.decode_rows(row_groups, request, Some(&rows), is_first)
+        self.decode_rows(row_groups, request, Some(&slice), is_first)
     }
 
-    /// As [`ParquetFile::decode`], of some rows of a request; `is_first` if they are the first wanted ones of their row groups.
+    /// As [`ParquetFile::decode`], of a slice, if it is one; `is_first` if it has the first rows wanted of its row groups.
     fn decode_rows(
         &self,
         row_groups: Vec<usize>,
         request: &Request,
-        rows: Option<&[Range<u64>]>,
+        slice: Option<&Range<u64>>,
         is_first: bool,
     ) -> Result<Batches> {
         self.check_places(&row_groups, request)?;
@@ -276,19 +272,12 @@ impl ParquetFile {
         };
         let mask =
             |leaves: &[usize]| ProjectionMask::leaves(schema, leaves.iter().copied().filter(|leaf| *leaf != position));
-        let selected = rows.map(|rows| {
+        let selected = (request.rows.is_some() || slice.is_some()).then(|| {
             let all = self.row_numbers();
-            Selected::new(row_groups.iter().filter_map(|place| all.get(*place).cloned()).collect(), rows)
+            let groups: Vec<_> = row_groups.iter().filter_map(|place| all.get(*place).cloned()).collect();
+            let whole = std::slice::from_ref(&(0..u64::MAX));
+            Selected::new(&groups, request.rows.as_deref().unwrap_or(whole), slice)
         });
-        let (selection, cut) = match (selected, &request.filter) {
-            (None, _) => (None, None),
-            // Which rows a filter leaves is not known here.
-            (Some(selected), Some(_)) => (Some(selected.selection()), None),
-            (Some(selected), None) => {
-                let (selection, cut) = selected.with_cut();
-                (Some(selection), cut)
-            }
-        };
         if request.filter.is_none()
             && !request.leaves.contains(&position)
             && row_groups.iter().map(|group| self.bytes(*group, request)).fold(0, u64::saturating_add) > TAIL
@@ -297,18 +286,26 @@ impl ParquetFile {
             if let Some(rows) = request.rows.as_ref().filter(|_| is_first) {
                 self.check_headers(&row_groups, request.leaves.iter().copied(), rows)?;
             }
-            return self.paged(file, row_groups, request, (selection, cut));
+            return self.paged(file, row_groups, request, selected);
         }
         let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
-        let is_sparse = selection.is_some() || request.filter.is_some();
+        let is_sparse = selected.is_some() || request.filter.is_some();
         let file = self.storage.open(&self.path)?;
         let checks = Checks::new(self.metadata.metadata(), &row_groups, leaves, (is_sparse, file.is_none()));
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(metadata)
             .with_projection(mask(&request.leaves))
             .with_row_groups(row_groups)
             .with_batch_size(request.batch_rows);
-        if let Some(selection) = selection {
-            builder = builder.with_row_selection(selection);
+        let mut rows = None;
+        if let Some(selected) = selected {
+            // Which rows a filter leaves is not known here.
+            let selection = match &request.filter {
+                Some(_) => Some(selected.selection()),
+                None => rows.insert(Box::new(selected.joined())).selection(),
+            };
+            if let Some(selection) = selection {
+                builder = builder.with_row_selection(selection);
+            }
         }
         if let Some(Filter { leaves, test }) = &request.filter {
             let test = Arc::clone(test);
@@ -321,9 +318,10 @@ impl ParquetFile {
             decoder: Box::new(guarded(&self.path, || builder.build())?),
             storage: self.storage.clone(),
             tail: self.tail.clone(),
+            rows,
             pages: Box::new((checks, file)),
         };
-        Ok(Batches { path: self.path.clone(), decoder: Some(decoder), cut })
+        Ok(Batches { path: self.path.clone(), decoder: Some(decoder) })
     }
 
     /// Batches of row groups of an open file, whose pages are read one after the other.
@@ -332,12 +330,11 @@ impl ParquetFile {
         file: Arc<dyn OpenObject>,
         row_groups: Vec<usize>,
         request: &Request,
-        rows: (Option<RowSelection>, Option<Cut>),
+        selected: Option<Selected>,
     ) -> Result<Batches> {
-        let (selection, cut) = rows;
-        let groups = PagedGroups::new(self.metadata.metadata().clone(), row_groups, file, selection.is_some());
-        let decoder = self.pulled(&groups, request, selection, groups.failure())?;
-        Ok(Batches { path: self.path.clone(), decoder: Some(decoder), cut })
+        let groups = PagedGroups::new(self.metadata.metadata().clone(), row_groups, file, selected.is_some());
+        let decoder = self.pulled(&groups, request, selected, groups.failure())?;
+        Ok(Batches { path: self.path.clone(), decoder: Some(decoder) })
     }
 
     /// A decoder that asks row groups for pages.
@@ -345,12 +342,12 @@ impl ParquetFile {
         &self,
         groups: &dyn RowGroups,
         request: &Request,
-        selection: Option<RowSelection>,
+        selected: Option<Selected>,
         failure: Failure,
     ) -> Result<Decoder> {
         let descriptor = self.metadata.parquet_schema();
         let columns =
-            || Columns::new(groups, descriptor, self.fields(), &request.leaves, request.batch_rows, selection);
+            || Columns::new(groups, descriptor, self.fields(), &request.leaves, request.batch_rows, selected);
         Ok(Decoder::Pulled { columns: Box::new(guarded(&self.path, columns)?), failure })
     }
 
@@ -400,7 +397,7 @@ impl ParquetFile {
             loaded.add(group, leaf, start, bytes);
         }
         let decoder = Some(self.pulled(&loaded, &request, None, Failure::default())?);
-        let opened = Opened::Batches(Box::new(Batches { path: Arc::clone(&self.path), decoder, cut: None }));
+        let opened = Opened::Batches(Box::new(Batches { path: Arc::clone(&self.path), decoder }));
         Ok(match filtered {
             Some(filtered) => opened.map(filtered),
             None => opened,

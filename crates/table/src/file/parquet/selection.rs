@@ -1,7 +1,7 @@
-//! Rows wanted of a Parquet file: what the decoder skips, and what is cut out of the batches that it decoded.
+//! Rows wanted of a Parquet file: which are decoded, and which of these stay in the batches.
 //!
-//! Rows that lie close are decoded together, and a batch is cut once for all its columns, which takes half as long as the masks
-//! of the decoder.
+//! Columns that are decoded here give the rows wanted and no others ([`super::flat`]). The library decodes rows that lie close
+//! together, and its part of a batch is cut once for all its columns, which takes half as long as its own masks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,104 +10,147 @@ use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::errors::ParquetError;
 
+use super::flat::Runs;
 use crate::arrow::filter::rows_in;
-use crate::file::ranges::{both, decoded_for, overlapping};
+use crate::file::ranges::decoded_for;
 
-/// The rows wanted of some row groups.
+/// The rows wanted of some row groups: numbers through these row groups, one behind the other.
 #[derive(Debug)]
 pub(super) struct Selected {
-    /// For each row group the numbers of its rows in the file.
-    groups: Vec<Range<u64>>,
-    /// Rows by number in the file, within the row groups: ascending, none of them empty.
-    wanted: Vec<Range<u64>>,
+    /// How many rows the row groups have.
+    all: usize,
+    /// Ascending, none of them empty.
+    wanted: Vec<Range<usize>>,
 }
 
 impl Selected {
-    /// The rows of some ranges, ascending, that some row groups have.
-    pub(super) fn new(groups: Vec<Range<u64>>, rows: &[Range<u64>]) -> Self {
-        let mut wanted = Vec::new();
-        for group in &groups {
-            wanted.append(&mut both(std::slice::from_ref(group), rows));
-        }
-        Self { groups, wanted }
-    }
-
-    /// The rows as the decoder counts them: through the row groups.
-    pub(super) fn selection(&self) -> RowSelection {
-        self.select(&self.wanted)
-    }
-
-    /// A selection without short skips, and how its batches are cut to the rows wanted, if they must be.
-    pub(super) fn with_cut(self) -> (RowSelection, Option<Cut>) {
-        let decoded = decoded_for(&self.wanted);
-        // Rows that two row groups have between them are there only where both are read.
-        if count(&decoded) == count(&self.wanted) || self.groups.windows(2).any(|pair| pair[0].end != pair[1].start) {
-            return (self.selection(), None);
-        }
-        (self.select(&decoded), Some(Cut { decoded: decoded.into(), wanted: self.wanted, next: 0 }))
-    }
-
-    fn select(&self, rows: &[Range<u64>]) -> RowSelection {
-        let mut selectors = Vec::new();
+    /// The rows of some ranges, ascending, that some row groups have and that a slice has, if there is one: all by number in the
+    /// file.
+    pub(super) fn new(groups: &[Range<u64>], rows: &[Range<u64>], slice: Option<&Range<u64>>) -> Self {
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        for group in &self.groups {
-            let mut next = group.start;
-            for range in overlapping(rows, group) {
-                let (start, end) = (range.start.max(group.start), range.end.min(group.end));
-                selectors.push(RowSelector::skip(size(start.saturating_sub(next))));
-                selectors.push(RowSelector::select(size(end.saturating_sub(start))));
-                next = end;
-            }
-            selectors.push(RowSelector::skip(size(group.end.saturating_sub(next))));
+        let (mut wanted, mut all) = (Vec::new(), 0_usize);
+        for group in groups {
+            let window = slice.unwrap_or(group);
+            let (start, end) = (group.start.max(window.start), group.end.min(window.end));
+            let rows = rows.get(rows.partition_point(|range| range.end <= start)..).unwrap_or_default();
+            let rows = rows.get(..rows.partition_point(|range| range.start < end)).unwrap_or_default();
+            let place = |row: u64| all.saturating_add(size(row.max(start).min(end).saturating_sub(group.start)));
+            wanted.extend(rows.iter().map(|range| place(range.start)..place(range.end)));
+            all = all.saturating_add(size(group.end.saturating_sub(group.start)));
         }
-        selectors.into()
+        wanted.retain(|range| !range.is_empty());
+        Self { all, wanted }
+    }
+
+    /// The rows as the library takes them.
+    pub(super) fn selection(&self) -> RowSelection {
+        selection(self.wanted.iter(), self.all)
+    }
+
+    /// The rows without short skips, and which of them are wanted.
+    pub(super) fn joined(self) -> Rows {
+        let (decoded, wanted) = (decoded_for(&self.wanted), self.wanted);
+        Rows { all: self.all, decoded: decoded.into(), wanted, next: 0 }
     }
 }
 
-/// How many rows some ranges have.
-fn count(ranges: &[Range<u64>]) -> u64 {
-    ranges.iter().map(|range| range.end - range.start).sum()
+fn selection<'r>(rows: impl Iterator<Item = &'r Range<usize>>, all: usize) -> RowSelection {
+    let (mut selectors, mut next) = (Vec::new(), 0);
+    for range in rows {
+        selectors.push(RowSelector::skip(range.start.saturating_sub(next)));
+        selectors.push(RowSelector::select(range.len()));
+        next = range.end;
+    }
+    selectors.push(RowSelector::skip(all.saturating_sub(next)));
+    selectors.into()
 }
 
-/// Cuts batches of decoded rows, in their order, to the rows wanted.
+/// Rows that are decoded, in their order, and those of them that are wanted.
 #[derive(Debug)]
-pub(super) struct Cut {
-    decoded: VecDeque<Range<u64>>,
-    wanted: Vec<Range<u64>>,
-    /// The first of those wanted that does not end before the next batch.
+pub(super) struct Rows {
+    all: usize,
+    decoded: VecDeque<Range<usize>>,
+    wanted: Vec<Range<usize>>,
+    /// The first of those wanted that does not end before the rows that are left.
     next: usize,
 }
 
-impl Cut {
-    /// The rows wanted of the next batch.
-    pub(super) fn apply(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
-        let (mut kept, mut seen) = (Vec::new(), 0);
-        while seen < batch.num_rows() {
-            let left = (batch.num_rows() - seen) as u64;
+/// The rows of a batch.
+pub(super) struct Taken<'a> {
+    /// Those that are decoded, by number through the row groups.
+    decoded: Vec<Range<usize>>,
+    /// Those of them that are wanted.
+    pub wanted: Runs<'a>,
+}
+
+impl Taken<'_> {
+    /// Those that are wanted, by their places among those that are decoded; None where that is all of them.
+    pub(super) fn places(&self) -> Option<Vec<Range<usize>>> {
+        let decoded = || self.decoded.iter();
+        if self.wanted.count() == decoded().map(Range::len).sum::<usize>() {
+            return None;
+        }
+        let mut decoded = decoded();
+        let (mut rows, mut before) = (decoded.next()?, 0);
+        let place = |range: Range<usize>| {
+            // What is wanted lies within what is decoded.
+            while rows.end < range.end {
+                before += rows.len();
+                rows = decoded.next()?;
+            }
+            Some(before + (range.start - rows.start)..before + (range.end - rows.start))
+        };
+        self.wanted.numbers().map(place).collect()
+    }
+}
+
+impl Rows {
+    /// All rows of some row groups.
+    pub(super) fn all(all: usize) -> Self {
+        let rows: Vec<_> = (all > 0).then_some(0..all).into_iter().collect();
+        Self { all, decoded: rows.clone().into(), wanted: rows, next: 0 }
+    }
+
+    /// What is decoded, as the library takes it; None if that is all rows.
+    pub(super) fn selection(&self) -> Option<RowSelection> {
+        (self.left() < self.all).then(|| selection(self.decoded.iter(), self.all))
+    }
+
+    /// How many rows are left to be decoded.
+    pub(super) fn left(&self) -> usize {
+        self.decoded.iter().fold(0, |sum: usize, rows| sum.saturating_add(rows.len()))
+    }
+
+    /// The next rows of which so many are decoded.
+    pub(super) fn take(&mut self, count: usize) -> Result<Taken<'_>, ParquetError> {
+        let (mut decoded, mut seen) = (Vec::new(), 0);
+        while seen < count {
             let Some(rows) = self.decoded.front_mut() else {
                 return Err(ParquetError::General("it has more rows than its footer says".to_owned()));
             };
-            let end = rows.end.min(rows.start.saturating_add(left));
-            let decoded = std::mem::replace(&mut rows.start, end)..end;
-            if rows.is_empty() {
+            let end = rows.end.min(rows.start.saturating_add(count - seen));
+            let taken = std::mem::replace(&mut rows.start, end)..end;
+            if rows.start >= rows.end {
                 self.decoded.pop_front();
             }
-            self.take(&decoded, seen, &mut kept);
-            seen += (decoded.end - decoded.start) as usize;
+            seen += taken.len();
+            decoded.push(taken);
         }
-        Ok(rows_in(batch, &kept)?)
+        let start = decoded.first().map_or(0, |rows| rows.start);
+        let end = decoded.last().map_or(0, |rows| rows.end);
+        let left = self.wanted.get(self.next..).unwrap_or_default();
+        let ranges = left.get(..left.partition_point(|range| range.start < end)).unwrap_or_default();
+        // One that ends behind this batch is wanted of the next one, too.
+        self.next += ranges.len() - usize::from(ranges.last().is_some_and(|last| last.end > end));
+        Ok(Taken { decoded, wanted: Runs::new(ranges, start..end) })
     }
 
-    /// Appends which of some rows are wanted, the first of which has a place in the batch.
-    fn take(&mut self, rows: &Range<u64>, place: usize, kept: &mut Vec<Range<usize>>) {
-        let wanted = self.wanted.get(self.next..).unwrap_or_default();
-        let ends_within = wanted.partition_point(|range| range.end <= rows.end);
-        let overlapping = wanted.iter().take(ends_within + 1).filter(|range| range.start < rows.end);
-        kept.extend(overlapping.map(|range| {
-            let place_of = |row: u64| place + (row.clamp(rows.start, rows.end) - rows.start) as usize;
-            place_of(range.start)..place_of(range.end)
-        }));
-        self.next += ends_within;
+    /// Of a batch of rows that were decoded those that are wanted.
+    pub(super) fn cut(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
+        match self.take(batch.num_rows())?.places() {
+            Some(places) => Ok(rows_in(batch, &places)?),
+            None => Ok(batch),
+        }
     }
 }
 
@@ -136,37 +179,50 @@ mod tests {
             sizes in prop::collection::vec(1..4000u64, 3),
             runs in prop::collection::vec((prop_oneof![0..4u64, 500..530u64, 0..3000u64], 1..40u64), 0..60),
             batch_rows in 1..700usize,
+            read in any::<[bool; 3]>(),
+            slice in prop::option::of((0..9000u64, 0..9000u64).prop_map(|(one, other)| one.min(other)..one.max(other))),
         ) {
             let mut end = 0;
-            let groups: Vec<_> = sizes.iter().map(|size| { let start = end; end += size; start..end }).collect();
+            let groups: Vec<Range<u64>> = sizes.iter().map(|size| { let start = end; end += size; start..end }).collect();
             let mut next = 0;
             let mut ranges = Vec::new();
             for (skipped, wanted) in runs {
                 ranges.push(next + skipped..next + skipped + wanted);
                 next += skipped + wanted;
             }
-            let expected: Vec<u64> = ranges.iter().cloned().flatten().filter(|row| *row < end).collect();
-            let (selection, cut) = Selected::new(groups, &ranges).with_cut();
-            let mut decoded = Vec::new();
-            let mut at = 0;
-            for selector in selection.iter() {
-                if !selector.skip {
-                    decoded.extend(at..at + selector.row_count as u64);
-                }
-                at += selector.row_count as u64;
-            }
-            let Some(mut cut) = cut else {
-                prop_assert_eq!(decoded, expected);
-                return Ok(());
+            let groups: Vec<_> = groups.into_iter().zip(read).filter_map(|(group, read)| read.then_some(group)).collect();
+            let numbers: Vec<u64> = groups.iter().cloned().flatten().collect();
+            let is_there = |row: &u64| {
+                numbers.binary_search(row).is_ok() && slice.as_ref().is_none_or(|slice| slice.contains(row))
             };
-            prop_assert!(decoded.len() > expected.len());
-            let mut found = Vec::new();
-            for rows in decoded.chunks(batch_rows) {
-                let cut = cut.apply(batch(rows.iter().copied())).unwrap();
+            let expected: Vec<u64> = ranges.iter().cloned().flatten().filter(is_there).collect();
+            let selected = |selection: Option<RowSelection>| {
+                let Some(selection) = selection else { return numbers.clone() };
+                let (mut selected, mut at) = (Vec::new(), 0);
+                for selector in selection.iter() {
+                    if !selector.skip {
+                        selected.extend_from_slice(&numbers[at..at + selector.row_count]);
+                    }
+                    at += selector.row_count;
+                }
+                selected
+            };
+            prop_assert_eq!(selected(Some(Selected::new(&groups, &ranges, slice.as_ref()).selection())), expected.clone());
+            let mut rows = Selected::new(&groups, &ranges, slice.as_ref()).joined();
+            let decoded = selected(rows.selection());
+            prop_assert_eq!(decoded.len(), rows.left());
+            let mut taking = Selected::new(&groups, &ranges, slice.as_ref()).joined();
+            let (mut found, mut taken) = (Vec::new(), Vec::new());
+            for decoded in decoded.chunks(batch_rows) {
+                let cut = rows.cut(batch(decoded.iter().copied())).unwrap();
                 found.extend(cut.column(0).as_primitive::<Int64Type>().values().iter().map(|row| row.cast_unsigned()));
+                let next = taking.take(decoded.len()).unwrap();
+                prop_assert_eq!(next.wanted.count(), cut.num_rows());
+                taken.extend(next.wanted.numbers().flatten().map(|place| numbers[place]));
             }
-            prop_assert_eq!(found, expected);
-            prop_assert!(cut.apply(batch([0])).is_err());
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(taken, expected);
+            prop_assert!(rows.cut(batch([0])).is_err() && taking.take(1).is_err() && rows.left() == 0);
         }
     }
 }

@@ -88,10 +88,18 @@ fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
         next = end;
     };
     let positions = deleted.as_bitmap();
-    // Where positions are no runs, to look for runs takes four times as long as to look at each.
-    match positions.bitmaps().any(|(_, bitmap)| bitmap.statistics().n_run_containers > 0) {
-        true => runs(positions).for_each(|(start, end)| without(start, end)),
-        false => positions.iter().for_each(|position| without(position, position + 1)),
+    // Where positions are no runs, to look for runs takes ten times as long as to look at each.
+    if positions.bitmaps().any(|(_, bitmap)| bitmap.statistics().n_run_containers > 0) {
+        runs(positions).for_each(|(start, end)| without(start, end));
+    } else {
+        let mut some = [0; 256];
+        for (key, bitmap) in positions.bitmaps() {
+            let base = u64::from(key) << 32;
+            let mut positions = bitmap.iter();
+            while let found @ [_, ..] = positions.next_many(&mut some) {
+                found.iter().for_each(|position| without(base + u64::from(*position), base + u64::from(*position) + 1));
+            }
+        }
     }
     left.push(next..i64::MAX.unsigned_abs());
     left

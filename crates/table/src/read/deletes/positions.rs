@@ -165,18 +165,18 @@ impl<'a> Collector<'a> {
     /// Adds positions of one data file.
     fn add_positions(&mut self, path: &str, positions: &[i64]) -> Result<()> {
         let Some((data, rows)) = self.wanted.get_key_value(path) else { return Ok(()) };
-        let position = |position: &i64| {
-            u64::try_from(*position).ok().filter(|position| *position <= DeletionVector::MAX_POSITION).ok_or_else(
-                || {
-                    let message = format!("it deletes position {position} of {data}, which no file can have");
-                    Error::corrupt_file(&*self.delete.path, message)
-                },
-            )
-        };
-        let mut known = positions.iter().map(position).collect::<Result<Vec<u64>>>()?;
+        // As numbers without a sign, those below 0 are the largest.
+        let most = positions.iter().fold(0, |most, position| position.cast_unsigned().max(most));
+        if most > DeletionVector::MAX_POSITION {
+            let is_beyond = |position: &&i64| position.cast_unsigned() > DeletionVector::MAX_POSITION;
+            let position = positions.iter().find(is_beyond).copied().unwrap_or_default();
+            let message = format!("it deletes position {position} of {data}, which no file can have");
+            return Err(Error::corrupt_file(&*self.delete.path, message));
+        }
+        let mut known: Vec<u64> = positions.iter().map(|position| position.cast_unsigned()).collect();
         // A position beyond the end of the file deletes nothing: the Java library ignores it, too.
-        if let Some(rows) = rows {
-            known.retain(|position| position < rows);
+        if let Some(rows) = rows.filter(|rows| most >= *rows) {
+            known.retain(|position| *position < rows);
         }
         Ok(self.of.entry(data).or_default().insert_all(&known)?)
     }

@@ -1,0 +1,217 @@
+//! Numbers of flat columns: values of a fixed width, which plain pages and dictionaries have behind one another.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, make_array};
+use arrow_buffer::{MutableBuffer, NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::data_type as stored;
+use parquet::data_type::DataType as ParquetType;
+use parquet::errors::{ParquetError, Result};
+
+use super::flat::{Runs, Values};
+use super::hybrid::Hybrid;
+
+/// How numbers are stored, and what they become.
+pub(super) trait Number: Send {
+    /// The physical type of Parquet.
+    type Stored: ParquetType;
+    /// What has the numbers, whatever the type of the column says that they are.
+    type Array: ArrowPrimitiveType;
+
+    /// Appends numbers of a page, which has the lowest byte of each first.
+    fn append(bytes: &[u8], out: &mut MutableBuffer);
+    /// A number that the library has decoded.
+    fn of(stored: &<Self::Stored as ParquetType>::T) -> Native<Self>;
+}
+
+type Native<N> = <<N as Number>::Array as ArrowPrimitiveType>::Native;
+
+/// How many bytes a number has in a page.
+const fn width<N: Number>() -> usize {
+    size_of::<<N::Stored as ParquetType>::T>()
+}
+
+macro_rules! numbers {
+    ($($(#[$about:meta])* $name:ident: $stored:ident $native:ident as $array:ident;)*) => {$(
+        $(#[$about])*
+        pub(super) struct $name;
+
+        impl Number for $name {
+            type Stored = stored::$stored;
+            type Array = $array;
+
+            fn append(bytes: &[u8], out: &mut MutableBuffer) {
+                if cfg!(target_endian = "little") && size_of::<$native>() == size_of::<Native<Self>>() {
+                    return out.extend_from_slice(bytes);
+                }
+                let (numbers, _) = bytes.as_chunks();
+                out.extend(numbers.iter().map(|number| Native::<Self>::from($native::from_le_bytes(*number))));
+            }
+
+            fn of(stored: &$native) -> Native<Self> {
+                (*stored).into()
+            }
+        }
+    )*};
+}
+
+numbers! {
+    /// Integers and days.
+    Ints: Int32Type i32 as Int32Type;
+    /// Long integers, times and timestamps.
+    Longs: Int64Type i64 as Int64Type;
+    /// Floats.
+    Floats: FloatType f32 as Float32Type;
+    /// Doubles.
+    Doubles: DoubleType f64 as Float64Type;
+    /// Decimals of nine digits at the most.
+    IntDecimals: Int32Type i32 as Decimal128Type;
+    /// Decimals of 18 digits at the most.
+    LongDecimals: Int64Type i64 as Decimal128Type;
+}
+
+/// The numbers of a column that were read.
+pub(super) struct Numbers<N: Number> {
+    ty: DataType,
+    made: MutableBuffer,
+    dictionary: Option<ScalarBuffer<Native<N>>>,
+    keys: Vec<u32>,
+}
+
+/// Numbers of a page that were not taken.
+pub(super) enum Page<N: Number> {
+    /// Behind one another.
+    Plain(Bytes),
+    /// As keys of the dictionary.
+    Keys(Hybrid),
+    /// As the library has decoded them, and how many of them were taken.
+    Decoded(Vec<<N::Stored as ParquetType>::T>, usize, PhantomData<N>),
+}
+
+impl<N: Number> Numbers<N> {
+    /// No numbers, of a type whose arrays have what `N` has.
+    pub(super) fn new(ty: DataType) -> Self {
+        Self { ty, made: MutableBuffer::default(), dictionary: None, keys: Vec::new() }
+    }
+}
+
+impl<N: Number> Values for Numbers<N> {
+    type Type = N::Stored;
+    type Page = Page<N>;
+
+    fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()> {
+        if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
+            return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
+        }
+        let mut dictionary = MutableBuffer::default();
+        N::append(taken::<N>(&bytes, count)?, &mut dictionary);
+        self.dictionary = Some(dictionary.into());
+        Ok(())
+    }
+
+    fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Page<N>>> {
+        match encoding {
+            Encoding::PLAIN => Ok(Some(Page::Plain(bytes))),
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
+                // A page of nulls alone may have no byte.
+                let Some(width) = bytes.first().copied() else { return Ok(Some(Page::Plain(bytes))) };
+                Ok(Some(Page::Keys(Hybrid::new(bytes.slice(1..), width)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn decoded(values: Vec<<N::Stored as ParquetType>::T>) -> Page<N> {
+        Page::Decoded(values, 0, PhantomData)
+    }
+
+    fn reserve(&mut self, count: usize) {
+        self.made.reserve(count * size_of::<Native<N>>());
+    }
+
+    fn append(&mut self, page: &mut Page<N>, runs: &Runs<'_>) -> Result<()> {
+        let passed = runs.passed();
+        match page {
+            Page::Plain(bytes) => {
+                let numbers = taken::<N>(bytes, passed)?;
+                for run in runs.iter() {
+                    let run = numbers.get(run.start * width::<N>()..run.end * width::<N>());
+                    N::append(run.unwrap_or_default(), &mut self.made);
+                }
+                self.skip(page, passed)
+            }
+            Page::Keys(_) if passed == 0 => Ok(()),
+            Page::Keys(keys) => {
+                let missing = || ParquetError::General("a page has keys of a dictionary that is missing".to_owned());
+                let dictionary = self.dictionary.as_deref().ok_or_else(missing)?;
+                let beyond = || {
+                    let message = format!("a page has keys beyond its dictionary of {} values", dictionary.len());
+                    ParquetError::General(message)
+                };
+                keys.parts(runs, &mut self.keys, |keys, runs| {
+                    if keys.iter().copied().fold(0, u32::max) as usize >= dictionary.len() {
+                        return Err(beyond());
+                    }
+                    let value = |key: &u32| dictionary.get(*key as usize).copied().unwrap_or_default();
+                    for run in runs.iter() {
+                        self.made.extend(keys.get(run).unwrap_or_default().iter().map(value));
+                    }
+                    Ok(())
+                })
+            }
+            Page::Decoded(values, at, _) => {
+                let numbers = values.get(*at..).and_then(|rest| rest.get(..passed)).ok_or_else(ends_early)?;
+                for run in runs.iter() {
+                    self.made.extend(numbers.get(run).unwrap_or_default().iter().map(N::of));
+                }
+                self.skip(page, passed)
+            }
+        }
+    }
+
+    fn skip(&self, page: &mut Page<N>, count: usize) -> Result<()> {
+        match page {
+            Page::Plain(bytes) => {
+                let skipped = taken::<N>(bytes, count)?.len();
+                *bytes = bytes.slice(skipped..);
+            }
+            Page::Keys(keys) => keys.skip(count)?,
+            Page::Decoded(values, at, _) => {
+                *at = at.checked_add(count).filter(|at| *at <= values.len()).ok_or_else(ends_early)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let made = ScalarBuffer::<Native<N>>::from(std::mem::take(&mut self.made));
+        let made = match &nulls {
+            None => made,
+            Some(nulls) => {
+                let mut values = made.iter().copied();
+                let value = |is_present| if is_present { values.next().unwrap_or_default() } else { Default::default() };
+                nulls.iter().map(value).collect()
+            }
+        };
+        let array = PrimitiveArray::<N::Array>::try_new(made, nulls)?;
+        if Array::data_type(&array) == &self.ty {
+            return Ok(Arc::new(array));
+        }
+        Ok(make_array(array.into_data().into_builder().data_type(self.ty.clone()).build()?))
+    }
+}
+
+/// The bytes of so many numbers.
+fn taken<N: Number>(bytes: &[u8], count: usize) -> Result<&[u8]> {
+    let length = count.checked_mul(width::<N>());
+    length.and_then(|length| bytes.get(..length)).ok_or_else(ends_early)
+}
+
+fn ends_early() -> ParquetError {
+    ParquetError::EOF("a page has fewer numbers than it says".to_owned())
+}
