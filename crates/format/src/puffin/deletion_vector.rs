@@ -97,9 +97,8 @@ impl DeletionVector {
     /// Adds rows: fast where they lie close or ascend behind those that are there, right in any order. An error is about the first row that
     /// no file can have, and adds none.
     pub fn insert_all(&mut self, positions: &[u64]) -> Result<()> {
-        let (least, most) = positions.iter().fold((u64::MAX, 0), |(least, most), position| {
-            (least.min(*position), most.max(*position))
-        });
+        let (least, most) =
+            positions.iter().fold((u64::MAX, 0), |(least, most), position| (least.min(*position), most.max(*position)));
         if most > Self::MAX_POSITION {
             positions.iter().try_for_each(|position| check_position(*position))?;
         }

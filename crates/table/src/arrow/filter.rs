@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     BinaryType, ByteArrayType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, UInt32Type, Utf8Type,
+    TimestampMicrosecondType, Utf8Type,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, GenericByteArray, PrimitiveArray, RecordBatch,
@@ -77,7 +77,6 @@ fn column_in(column: &ArrayRef, ranges: &[Range<usize>], rows: usize) -> Option<
     match column.data_type() {
         DataType::Int32 => numbers_in::<Int32Type>(column, ranges, rows),
         DataType::Int64 => numbers_in::<Int64Type>(column, ranges, rows),
-        DataType::UInt32 => numbers_in::<UInt32Type>(column, ranges, rows),
         DataType::Float32 => numbers_in::<Float32Type>(column, ranges, rows),
         DataType::Float64 => numbers_in::<Float64Type>(column, ranges, rows),
         DataType::Date32 => numbers_in::<Date32Type>(column, ranges, rows),

@@ -363,9 +363,7 @@ impl Made {
             // SAFETY: each offset is where the bytes ended when it was appended, behind a first one of 0, so that they ascend and
             // end within the bytes; and between two of them is UTF-8: `check` has looked at what was appended, and at the
             // dictionary of which values were taken.
-            true => Arc::new(unsafe {
-                StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), bytes, nulls)
-            }),
+            true => Arc::new(unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), bytes, nulls) }),
             false => Arc::new(BinaryArray::try_new(OffsetBuffer::new(offsets), bytes, nulls)?),
         })
     }

@@ -64,7 +64,8 @@ impl Columns {
         } else {
             let mask = ProjectionMask::leaves(descriptor, others);
             let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(fields))?;
-            let made = ParquetRecordBatchReader::try_new_with_row_groups(&levels, groups, batch_rows, rows.selection())?;
+            let made =
+                ParquetRecordBatchReader::try_new_with_row_groups(&levels, groups, batch_rows, rows.selection())?;
             of_others = made.schema().fields().clone();
             Some(made)
         };
@@ -160,10 +161,7 @@ fn is_plain_or_keys(groups: &dyn RowGroups, leaf: usize) -> bool {
     chunks.all(|chunk| {
         let mut others = chunk.encodings();
         others.all(|encoding| {
-            matches!(
-                encoding,
-                Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY | Encoding::RLE
-            )
+            matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY | Encoding::RLE)
         })
     })
 }
@@ -360,7 +358,8 @@ mod tests {
             .set_data_page_row_count_limit(how.page_rows)
             .set_write_batch_size(how.page_rows.min(16))
             .set_max_row_group_row_count(Some(how.group_rows));
-        let numbers = ["int", "day", "long", "maybe long", "float", "double", "small decimal", "decimal", "time", "hour"];
+        let numbers =
+            ["int", "day", "long", "maybe long", "float", "double", "small decimal", "decimal", "time", "hour"];
         let [of_texts, of_numbers] = how.encodings;
         for (columns, encoding) in [(&["text", "maybe", "bytes"][..], of_texts), (&numbers, of_numbers)] {
             for (column, encoding) in columns.iter().zip(std::iter::repeat(encoding)) {

@@ -194,7 +194,8 @@ impl<N: Number> Values for Numbers<N> {
             None => made,
             Some(nulls) => {
                 let mut values = made.iter().copied();
-                let value = |is_present| if is_present { values.next().unwrap_or_default() } else { Default::default() };
+                let value =
+                    |is_present| if is_present { values.next().unwrap_or_default() } else { Default::default() };
                 nulls.iter().map(value).collect()
             }
         };

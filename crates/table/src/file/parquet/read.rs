@@ -15,9 +15,7 @@ use icefield_format::types::{PrimitiveType, Schema as TableSchema, Type};
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
-use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups,
-};
+use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups};
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
@@ -346,8 +344,7 @@ impl ParquetFile {
         failure: Failure,
     ) -> Result<Decoder> {
         let descriptor = self.metadata.parquet_schema();
-        let columns =
-            || Columns::new(groups, descriptor, self.fields(), &request.leaves, request.batch_rows, selected);
+        let columns = || Columns::new(groups, descriptor, self.fields(), &request.leaves, request.batch_rows, selected);
         Ok(Decoder::Pulled { columns: Box::new(guarded(&self.path, columns)?), failure })
     }
 
