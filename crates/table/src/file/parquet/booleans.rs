@@ -49,6 +49,8 @@ impl Values for Booleans {
     type Type = BoolType;
     type Page = Bits;
 
+    fn clear_dictionary(&mut self) {}
+
     fn set_dictionary(&mut self, _: Bytes, _: usize, _: Encoding) -> Result<()> {
         Err(ParquetError::General("booleans have no dictionary".to_owned()))
     }

@@ -491,27 +491,27 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_column_that_ends_early_is_named() {
-        let row = |text: &str| Row {
-            text: text.to_owned(),
-            maybe: None,
-            bytes: None,
-            yes: None,
-            sure: true,
-            number: 0,
-            maybe_number: None,
-        };
-        let how = Writing {
+    /// A row of which only the text matters.
+    fn of_text(text: &str) -> Row {
+        Row { text: text.to_owned(), maybe: None, bytes: None, yes: None, sure: true, number: 0, maybe_number: None }
+    }
+
+    /// Pages and row groups of two rows, nothing compressed.
+    fn in_twos(dictionary: bool) -> Writing {
+        Writing {
             version: WriterVersion::PARQUET_1_0,
             compression: Compression::UNCOMPRESSED,
             encodings: [None, None],
-            dictionary: false,
+            dictionary,
             dictionary_bytes: 1 << 20,
             page_rows: 2,
-            group_rows: 100,
-        };
-        let file = written(&["one", "two", "three", "four"].map(row), &how);
+            group_rows: if dictionary { 2 } else { 100 },
+        }
+    }
+
+    #[test]
+    fn a_column_that_ends_early_is_named() {
+        let file = written(&["one", "two", "three", "four"].map(of_text), &in_twos(false));
         let about = opened(&file);
         let chunk = about.metadata().row_group(0).column(3).byte_range();
         let mut groups = LoadedGroups::new(about.metadata().clone(), vec![0]);
@@ -519,5 +519,38 @@ mod tests {
         let columns = Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &[3], 100, None);
         let error = columns.unwrap().next().unwrap_err().to_string();
         assert!(error.contains("column text: "), "{error}");
+    }
+
+    /// The second row group lost its dictionaries: its keys are none of the first one's.
+    #[test]
+    fn a_dictionary_is_that_of_its_column_chunk() {
+        let file = written(&["one", "one", "two", "two"].map(of_text), &in_twos(true));
+        let about = opened(&file);
+        let without = |chunk: &ColumnChunkMetaData| {
+            let (start, length) = chunk.byte_range();
+            let lost = chunk.data_page_offset() - start as i64;
+            let chunk = chunk.clone().into_builder().set_dictionary_page_offset(None);
+            chunk.set_total_compressed_size(length as i64 - lost).build().unwrap()
+        };
+        let [first, second] = about.metadata().row_groups() else { panic!("two row groups") };
+        let chunks = second.columns().iter().map(without).collect();
+        let second = second.clone().into_builder().set_column_metadata(chunks).build().unwrap();
+        let metadata = about.metadata().as_ref().clone().into_builder().set_row_groups(vec![first.clone(), second]);
+        let metadata = Arc::new(metadata.build());
+        for (leaf, name) in [(3, "text"), (10, "long")] {
+            let mut groups = LoadedGroups::new(metadata.clone(), vec![0, 1]);
+            for (number, group) in metadata.row_groups().iter().enumerate() {
+                let (start, length) = group.column(leaf).byte_range();
+                groups.add(number, leaf, start, file.slice(start as usize..(start + length) as usize));
+            }
+            let mut columns =
+                Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &[leaf], 2, None).unwrap();
+            assert_eq!(columns.next().unwrap().unwrap().num_rows(), 2);
+            let error = columns.next().unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("column {name}: ")) && error.contains("dictionary that is missing"),
+                "{error}"
+            );
+        }
     }
 }

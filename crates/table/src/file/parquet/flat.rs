@@ -94,6 +94,8 @@ pub(super) trait Values: Send {
     /// Values of a page that were not taken.
     type Page: Send;
 
+    /// Forgets the dictionary: that of a column chunk is not that of the next one.
+    fn clear_dictionary(&mut self);
     /// Takes a dictionary.
     fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()>;
     /// The values of a page; None where the library has to decode it.
@@ -213,6 +215,7 @@ impl<V: Values> Column<V> {
             let Some(pages) = &mut self.pages else {
                 let Some(pages) = self.chunks.next().transpose()? else { return Ok(Next::default()) };
                 (self.pages, self.dictionary) = (Some(pages), None);
+                self.values.clear_dictionary();
                 continue;
             };
             let Some(next) = pages.peek_next_page()? else {

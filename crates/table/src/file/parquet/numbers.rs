@@ -104,6 +104,10 @@ impl<N: Number> Values for Numbers<N> {
     type Type = N::Stored;
     type Page = Page<N>;
 
+    fn clear_dictionary(&mut self) {
+        self.dictionary = None;
+    }
+
     fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()> {
         if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
             return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
