@@ -10,7 +10,8 @@ use parquet::basic::Encoding;
 use parquet::data_type::BoolType;
 use parquet::errors::{ParquetError, Result};
 
-use super::flat::{Bits, Runs, Values};
+use super::flat::{Bits, Values};
+use super::runs::Runs;
 
 /// The values of a column that were read.
 #[derive(Default)]

@@ -15,8 +15,9 @@ use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result};
 use simdutf8::basic::from_utf8;
 
-use super::flat::{Runs, Values};
+use super::flat::Values;
 use super::hybrid::Hybrid;
+use super::runs::Runs;
 
 /// Bytes that are copied of a value of a dictionary that has no more.
 const SHORT: usize = 16;

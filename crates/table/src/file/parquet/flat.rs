@@ -7,7 +7,6 @@
 //! decodes, a page at a time.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
@@ -20,72 +19,10 @@ use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::hybrid::{Hybrid, Piece};
+use super::runs::Runs;
 
 /// Values for which room is made before they are read, at the most: a footer may say that there are more than there are.
 const ROOM: usize = 1 << 16;
-
-/// Rows or values wanted of a page: the parts of some ranges, ascending, that lie in a window of numbers.
-#[derive(Clone)]
-pub(super) struct Runs<'a> {
-    ranges: &'a [Range<usize>],
-    window: Range<usize>,
-}
-
-impl Runs<'static> {
-    /// So many rows or values, all of them wanted.
-    pub(super) fn all(count: usize) -> Self {
-        Self { ranges: &[const { 0..usize::MAX }], window: 0..count }
-    }
-}
-
-impl<'a> Runs<'a> {
-    /// What lies in a window of some ranges, each of which has numbers in it.
-    pub(super) fn new(ranges: &'a [Range<usize>], window: Range<usize>) -> Self {
-        Self { ranges, window }
-    }
-
-    /// How many rows or values the window has, wanted or not.
-    pub(super) fn passed(&self) -> usize {
-        self.window.len()
-    }
-
-    /// The first number of the window.
-    pub(super) fn start(&self) -> usize {
-        self.window.start
-    }
-
-    /// Windows from a number wanted to another one, between which so many that are not wanted lie at the least.
-    pub(super) fn without_gaps(&self, least: usize) -> impl Iterator<Item = Runs<'a>> + use<'a> {
-        let (mut left, window) = (self.ranges, self.window.clone());
-        std::iter::from_fn(move || {
-            let start = left.first()?.start.max(window.start);
-            let is_far = |pair: &[Range<usize>]| matches!(pair, [one, next] if next.start - one.end >= least);
-            let (ranges, behind) = left.split_at(left.windows(2).position(is_far).map_or(left.len(), |last| last + 1));
-            left = behind;
-            Some(Runs { ranges, window: start..ranges.last()?.end.min(window.end) })
-        })
-    }
-
-    /// How many are wanted.
-    pub(super) fn count(&self) -> usize {
-        let (Some(first), Some(last)) = (self.ranges.first(), self.ranges.last()) else { return 0 };
-        let all = self.ranges.iter().map(|range| range.end - range.start).sum::<usize>();
-        let outside = self.window.start.saturating_sub(first.start) + last.end.saturating_sub(self.window.end);
-        all - outside
-    }
-
-    /// Those wanted.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
-        let Range { start, end } = self.window;
-        self.ranges.iter().map(move |range| range.start.max(start)..range.end.min(end))
-    }
-
-    /// Those wanted, counted from the first one of the window on.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
-        let start = self.window.start;
-        self.numbers().map(move |run| run.start - start..run.end - start)
-    }
-}
 
 /// What the values of a column become.
 pub(super) trait Values: Send {
@@ -156,7 +93,7 @@ impl<V: Values> Column<V> {
     fn read_rows(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
         let mut nulls = NullBufferBuilder::new(count);
         self.values.reserve(count.min(ROOM));
-        let (mut left, window) = (rows.ranges, &rows.window);
+        let (mut left, window) = rows.parts();
         while let Some(first) = left.first() {
             self.skip(first.start.max(window.start).saturating_sub(self.next))?;
             let Some(page) = &mut self.page else {
@@ -169,7 +106,7 @@ impl<V: Values> Column<V> {
             let (ranges, behind) = left.split_at(left.partition_point(|range| range.start < most));
             let last = ranges.last().map_or(most, |last| last.end);
             let end = last.min(most);
-            append(&mut self.values, page, &Runs { ranges, window: self.next..end }, &mut nulls)?;
+            append(&mut self.values, page, &Runs::new(ranges, self.next..end), &mut nulls)?;
             page.rows -= end - self.next;
             if page.rows == 0 {
                 self.page = None;
@@ -317,7 +254,7 @@ fn append<V: Values>(
         }
         nulls.append_buffer(&wanted);
     }
-    values.append(&mut page.values, &Runs { ranges: &ranges, window: 0..present })
+    values.append(&mut page.values, &Runs::new(&ranges, 0..present))
 }
 
 /// What was found where a page was looked for: one that is open now, one that was skipped, or none.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 
-use super::flat::Runs;
+use super::runs::Runs;
 use crate::file::ranges::CLOSE;
 
 /// Numbers of so many bits each, one after the other.

@@ -21,6 +21,7 @@ mod paged;
 mod pages;
 pub mod read;
 mod row_groups;
+mod runs;
 mod schema;
 mod selection;
 mod shredded;

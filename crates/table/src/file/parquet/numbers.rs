@@ -13,8 +13,9 @@ use parquet::data_type as stored;
 use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
 
-use super::flat::{Runs, Values};
+use super::flat::Values;
 use super::hybrid::Hybrid;
+use super::runs::Runs;
 
 /// How numbers are stored, and what they become.
 pub(super) trait Number: Send {

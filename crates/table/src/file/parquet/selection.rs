@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::errors::ParquetError;
 
-use super::flat::Runs;
+use super::runs::Runs;
 use crate::arrow::filter::rows_in;
 use crate::file::ranges::decoded_for;
 
