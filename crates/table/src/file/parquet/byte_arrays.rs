@@ -226,12 +226,15 @@ impl Made {
         let left = bytes.len().saturating_sub(*at);
         let count = runs.passed();
         let values = count.checked_mul(4).and_then(|lengths| left.checked_sub(lengths)).ok_or_else(ends_inside)?;
+        let wanted = runs.count();
         let (mut runs, mut passed) = (runs.iter(), 0);
         let mut run = runs.next().unwrap_or(count..count);
         // Rows of this batch may end before all that would be too large.
         let fits = i32::try_from(start.saturating_add(values)).is_ok();
         if fits {
-            self.bytes.reserve(values);
+            // As many as there are of the length of the first one: room for the rest of the page would stay with the batch.
+            let first = length(bytes, *at).unwrap_or(0);
+            self.bytes.reserve(values.min(first.saturating_mul(wanted)));
         }
         while run.start < count {
             let same = if fits { same(bytes, *at, count - passed)? } else { 0 };
