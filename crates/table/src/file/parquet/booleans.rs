@@ -52,7 +52,7 @@ impl Values for Booleans {
 
     fn clear_dictionary(&mut self) {}
 
-    fn set_dictionary(&mut self, _: Bytes, _: usize, _: Encoding) -> Result<()> {
+    fn set_dictionary(&mut self, _: Bytes, _: usize) -> Result<()> {
         Err(ParquetError::General("booleans have no dictionary".to_owned()))
     }
 

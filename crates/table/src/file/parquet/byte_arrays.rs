@@ -77,10 +77,7 @@ impl Values for ByteArrays {
         self.dictionary = None;
     }
 
-    fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()> {
-        if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
-            return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
-        }
+    fn set_dictionary(&mut self, bytes: Bytes, count: usize) -> Result<()> {
         let mut made = Made::default();
         made.append_plain(&bytes, &mut 0, &Runs::all(count), self.is_text)?;
         self.dictionary = Some(Dictionary::new(made, self.is_text)?);

@@ -33,8 +33,8 @@ pub(super) trait Values: Send {
 
     /// Forgets the dictionary: that of a column chunk is not that of the next one.
     fn clear_dictionary(&mut self);
-    /// Takes a dictionary.
-    fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()>;
+    /// Takes a dictionary, whose values lie as in a plain page.
+    fn set_dictionary(&mut self, bytes: Bytes, count: usize) -> Result<()>;
     /// The values of a page; None where the library has to decode it.
     fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Self::Page>>;
     /// Values that the library has decoded.
@@ -170,7 +170,10 @@ impl<V: Values> Column<V> {
             };
             match page {
                 Page::DictionaryPage { ref buf, num_values, encoding, .. } => {
-                    self.values.set_dictionary(buf.clone(), usize::try_from(num_values)?, encoding)?;
+                    if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
+                        return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
+                    }
+                    self.values.set_dictionary(buf.clone(), usize::try_from(num_values)?)?;
                     self.dictionary = Some(page);
                 }
                 page => {

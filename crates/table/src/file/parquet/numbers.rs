@@ -1,6 +1,5 @@
 //! Numbers of flat columns: values of a fixed width, which plain pages and dictionaries have behind one another.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type};
@@ -91,7 +90,7 @@ pub(super) enum Page<N: Number> {
     /// As keys of the dictionary.
     Keys(Hybrid),
     /// As the library has decoded them, and how many of them were taken.
-    Decoded(Vec<<N::Stored as ParquetType>::T>, usize, PhantomData<N>),
+    Decoded(Vec<<N::Stored as ParquetType>::T>, usize),
 }
 
 impl<N: Number> Numbers<N> {
@@ -109,10 +108,7 @@ impl<N: Number> Values for Numbers<N> {
         self.dictionary = None;
     }
 
-    fn set_dictionary(&mut self, bytes: Bytes, count: usize, encoding: Encoding) -> Result<()> {
-        if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
-            return Err(ParquetError::NYI(format!("a dictionary in the encoding {encoding}")));
-        }
+    fn set_dictionary(&mut self, bytes: Bytes, count: usize) -> Result<()> {
         let mut dictionary = MutableBuffer::default();
         N::append(taken::<N>(&bytes, count)?, &mut dictionary);
         self.dictionary = Some(dictionary.into());
@@ -132,7 +128,7 @@ impl<N: Number> Values for Numbers<N> {
     }
 
     fn decoded(values: Vec<<N::Stored as ParquetType>::T>) -> Page<N> {
-        Page::Decoded(values, 0, PhantomData)
+        Page::Decoded(values, 0)
     }
 
     fn reserve(&mut self, count: usize) {
@@ -169,7 +165,7 @@ impl<N: Number> Values for Numbers<N> {
                     Ok(())
                 })
             }
-            Page::Decoded(values, at, _) => {
+            Page::Decoded(values, at) => {
                 let numbers = values.get(*at..).and_then(|rest| rest.get(..passed)).ok_or_else(ends_early)?;
                 for run in runs.iter() {
                     self.made.extend(numbers.get(run).unwrap_or_default().iter().map(N::of));
@@ -186,7 +182,7 @@ impl<N: Number> Values for Numbers<N> {
                 *bytes = bytes.slice(skipped..);
             }
             Page::Keys(keys) => keys.skip(count)?,
-            Page::Decoded(values, at, _) => {
+            Page::Decoded(values, at) => {
                 *at = at.checked_add(count).filter(|at| *at <= values.len()).ok_or_else(ends_early)?;
             }
         }
