@@ -8,13 +8,12 @@ use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::basic::{Encoding, Type as PhysicalType};
-use parquet::column::page::PageIterator;
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::booleans::Booleans;
 use super::byte_arrays::ByteArrays;
-use super::flat::{Column, FlatColumn};
+use super::flat::{Chunks, Column, FlatColumn};
 use super::numbers::{Doubles, Floats, IntDecimals, Ints, LongDecimals, Longs, Number, Numbers};
 use super::selection::{Rows, Selected};
 use crate::arrow::filter::rows_in;
@@ -122,37 +121,40 @@ fn flat_column(
     if column.max_rep_level() > 0 || column.max_def_level() > 1 || !schema.get_column_root(leaf).is_primitive() {
         return Ok(None);
     }
-    let pages = || groups.column_chunks(leaf);
+    let chunks = || -> Result<_> {
+        let rows = groups.row_groups().map(|group| usize::try_from(group.num_rows()).unwrap_or_default());
+        Ok((groups.column_chunks(leaf)?, rows.collect()))
+    };
     Ok(match (column.physical_type(), ty) {
         // Where lengths come first, the library copies all values of a page together.
         (PhysicalType::BYTE_ARRAY, _) if has_lengths_first(groups, leaf) => None,
         (PhysicalType::BYTE_ARRAY, Some(ty @ (DataType::Utf8 | DataType::Binary))) => {
-            Some(Box::new(Column::new(pages()?, column, ByteArrays::new(*ty == DataType::Utf8))))
+            Some(Box::new(Column::new(chunks()?, column, ByteArrays::new(*ty == DataType::Utf8))))
         }
         (PhysicalType::BOOLEAN, Some(DataType::Boolean)) => {
-            Some(Box::new(Column::new(pages()?, column, Booleans::default())))
+            Some(Box::new(Column::new(chunks()?, column, Booleans::default())))
         }
         // What is neither plain nor a key the library decodes a batch at a time, and not a page.
         _ if !is_plain_or_keys(groups, leaf) => None,
-        (PhysicalType::INT32, Some(DataType::Int32 | DataType::Date32)) => numbers::<Ints>(pages()?, column, ty),
-        (PhysicalType::INT32, Some(DataType::Decimal128(..))) => numbers::<IntDecimals>(pages()?, column, ty),
+        (PhysicalType::INT32, Some(DataType::Int32 | DataType::Date32)) => numbers::<Ints>(chunks()?, column, ty),
+        (PhysicalType::INT32, Some(DataType::Decimal128(..))) => numbers::<IntDecimals>(chunks()?, column, ty),
         (PhysicalType::INT64, Some(DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(..))) => {
-            numbers::<Longs>(pages()?, column, ty)
+            numbers::<Longs>(chunks()?, column, ty)
         }
-        (PhysicalType::INT64, Some(DataType::Decimal128(..))) => numbers::<LongDecimals>(pages()?, column, ty),
-        (PhysicalType::FLOAT, Some(DataType::Float32)) => numbers::<Floats>(pages()?, column, ty),
-        (PhysicalType::DOUBLE, Some(DataType::Float64)) => numbers::<Doubles>(pages()?, column, ty),
+        (PhysicalType::INT64, Some(DataType::Decimal128(..))) => numbers::<LongDecimals>(chunks()?, column, ty),
+        (PhysicalType::FLOAT, Some(DataType::Float32)) => numbers::<Floats>(chunks()?, column, ty),
+        (PhysicalType::DOUBLE, Some(DataType::Float64)) => numbers::<Doubles>(chunks()?, column, ty),
         _ => None,
     })
 }
 
 /// A column of numbers of some type.
 fn numbers<N: Number + 'static>(
-    pages: Box<dyn PageIterator>,
+    chunks: Chunks,
     column: ColumnDescPtr,
     ty: Option<&DataType>,
 ) -> Option<Box<dyn FlatColumn>> {
-    Some(Box::new(Column::new(pages, column, Numbers::<N>::new(ty?.clone()))))
+    Some(Box::new(Column::new(chunks, column, Numbers::<N>::new(ty?.clone()))))
 }
 
 /// Whether a footer says that pages of a column have values as they are, or keys of a dictionary.
@@ -187,7 +189,7 @@ mod tests {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
     use parquet::basic::{Compression, Encoding};
-    use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
+    use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
     use parquet::file::properties::{WriterProperties, WriterVersion};
     use proptest::prelude::*;
 
@@ -396,6 +398,11 @@ mod tests {
             true => Arc::new(about.metadata().as_ref().clone().into_builder().set_row_groups(groups.collect()).build()),
             false => about.metadata().clone(),
         };
+        with_bytes(file, metadata)
+    }
+
+    /// All column chunks of a file.
+    fn with_bytes(file: &Bytes, metadata: Arc<ParquetMetaData>) -> LoadedGroups {
         let mut groups = LoadedGroups::new(metadata.clone(), (0..metadata.num_row_groups()).collect());
         for (group, of_group) in metadata.row_groups().iter().enumerate() {
             for (column, chunk) in of_group.columns().iter().enumerate() {
@@ -521,6 +528,28 @@ mod tests {
         assert!(error.contains("column text: "), "{error}");
     }
 
+    #[test]
+    fn a_column_with_other_rows_than_its_row_groups_is_named() {
+        let file = written(&["one", "two", "three", "four"].map(of_text), &in_twos(true));
+        let about = opened(&file);
+        for (counts, expected) in [([3, 1], "fewer rows than its row group"), ([1, 3], "more rows than its row group")]
+        {
+            let of = |(group, count): (&RowGroupMetaData, i64)| {
+                group.clone().into_builder().set_num_rows(count).build().unwrap()
+            };
+            let groups = about.metadata().row_groups().iter().zip(counts).map(of).collect();
+            let metadata = about.metadata().as_ref().clone().into_builder().set_row_groups(groups).build();
+            let groups = with_bytes(&file, metadata.into());
+            for wanted in [0..4, 3..4] {
+                let selected = Selected::new(&[0..4], &[wanted], None);
+                let (schema, fields) = (about.parquet_schema(), about.schema().fields());
+                let columns = Columns::new(&groups, schema, fields, &[3], 100, Some(selected));
+                let error = columns.unwrap().next().unwrap_err().to_string();
+                assert!(error.contains("column text: ") && error.contains(expected), "{error}");
+            }
+        }
+    }
+
     /// The second row group lost its dictionaries: its keys are none of the first one's.
     #[test]
     fn a_dictionary_is_that_of_its_column_chunk() {
@@ -538,11 +567,7 @@ mod tests {
         let metadata = about.metadata().as_ref().clone().into_builder().set_row_groups(vec![first.clone(), second]);
         let metadata = Arc::new(metadata.build());
         for (leaf, name) in [(3, "text"), (10, "long")] {
-            let mut groups = LoadedGroups::new(metadata.clone(), vec![0, 1]);
-            for (number, group) in metadata.row_groups().iter().enumerate() {
-                let (start, length) = group.column(leaf).byte_range();
-                groups.add(number, leaf, start, file.slice(start as usize..(start + length) as usize));
-            }
+            let groups = with_bytes(&file, metadata.clone());
             let mut columns =
                 Columns::new(&groups, about.parquet_schema(), about.schema().fields(), &[leaf], 2, None).unwrap();
             assert_eq!(columns.next().unwrap().unwrap().num_rows(), 2);

@@ -55,6 +55,9 @@ pub(super) trait FlatColumn: Send {
     fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef>;
 }
 
+/// The pages of a column by row group, and how many rows each row group has.
+pub(super) type Chunks = (Box<dyn PageIterator>, Vec<usize>);
+
 /// A column whose values become `V`.
 pub(super) struct Column<V: Values> {
     about: ColumnDescPtr,
@@ -66,6 +69,10 @@ pub(super) struct Column<V: Values> {
     page: Option<OpenPage<V::Page>>,
     /// The number of the next row, through the row groups.
     next: usize,
+    /// How many rows the row groups have whose chunks are to come.
+    groups: std::vec::IntoIter<usize>,
+    /// The row at which the row group of the pages ends.
+    end: usize,
     values: V,
 }
 
@@ -86,8 +93,9 @@ impl<V: Values> FlatColumn for Column<V> {
 
 impl<V: Values> Column<V> {
     /// The column of some chunks, with no values yet.
-    pub(super) fn new(chunks: Box<dyn PageIterator>, about: ColumnDescPtr, values: V) -> Self {
-        Self { about, chunks, pages: None, dictionary: None, page: None, next: 0, values }
+    pub(super) fn new((chunks, rows): Chunks, about: ColumnDescPtr, values: V) -> Self {
+        let groups = rows.into_iter();
+        Self { about, chunks, pages: None, dictionary: None, page: None, next: 0, groups, end: 0, values }
     }
 
     fn read_rows(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
@@ -150,8 +158,13 @@ impl<V: Values> Column<V> {
     fn next_page(&mut self, skip: usize) -> Result<Next> {
         loop {
             let Some(pages) = &mut self.pages else {
+                // Those of the next chunk would be taken for rows of this one.
+                if self.next < self.end {
+                    return Err(ParquetError::EOF("it has fewer rows than its row group".to_owned()));
+                }
                 let Some(pages) = self.chunks.next().transpose()? else { return Ok(Next::default()) };
                 (self.pages, self.dictionary) = (Some(pages), None);
+                self.end = self.end.saturating_add(self.groups.next().unwrap_or_default());
                 self.values.clear_dictionary();
                 continue;
             };
@@ -159,7 +172,11 @@ impl<V: Values> Column<V> {
                 self.pages = None;
                 continue;
             };
+            let left = self.end - self.next;
             let rows = if next.is_dict { None } else { next.num_rows.or(next.num_levels) };
+            if rows.is_some_and(|rows| rows > left) {
+                return Err(too_many());
+            }
             if let Some(rows) = rows.filter(|rows| (1..=skip).contains(rows)) {
                 pages.skip_next_page()?;
                 return Ok(Next { is_open: false, skipped: rows });
@@ -178,6 +195,9 @@ impl<V: Values> Column<V> {
                 }
                 page => {
                     let page = self.open(page)?;
+                    if page.rows > left {
+                        return Err(too_many());
+                    }
                     if page.rows > 0 {
                         self.page = Some(page);
                         return Ok(Next { is_open: true, skipped: 0 });
@@ -227,6 +247,10 @@ impl<V: Values> Column<V> {
         let present = |levels: Vec<i16>| Bits { bits: levels.into_iter().map(|level| level > 0).collect(), at: 0 };
         Ok(OpenPage { rows, levels: is_optional.then(|| Levels::Decoded(present(levels))), values: V::decoded(values) })
     }
+}
+
+fn too_many() -> ParquetError {
+    ParquetError::General("it has more rows than its row group".to_owned())
 }
 
 /// Appends some rows of a page.
