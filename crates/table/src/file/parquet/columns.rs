@@ -541,7 +541,7 @@ mod tests {
             let metadata = about.metadata().as_ref().clone().into_builder().set_row_groups(groups).build();
             let groups = with_bytes(&file, metadata.into());
             for wanted in [0..4, 3..4] {
-                let selected = Selected::new(&[0..4], &[wanted], None);
+                let selected = Selected::new(std::slice::from_ref(&(0..4)), &[wanted], None);
                 let (schema, fields) = (about.parquet_schema(), about.schema().fields());
                 let columns = Columns::new(&groups, schema, fields, &[3], 100, Some(selected));
                 let error = columns.unwrap().next().unwrap_err().to_string();
