@@ -21,6 +21,7 @@ from icefield.errors import CorruptDataError
 NOON = dt.datetime.fromisoformat("2024-02-29T12:30:15.250")
 STRUCT = pa.struct([("a", pa.int64()), ("b", pa.string())])
 FILLER = pa.field("filler", pa.binary())
+INT96 = {"use_deprecated_int96_timestamps": True}
 
 
 def names_of(schema: pa.Schema) -> str:
@@ -63,7 +64,11 @@ LAYOUTS: list[tuple[str, pa.DataType, pa.Array, dict[str, Any]]] = [
     ("int32 under long", pa.int64(), pa.array([-(2**31), None, 2**31 - 1], pa.int32()), {}),
     ("half", pa.float32(), pa.array([0.5, None, -2.0], pa.float16()), {}),
     ("float under double", pa.float64(), pa.array([0.5, None, -2.0], pa.float32()), {}),
-    ("int96", pa.timestamp("us", "UTC"), pa.array([NOON, None, NOON], pa.timestamp("us")), {"use_deprecated_int96_timestamps": True}),
+    ("int96", pa.timestamp("us", "UTC"), pa.array([NOON, None, NOON], pa.timestamp("us")), INT96),
+    ("int96 without a zone", pa.timestamp("us"), pa.array([NOON, None, NOON], pa.timestamp("us")), INT96),
+    ("int96 in a struct", pa.struct([("z", pa.timestamp("us", "UTC")), ("t", pa.timestamp("us"))]), pa.array([{"t": NOON, "z": NOON}, None], pa.struct([("t", pa.timestamp("us")), ("z", pa.timestamp("us"))])), INT96),
+    ("int96 in a list", pa.list_(pa.timestamp("us")), pa.array([[NOON, None], None], pa.list_(pa.timestamp("us"))), INT96),
+    ("int96 in a map", pa.map_(pa.timestamp("us"), pa.timestamp("us", "UTC")), pa.array([[(NOON, NOON)], None], pa.map_(pa.timestamp("us"), pa.timestamp("us"))), INT96),
     ("millis", pa.timestamp("us"), pa.array([NOON, None, NOON], pa.timestamp("ms")), {}),
     ("nanos", pa.timestamp("us"), pa.array([NOON, None, NOON], pa.timestamp("ns")), {"version": "2.6"}),
     ("micros under nanos", pa.timestamp("ns"), pa.array([NOON, None, NOON], pa.timestamp("us")), {}),
@@ -168,13 +173,26 @@ def test_without_a_mapping_columns_stand_by_position(tmp_path: Path) -> None:
 
 def test_int96_keeps_the_nanoseconds_that_its_column_has(tmp_path: Path) -> None:
     nanos = [-1, 1, 999, 1001, 123456789, None]
+    micros = [-1, 0, 0, 1, 123456, None]
+    flat = pa.array(nanos, pa.timestamp("ns"))
+    lists = pa.ListArray.from_arrays(range(len(flat) + 1), flat)
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"t": pa.array(nanos, pa.timestamp("ns"))}), path, use_deprecated_int96_timestamps=True)
+    theirs = pa.table({"t": flat, "s": pa.StructArray.from_arrays([flat], ["t"]), "l": lists})
+    pq.write_table(theirs, path, **INT96)
     catalog = ice.load_catalog("f", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
     catalog.create_namespace("a")
-    for name, unit, expected in (("n", "ns", nanos), ("u", "us", [-1, 0, 0, 1, 123456, None])):
-        schema = pa.schema([("t", pa.timestamp(unit, "UTC"))])
-        table = catalog.create_table(f"a.{name}", schema, properties={"format-version": "3"})
-        table.add_files([str(path)])
-        assert table.scan().to_arrow()["t"].cast(pa.int64()).to_pylist() == expected
-        assert table.scan("t IS NOT NULL").to_arrow()["t"].cast(pa.int64()).to_pylist() == expected[:-1]
+    for unit, expected in (("ns", nanos), ("us", micros)):
+        for zone in ("UTC", None):
+            kind = pa.timestamp(unit, zone)
+            schema = pa.schema([("t", kind), ("s", pa.struct([("t", kind)])), ("l", pa.list_(kind))])
+            table = catalog.create_table(f"a.{unit}_{zone}", schema, properties={"format-version": "3"})
+            table.add_files([str(path)])
+            every = ("t", "s", "l", "_pos")
+            for scan in (table.scan(), table.scan("t IS NOT NULL"), table.scan("s.t IS NOT NULL", selected_fields=every)):
+                rows = scan.to_arrow()
+                wanted = expected[: len(rows)]
+                assert rows.column("t").type == kind
+                assert rows.column("t").cast(pa.int64()).to_pylist() == wanted
+                assert rows.column("s").combine_chunks().field("t").cast(pa.int64()).to_pylist() == wanted
+                assert rows.column("l").combine_chunks().flatten().cast(pa.int64()).to_pylist() == wanted
+            assert len(table.scan("t IS NOT NULL").to_arrow()) == 5

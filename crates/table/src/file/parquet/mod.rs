@@ -12,6 +12,7 @@ mod footers;
 mod guard;
 mod hybrid;
 mod indexed;
+mod int96;
 mod loaded;
 mod metrics;
 mod numbers;

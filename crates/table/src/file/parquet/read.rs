@@ -8,16 +8,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use arrow_schema::{ArrowError, FieldRef, Fields, Schema};
 use bytes::Bytes;
-use icefield_format::types::arrow::field_id;
-use icefield_format::types::{PrimitiveType, Schema as TableSchema, Type};
+use icefield_format::types::Schema as TableSchema;
 use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups};
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
-use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
@@ -32,7 +30,7 @@ use super::row_groups::{Leaf, Tested};
 use super::selection::Selected;
 use super::slices::{Cutting, slices};
 use super::tail::Tail;
-use super::{footers, metrics, pages, row_groups, variant_value};
+use super::{footers, int96, metrics, pages, row_groups, variant_value};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
@@ -80,7 +78,13 @@ impl ParquetFile {
         let metadata = footers::footer(storage, path, size, || {
             let (metadata, read) = footer(storage, path, size)?;
             tail = read;
-            guarded(path, || arrow_metadata(Arc::new(sound(metadata)), &[]))
+            let plain = guarded(path, || arrow_metadata(Arc::new(sound(metadata)), &[], None))?;
+            let (descriptor, fields) = (plain.parquet_schema(), plain.schema().fields());
+            if !int96::is_in(descriptor) {
+                return Ok(plain);
+            }
+            let typed = int96::typed(descriptor, fields, fields, None);
+            guarded(path, || arrow_metadata(plain.metadata().clone(), &[], Some(&typed)))
         })?;
         Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, bound: None })
     }
@@ -264,7 +268,8 @@ impl ParquetFile {
         let metadata = match request.leaves.iter().chain(filtered.clone()).any(|leaf| *leaf == position) {
             true => {
                 let numbers = Arc::new(position_field().as_ref().clone().with_extension_type(RowNumber));
-                guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[numbers]))?
+                let typed = int96::is_in(schema).then(|| self.fields());
+                guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[numbers], typed))?
             }
             false => self.metadata.clone(),
         };
@@ -429,7 +434,9 @@ impl ParquetFile {
 impl DataFileReader for ParquetFile {
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
         let mut fields = with_ids(self.fields());
-        if let Some(metadata) = self.with_nanos(&fields, schema) {
+        if int96::is_in(self.metadata.parquet_schema())
+            && let Ok(metadata) = self.with_int96(&fields, schema)
+        {
             self.metadata = metadata;
             fields = with_ids(self.fields());
         }
@@ -498,59 +505,24 @@ fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, 
     }
 }
 
-/// How Arrow sees a file, with columns made up beside those of the file.
-fn arrow_metadata(metadata: Arc<ParquetMetaData>, made_up: &[FieldRef]) -> Result<ArrowReaderMetadata, ParquetError> {
-    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_virtual_columns(made_up.to_vec());
-    let plain = ArrowReaderMetadata::try_new(metadata.clone(), options()?)?;
-    let descriptor = metadata.file_metadata().schema_descr();
-    if descriptor.columns().iter().all(|column| column.physical_type() != PhysicalType::INT96) {
-        return Ok(plain);
-    }
-    // INT96 counts nanoseconds, but as 64 bits those end in 2262: read microseconds, which is what tables have.
-    let stored = plain.schema().fields().iter().take(descriptor.root_schema().get_fields().len());
-    let schema = Arc::new(Schema::new(stored.map(|field| Arc::new(int96_as_micros(field))).collect::<Fields>()));
-    ArrowReaderMetadata::try_new(metadata, options()?.with_schema(schema))
+/// How Arrow sees a file, with columns made up beside those of the file; `typed` are the latter, where not as the library has them.
+fn arrow_metadata(
+    metadata: Arc<ParquetMetaData>,
+    made_up: &[FieldRef],
+    typed: Option<&Fields>,
+) -> Result<ArrowReaderMetadata, ParquetError> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_virtual_columns(made_up.to_vec())?;
+    let options = match typed {
+        Some(fields) => options.with_schema(Arc::new(Schema::new(fields.clone()))),
+        None => options,
+    };
+    ArrowReaderMetadata::try_new(metadata, options)
 }
 
 impl ParquetFile {
-    /// The file with nanoseconds where INT96 is read as a column that has them; None where that is nowhere.
-    fn with_nanos(&self, fields: &Fields, schema: &TableSchema) -> Option<ArrowReaderMetadata> {
-        let descriptor = self.metadata.parquet_schema();
-        let of_leaf = |leaf: usize| {
-            let root = descriptor.get_column_root_idx(leaf);
-            let ty = field_id(fields.get(root)?).and_then(|id| schema.find_type(id));
-            let has_nanos = ty == Some(&Type::Primitive(PrimitiveType::TimestamptzNs));
-            let is_flat = descriptor.get_column_root(leaf).is_primitive();
-            let is_stored = descriptor.column(leaf).physical_type() == PhysicalType::INT96;
-            (is_flat && is_stored && has_nanos).then_some(root)
-        };
-        let roots: BTreeSet<usize> = (0..descriptor.num_columns()).filter_map(of_leaf).collect();
-        if roots.is_empty() {
-            return None;
-        }
-        let nanos = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
-        let typed = |(root, field): (usize, &FieldRef)| match roots.contains(&root) {
-            true => Arc::new(field.as_ref().clone().with_data_type(nanos.clone())),
-            false => Arc::clone(field),
-        };
-        let typed: Fields = self.fields().iter().enumerate().map(typed).collect();
-        let options =
-            ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_schema(Arc::new(Schema::new(typed)));
-        ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options).ok()
+    /// The file with columns of INT96 as the timestamps of a schema.
+    fn with_int96(&self, fields: &Fields, schema: &TableSchema) -> Result<ArrowReaderMetadata> {
+        let typed = int96::typed(self.metadata.parquet_schema(), self.fields(), fields, Some(schema));
+        guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[], Some(&typed)))
     }
-}
-
-/// The field with nanosecond timestamps without a zone, which only INT96 gives here next to no annotation, in microseconds.
-fn int96_as_micros(field: &Field) -> Field {
-    let child = |child: &Arc<Field>| Arc::new(int96_as_micros(child));
-    let ty = match field.data_type() {
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
-            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
-        }
-        DataType::Struct(children) => DataType::Struct(children.iter().map(child).collect()),
-        DataType::List(element) => DataType::List(child(element)),
-        DataType::Map(entries, sorted) => DataType::Map(child(entries), *sorted),
-        other => other.clone(),
-    };
-    field.clone().with_data_type(ty)
 }
