@@ -196,3 +196,17 @@ def test_int96_keeps_the_nanoseconds_that_its_column_has(tmp_path: Path) -> None
                 assert rows.column("s").combine_chunks().field("t").cast(pa.int64()).to_pylist() == wanted
                 assert rows.column("l").combine_chunks().flatten().cast(pa.int64()).to_pylist() == wanted
             assert len(table.scan("t IS NOT NULL").to_arrow()) == 5
+
+
+@pytest.mark.parametrize("options", [INT96, {"version": "2.6"}], ids=["int96", "int64"])
+def test_a_nanosecond_before_1970_is_in_a_microsecond_before_1970(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = tmp_path / "a.parquet"
+    nanos = pa.array([-1001, -1000, -999, -1, 0, 1, None], pa.timestamp("ns"))
+    pq.write_table(pa.table({"t": nanos}), path, **options)
+    catalog = ice.load_catalog("f", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", pa.schema([("t", pa.timestamp("us"))]))
+    table.add_files([str(path)])
+    assert table.scan().to_arrow()["t"].cast(pa.int64()).to_pylist() == [-2, -1, -1, -1, 0, 0, None]
+    assert table.scan("t < '1970-01-01T00:00:00'").to_arrow()["t"].cast(pa.int64()).to_pylist() == [-2, -1, -1, -1]
+    assert table.scan("t = '1969-12-31T23:59:59.999999'").to_arrow().num_rows == 3

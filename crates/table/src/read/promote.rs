@@ -1,6 +1,9 @@
 //! Reading a stored type as a wider one ("Schema Evolution"), or another layout of the same values.
 
-use arrow_array::{ArrayRef, cast::AsArray, types::Date32Type};
+use std::sync::Arc;
+
+use arrow_array::types::{Date32Type, TimestampMicrosecondType, TimestampNanosecondType};
+use arrow_array::{ArrayRef, cast::AsArray};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, TimeUnit};
 
@@ -13,6 +16,9 @@ pub enum Promotion {
     Cast(DataType),
     /// `date` to `timestamp` and `timestamp_ns` (v3): midnight of the day.
     DateToTimestamp(DataType),
+    /// Nanoseconds that another wrote under a column of microseconds: the one in which they are, as of INT96 and in ORC. Arrow's
+    /// cast takes the next one before 1970.
+    NanosToMicros(DataType),
     /// A column without values under any type: a file column of Arrow type null.
     Nulls(DataType),
 }
@@ -66,7 +72,12 @@ pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
             Decimal128(wanted_precision, wanted_scale),
         ) if scale == wanted_scale && precision <= wanted_precision => cast(),
         // A file may hold another unit than the table (milliseconds, INT96): the values are the same instants.
-        (Timestamp(_, zone), Timestamp(_, wanted_zone)) if zone.is_some() == wanted_zone.is_some() => cast(),
+        (Timestamp(unit, zone), Timestamp(wanted_unit, wanted_zone)) if zone.is_some() == wanted_zone.is_some() => {
+            match (unit, wanted_unit) {
+                (TimeUnit::Nanosecond, TimeUnit::Microsecond) => Some(Promotion::NanosToMicros(wanted.clone())),
+                _ => cast(),
+            }
+        }
         (Date32, Timestamp(_, None)) => Some(Promotion::DateToTimestamp(wanted.clone())),
         _ => None,
     }
@@ -81,6 +92,11 @@ impl Promotion {
         };
         match self {
             Self::Cast(wanted) => cast(wanted),
+            Self::NanosToMicros(wanted) => {
+                let nanos = array.as_primitive::<TimestampNanosecondType>();
+                let micros = nanos.unary::<_, TimestampMicrosecondType>(|nanos| nanos.div_euclid(1000));
+                Ok(Arc::new(micros.with_data_type(wanted.clone())))
+            }
             Self::Nulls(wanted) => Ok(arrow_array::new_null_array(wanted, array.len())),
             Self::DateToTimestamp(wanted) => {
                 // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
