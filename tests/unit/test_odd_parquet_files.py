@@ -210,3 +210,35 @@ def test_a_nanosecond_before_1970_is_in_a_microsecond_before_1970(tmp_path: Path
     assert table.scan().to_arrow()["t"].cast(pa.int64()).to_pylist() == [-2, -1, -1, -1, 0, 0, None]
     assert table.scan("t < '1970-01-01T00:00:00'").to_arrow()["t"].cast(pa.int64()).to_pylist() == [-2, -1, -1, -1]
     assert table.scan("t = '1969-12-31T23:59:59.999999'").to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("year", [1, 1677, 2263, 9999])
+@pytest.mark.parametrize("column", ["t", "s.t", "l.list.element", "m.key_value.value"])
+def test_int96_that_no_nanoseconds_hold_is_an_error_that_names_the_column(
+    tmp_path: Path, year: int, column: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    kind, day = pa.timestamp("us"), dt.datetime(year, 1, 1)
+    name = column[0]
+    types = {"t": kind, "s": pa.struct([("t", kind)]), "l": pa.list_(kind), "m": pa.map_(pa.string(), kind)}
+    values = {"t": NOON, "s": {"t": NOON}, "l": [NOON], "m": [("k", NOON)]}
+    odd = {"t": day, "s": {"t": day}, "l": [None, day], "m": [("k", day)]}
+    schema = pa.schema([("id", pa.int64()), *types.items()])
+    good = {"id": 1, **values}
+    pq.write_table(pa.Table.from_pylist([good, {**good, "id": 2, name: odd[name]}, good], schema), path, **INT96)
+    catalog = ice.load_catalog("f", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
+    catalog.create_namespace("a")
+    nanos = pa.timestamp("ns")
+    types = {"t": nanos, "s": pa.struct([("t", nanos)]), "l": pa.list_(nanos), "m": pa.map_(pa.string(), nanos)}
+    wide = pa.schema([("id", pa.int64()), *types.items()])
+    properties = {"format-version": "3", "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table("a.t", wide, properties=properties)
+    table.add_files([str(path)])
+    message = rf"a\.parquet: column {column}: a timestamp of INT96 is outside of 1677 to 2262"
+    for scan in (table.scan(), table.scan("id = 1"), table.scan(selected_fields=(name, "_pos"))):
+        with pytest.raises(CorruptDataError, match=message):
+            scan.to_arrow()
+    others = tuple(field for field in wide.names if field != name)
+    assert table.scan(selected_fields=others).to_arrow().num_rows == 3
+    table.delete("id = 2")
+    assert table.scan().to_arrow().num_rows == 2

@@ -1,9 +1,12 @@
 //! INT96, which the specification does not know and Impala, Hive and Spark write: a day and its nanoseconds, of which the file does
 //! not say whether they are of UTC. They are read as the timestamp that the table has there.
 
+use std::iter::Enumerate;
 use std::slice;
 use std::sync::Arc;
 
+use arrow_array::{Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use icefield_format::types::arrow::field_id;
 use icefield_format::types::{PrimitiveType, Schema, Type};
@@ -16,14 +19,30 @@ pub(super) fn is_in(descriptor: &SchemaDescriptor) -> bool {
 }
 
 /// The columns of a file with those of INT96 as the timestamps of a schema, where it has their ids, which `with_ids` gives. All
-/// others are microseconds with a zone: nanoseconds of 64 bits end in 2262.
+/// others are microseconds with a zone: nanoseconds of 64 bits end in 2262. The leaves beside them are those of nanoseconds.
 pub(super) fn typed(
     descriptor: &SchemaDescriptor,
     fields: &Fields,
     with_ids: &Fields,
     schema: Option<&Schema>,
-) -> Fields {
-    Walk { leaves: descriptor.columns().iter(), schema }.fields(fields, with_ids, None)
+) -> (Fields, Vec<usize>) {
+    let mut walk = Walk { leaves: descriptor.columns().iter().enumerate(), nanos: Vec::new(), schema };
+    (walk.fields(fields, with_ids, None), walk.nanos)
+}
+
+/// Whether all timestamps in some columns, which are microseconds, could be nanoseconds as well.
+pub(super) fn fit_nanos(batch: &RecordBatch) -> bool {
+    batch.columns().iter().all(|column| are_small(&column.to_data()))
+}
+
+fn are_small(array: &ArrayData) -> bool {
+    match array.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            let micros = TimestampMicrosecondArray::from(array.clone());
+            micros.iter().flatten().all(|micros| micros.checked_mul(1000).is_some())
+        }
+        _ => array.child_data().iter().all(are_small),
+    }
 }
 
 fn is_int96(leaf: &ColumnDescPtr) -> bool {
@@ -32,7 +51,8 @@ fn is_int96(leaf: &ColumnDescPtr) -> bool {
 
 /// A walk through the columns of a file, in the order of its leaves.
 struct Walk<'a> {
-    leaves: slice::Iter<'a, ColumnDescPtr>,
+    leaves: Enumerate<slice::Iter<'a, ColumnDescPtr>>,
+    nanos: Vec<usize>,
     schema: Option<&'a Schema>,
 }
 
@@ -54,8 +74,16 @@ impl<'a> Walk<'a> {
             (DataType::Map(entries, is_sorted), DataType::Map(with_ids, _)) => {
                 DataType::Map(self.field(entries, with_ids, ty), *is_sorted)
             }
-            (_, _) if self.leaves.next().is_some_and(is_int96) => timestamp(ty),
-            (other, _) => other.clone(),
+            (other, _) => match self.leaves.next() {
+                Some((leaf, column)) if is_int96(column) => {
+                    let found = timestamp(ty);
+                    if matches!(found, DataType::Timestamp(TimeUnit::Nanosecond, _)) {
+                        self.nanos.push(leaf);
+                    }
+                    found
+                }
+                _ => other.clone(),
+            },
         };
         Arc::new(field.as_ref().clone().with_data_type(found))
     }
@@ -133,7 +161,7 @@ mod tests {
         let micros = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
         let nanos = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Nanosecond, zone.map(Into::into));
         let (no, utc) = (None, Some("UTC"));
-        let read = typed(&descriptor, found.fields(), found.fields(), Some(&schema));
+        let (read, in_nanos) = typed(&descriptor, found.fields(), found.fields(), Some(&schema));
         let expected = [
             micros(no),
             nanos(no),
@@ -147,7 +175,9 @@ mod tests {
             micros(utc),
         ];
         assert_eq!(types(&read), expected);
-        let read = typed(&descriptor, found.fields(), found.fields(), None);
+        assert_eq!(in_nanos, [2, 4, 5, 7]);
+        let (read, in_nanos) = typed(&descriptor, found.fields(), found.fields(), None);
+        assert!(in_nanos.is_empty());
         let stored = |place| if place == 1 || place == 3 { nanos(no) } else { micros(utc) };
         assert_eq!(types(&read), (0..10).map(stored).collect::<Vec<_>>());
     }

@@ -62,6 +62,8 @@ pub struct ParquetFile {
     size: u64,
     tail: Tail,
     metadata: ArrowReaderMetadata,
+    /// Leaves of INT96 that are nanoseconds for the table, and the file with all of INT96 as microseconds.
+    int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
     /// The columns with the ids that they are read by, and the schema of the filter.
     bound: Option<(Fields, Arc<TableSchema>)>,
 }
@@ -83,10 +85,10 @@ impl ParquetFile {
             if !int96::is_in(descriptor) {
                 return Ok(plain);
             }
-            let typed = int96::typed(descriptor, fields, fields, None);
+            let (typed, _) = int96::typed(descriptor, fields, fields, None);
             guarded(path, || arrow_metadata(plain.metadata().clone(), &[], Some(&typed)))
         })?;
-        Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, bound: None })
+        Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, int96: None, bound: None })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -262,6 +264,7 @@ impl ParquetFile {
         is_first: bool,
     ) -> Result<Batches> {
         self.check_places(&row_groups, request)?;
+        self.check_int96(&row_groups, request, slice, is_first)?;
         let schema = self.metadata.parquet_schema();
         let position = schema.num_columns();
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
@@ -369,7 +372,8 @@ impl ParquetFile {
         let schema = self.metadata.parquet_schema();
         // A filter that comes afterwards would have to take structs apart again.
         let is_flat = schema.root_schema().get_fields().len() == schema.num_columns();
-        let is_simple = is_flat && request.rows.is_none() && !leaves.contains(&schema.num_columns());
+        let is_simple =
+            is_flat && self.int96.is_none() && request.rows.is_none() && !leaves.contains(&schema.num_columns());
         is_simple && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
     }
 
@@ -434,10 +438,7 @@ impl ParquetFile {
 impl DataFileReader for ParquetFile {
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
         let mut fields = with_ids(self.fields());
-        if int96::is_in(self.metadata.parquet_schema())
-            && let Ok(metadata) = self.with_int96(&fields, schema)
-        {
-            self.metadata = metadata;
+        if int96::is_in(self.metadata.parquet_schema()) && self.take_int96(&fields, schema).is_ok() {
             fields = with_ids(self.fields());
         }
         self.bound = Some((fields.clone(), Arc::clone(schema)));
@@ -520,9 +521,41 @@ fn arrow_metadata(
 }
 
 impl ParquetFile {
-    /// The file with columns of INT96 as the timestamps of a schema.
-    fn with_int96(&self, fields: &Fields, schema: &TableSchema) -> Result<ArrowReaderMetadata> {
-        let typed = int96::typed(self.metadata.parquet_schema(), self.fields(), fields, Some(schema));
-        guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[], Some(&typed)))
+    /// Reads INT96 as the timestamps of a schema from now on.
+    fn take_int96(&mut self, fields: &Fields, schema: &TableSchema) -> Result<()> {
+        let (typed, nanos) = int96::typed(self.metadata.parquet_schema(), self.fields(), fields, Some(schema));
+        let found = guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[], Some(&typed)))?;
+        let before = std::mem::replace(&mut self.metadata, found);
+        let micros = self.int96.take().map_or(before, |(_, micros)| micros);
+        self.int96 = (!nanos.is_empty()).then_some((nanos, micros));
+        Ok(())
+    }
+
+    /// Fails where INT96 cannot be the nanoseconds as which a request reads it: the library lets them wrap around, so that all are
+    /// read once more, as microseconds, before.
+    fn check_int96(
+        &self,
+        row_groups: &[usize],
+        request: &Request,
+        slice: Option<&Range<u64>>,
+        is_first: bool,
+    ) -> Result<()> {
+        let Some((nanos, micros)) = &self.int96 else { return Ok(()) };
+        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
+        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
+        let file = Self { metadata: micros.clone(), int96: None, ..self.clone() };
+        for leaf in leaves.into_iter().filter(|leaf| nanos.contains(leaf)) {
+            let request = Request { leaves: vec![leaf], filter: None, ..request.clone() };
+            for batch in file.decode_rows(row_groups.to_vec(), &request, slice, is_first)? {
+                if !int96::fit_nanos(&batch?) {
+                    let column = micros.parquet_schema().column(leaf).path().string();
+                    let message = format!(
+                        "column {column}: a timestamp of INT96 is outside of 1677 to 2262, which nanoseconds can hold"
+                    );
+                    return Err(Error::corrupt_file(&*self.path, message));
+                }
+            }
+        }
+        Ok(())
     }
 }
