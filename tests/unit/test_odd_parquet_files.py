@@ -188,7 +188,11 @@ def test_int96_keeps_the_nanoseconds_that_its_column_has(tmp_path: Path) -> None
             table = catalog.create_table(f"a.{unit}_{zone}", schema, properties={"format-version": "3"})
             table.add_files([str(path)])
             every = ("t", "s", "l", "_pos")
-            for scan in (table.scan(), table.scan("t IS NOT NULL"), table.scan("s.t IS NOT NULL", selected_fields=every)):
+            for scan in (
+                table.scan(),
+                table.scan("t IS NOT NULL"),
+                table.scan("s.t IS NOT NULL", selected_fields=every),
+            ):
                 rows = scan.to_arrow()
                 wanted = expected[: len(rows)]
                 assert rows.column("t").type == kind
@@ -218,7 +222,7 @@ def test_int96_that_no_nanoseconds_hold_is_an_error_that_names_the_column(
     tmp_path: Path, year: int, column: str
 ) -> None:
     path = tmp_path / "a.parquet"
-    kind, day = pa.timestamp("us"), dt.datetime(year, 1, 1)
+    kind, day = pa.timestamp("us"), dt.datetime.fromisoformat(f"{year:04}-01-01")
     name = column[0]
     types = {"t": kind, "s": pa.struct([("t", kind)]), "l": pa.list_(kind), "m": pa.map_(pa.string(), kind)}
     values = {"t": NOON, "s": {"t": NOON}, "l": [NOON], "m": [("k", NOON)]}
