@@ -19,30 +19,67 @@ pub(super) fn is_in(descriptor: &SchemaDescriptor) -> bool {
 }
 
 /// The columns of a file with those of INT96 as the timestamps of a schema, where it has their ids, which `with_ids` gives. All
-/// others are microseconds with a zone: nanoseconds of 64 bits end in 2262. The leaves beside them are those of nanoseconds.
+/// others are microseconds with a zone: nanoseconds of 64 bits end in 2262.
 pub(super) fn typed(
     descriptor: &SchemaDescriptor,
     fields: &Fields,
     with_ids: &Fields,
     schema: Option<&Schema>,
+) -> Fields {
+    walk(descriptor, fields, with_ids, schema, timestamp).0
+}
+
+/// As [`typed`], but with [`checked`] in place of nanoseconds, and the leaves that have them.
+pub(super) fn to_check(
+    descriptor: &SchemaDescriptor,
+    fields: &Fields,
+    with_ids: &Fields,
+    schema: &Schema,
 ) -> (Fields, Vec<usize>) {
-    let mut walk = Walk { leaves: descriptor.columns().iter().enumerate(), nanos: Vec::new(), schema };
-    (walk.fields(fields, with_ids, None), walk.nanos)
+    let of_type = |ty: Option<&Type>| match timestamp(ty) {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => checked(),
+        other => other,
+    };
+    let (fields, found) = walk(descriptor, fields, with_ids, Some(schema), of_type);
+    let is_checked = |(leaf, ty): (usize, DataType)| (ty == checked()).then_some(leaf);
+    (fields, found.into_iter().filter_map(is_checked).collect())
 }
 
-/// Whether all timestamps in some columns, which are microseconds, could be nanoseconds as well.
-pub(super) fn fit_nanos(batch: &RecordBatch) -> bool {
-    batch.columns().iter().all(|column| are_small(&column.to_data()))
+/// Microseconds with a zone that no other column of a file has.
+fn checked() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()))
 }
 
-fn are_small(array: &ArrayData) -> bool {
-    match array.data_type() {
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            let micros = TimestampMicrosecondArray::from(array.clone());
-            micros.iter().flatten().all(|micros| micros.checked_mul(1000).is_some())
-        }
-        _ => array.child_data().iter().all(are_small),
+/// The column of [`checked`] values that no nanoseconds of 64 bits hold.
+pub(super) fn not_in_nanos(batch: &RecordBatch) -> Option<String> {
+    let mut columns = batch.schema_ref().fields().iter().zip(batch.columns());
+    columns.find_map(|(field, column)| beyond(field, &column.to_data()))
+}
+
+fn beyond(field: &Field, array: &ArrayData) -> Option<String> {
+    if *field.data_type() == checked() {
+        let all = i64::MIN.div_euclid(1000)..=i64::MAX.div_euclid(1000);
+        let micros = TimestampMicrosecondArray::from(array.clone());
+        return micros.iter().flatten().any(|micros| !all.contains(&micros)).then(|| field.name().clone());
     }
+    let fields: &[FieldRef] = match field.data_type() {
+        DataType::Struct(fields) => fields,
+        DataType::List(inner) | DataType::Map(inner, _) => slice::from_ref(inner),
+        _ => &[],
+    };
+    let found = fields.iter().zip(array.child_data()).find_map(|(field, array)| beyond(field, array))?;
+    Some(format!("{}.{found}", field.name()))
+}
+
+fn walk<'a>(
+    descriptor: &'a SchemaDescriptor,
+    fields: &Fields,
+    with_ids: &Fields,
+    schema: Option<&'a Schema>,
+    of_type: impl Fn(Option<&Type>) -> DataType,
+) -> (Fields, Vec<(usize, DataType)>) {
+    let mut walk = Walk { leaves: descriptor.columns().iter().enumerate(), found: Vec::new(), schema, of_type };
+    (walk.fields(fields, with_ids, None), walk.found)
 }
 
 fn is_int96(leaf: &ColumnDescPtr) -> bool {
@@ -50,13 +87,16 @@ fn is_int96(leaf: &ColumnDescPtr) -> bool {
 }
 
 /// A walk through the columns of a file, in the order of its leaves.
-struct Walk<'a> {
+struct Walk<'a, F> {
     leaves: Enumerate<slice::Iter<'a, ColumnDescPtr>>,
-    nanos: Vec<usize>,
+    /// Leaves of INT96, and what they are read as.
+    found: Vec<(usize, DataType)>,
     schema: Option<&'a Schema>,
+    /// What INT96 is read as that is of a type for the table.
+    of_type: F,
 }
 
-impl<'a> Walk<'a> {
+impl<'a, F: Fn(Option<&Type>) -> DataType> Walk<'a, F> {
     /// `parent` is the table's type of the field that these are in.
     fn fields(&mut self, fields: &Fields, with_ids: &Fields, parent: Option<&'a Type>) -> Fields {
         let pairs = fields.iter().zip(with_ids).enumerate();
@@ -76,10 +116,8 @@ impl<'a> Walk<'a> {
             }
             (other, _) => match self.leaves.next() {
                 Some((leaf, column)) if is_int96(column) => {
-                    let found = timestamp(ty);
-                    if matches!(found, DataType::Timestamp(TimeUnit::Nanosecond, _)) {
-                        self.nanos.push(leaf);
-                    }
+                    let found = (self.of_type)(ty);
+                    self.found.push((leaf, found.clone()));
                     found
                 }
                 _ => other.clone(),
@@ -161,7 +199,7 @@ mod tests {
         let micros = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
         let nanos = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Nanosecond, zone.map(Into::into));
         let (no, utc) = (None, Some("UTC"));
-        let (read, in_nanos) = typed(&descriptor, found.fields(), found.fields(), Some(&schema));
+        let read = typed(&descriptor, found.fields(), found.fields(), Some(&schema));
         let expected = [
             micros(no),
             nanos(no),
@@ -175,9 +213,12 @@ mod tests {
             micros(utc),
         ];
         assert_eq!(types(&read), expected);
+        let (read, in_nanos) = to_check(&descriptor, found.fields(), found.fields(), &schema);
         assert_eq!(in_nanos, [2, 4, 5, 7]);
-        let (read, in_nanos) = typed(&descriptor, found.fields(), found.fields(), None);
-        assert!(in_nanos.is_empty());
+        for (leaf, (ty, expected)) in types(&read).into_iter().zip(expected).enumerate() {
+            assert_eq!(ty, if in_nanos.contains(&leaf) { checked() } else { expected });
+        }
+        let read = typed(&descriptor, found.fields(), found.fields(), None);
         let stored = |place| if place == 1 || place == 3 { nanos(no) } else { micros(utc) };
         assert_eq!(types(&read), (0..10).map(stored).collect::<Vec<_>>());
     }

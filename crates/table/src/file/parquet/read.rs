@@ -62,7 +62,7 @@ pub struct ParquetFile {
     size: u64,
     tail: Tail,
     metadata: ArrowReaderMetadata,
-    /// Leaves of INT96 that are nanoseconds for the table, and the file with all of INT96 as microseconds.
+    /// Leaves of INT96 that are nanoseconds for the table, and the file as these are checked.
     int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
     /// The columns with the ids that they are read by, and the schema of the filter.
     bound: Option<(Fields, Arc<TableSchema>)>,
@@ -85,7 +85,7 @@ impl ParquetFile {
             if !int96::is_in(descriptor) {
                 return Ok(plain);
             }
-            let (typed, _) = int96::typed(descriptor, fields, fields, None);
+            let typed = int96::typed(descriptor, fields, fields, None);
             guarded(path, || arrow_metadata(plain.metadata().clone(), &[], Some(&typed)))
         })?;
         Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, int96: None, bound: None })
@@ -523,16 +523,20 @@ fn arrow_metadata(
 impl ParquetFile {
     /// Reads INT96 as the timestamps of a schema from now on.
     fn take_int96(&mut self, fields: &Fields, schema: &TableSchema) -> Result<()> {
-        let (typed, nanos) = int96::typed(self.metadata.parquet_schema(), self.fields(), fields, Some(schema));
-        let found = guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[], Some(&typed)))?;
-        let before = std::mem::replace(&mut self.metadata, found);
-        let micros = self.int96.take().map_or(before, |(_, micros)| micros);
-        self.int96 = (!nanos.is_empty()).then_some((nanos, micros));
+        let descriptor = self.metadata.parquet_schema();
+        let typed = int96::typed(descriptor, self.fields(), fields, Some(schema));
+        let (to_check, nanos) = int96::to_check(descriptor, self.fields(), fields, schema);
+        let with = |fields| guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[], Some(fields)));
+        self.int96 = match nanos.is_empty() {
+            true => None,
+            false => Some((nanos, with(&to_check)?)),
+        };
+        self.metadata = with(&typed)?;
         Ok(())
     }
 
-    /// Fails where INT96 cannot be the nanoseconds as which a request reads it: the library lets them wrap around, so that all are
-    /// read once more, as microseconds, before.
+    /// Fails where INT96 cannot be the nanoseconds as which a request reads it: the library lets them wrap around. All rows that
+    /// are wanted are read once more for that, as microseconds.
     fn check_int96(
         &self,
         row_groups: &[usize],
@@ -540,20 +544,26 @@ impl ParquetFile {
         slice: Option<&Range<u64>>,
         is_first: bool,
     ) -> Result<()> {
-        let Some((nanos, micros)) = &self.int96 else { return Ok(()) };
+        let Some((nanos, metadata)) = &self.int96 else { return Ok(()) };
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
         let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
-        let file = Self { metadata: micros.clone(), int96: None, ..self.clone() };
-        for leaf in leaves.into_iter().filter(|leaf| nanos.contains(leaf)) {
-            let request = Request { leaves: vec![leaf], filter: None, ..request.clone() };
-            for batch in file.decode_rows(row_groups.to_vec(), &request, slice, is_first)? {
-                if !int96::fit_nanos(&batch?) {
-                    let column = micros.parquet_schema().column(leaf).path().string();
-                    let message = format!(
-                        "column {column}: a timestamp of INT96 is outside of 1677 to 2262, which nanoseconds can hold"
-                    );
-                    return Err(Error::corrupt_file(&*self.path, message));
-                }
+        let descriptor = metadata.parquet_schema();
+        let root = |leaf: &usize| descriptor.get_column_root_idx(*leaf);
+        let roots: BTreeSet<usize> = nanos.iter().filter(|leaf| leaves.contains(*leaf)).map(root).collect();
+        if roots.is_empty() {
+            return Ok(());
+        }
+        // The library reads no map without all that is in it.
+        let is_beside = |leaf: &usize| *leaf < descriptor.num_columns() && roots.contains(&root(leaf));
+        let leaves = leaves.into_iter().filter(is_beside).collect();
+        let request = Request { leaves, filter: None, ..request.clone() };
+        let file = Self { metadata: metadata.clone(), int96: None, ..self.clone() };
+        for batch in file.decode_rows(row_groups.to_vec(), &request, slice, is_first)? {
+            if let Some(column) = int96::not_in_nanos(&batch?) {
+                let message = format!(
+                    "column {column}: a timestamp of INT96 is outside of 1677 to 2262, which nanoseconds can hold"
+                );
+                return Err(Error::corrupt_file(&*self.path, message));
             }
         }
         Ok(())
