@@ -172,8 +172,8 @@ def test_without_a_mapping_columns_stand_by_position(tmp_path: Path) -> None:
 
 
 def test_int96_keeps_the_nanoseconds_that_its_column_has(tmp_path: Path) -> None:
-    nanos = [-1, 1, 999, 1001, 123456789, None]
-    micros = [-1, 0, 0, 1, 123456, None]
+    nanos = [-1, 1, 999, 1001, 123456789, 2**63 - 1, 1 - 2**63, None]
+    micros = [-1, 0, 0, 1, 123456, 2**63 // 1000, -(2**63 // 1000) - 1, None]
     flat = pa.array(nanos, pa.timestamp("ns"))
     lists = pa.ListArray.from_arrays(range(len(flat) + 1), flat)
     path = tmp_path / "a.parquet"
@@ -199,7 +199,7 @@ def test_int96_keeps_the_nanoseconds_that_its_column_has(tmp_path: Path) -> None
                 assert rows.column("t").cast(pa.int64()).to_pylist() == wanted
                 assert rows.column("s").combine_chunks().field("t").cast(pa.int64()).to_pylist() == wanted
                 assert rows.column("l").combine_chunks().flatten().cast(pa.int64()).to_pylist() == wanted
-            assert len(table.scan("t IS NOT NULL").to_arrow()) == 5
+            assert len(table.scan("t IS NOT NULL").to_arrow()) == 7
 
 
 @pytest.mark.parametrize("options", [INT96, {"version": "2.6"}], ids=["int96", "int64"])
