@@ -148,11 +148,15 @@ fn timestamp(ty: Option<&Type>) -> DataType {
 
 #[cfg(test)]
 mod tests {
-    use icefield_format::types::{ListType, MapType, StructType};
+    use icefield_format::types::{Field as TableField, ListType, MapType, StructType};
     use parquet::arrow::parquet_to_arrow_schema;
     use parquet::schema::parser::parse_message_type;
 
     use super::*;
+
+    fn of(id: i32, ty: impl Into<Type>) -> TableField {
+        TableField::optional(id, format!("f{id}"), ty)
+    }
 
     /// Only what is stored as INT96 is read as what the table has; the walk does not lose its place in what else there is.
     #[test]
@@ -169,18 +173,16 @@ mod tests {
         }";
         let descriptor = SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap()));
         let found = parquet_to_arrow_schema(&descriptor, None).unwrap();
-        let of = |id, ty: PrimitiveType| icefield_format::types::Field::optional(id, format!("f{id}"), ty);
-        let nested = |id, ty: Type| icefield_format::types::Field::optional(id, format!("f{id}"), ty);
         let list = |id, ty| Type::List(Arc::new(ListType { element: of(id, ty) }));
         let map = MapType { key: of(21, PrimitiveType::TimestampNs), value: of(22, PrimitiveType::Timestamp) };
         let inner = StructType::new(vec![of(4, PrimitiveType::TimestamptzNs), of(5, PrimitiveType::TimestampNs)]);
         let fields = vec![
             of(1, PrimitiveType::Timestamp),
             of(2, PrimitiveType::TimestampNs),
-            nested(3, Type::Struct(Arc::new(inner))),
-            nested(6, list(20, PrimitiveType::TimestampNs)),
-            nested(7, Type::Map(Arc::new(map))),
-            nested(8, list(23, PrimitiveType::TimestamptzNs)),
+            of(3, Type::Struct(Arc::new(inner))),
+            of(6, list(20, PrimitiveType::TimestampNs)),
+            of(7, Type::Map(Arc::new(map))),
+            of(8, list(23, PrimitiveType::TimestamptzNs)),
             of(10, PrimitiveType::Long),
         ];
         let schema = Schema::new(0, fields).unwrap();

@@ -438,6 +438,7 @@ impl ParquetFile {
 impl DataFileReader for ParquetFile {
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
         let mut fields = with_ids(self.fields());
+        // Where the library refuses these types the columns stay as they are, and whoever plans them says what they are.
         if int96::is_in(self.metadata.parquet_schema()) && self.take_int96(&fields, schema).is_ok() {
             fields = with_ids(self.fields());
         }
