@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import pickle
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 import icefield as ice
 
@@ -53,3 +56,59 @@ def test_tasks_give_batches_of_some_bytes(catalog: ice.Catalog) -> None:
     assert found == [1, 1]
     empty = catalog.create_table("db.n", schema)
     assert empty.scan().tasks() == []
+
+
+class Frames:
+    """What a read of tasks asks of a session: the function that executors unpickle."""
+
+    def range(self, *_: int) -> Frames:
+        return self
+
+    def mapInArrow(self, function: Any, _: object) -> bytes:  # noqa: N802
+        pickled: bytes = cloudpickle.dumps(function)
+        return pickled
+
+
+@pytest.mark.parametrize("what", ["rows", "files"])
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_spark_task_makes_its_own_task_and_no_other(
+    catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch, what: str, count: int
+) -> None:
+    """The function goes to each of the Spark tasks: what it makes must not grow with their number."""
+    from icefield import distributed
+    from icefield.spark import inspecting, reading
+    from icefield.spark.types import spark_schema
+
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    for number in range(4):
+        table.append(pa.table({"id": [number]}))
+    made: list[object] = []
+
+    def counted(*args: Any) -> Any:
+        made.append(args)
+        return distributed_read_task(*args)
+
+    def restored(task: object, state: list[object]) -> None:
+        made.append(task)
+        restore(task, state)
+
+    distributed_read_task, restore = distributed.ReadTask, distributed.InspectTask.__setstate__
+    monkeypatch.setattr(distributed.InspectTask, "__setstate__", restored)
+    for module in (reading, inspecting):
+        monkeypatch.setattr(module, "drivers_python", contextlib.nullcontext)
+    frames: Any = Frames()
+    if what == "rows":
+        scan = table.scan()
+        tasks = (scan.tasks(split_size=1, open_file_cost=1) * count)[:count]
+        assert len(tasks) == count
+        pickled = reading._decoded(frames, tasks, scan.storage, spark_schema(scan.projection()))
+        monkeypatch.setattr(distributed, "ReadTask", counted)
+    else:
+        tasks_of = inspecting.inspect_tasks
+        monkeypatch.setattr(inspecting, "inspect_tasks", lambda *args: (tasks_of(*args) * count)[:count])
+        pickled = inspecting.read_inspect(frames, table, "files")
+    function = pickle.loads(pickled)
+    assert made == []
+    rows = list(function([pa.RecordBatch.from_pydict({"id": [count - 1]})]))
+    assert len(made) == 1
+    assert sum(batch.num_rows for batch in rows) == (1 if what == "rows" else 4)

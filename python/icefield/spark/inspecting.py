@@ -11,6 +11,7 @@ import pyarrow as pa
 from icefield.distributed import InspectTask, Storage
 from icefield.spark.failures import sentence
 from icefield.spark.opening import moment_of, opened
+from icefield.spark.packed import PackedTasks
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import begin_task, drivers_python
 
@@ -89,13 +90,13 @@ def read_inspect(
     storage = open_table.storage
     names = ("*",) if columns is None else columns
     schema = spark_schema(open_table.inspect.schema(name, names))
-    tasks = inspect_tasks(open_table, name, filter, names, moment_of(spark, as_of))
+    packed = PackedTasks(inspect_tasks(open_table, name, filter, names, moment_of(spark, as_of)))
 
     @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                yield from inspect_rows(tasks[place], storage, schema)
+                yield from inspect_rows(packed[place], storage, schema)
 
     with drivers_python():
-        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rows, schema)
+        return spark.range(0, len(packed), 1, len(packed)).mapInArrow(rows, schema)

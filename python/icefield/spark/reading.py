@@ -29,6 +29,7 @@ from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.failures import sentence
 from icefield.spark.names import quoted
 from icefield.spark.opening import moment_of, opened
+from icefield.spark.packed import PackedTasks
 from icefield.spark.session import ReaderSession, adopted, at_once, is_classic, reads_scheme
 from icefield.spark.texts import texts_without_order
 from icefield.spark.types import arrow_schema, spark_schema
@@ -213,15 +214,16 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
     """Read tasks in Rust, one per Spark task."""
     if not tasks:
         return spark.createDataFrame([], schema)
+    packed = PackedTasks(tasks)
 
     @sentence
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                yield from task_rows(tasks[place], storage, schema)
+                yield from task_rows(packed[place], storage, schema)
 
     with drivers_python():
-        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rows, schema)
+        return spark.range(0, len(packed), 1, len(packed)).mapInArrow(rows, schema)
 
 
 def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
