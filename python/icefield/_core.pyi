@@ -3055,7 +3055,9 @@ def look_at_folder(
 class WritePlan:
     """What all writers of a distributed write have in common: the table, its properties, and the id of the write."""
 
-    def __new__(cls, table: TableState, /, *, properties: Mapping[str, str] = ...) -> WritePlan: ...
+    def __new__(
+        cls, table: TableState, /, *, properties: Mapping[str, str] = ..., widened_by: object = None
+    ) -> WritePlan: ...
     @staticmethod
     def from_bytes(data: bytes) -> WritePlan:
         """Return the plan of what `to_bytes` returned."""
@@ -3077,6 +3079,12 @@ class WritePlan:
         are looked for as well.
         """
 
+    def discard_lost(self, storage: Storage, committed: Sequence[bytes]) -> tuple[int, list[str]]:
+        """Delete the files of attempts that lost: those of this write that no committed task has reported.
+
+        Return how many could not be deleted, and the first reasons.
+        """
+
     def append(
         self,
         table: TableState,
@@ -3086,10 +3094,11 @@ class WritePlan:
         *,
         branch: str = ...,
         snapshot_properties: Mapping[str, str] = ...,
-    ) -> tuple[TableState, int, int]:
+    ) -> tuple[TableState, int | None, int, bool]:
         """Commit the files that tasks have written.
 
-        Return the new state, the id of the snapshot and the number of rows.
+        Return the new state, the id of the snapshot, the number of rows, and whether an earlier run has made the
+        change.
         """
 
 @final
@@ -3106,6 +3115,8 @@ class TaskWriter:
         attempt: int = 0,
         allow_missing: bool = True,
         clustered: bool = False,
+        memory_limit: int | None = None,
+        dry_run: bool = False,
     ) -> TaskWriter: ...
     def write(self, rows: object) -> None:
         """Take rows to write.

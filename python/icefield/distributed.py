@@ -8,7 +8,7 @@ for which `icefield.scan.ScanPlan.obstacles` returns null can be read by an engi
 
 Writing: `icefield.table.Table.new_write` plans a write, a `TaskWriter` writes the rows of one task, and
 `icefield.table.Table.commit_files` commits what all tasks wrote, in one snapshot. Nothing is visible before that;
-`WritePlan.discard` deletes the files of a failed write.
+`WritePlan.discard` deletes the files of a failed write, `WritePlan.discard_lost` those of attempts that lost.
 """
 
 from __future__ import annotations
@@ -17,9 +17,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from icefield._core import ArrowStream, EngineRead, Inspect, ReadTask, Storage, TableState
+from icefield._arguments import summary_entries
+from icefield._core import (
+    IDEMPOTENCY_KEY,
+    ArrowStream,
+    EngineRead,
+    Inspect,
+    ReadTask,
+    Storage,
+    TableState,
+    snapshot_of_key,
+)
 from icefield._core import TaskWriter as _TaskWriter
 from icefield._core import WritePlan as _WritePlan
+from icefield.errors import InvalidArgumentError
 from icefield.expressions import from_json
 
 if TYPE_CHECKING:
@@ -28,9 +39,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.arrow import ArrowSchemaExportable, Rows
+    from icefield.metadata import TableMetadata
 
 __all__ = [
+    "WRITE_ID",
     "ArrowStream",
+    "Committed",
     "EngineRead",
     "FilesLeft",
     "InspectTask",
@@ -39,7 +53,12 @@ __all__ = [
     "TaskWriter",
     "WritePlan",
     "WrittenFiles",
+    "made_before",
 ]
+
+
+#: Entry of a snapshot's summary: the write that wrote its files.
+WRITE_ID = "icefield.write-id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,20 @@ class WrittenFiles:
     byte_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What `icefield.table.Table.commit_files` did."""
+
+    #: The snapshot of the files; if the change was made before, the snapshot that it made then.
+    snapshot_id: int | None
+    #: Whether the change was made before, with the same idempotency key, so that nothing was committed now.
+    made_before: bool
+    #: Rows that were added now.
+    rows: int
+    #: Whether the files are the table's, now or since an earlier call; if not, delete them by `WritePlan.discard`.
+    files_taken: bool
+
+
 class FilesLeft(NamedTuple):
     """Files that could not be deleted: their number and the first errors."""
 
@@ -103,18 +136,33 @@ class FilesLeft(NamedTuple):
     messages: list[str]
 
 
+def made_before(metadata: TableMetadata, branch: str, idempotency_key: str | None) -> bool:
+    """Return whether a change with an idempotency key was made on a branch; False without a key.
+
+    What another client has committed since the metadata were read, the commit finds.
+    """
+    key = summary_entries(None, idempotency_key).get(IDEMPOTENCY_KEY)
+    if key is None or branch not in metadata.refs:
+        return False
+    return snapshot_of_key(metadata, branch, key) is not None
+
+
 class WritePlan:
     """One write into a table, shared by all its tasks; made by `icefield.table.Table.new_write`."""
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_snapshot_id")
 
     def __init__(self, core: _WritePlan) -> None:
         self._core = core
+        #: The snapshot that has the files, as far as this object knows.
+        self._snapshot_id: int | None = None
 
     @classmethod
-    def of(cls, state: TableState, properties: Mapping[str, str]) -> WritePlan:
+    def of(
+        cls, state: TableState, properties: Mapping[str, str], widened_by: ArrowSchemaExportable | None = None
+    ) -> WritePlan:
         """Plan a write into a table; `icefield.table.Table.new_write` calls it."""
-        return cls(_WritePlan(state, properties=properties))
+        return cls(_WritePlan(state, properties=properties, widened_by=widened_by))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> WritePlan:
@@ -122,7 +170,10 @@ class WritePlan:
         return cls(_WritePlan.from_bytes(data))
 
     def to_bytes(self) -> bytes:
-        """Return the plan as bytes, to be sent to the workers; pickling does the same."""
+        """Return the plan as bytes, to be sent to the workers; pickling does the same.
+
+        Changes of the schema are not in them: commit by the plan itself.
+        """
         return self._core.to_bytes()
 
     @property
@@ -170,8 +221,33 @@ class WritePlan:
             Also look for files that no task returned, by the id of the write in their names: this lists the data
             folder of the table.
 
+        Raises
+        ------
+        InvalidArgumentError
+            If `icefield.table.Table.commit_files` has committed the files by this object.
+
         """
+        if self._snapshot_id is not None:
+            raise InvalidArgumentError(
+                f"the files of write {self.write_id} are in snapshot {self._snapshot_id}: they cannot be discarded"
+            )
         return FilesLeft(*self._core.discard(storage, [files.data for files in written], search=search))
+
+    def discard_lost(self, storage: Storage, committed: Iterable[WrittenFiles]) -> FilesLeft:
+        """Delete what attempts have left that lost: files of this write, once committed, that no result names.
+
+        Workers that are killed, or whose task another worker has done first, leave such files. Call it when no worker
+        of the write is at work any more; it lists the data folder of the table.
+
+        Parameters
+        ----------
+        storage
+            The storage of the table.
+        committed
+            The results of all tasks, as they were committed.
+
+        """
+        return FilesLeft(*self._core.discard_lost(storage, [files.data for files in committed]))
 
     def append(
         self,
@@ -182,17 +258,25 @@ class WritePlan:
         *,
         branch: str,
         snapshot_properties: Mapping[str, str],
-    ) -> TableState:
+    ) -> tuple[TableState, Committed]:
         """Commit what the tasks wrote; `icefield.table.Table.commit_files` calls it."""
-        committed, _, _ = self._core.append(
+        after, snapshot_id, rows, made_before = self._core.append(
             state,
             catalog,
             identifier,
             [files.data for files in written],
             branch=branch,
-            snapshot_properties=snapshot_properties,
+            snapshot_properties={**snapshot_properties, WRITE_ID: self.write_id},
         )
-        return committed
+        taken = not made_before
+        if made_before and snapshot_id is not None:
+            # The same files may come again, where the first answer was lost.
+            snapshot = after.metadata.snapshot_by_id(snapshot_id)
+            summary = snapshot.summary if snapshot is not None else None
+            taken = summary is not None and summary.get(WRITE_ID) == self.write_id
+        if taken:
+            self._snapshot_id = snapshot_id
+        return after, Committed(snapshot_id, made_before, rows, taken)
 
     def __reduce__(self) -> tuple[object, ...]:
         return WritePlan.from_bytes, (self.to_bytes(),)
@@ -220,6 +304,10 @@ class TaskWriter:
         Whether optional columns may be missing; they get their write default or null.
     clustered
         Whether rows are grouped by partition: only one file is then open at a time.
+    memory_limit
+        Bytes that rows waiting to be written may take, about; 512 MiB by default. More is held in temporary files.
+    dry_run
+        Only encode the rows and count them; nothing is written, and the result cannot be committed.
 
     Raises
     ------
@@ -240,9 +328,19 @@ class TaskWriter:
         attempt: int = 0,
         allow_missing: bool = True,
         clustered: bool = False,
+        memory_limit: int | None = None,
+        dry_run: bool = False,
     ) -> None:
         self._core = _TaskWriter(
-            plan.core, storage, schema, task=task, attempt=attempt, allow_missing=allow_missing, clustered=clustered
+            plan.core,
+            storage,
+            schema,
+            task=task,
+            attempt=attempt,
+            allow_missing=allow_missing,
+            clustered=clustered,
+            memory_limit=memory_limit,
+            dry_run=dry_run,
         )
         self._ended = False
         self._written: WrittenFiles | None = None

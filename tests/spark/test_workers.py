@@ -6,12 +6,20 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 pytest.importorskip("pyspark")
+
+from icefield.spark import workers
 
 SCRIPT = """
 import icefield as ice, icefield.spark as ice_spark
@@ -22,11 +30,13 @@ catalog = ice.load_catalog("c", uri="sqlite:///c.db", warehouse="wh")
 catalog.create_namespace("a")
 df = spark.range(3)
 table = catalog.create_table("a.t", ice_spark.schema_of(df))
+options = {"catalog": "c", "uri": "sqlite:///c.db", "warehouse": "wh"}
+# Before anything else of ours has run in the session: nothing has been registered.
+assert spark.read.format("icefield").options(**options).load("a.t").count() == 0
 ice_spark.append(df, table)
 assert ice_spark.read(spark, table, native=False).count() == 3
 ice_spark.register(spark)
 assert spark.sql("SELECT icefield_bucket(4, id) FROM {t}", t=ice_spark.read(spark, table)).count() == 3
-options = {"catalog": "c", "uri": "sqlite:///c.db", "warehouse": "wh"}
 assert spark.read.format("icefield").options(**options).load("a.t").count() == 3
 print("read", spark.sparkContext.pythonExec)
 """
@@ -46,6 +56,92 @@ def test_workers_run_in_the_driver_s_python(tmp_path: Path) -> None:
     )
     assert done.stdout.endswith("read python3\n"), done.stdout + done.stderr
     assert "replaced a statically registered data source" not in done.stderr
+
+
+def test_threads_share_the_driver_s_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first thread to leave does not take the setting from the others; the last one undoes it."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    context = spark.sparkContext
+    monkeypatch.setattr(context, "pythonExec", "python3")
+    with workers.drivers_python():
+        entered, leave = threading.Event(), threading.Event()
+
+        def other() -> str:
+            with workers.drivers_python():
+                entered.set()
+                leave.wait(60)
+                return str(context.pythonExec)
+
+        with ThreadPoolExecutor(1) as pool:
+            seen = pool.submit(other)
+            assert entered.wait(60)
+            with workers.drivers_python():
+                pass
+            assert context.pythonExec == sys.executable
+            leave.set()
+            assert seen.result() == sys.executable
+        assert context.pythonExec == sys.executable
+    assert context.pythonExec == "python3"
+    # An interpreter that somebody has chosen is kept.
+    monkeypatch.setattr(context, "pythonExec", "/opt/python")
+    with workers.drivers_python():
+        assert context.pythonExec == "/opt/python"
+    assert context.pythonExec == "/opt/python"
+
+
+@pytest.mark.parametrize(
+    ("environment", "python", "expected"),
+    [
+        ({}, "/usr/bin/python3", sys.executable),
+        ({}, None, sys.executable),
+        ({}, str(Path(sys.executable).parent / "python3"), None),
+        ({"PYSPARK_PYTHON": "/opt/python"}, "/usr/bin/python3", None),
+        ({"PYSPARK_DRIVER_PYTHON": "/opt/python"}, "/usr/bin/python3", "/opt/python"),
+        ({"PYSPARK_GATEWAY_PORT": "1"}, "/usr/bin/python3", None),
+    ],
+)
+def test_which_python_looks_for_data_sources(
+    environment: dict[str, str], python: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(workers.SparkContext, "_gateway", None)
+    monkeypatch.setattr(workers.shutil, "which", lambda _name: python)
+    workers.name_drivers_python()
+    assert os.environ.get("PYSPARK_DRIVER_PYTHON") == expected
+
+
+def test_the_module_that_spark_looks_for_is_light(tmp_path: Path) -> None:
+    """Every session that uses any Python source imports it; what is missing is said when the source is used."""
+    (tmp_path / "pyarrow").mkdir()
+    (tmp_path / "pyarrow" / "__init__.py").write_text("raise ModuleNotFoundError('no pyarrow', name='pyarrow')")
+    script = """
+import sys
+import pyspark.sql.datasource
+before = set(sys.modules)
+import pyspark_icefield
+print(sorted(name for name in set(sys.modules) - before if name.partition(".")[0] in ("icefield", "pyarrow", "pandas")))
+source = pyspark_icefield.DefaultSource
+print(source.name(), issubclass(source, pyspark.sql.datasource.DataSource))
+try:
+    print(type(source({"path": "a.t"})))
+except ImportError as error:
+    print(error)
+"""
+    paths = {"missing": [str(tmp_path), *sys.path], "there": sys.path}
+    found = {}
+    for name, path in paths.items():
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in path if one)}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found[name] = done.stdout.splitlines()
+    assert found["missing"][:2] == found["there"][:2] == ["[]", "icefield True"]
+    assert found["there"][2] == "<class 'icefield.spark.source.Source'>"
+    assert found["missing"][2] == "pyarrow is required but not installed: pip install pyarrow"
 
 
 def test_archives_of_spark_are_not_read_again_before_every_task(

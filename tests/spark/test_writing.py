@@ -107,10 +107,29 @@ def test_a_failed_append_outlives_its_tasks(spark: SparkSession, catalog: ice.Ca
 
 @pytest.mark.parametrize("way", ["append", "source"])
 def test_retried_tasks_write_once(
-    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], way: str, tmp_path: Path
+    spark: SparkSession,
+    catalog: ice.Catalog,
+    options: dict[str, str],
+    way: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from icefield.distributed import FilesLeft, WritePlan
+
     table = catalog.create_table("db.t", SCHEMA)
     marks = str(tmp_path)
+    discard_lost, searches = WritePlan.discard_lost, []
+
+    def discarding(plan: WritePlan, storage: Any, committed: Any) -> FilesLeft:
+        # What a worker leaves that is killed.
+        (path, *_) = planned(table.refresh())
+        left = re.sub(r"([^/]*-)(\d+)\.parquet$", r"\g<1>9999\2.parquet", path)
+        storage.write(left, b"half of a file")
+        assert left in data_files(table)
+        searches.append(plan)
+        return discard_lost(plan, storage, committed)
+
+    monkeypatch.setattr(WritePlan, "discard_lost", discarding)
 
     def fail_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -130,6 +149,10 @@ def test_retried_tasks_write_once(
     assert len(list(tmp_path.glob("tried-*"))) == 2
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(100))
     assert data_files(table) == planned(table), "failed attempts delete their files"
+    if way == "append":
+        assert len(searches) == 1
+        ice_spark.append(spark.range(1).selectExpr("id", "'y' AS s"), table)
+        assert len(searches) == 1, "where no attempt failed, the folder is not listed"
 
 
 @pytest.mark.parametrize(
@@ -426,3 +449,99 @@ def test_a_write_waits_for_its_own_jobs_only(spark: SparkSession, catalog: ice.C
         done.touch()
         assert len(waiting.result()) == 1
     assert took < 9  # it waited ten seconds for the other job
+
+
+@pytest.mark.parametrize("way", ["append", "source"])
+def test_a_write_with_a_key_is_made_once(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], way: str
+) -> None:
+    """A job that is run again, by the same road or by the other, adds nothing and leaves no file."""
+    table = catalog.create_table("db.t", SCHEMA, partition_by="bucket(2, id)")
+    df = spark.range(0, 10, 1, 2).selectExpr("id", "'y' AS s")
+
+    def run(by: str, key: str) -> None:
+        if by == "append":
+            ice_spark.append(df, table, idempotency_key=key)
+        else:
+            save = df.write.format("icefield").options(**options).option("idempotency-key", key)
+            save.mode("append").save("db.t")
+
+    for by in (way, way, "append", "source"):
+        run(by, "Job/1")
+        table.refresh()
+        assert (table.scan().count(), len(table.snapshots())) == (10, 1), by
+        assert data_files(table) == planned(table)
+    assert table.current_snapshot().summary["icefield.idempotency-key"] == "Job/1"
+    run(way, "Job/2")
+    assert table.refresh().scan().count() == 20
+
+
+def test_a_key_that_another_writer_uses_meanwhile(catalog: ice.Catalog, options: dict[str, str]) -> None:
+    """The commit finds it, and deletes what the tasks wrote."""
+    from icefield.spark.opening import SourceOptions
+    from icefield.spark.source import Writer, Written
+    from icefield.spark.writing import Write, write_task
+
+    table = catalog.create_table("db.t", SCHEMA)
+    batch = pa.record_batch({"id": [1, 2], "s": ["a", "b"]}, schema=SCHEMA)
+    given = SourceOptions.of({**options, "path": "db.t", "idempotency-key": "k"})
+    writes = [Write.of_schema(table, SCHEMA) for _ in range(2)]
+    written = [write_task(write, iter([batch]), clustered=False) for write in writes]
+    for write, files in zip(writes, written, strict=True):
+        Writer(given, write).commit([Written(files)])
+    assert table.refresh().scan().count() == 2
+    assert data_files(table) == planned(table)
+    # An attempt that was killed has left a file of the write that was committed, and one of the same write.
+    write = Write.of_schema(table, SCHEMA)
+    write_task(write, iter([batch]), clustered=False)
+    writer = ice.distributed.TaskWriter(write.plan, write.storage, SCHEMA, task=0, attempt=1)
+    writer.write(batch)
+    Writer(SourceOptions.of({**options, "path": "db.t"}), write).commit([Written(writer.close(), attempts_before=1)])
+    assert table.refresh().scan().count() == 4
+    assert data_files(table) == planned(table)
+
+
+def test_modes_of_the_schema(spark: SparkSession, catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    some = spark.range(0, 2, 1, 1)
+    with pytest.raises(ice.errors.ValidationError, match="s"):
+        ice_spark.append(some, table, schema_mode="strict")
+    with pytest.raises(ice.InvalidArgumentError, match="schema_mode must be 'strict', 'subset' or 'evolve', got 'any'"):
+        ice_spark.append(some, table, schema_mode="any")  # type: ignore[call-overload]
+    more = some.selectExpr("id", "struct(id AS a, 'x' AS b) AS more")
+    counted = ice_spark.append(more, table, schema_mode="evolve", dry_run=True)
+    assert (counted.rows_added, counted.files_added) == (2, 1)
+    assert table.refresh().current_snapshot() is None
+    assert data_files(table) == []
+    ice_spark.append(more, table, schema_mode="evolve", memory_limit=1 << 20)
+    assert len(table.metadata_log()) == 1, "columns and rows come in one commit"
+    assert table.schema().find_field("id").required
+    assert sorted(table.scan(selected_fields="more").to_arrow()["more"].to_pylist(), key=str) == [
+        {"a": 0, "b": "x"},
+        {"a": 1, "b": "x"},
+    ]
+    ice_spark.append(some, table, schema_mode="subset")
+    assert table.scan().count() == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"brnch": "b"}, "brnch is neither an argument nor a catalog property; did you mean branch?"),
+        ({"idempotency": "k"}, "idempotency is neither an argument nor a catalog property"),
+        ({"catalog": "local"}, "catalog: the catalog and its properties apply only when table is a name, not a Table"),
+        ({"uri": "sqlite:///x"}, "uri: the catalog and its properties apply only when table is a name, not a Table"),
+    ],
+)
+def test_mistyped_keywords_are_named(
+    spark: SparkSession, catalog: ice.Catalog, given: dict[str, Any], message: str
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    df = spark.range(1)
+    for call in (
+        lambda: ice_spark.append(df, table, **given),
+        *([lambda: ice_spark.read(spark, table, **given)] if "brnch" not in given else []),
+    ):
+        with pytest.raises(ice.InvalidArgumentError) as raised:
+            call()
+        assert str(raised.value).startswith(message)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.distributed import InspectTask, ReadTask, Storage, TaskWriter, WritePlan, WrittenFiles
-from icefield.errors import InvalidArgumentError, ValidationError
+from icefield.distributed import Committed, InspectTask, ReadTask, Storage, TaskWriter, WritePlan, WrittenFiles
+from icefield.errors import CommitFailedException, InvalidArgumentError, ValidationError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -57,7 +57,10 @@ def test_other_processes_read_and_write(table: ice.Table) -> None:
         files = list(written)
     assert [(one.file_count, one.row_count) for one in files] == [(1, 5), (1, 5)]
     assert table.refresh().scan().count() == 30
-    assert table.commit_files(plan, files, {"job": "7"}) is table
+    done = table.commit_files(plan, files, {"job": "7"})
+    snapshot = table.current_snapshot()
+    assert done == Committed(snapshot.snapshot_id, made_before=False, rows=10, files_taken=True)
+    assert snapshot.summary["icefield.write-id"] == plan.write_id
     assert table.scan("id >= 100").to_arrow().sort_by("id")["id"].to_pylist() == [*range(100, 105), *range(200, 205)]
     assert table.current_snapshot().summary["job"] == "7"
     assert table.scan("id >= 100").plan_files().to_arrow()["file_format"].unique().to_pylist() == ["orc"]
@@ -118,3 +121,69 @@ def test_what_failed_leaves_nothing(table: ice.Table) -> None:
 def test_columns_that_do_not_fit_are_refused_before_any_task(table: ice.Table) -> None:
     with pytest.raises(ValidationError, match="name"):
         table.new_write().check(table.storage, pa.schema([("id", pa.int64()), ("name", pa.int32())]))
+
+
+def test_the_answer_of_a_commit_says_whose_the_files_are(table: ice.Table) -> None:
+    before = data_files(table)
+    first, second = table.new_write(), table.new_write()
+    taken, other = [write(first, table.storage, 1)], [write(second, table.storage, 1)]
+    done = table.commit_files(first, taken, idempotency_key="k")
+    assert (done.made_before, done.files_taken, done.rows) == (False, True, 5)
+    # The answer was lost, and the same files come again, perhaps from another process.
+    for plan in (first, pickle.loads(pickle.dumps(first))):
+        again = table.commit_files(plan, taken, idempotency_key="k")
+        assert again == Committed(done.snapshot_id, made_before=True, rows=0, files_taken=True)
+        with pytest.raises(InvalidArgumentError, match=f"in snapshot {done.snapshot_id}: they cannot be discarded"):
+            plan.discard(table.storage, taken)
+    done = table.commit_files(second, other, idempotency_key="k")
+    assert (done.made_before, done.files_taken, done.rows) == (True, False, 0)
+    assert len(data_files(table)) == len(before) + 2
+    assert second.discard(table.storage, other) == (0, [])
+    assert len(data_files(table)) == len(before) + 1
+    assert table.scan().count() == 35
+
+
+def test_what_lost_attempts_left_is_deleted(table: ice.Table) -> None:
+    plan = table.new_write()
+    written = []
+    for attempt in (0, 1):
+        with TaskWriter(plan, table.storage, SCHEMA, task=1, attempt=attempt) as writer:
+            writer.write(rows(100, 5))
+        written.append(writer.written)
+    before = len(data_files(table))
+    table.commit_files(plan, written[1:])
+    assert plan.discard_lost(table.storage, written[1:]) == (0, [])
+    assert len(data_files(table)) == before - 1
+    assert table.scan().to_arrow().num_rows == 35
+
+
+def test_a_write_adds_the_columns_of_its_rows(table: ice.Table) -> None:
+    wider = pa.schema([("id", pa.int64()), ("note", pa.string())])
+    plan = table.new_write(widened_by=wider)
+    assert table.schema().find_column_name(3) is None
+    with TaskWriter(plan, table.storage, wider) as writer:
+        writer.write(pa.table({"id": [100], "note": ["new"]}, schema=wider))
+    assert writer.written is not None
+    table.commit_files(plan, [writer.written])
+    assert table.scan("id >= 29").to_arrow().sort_by("id").to_pylist() == [
+        {"id": 29, "name": "n29", "note": None},
+        {"id": 100, "name": None, "note": "new"},
+    ]
+    # Another client has changed the columns meanwhile.
+    stale = table.new_write(widened_by=wider.append(pa.field("more", pa.int32())))
+    with TaskWriter(stale, table.storage, wider) as writer:
+        writer.write(pa.table({"id": [101], "note": ["x"]}, schema=wider))
+    table.update_schema().add_column("between", "int").commit()
+    assert writer.written is not None
+    with pytest.raises(CommitFailedException):
+        table.commit_files(stale, [writer.written])
+    assert stale.discard(table.storage, [writer.written]) == (0, [])
+
+
+def test_a_dry_run_writes_nothing(table: ice.Table) -> None:
+    before = data_files(table)
+    with TaskWriter(table.new_write(), table.storage, SCHEMA, dry_run=True, memory_limit=1) as writer:
+        writer.write(rows(0, 1000))
+    assert writer.written is not None
+    assert (writer.written.row_count, writer.written.file_count) == (1000, 1)
+    assert data_files(table) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ def data_files(table: ice.Table) -> set[str]:
     return {path for path, _ in table.storage.list(f"{table.location()}/data")}
 
 
-def described(table: ice.Table) -> ice.DataFile:
+def described(table: ice.Table, name: str = "elsewhere") -> ice.DataFile:
     return ice.DataFile(
-        file_path=f"{table.location()}/elsewhere.parquet", file_format="parquet", partition=["x"], record_count=1,
+        file_path=f"{table.location()}/{name}.parquet", file_format="parquet", partition=["x"], record_count=1,
         file_size_in_bytes=10,
     )  # fmt: skip
 
@@ -49,6 +50,52 @@ def transaction(table: ice.Table, key: str) -> None:
         tx.set_properties({"owner": "me"})
 
 
+def add_files(table: ice.Table, key: str) -> None:
+    path = f"{table.location()}/others.parquet"
+    if not table.storage.exists(path):
+        sink = pa.BufferOutputStream()
+        pyarrow.parquet.write_table(ROWS.slice(1, 1), sink)
+        table.storage.write(path, sink.getvalue().to_pybytes())
+    table.add_files([path], idempotency_key=key, check_duplicate_files=False)
+
+
+def commit_files(table: ice.Table, key: str) -> None:
+    plan = table.new_write()
+    with ice.distributed.TaskWriter(plan, table.storage, ROWS.schema) as writer:
+        writer.write(ROWS)
+    assert writer.written is not None
+    done = table.commit_files(plan, [writer.written], idempotency_key=key)
+    assert done.files_taken != done.made_before
+    if not done.files_taken:
+        plan.discard(table.storage, [writer.written])
+
+
+def rewrite_files(table: ice.Table, key: str) -> None:
+    old = table.inspect.files().to_pylist()[0]
+    file = ice.DataFile(
+        file_path=old["file_path"], file_format="parquet", partition=[old["partition"]["part"]],
+        record_count=old["record_count"], file_size_in_bytes=old["file_size_in_bytes"],
+    )  # fmt: skip
+    table.rewrite_files(idempotency_key=key).delete_data_file(file).add_data_file(described(table, key)).commit()
+
+
+def row_delta(table: ice.Table, key: str) -> None:
+    table.row_delta(idempotency_key=key).add_rows(described(table)).commit()
+
+
+def replace_partitions(table: ice.Table, key: str) -> None:
+    table.replace_partitions(idempotency_key=key).append_data_file(described(table)).commit()
+
+
+def fast_append(table: ice.Table, key: str) -> None:
+    table.update_snapshot(idempotency_key=key).fast_append().append_data_file(described(table)).commit()
+
+
+def upsert_stream(table: ice.Table, key: str) -> None:
+    with table.upsert_stream(["id", "part"], idempotency_key=key) as stream:
+        stream.upsert(ROWS.slice(0, 1)).delete(pa.table({"id": pa.array([2], pa.int64()), "part": ["y"]}))
+
+
 CHANGES: dict[str, Callable[[ice.Table, str], Any]] = {
     "append": lambda table, key: table.append(ROWS, idempotency_key=key),
     "append_files": lambda table, key: table.append_files([described(table)], idempotency_key=key),
@@ -61,7 +108,36 @@ CHANGES: dict[str, Callable[[ice.Table, str], Any]] = {
     "merge": lambda table, key: table.merge(ROWS, "id", idempotency_key=key).when_matched_delete().execute(),
     "rewrite": lambda table, key: table.rewrite_manifests(idempotency_key=key).cluster_by().commit(),
     "transaction": transaction,
+    "add_files": add_files,
+    "commit_files": commit_files,
+    "row_delta": row_delta,
+    "rewrite_files": rewrite_files,
+    "replace_partitions": replace_partitions,
+    "fast_append": fast_append,
+    "upsert_stream": upsert_stream,
 }
+
+
+def in_a_transaction(change: Callable[[Any, str], Any]) -> Callable[[ice.Table, str], None]:
+    def changed(table: ice.Table, key: str) -> None:
+        with table.transaction() as tx:
+            change(tx, key)
+
+    return changed
+
+
+OF_ROWS = ("append", "delete", "overwrite", "dynamic", "update", "upsert", "merge")
+CHANGES.update({f"{name} in a transaction": in_a_transaction(CHANGES[name]) for name in OF_ROWS})
+
+
+def test_every_change_of_data_takes_a_key() -> None:
+    """What has entries for the summary of its snapshot makes one."""
+    for kind in (ice.Table, ice.table.Transaction):
+        methods = {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+        taken = {name: set(signature(one).parameters) for name, one in methods.items() if callable(one)}
+        makes = {name for name, parameters in taken.items() if "snapshot_properties" in parameters}
+        assert makes >= {"append", "upsert", "add_files", "rewrite_manifests"}
+        assert {name for name in makes if "idempotency_key" not in taken[name]} == set()
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -86,20 +162,30 @@ def test_a_second_run_does_nothing(table: ice.Table, name: str, stale: bool) -> 
     assert metadata == named
     CHANGES[name](again, "job/43")
     # A change that finds no rows makes no snapshot.
-    assert (len(again.metadata.snapshots) > len(snapshots)) == (name not in {"delete", "update", "upsert", "merge"})
+    finds_nothing = name.partition(" ")[0] in {"delete", "update", "upsert", "merge"}
+    assert (len(again.metadata.snapshots) > len(snapshots)) == (not finds_nothing)
 
 
-def test_files_that_were_added_or_written_by_workers(table: ice.Table, tmp_path: Path) -> None:
-    pa.parquet.write_table(ROWS.slice(1, 1), tmp_path / "a.parquet")
+def test_each_commit_of_a_stream_is_made_once(table: ice.Table) -> None:
+    """A job that is run again commits at the same places; what it had not committed is committed now."""
+    rows = [pa.table({"id": pa.array([number], pa.int64()), "part": ["x"]}) for number in (11, 12, 13)]
+
+    def run(commits: int) -> list[int]:
+        stream = table.upsert_stream(["id", "part"], idempotency_key=KEY)
+        return [stream.upsert(one).commit().rows_written for one in rows[:commits]]
+
+    assert run(2) == [1, 1]
+    assert run(3) == [0, 0, 1]
+    keys = [(one.summary or {}).get(ENTRY) for one in table.metadata.snapshots[1:]]
+    assert keys == [KEY, f"{KEY}/2", f"{KEY}/3"]
+    assert sorted(table.scan("id > 10").to_arrow()["id"].to_pylist()) == [11, 12, 13]
+    # Engines number their batches.
     for _ in range(2):
-        table.add_files([str(tmp_path / "a.parquet")], idempotency_key=KEY, check_duplicate_files=False)
-    assert table.scan().count() == 4
-    plan = table.new_write()
-    with ice.distributed.TaskWriter(plan, table.storage, ROWS.schema) as writer:
-        writer.write(ROWS)
-    for _ in range(2):
-        table.commit_files(plan, [writer.written], idempotency_key="write/1")
-    assert table.scan().count() == 7
+        with table.upsert_stream(["id", "part"]) as stream:
+            stream.upsert(rows[0]).commit(idempotency_key="epoch/7")
+    assert [(one.summary or {}).get(ENTRY) for one in table.metadata.snapshots[4:]] == ["epoch/7"]
+    with pytest.raises(ice.InvalidArgumentError, match="idempotency_key must be a str that is not empty"):
+        table.upsert_stream(["id", "part"], idempotency_key="")
 
 
 def test_another_client_is_first_between_attempts(table: ice.Table) -> None:

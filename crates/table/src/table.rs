@@ -9,13 +9,14 @@ use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use crate::commit::{
-    Catalog, Change, Committed, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, commit,
+    Catalog, Change, Committed, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, WithUpdates, commit,
     require_same_table,
 };
 use crate::error::Result;
 use crate::operation::append::{Append, AppendOptions, append};
 use crate::plan::{At, Scan};
 use crate::storage::Storage;
+use crate::write::WritePlan;
 
 /// A table as it was last seen, its files, and its entry in a catalog. Commits return the table as they leave it.
 #[derive(Clone)]
@@ -81,7 +82,8 @@ impl Table {
         let mut transaction = self.transaction();
         let rows = append(&self.storage, &mut transaction, schema, batches, options)?.rows;
         let table = self.commit(&mut transaction)?;
-        Ok(Appended { table, snapshot_id: transaction.made_snapshot_id(), rows })
+        let (snapshot_id, made_before) = made(&transaction);
+        Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
     }
 
     /// Appends data files that are written already, in one snapshot. If that fails they stay, and are the caller's.
@@ -90,8 +92,28 @@ impl Table {
     /// As [`Table::append`].
     pub fn append_files(&self, files: Vec<DataFile>, options: SnapshotOptions) -> Result<Appended> {
         let rows = files.iter().map(|file| file.record_count).sum();
-        let Changed { table, snapshot_id } = self.change(Append::new(files)?, options)?;
-        Ok(Appended { table, snapshot_id, rows })
+        let Changed { table, snapshot_id, made_before } = self.change(Append::new(files)?, options)?;
+        Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
+    }
+
+    /// Appends the files that the tasks of a distributed write have written, in one snapshot, after the changes of the schema
+    /// that the write needs. If that fails they stay, and are the caller's.
+    ///
+    /// # Errors
+    /// As [`Table::append`]; [`crate::Error::TableReplaced`] if the write was planned for another table.
+    pub fn append_written(&self, plan: &WritePlan, files: Vec<DataFile>, options: SnapshotOptions) -> Result<Appended> {
+        require_same_table(plan.table_uuid.as_deref(), self.metadata(), &self.committed.location)?;
+        let (requirements, updates) = plan.widening();
+        if updates.is_empty() {
+            return self.append_files(files, options);
+        }
+        let rows = files.iter().map(|file| file.record_count).sum();
+        let updates = Updates::new(requirements.clone(), updates.clone())?;
+        let append = SnapshotProducer::new(self.storage.clone(), Append::new(files)?, options);
+        let mut change = WithUpdates::new(Some(updates), append);
+        let table = self.make(&mut change)?;
+        let (snapshot_id, made_before) = made(&change);
+        Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
     }
 
     /// Makes one snapshot with this content, such as a [`RowDelta`](crate::operation::row_delta::RowDelta), and commits it.
@@ -102,7 +124,8 @@ impl Table {
     pub fn change(&self, content: impl Content, options: SnapshotOptions) -> Result<Changed> {
         let mut change = SnapshotProducer::new(self.storage.clone(), content, options);
         let committed = commit(&*self.catalog, &self.committed, &mut change)?;
-        Ok(Changed { table: self.with(committed), snapshot_id: change.made_snapshot_id() })
+        let (snapshot_id, made_before) = made(&change);
+        Ok(Changed { table: self.with(committed), snapshot_id, made_before })
     }
 
     /// Makes a change of the table as the catalog has it, anew where another commit was first.
@@ -145,8 +168,10 @@ impl fmt::Debug for Table {
 pub struct Changed {
     /// The table after the change.
     pub table: Table,
-    /// The new snapshot.
+    /// The new snapshot; that of the earlier run, if the change was made before.
     pub snapshot_id: Option<i64>,
+    /// Whether an earlier run of the change, with the same idempotency key, has made it.
+    pub made_before: bool,
 }
 
 /// What an append has done.
@@ -154,8 +179,16 @@ pub struct Changed {
 pub struct Appended {
     /// The table with the rows.
     pub table: Table,
-    /// The new snapshot.
+    /// The new snapshot; that of the earlier run, if the append was made before.
     pub snapshot_id: Option<i64>,
-    /// Number of rows.
+    /// Whether an earlier run of the append, with the same idempotency key, has made it.
+    pub made_before: bool,
+    /// Number of rows that were added.
     pub rows: i64,
+}
+
+/// The snapshot that a committed change, or an earlier run of it, has made, and whether it was the earlier run.
+fn made(change: &impl Change) -> (Option<i64>, bool) {
+    let snapshot_id = change.made_snapshot_id();
+    (snapshot_id, snapshot_id.is_some() && change.snapshot_id().is_none())
 }

@@ -34,7 +34,7 @@ from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.session import finds_source  # noqa: E402
 from icefield.spark.source import Source  # noqa: E402
 from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
-from icefield.spark.workers import drivers_python  # noqa: E402
+from icefield.spark.workers import drivers_python, name_drivers_python  # noqa: E402
 from icefield.spark.writing import append  # noqa: E402
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ __all__ = [
     "schema_of",
     "spark_schema",
 ]
+
+
+name_drivers_python()
 
 
 def register(spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from icefield.scan import fields_of
-from icefield.spark.opening import opened
+from icefield.spark.opening import keywords_of, opened
 from icefield.spark.reading import of_scan
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def changes(
         no identifier.
 
     """
-    scan = opened(table, catalog, properties).incremental_changelog_scan(
+    scan = opened(table, catalog, properties, keywords_of(changes)).incremental_changelog_scan(
         from_snapshot_id_exclusive=from_snapshot_id_exclusive,
         from_snapshot_id_inclusive=from_snapshot_id_inclusive,
         to_snapshot_id_inclusive=to_snapshot_id_inclusive,

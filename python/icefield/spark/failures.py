@@ -1,11 +1,13 @@
 """Errors of workers: sent as one sentence, and raised again in the driver with their class.
 
 Only text comes back from a worker: the frames that an error went through, then its class and message. The frames of
-errors that icefield raises on purpose are of no use to a reader, so they are dropped.
+errors that icefield raises on purpose are of no use to a reader, so they are dropped. Where in which file something is
+damaged follows the message in a line of its own, so that the error in the driver has it too.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -13,7 +15,7 @@ from inspect import isgeneratorfunction
 from typing import ParamSpec, TypeVar, cast
 
 from icefield import errors
-from icefield.errors import IcefieldError, InternalError
+from icefield.errors import CorruptDataError, IcefieldError, InternalError
 
 __all__ = ["raised_in_task", "sentence"]
 
@@ -57,9 +59,27 @@ class _Unsupported(IcefieldError):
 _Unsupported.__qualname__ = errors.UnsupportedFeatureError.__name__
 
 
+class _Damaged(CorruptDataError):
+    """A `CorruptDataError` whose text says where the damage is."""
+
+    __module__ = "icefield.errors"
+
+    def __str__(self) -> str:
+        where = {name: getattr(self, name) for name in _WHERE if getattr(self, name) is not None}
+        return f"{super().__str__()}\n{_MARK}{json.dumps(where)}" if where else super().__str__()
+
+
+_Damaged.__qualname__ = CorruptDataError.__name__
+
+_WHERE = ("file", "place", "offset")
+_MARK = "where: "
+
+
 def _sent(error: IcefieldError) -> IcefieldError:
     if isinstance(error, NotImplementedError):
         return _Unsupported(str(error))
+    if type(error) is CorruptDataError:
+        return _Damaged(str(error), error.file, error.place, error.offset)
     return error.with_traceback(None)
 
 
@@ -80,4 +100,11 @@ def raised_in_task(error: Exception) -> IcefieldError | None:
     kind = getattr(errors, found["name"], None)
     if not (isinstance(kind, type) and issubclass(kind, IcefieldError)):
         return None
-    return kind(found["message"])
+    message, _, where = found["message"].partition(f"\n{_MARK}")
+    if kind is not CorruptDataError or not where:
+        return kind(found["message"])
+    try:
+        known = json.loads(where)
+    except ValueError:
+        return kind(found["message"])
+    return CorruptDataError(message, **{name: known.get(name) for name in _WHERE})

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icefield.distributed import InspectTask, Storage
 from icefield.spark.failures import sentence
-from icefield.spark.opening import moment_of, opened
+from icefield.spark.opening import keywords_of, moment_of, opened
 from icefield.spark.packed import PackedTasks
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import begin_task, drivers_python
@@ -86,7 +86,7 @@ def read_inspect(
         If there is no such metadata table, column or snapshot.
 
     """
-    open_table = opened(table, catalog, properties)
+    open_table = opened(table, catalog, properties, keywords_of(read_inspect))
     storage = open_table.storage
     names = ("*",) if columns is None else columns
     schema = spark_schema(open_table.inspect.schema(name, names))

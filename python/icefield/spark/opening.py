@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
+from difflib import get_close_matches
+from inspect import signature
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -25,10 +27,18 @@ if TYPE_CHECKING:
 
     from icefield.expressions import RowFilter
 
-__all__ = ["SourceOptions", "moment_of", "opened", "session_zone"]
+__all__ = ["SourceOptions", "keywords_of", "moment_of", "opened", "session_zone"]
 
 
-def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str]) -> Table:
+def keywords_of(function: Callable[..., object]) -> list[str]:
+    """Return the names of the keyword arguments of a function."""
+    parameters = signature(function).parameters.values()
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+
+def opened(
+    table: Table | str, catalog: str | None, properties: Mapping[str, str], arguments: Sequence[str] = ()
+) -> Table:
     """Return a table, opening it if given by name.
 
     Parameters
@@ -37,16 +47,22 @@ def opened(table: Table | str, catalog: str | None, properties: Mapping[str, str
         A table, or ``"namespace.name"``.
     catalog, properties
         The catalog of a name, as `icefield.load_catalog` takes it.
+    arguments
+        Names of the keywords of the caller, for what is said of a mistyped one.
 
     """
-    if isinstance(table, Table):
-        if catalog is not None or properties:
-            raise InvalidArgumentError("catalog and properties apply only when table is a name, not a Table")
-        return table
     for name in properties:
         # Taken for a property of the catalog, what was meant for the read or the write would vanish.
         if not is_catalog_property(name):
-            raise InvalidArgumentError(f"{name} is neither an argument nor a catalog property")
+            nearest = get_close_matches(name, arguments, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise InvalidArgumentError(f"{name} is neither an argument nor a catalog property{hint}")
+    if isinstance(table, Table):
+        if given := [*(["catalog"] if catalog is not None else []), *properties]:
+            raise InvalidArgumentError(
+                f"{', '.join(given)}: the catalog and its properties apply only when table is a name, not a Table"
+            )
+        return table
     return load_catalog(catalog, **properties).load_table(table)
 
 
@@ -103,6 +119,8 @@ _STREAM = (
 _NO_MOMENT = frozenset({"path", "catalog", "push-filters", *_SPLIT, *_RANGE, *_TIMES, *_STREAM})
 #: Options that select what is read.
 _OWN = frozenset({*_NO_MOMENT, "snapshot-id", "versionasof", "as-of-timestamp", "timestampasof", "branch", "tag"})
+#: Properties of catalogs that hold no credentials.
+_OPEN = frozenset({"type", "warehouse"})
 #: Suffix of the name of a table that selects its changelog, as in Java.
 CHANGES = "changes"
 
@@ -118,7 +136,9 @@ class SourceOptions:
     ``end-snapshot-id`` or the current one; of a changelog ``start-timestamp`` and ``end-timestamp`` (milliseconds) can
     stand in their place. ``push-filters=true`` skips files by the filters of a query, where
     ``spark.sql.python.filterPushdown.enabled`` is set too; see `pushes_filters`. ``snapshot-property.NAME`` is an entry
-    of the summary of the snapshot that is written; Spark hands its name over in lower case. Options of Java's connector
+    of the summary of the snapshot that is written; Spark hands its name over in lower case. ``idempotency-key`` makes a
+    write once: a snapshot of the branch that has it is not made again. ``memory-limit`` is for one task: bytes of what
+    it decodes at a time, or of rows that wait to be written. Options of Java's connector
     are honoured or refused (`icefield.spark.options`); what is left are properties of the catalog: ``uri``,
     ``warehouse``, ``s3.*``. Other names are refused.
 
@@ -222,6 +242,28 @@ class SourceOptions:
             from_snapshot_id_exclusive=first,
             to_snapshot_id_inclusive=last,
             branch=branch,
+        )
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key by which a write is made once."""
+        return self.given.get("idempotency-key")
+
+    @property
+    def memory_limit(self) -> int | None:
+        """The memory of a task, in bytes."""
+        name = "memory-limit"
+        limit = _number(name, self.given[name]) if name in self.given else None
+        if limit is not None and limit <= 0:
+            raise InvalidArgumentError(f"option {name}: expected a positive integer, got {limit}")
+        return limit
+
+    @property
+    def may_have_secrets(self) -> bool:
+        """Whether the properties of the catalog may hold what only the driver may know."""
+        return any(
+            name not in _OPEN and not (name == "uri" and value.startswith("sqlite:///"))
+            for name, value in self.properties.items()
         )
 
     @property

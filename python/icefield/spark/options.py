@@ -41,7 +41,7 @@ _NO_DELETES = "An append writes no delete files."
 
 #: All known options.
 OPTIONS: tuple[Option, ...] = (
-    *_options("both", "honoured", "", "path", "catalog", "branch"),
+    *_options("both", "honoured", "", "path", "catalog", "branch", "memory-limit"),
     *_options("read", "honoured", "", "snapshot-id", "versionAsOf", "as-of-timestamp", "timestampAsOf", "tag"),
     *_options("read", "honoured", "", "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"),
     *_options("read", "honoured", "", "split-size", "lookback", "file-open-cost", "push-filters"),
@@ -58,6 +58,7 @@ OPTIONS: tuple[Option, ...] = (
     *_options("read", "harmless", _PLANNED, "async-micro-batch-planning-enabled", "async-queue-preload-file-limit"),
     *_options("read", "harmless", _PLANNED, "async-queue-preload-row-limit"),
     *_options("write", "honoured", "", "snapshot-property.", "target-file-size-bytes", "write-format"),
+    *_options("write", "honoured", "", "idempotency-key"),
     *_options("write", "honoured", "", "compression-codec", "compression-level", "compression-strategy"),
     Option(
         "distribution-mode",

@@ -60,18 +60,19 @@ class Part(InputPartition):
 
     task: ReadTask
     storage: Storage
+    memory_limit: int | None = None
 
     def rows(self, schema: st.StructType) -> Iterator[pa.RecordBatch]:
         """Read the task."""
-        yield from task_rows(self.task, self.storage, schema)
+        yield from task_rows(self.task, self.storage, schema, self.memory_limit)
 
 
-def parts(scan: TableScan, storage: Storage, split: Mapping[str, int]) -> list[Part]:
+def parts(scan: TableScan, storage: Storage, split: Mapping[str, int], memory_limit: int | None = None) -> list[Part]:
     """Return the tasks of a scan, split as the options say.
 
     Spark plans in a process that knows nothing of the session: the processors here stand for the tasks at a time.
     """
-    return [Part(task, storage) for task in scan.tasks(**split, parallelism=os.cpu_count())]
+    return [Part(task, storage, memory_limit) for task in scan.tasks(**split, parallelism=os.cpu_count())]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from icefield.spark import filters
 from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.failures import sentence
 from icefield.spark.names import quoted
-from icefield.spark.opening import moment_of, opened
+from icefield.spark.opening import keywords_of, moment_of, opened
 from icefield.spark.packed import PackedTasks
 from icefield.spark.session import ReaderSession, adopted, at_once, is_classic, reads_scheme
 from icefield.spark.texts import texts_without_order
@@ -54,6 +54,7 @@ def read(
     as_of: int | str | datetime | None = None,
     limit: int | None = None,
     native: bool = True,
+    memory_limit: int | None = None,
     catalog: str | None = None,
     **properties: str,
 ) -> DataFrame:
@@ -81,12 +82,15 @@ def read(
         Maximum number of rows.
     native
         Whether Spark's own reader may be used.
+    memory_limit
+        Bytes that a task of icefield's reader decodes at a time, about; 512 MiB by default. It is memory of a Python
+        worker, outside of the JVM: ``spark.executor.memoryOverhead`` has to hold it for each core.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
     """
     scan = chosen(spark, table, filter, columns, as_of, limit=limit, catalog=catalog, properties=properties)
-    return of_scan(spark, scan, native=native)
+    return of_scan(spark, scan, native=native, memory_limit=memory_limit)
 
 
 def chosen(
@@ -102,15 +106,15 @@ def chosen(
 ) -> TableScan:
     """Return the scan of a table in a session; arguments are those of `read`."""
     fields = ("*",) if columns is None else fields_of(columns)
-    source = opened(table, catalog, properties)
+    source = opened(table, catalog, properties, keywords_of(read))
     moment = moment_of(spark, as_of)
     if not moment and (branch := read_branch(source, session_audit(spark))) is not None:
         moment = Moment(ref=branch)
     return source.scan(row_filter, fields, limit=limit, **moment)
 
 
-def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> DataFrame:
-    """Return a scan as a DataFrame."""
+def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True, memory_limit: int | None = None) -> DataFrame:
+    """Return a scan as a DataFrame; arguments are those of `read`."""
     if compares_rows(scan):
         return _compared(spark, scan)
     way = decided(spark, scan, native=native)
@@ -118,7 +122,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Dat
     if way.reader and way.native:
         parts.append(way.reader.frame(way.files["file_path"].take(way.native).to_pylist()))
     if way.rest or not parts:
-        parts.append(_decoded(spark, way.tasks(spark), scan.storage, way.schema))
+        parts.append(_decoded(spark, way.tasks(spark), scan.storage, way.schema, memory_limit))
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)
 
@@ -210,7 +214,9 @@ def _against(spark: SparkSession, *, native: bool) -> tuple[str, str] | None:
     return None if is_classic(spark) else ("Spark Connect", "Spark Connect: the session is not in this process")
 
 
-def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType) -> DataFrame:
+def _decoded(
+    spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType, memory_limit: int | None
+) -> DataFrame:
     """Read tasks in Rust, one per Spark task."""
     if not tasks:
         return spark.createDataFrame([], schema)
@@ -220,19 +226,21 @@ def _decoded(spark: SparkSession, tasks: list[ReadTask], storage: Storage, schem
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                yield from task_rows(packed[place], storage, schema)
+                yield from task_rows(packed[place], storage, schema, memory_limit)
 
     with drivers_python():
         return spark.range(0, len(packed), 1, len(packed)).mapInArrow(rows, schema)
 
 
-def task_rows(task: ReadTask, storage: Storage, schema: st.StructType) -> Iterator[pa.RecordBatch]:
+def task_rows(
+    task: ReadTask, storage: Storage, schema: st.StructType, memory_limit: int | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read a task in an executor, in the exact Arrow types that Spark takes for a schema."""
     begin_task()
     wanted = arrow_schema(schema)
     # The task has the table's order of columns, Spark asks for its own.
     ordered = pa.schema([wanted.field(name) for name in task.column_names])
-    for batch in task.rows(storage, schema=ordered, memory_limit=_MEMORY).to_pyarrow():
+    for batch in task.rows(storage, schema=ordered, memory_limit=memory_limit or _MEMORY).to_pyarrow():
         yield from _pieces(batch if ordered.names == wanted.names else batch.select(wanted.names))
 
 

@@ -2,7 +2,8 @@
 
 The reader looks at ``spark.sql.parquet.fieldId.read.enabled`` when a frame runs, in the session that made the frame, so
 the setting cannot be turned on and off around a read. The private session always has it; frames created there are moved
-to the user's session, where temporary views and ``spark.sql`` see them.
+to the user's session, where temporary views and ``spark.sql`` see them. What the user sets in a session for file
+systems, Parquet and files counts in the private one too.
 """
 
 from __future__ import annotations
@@ -19,22 +20,32 @@ if TYPE_CHECKING:
 
 __all__ = ["ReaderSession", "adopted", "at_once", "finds_source", "is_classic", "reads_scheme"]
 
+#: Settings that rows depend on: both readers of a scan must return the same.
 _SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    # A file that is missing or damaged is an error to icefield's reader.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
     # More paths than this are listed by a Spark job of up to 10,000 tasks; the paths are files already.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.caseSensitive": "true",
-    # Vectors of ten columns that stay in the second-level cache: 1 to 3 % of a full read.
-    "spark.sql.parquet.columnarReaderBatchSize": "2048",
     # Days before 1582 are Iceberg's own calendar, no matter which engine wrote the file.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+}
+#: Settings that the user may set otherwise.
+_DEFAULTS = {
+    # Vectors of ten columns that stay in the second-level cache: 1 to 3 % of a full read.
+    "spark.sql.parquet.columnarReaderBatchSize": "2048",
     # For strings that are read as bytes, Spark estimates that a row of the files is 100 bytes a column and one of the
     # frame 20, and would broadcast tables five times as large as configured.
     "spark.sql.sources.fileCompressionFactor": "5.0",
 }
 #: Session settings that change how filters are evaluated.
-_COPIED = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.files.maxPartitionBytes")
+_COPIED = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+#: Beginnings of settings of Spark that change how files are read; those of Hadoop do not begin with ``spark.``.
+_OF_FILES = ("spark.sql.parquet.", "spark.sql.files.", "spark.sql.legacy.parquet.")
 
 #: Relations that a private session keeps, and the most files of one that it keeps.
 _KEPT, _KEPT_FILES = 16, 10_000
@@ -57,8 +68,11 @@ class ReaderSession:
 
     def __init__(self, spark: SparkSession) -> None:
         self._session = spark.newSession()
+        #: What the session has as Spark started it, and the settings that differ now.
+        self._first = _settings(self._session)
         self._settings: dict[str, str] = {}
-        self.set_conf(_SETTINGS)
+        #: The settings of the user's session when they were last copied, by their hash.
+        self._copied: int | None = None
         self._relations: OrderedDict[tuple[str, ...], JavaObject] = OrderedDict()
 
     @classmethod
@@ -67,15 +81,34 @@ class ReaderSession:
         found = cls._known.get(spark)
         if found is None:
             found = cls._known[spark] = cls(spark)
-        found.set_conf({name: str(spark.conf.get(name)) for name in _COPIED})
+        found.follow(spark)
         return found
 
+    def follow(self, spark: SparkSession) -> None:
+        """Take over the settings of the user's session that matter to the reader of files."""
+        settings = _java_settings(spark)
+        # One call instead of one for each setting: this is asked with every read.
+        version = int(settings.hashCode())
+        if version == self._copied:
+            return
+        own = dict(settings)
+        wanted = {name: own[name] for name in own if _is_of_files(name) and own[name] != self._first.get(name)}
+        wanted.update({name: str(spark.conf.get(name)) for name in _COPIED})
+        self.set_conf({**_DEFAULTS, **wanted, **_SETTINGS})
+        self._copied = version
+
     def set_conf(self, settings: dict[str, str]) -> None:
-        """Change the settings of the session that differ."""
+        """Change the settings of the session that differ, and those back that were set before."""
+        conf = self._session._jsparkSession.sessionState().conf()  # noqa: SLF001
+        for name in self._settings.keys() - settings.keys():
+            if name in self._first:
+                conf.setConfString(name, self._first[name])
+            else:
+                conf.unsetConf(name)
         for name, value in settings.items():
             if self._settings.get(name) != value:
-                self._session.conf.set(name, value)
-                self._settings[name] = value
+                conf.setConfString(name, value)
+        self._settings = settings
 
     def parquet(self, schema: st.StructType, urls: Sequence[str]) -> DataFrame:
         """Read Parquet files that never change, as Spark's reader does.
@@ -100,6 +133,18 @@ class ReaderSession:
             if len(self._relations) > _KEPT:
                 self._relations.popitem(last=False)
         return frame
+
+
+def _java_settings(spark: SparkSession) -> JavaObject:
+    return spark._jsparkSession.sessionState().conf().settings()  # noqa: SLF001
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    return dict(_java_settings(spark))
+
+
+def _is_of_files(name: str) -> bool:
+    return name.startswith(_OF_FILES) or not name.startswith("spark.")
 
 
 def finds_source(spark: SparkSession, name: str) -> bool:

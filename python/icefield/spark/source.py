@@ -6,7 +6,8 @@ information: columns are not pruned (give ``.schema("id bigint")`` to read some)
 together by partition. Options: `icefield.spark.opening.SourceOptions`.
 
 Every step runs in a process of its own; only what can be pickled goes from one to the next, so the committer opens the
-catalog again from the options.
+catalog again from the options. What goes to tasks has the storage of the table and no options: they may hold
+credentials of the catalog (`icefield.spark.handover`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -29,12 +31,13 @@ from icefield.expressions import from_json
 from icefield.spark.audit import task_audit, write_target
 from icefield.spark.failures import sentence
 from icefield.spark.filters import leaf_types, pushed
+from icefield.spark.handover import forget, keep, kept
 from icefield.spark.inspecting import inspect_tasks
 from icefield.spark.opening import CHANGES, SourceOptions
 from icefield.spark.parts import InspectPart, Part, parts, require_columns, require_same
 from icefield.spark.streaming import STREAM_READER, StreamReader
 from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.writing import Write, write_task
+from icefield.spark.writing import Write, WriteSettings, write_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +60,11 @@ class Source(DataSource):
 
     #: The table whose columns Spark has; it keeps this object with them, for every query on a DataFrame or a view.
     table_uuid: str | None = None
+    #: Whether a reader was made, so that what is pickled from now on goes to tasks: Spark sends them this object too.
+    _has_reader = False
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "options": {}} if self._has_reader else self.__dict__
 
     @classmethod
     def name(cls) -> str:
@@ -79,11 +87,13 @@ class Source(DataSource):
         spec = getattr(sys.modules["__main__"], "__spec__", None)
         pushing = _FILTER_PLANNER in sys.modules or (spec is not None and spec.name == _FILTER_PLANNER)
         options = SourceOptions.of(self.options).reading()
+        self._has_reader = True
         kind = FilteringReader if pushing and options.pushes_filters else Reader
         return kind(options, schema, self.table_uuid)
 
     def streamReader(self, schema: st.StructType) -> StreamReader:  # noqa: N802
         """Return a reader of what is appended. Its calls check the options: Spark hides errors of this one."""
+        self._has_reader = True
         return STREAM_READER(self.options, schema, self.table_uuid)
 
     @sentence
@@ -100,7 +110,8 @@ class Source(DataSource):
             raise UnsupportedFeatureError('overwriting a table is not supported: use mode("append")')
         options = SourceOptions.of(self.options).writing()
         table = options.open()
-        write = Write.of_schema(table, arrow_schema(schema), options.write_properties(table))
+        settings = WriteSettings(options.memory_limit)
+        write = Write.of_schema(table, arrow_schema(schema), options.write_properties(table), settings=settings)
         return Writer(options, write)
 
 
@@ -120,6 +131,10 @@ class Reader(DataSourceReader):
         self._table_uuid = table_uuid
         self._filter: Expression | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # What tasks need is in their partitions; the options may hold credentials of the catalog.
+        return {"_schema": self._schema}
+
     @sentence
     def partitions(self) -> list[InputPartition]:
         """Plan the scan: a partition a group of files, or of manifests."""
@@ -133,7 +148,7 @@ class Reader(DataSourceReader):
             return [InspectPart(task, table.storage) for task in tasks]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         require_columns(self._schema, spark_schema(scan.projection()))
-        return [*parts(scan, table.storage, options.split)]
+        return [*parts(scan, table.storage, options.split, options.memory_limit)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -173,32 +188,59 @@ class Written(WriterCommitMessage):
     files: WrittenFiles | None
     #: What the session says of staging; only a task knows.
     audit: dict[str, str] = field(default_factory=dict)
+    #: How often the task was tried before.
+    attempts_before: int = 0
 
 
 class Writer(DataSourceArrowWriter):
     """Appends to a table."""
 
     def __init__(self, options: SourceOptions, write: Write) -> None:
-        self._source = options
+        self._given = options.given
+        self._keeps_options = options.may_have_secrets
         self._write = write
+        #: The file in which the options wait for the committer.
+        self._kept: str | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        if self._keeps_options and self._kept is None:
+            self._kept = keep(self._given)
+        return {**self.__dict__, "_given": {}} if self._kept else self.__dict__
 
     @sentence
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
-        return Written(write_task(self._write, iterator, clustered=False), task_audit())
+        context = TaskContext.get()
+        attempts = 0 if context is None else context.attemptNumber()
+        return Written(write_task(self._write, iterator, clustered=False), task_audit(), attempts)
 
     @sentence
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote, in one snapshot."""
         written = _files_of(messages)
-        audit = next((message.audit for message in messages if isinstance(message, Written) and message.audit), {})
+        results = [message for message in messages if isinstance(message, Written)]
+        audit = next((message.audit for message in results if message.audit), {})
         try:
-            table = self._source.open()
-            branch, staged = write_target(table, self._source.branch, audit)
+            options = SourceOptions.of(self._given or kept(self._kept or ""))
+            table = options.open()
+            branch, staged = write_target(table, options.branch, audit)
         except Exception:
             self._write.clean_up(written)
             raise
-        self._write.commit(table, written, branch, {**self._source.summary, **staged})
+        finally:
+            self._forget()
+        self._write.commit(
+            table,
+            written,
+            branch,
+            {**options.summary, **staged},
+            options.idempotency_key,
+            lambda: any(message.attempts_before for message in results),
+        )
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            forget(self._kept)
 
     @sentence
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -207,6 +249,7 @@ class Writer(DataSourceArrowWriter):
         Spark calls this also when the commit itself raised. It may have been published all the same, so then nothing is
         deleted here: a commit that certainly failed has deleted its files itself.
         """
+        self._forget()
         if not messages or None in messages:
             self._write.clean_up(_files_of(messages), search=True)
 

@@ -51,6 +51,10 @@ class StreamReader(DataSourceStreamReader):
         #: Up to where batches were planned, where Spark does not say.
         self._read_up_to: StreamOffset | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # What tasks need is in their partitions; the options may hold credentials of the catalog.
+        return {"_schema": self._schema}
+
     def _options(self) -> SourceOptions:
         return SourceOptions.of(self._given).reading()
 
@@ -83,7 +87,7 @@ class StreamReader(DataSourceStreamReader):
         table = self._refreshed() if self._table is None else self._table
         scan = options.stream(table).scan(first, last, selected_fields=self._schema.names)
         require_columns(self._schema, spark_schema(scan.projection()))
-        return [*parts(scan, table.storage, options.split)]
+        return [*parts(scan, table.storage, options.split, options.memory_limit)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

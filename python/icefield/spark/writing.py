@@ -7,57 +7,90 @@ files of a failed write can be found.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import pyarrow as pa
 import pyspark.sql.functions as F  # noqa: N812
 from pyspark import TaskContext
 
-from icefield.distributed import Storage, TaskWriter, WritePlan, WrittenFiles
+from icefield.distributed import Committed, FilesLeft, Storage, TaskWriter, WritePlan, WrittenFiles, made_before
 from icefield.errors import CommitStateUnknownException, IcefieldError, InvalidArgumentError
 from icefield.spark.audit import session_audit, write_target
 from icefield.spark.failures import raised_in_task, sentence
+from icefield.spark.jobs import Jobs
 from icefield.spark.keys import PartitionKey, with_keys
-from icefield.spark.opening import opened
-from icefield.spark.session import is_classic
+from icefield.spark.opening import keywords_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import begin_task, drivers_python
+from icefield.table import RowsChanged
 
 if TYPE_CHECKING:
-    from pyspark import StatusTracker
     from pyspark.sql import Column, DataFrame
 
     from icefield.table import Table
     from icefield.transforms import Transform
 
-__all__ = ["WRITE_ID", "Write", "append", "write_task"]
+__all__ = ["Distribution", "SchemaMode", "Write", "WriteSettings", "append", "write_task"]
 
-#: Entry of the snapshot's summary that identifies the write.
-WRITE_ID = "icefield.write-id"
+#: How rows are brought together for the tasks that write them.
+Distribution: TypeAlias = Literal["hash", "range", "none"]
+#: How the columns of rows may differ from those of the table.
+SchemaMode: TypeAlias = Literal["strict", "subset", "evolve"]
+
 _KEY = "_icefield_key_"
 #: Files that a task keeps open at once.
 _OPEN_FILES = 64
-#: Seconds to wait for the tasks of a failed job: Spark kills Python workers some four seconds after it stops them.
-_LAST_TASKS = 10
 _RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
 
 
+@overload
 def append(
     df: DataFrame,
     table: Table | str,
     *,
     branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
-    distribution: Literal["hash", "range", "none"] | None = None,
+    distribution: Distribution | None = None,
+    schema_mode: SchemaMode = "subset",
+    idempotency_key: str | None = None,
+    memory_limit: int | None = None,
+    dry_run: Literal[False] = False,
     catalog: str | None = None,
     **properties: str,
-) -> Table:
+) -> Table: ...
+@overload
+def append(
+    df: DataFrame,
+    table: Table | str,
+    *,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    distribution: Distribution | None = None,
+    schema_mode: SchemaMode = "subset",
+    idempotency_key: str | None = None,
+    memory_limit: int | None = None,
+    dry_run: Literal[True],
+    catalog: str | None = None,
+    **properties: str,
+) -> RowsChanged: ...
+def append(
+    df: DataFrame,
+    table: Table | str,
+    *,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    distribution: Distribution | None = None,
+    schema_mode: SchemaMode = "subset",
+    idempotency_key: str | None = None,
+    memory_limit: int | None = None,
+    dry_run: bool = False,
+    catalog: str | None = None,
+    **properties: str,
+) -> Table | RowsChanged:
     """Append the rows of a DataFrame to a table, in one snapshot.
 
     Parameters
@@ -75,6 +108,18 @@ def append(
         ``"hash"`` brings the rows of a partition together in one task, ``"range"`` gives each task a range of the
         partitions and of the table's sort order, ``"none"`` does not move rows, and each task writes one file per
         partition. The default is the table property ``write.distribution-mode``, or else ``hash``.
+    schema_mode
+        As for `icefield.Table.append`: ``"subset"`` lets optional columns be missing, ``"strict"`` does not, and
+        ``"evolve"`` adds columns that the table lacks and widens types, in the same commit.
+    idempotency_key
+        Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done, and
+        no job runs. After a restart Spark runs the last batch of a stream again, so in ``foreachBatch`` pass a key of
+        the query and the batch: ``idempotency_key=f"orders/{batch_id}"``.
+    memory_limit
+        Bytes that rows of one task that wait to be written may take, about; 512 MiB by default. It is memory of a
+        Python worker, outside of the JVM: ``spark.executor.memoryOverhead`` has to hold it for each core.
+    dry_run
+        Only run the job and count, and return what would be done; nothing is written.
     catalog, **properties
         The catalog of a name, as `icefield.load_catalog` takes it.
 
@@ -90,29 +135,65 @@ def append(
         If another table has replaced this one; the written files were deleted.
 
     """
-    target = opened(table, catalog, properties).refresh()
+    target = opened(table, catalog, properties, keywords_of(append)).refresh()
     where, staged = write_target(target, branch, session_audit(df.sparkSession))
-    write = Write.into(target, df)
+    if made_before(target.metadata, where, idempotency_key):
+        return _counted([]) if dry_run else target
+    settings = WriteSettings(memory_limit, allow_missing=allows_missing(schema_mode), dry_run=dry_run)
+    schema = arrow_schema(df.schema)
+    write = Write.of_schema(target, schema, settings=settings, evolve=schema_mode == "evolve")
     rows, clustered = distributed(df, target, distribution)
     names = rows.columns
-    # PySpark parses the names of columns as paths.
-    sent = rows.toDF(*(f"c{n}" for n in range(len(names)))) if any("." in n or "`" in n for n in names) else rows
+    # PySpark parses the names of columns: as paths, and ``*`` as all of them.
+    sent = rows.toDF(*(f"c{n}" for n in range(len(names))))
     with drivers_python():
         payload = sent.mapInArrow(_tasks_of(write, names, clustered=clustered), _RESULT)
-    tag = f"icefield-write-{write.write_id}"
+    jobs = Jobs(df.sparkSession, f"icefield-write-{write.write_id}")
     try:
-        with _tagged(df, tag):
+        with jobs.tagged():
             # Collected once: a second action would write everything again.
             written = [WrittenFiles(bytes(row[0]), *row[1:]) for row in payload.collect()]
     except BaseException as error:
-        _await_tasks(df, tag)
-        write.clean_up(search=True)
+        jobs.wait()
+        write.clean_up(search=not dry_run)
         own = raised_in_task(error) if isinstance(error, Exception) else None
         if own is None:
             raise
         raise own from None
-    write.commit(target, written, where, {**(snapshot_properties or {}), **staged})
+    if dry_run:
+        return _counted(written)
+    write.commit(target, written, where, {**(snapshot_properties or {}), **staged}, idempotency_key, jobs.lost_some)
     return target
+
+
+def allows_missing(schema_mode: str) -> bool:
+    """Return whether rows may lack optional columns.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the schema mode is unknown.
+
+    """
+    if schema_mode not in {"strict", "subset", "evolve"}:
+        raise InvalidArgumentError(f"schema_mode must be 'strict', 'subset' or 'evolve', got {schema_mode!r}")
+    return schema_mode != "strict"
+
+
+def _counted(written: list[WrittenFiles]) -> RowsChanged:
+    rows, files, size = (
+        sum(getattr(one, name) for one in written) for name in ("row_count", "file_count", "byte_count")
+    )
+    return RowsChanged(0, rows, 0, 0, 0, 0, files_added=files, bytes_added=size)
+
+
+@dataclass(frozen=True)
+class WriteSettings:
+    """How the tasks of a write write."""
+
+    memory_limit: int | None = None
+    allow_missing: bool = True
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +202,7 @@ class Write:
 
     plan: WritePlan
     storage: Storage
+    settings: WriteSettings = WriteSettings()
 
     @property
     def write_id(self) -> str:
@@ -128,30 +210,66 @@ class Write:
         return self.plan.write_id
 
     @classmethod
-    def into(cls, table: Table, df: DataFrame) -> Write:
-        """Start a write of a DataFrame; columns that do not fit raise here."""
-        return cls.of_schema(table, arrow_schema(df.schema))
+    def of_schema(
+        cls,
+        table: Table,
+        schema: pa.Schema,
+        properties: Mapping[str, str] | None = None,
+        *,
+        settings: WriteSettings | None = None,
+        evolve: bool = False,
+    ) -> Write:
+        """Start a write of rows with these columns, which raises where one does not fit.
 
-    @classmethod
-    def of_schema(cls, table: Table, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Write:
-        """Start a write of rows with these columns; ``properties`` override those of the table."""
-        plan = table.new_write(properties)
-        plan.check(table.storage, schema)
-        return cls(plan, table.storage)
+        Parameters
+        ----------
+        table, schema
+            The table, and the columns.
+        properties
+            Table properties for this write only.
+        settings
+            How the tasks write.
+        evolve
+            Whether the commit adds columns that the table lacks.
+
+        """
+        how = settings or WriteSettings()
+        plan = table.new_write(properties, widened_by=schema if evolve else None)
+        plan.check(table.storage, schema, allow_missing=how.allow_missing)
+        return cls(plan, table.storage, how)
 
     def commit(
-        self, table: Table, written: Iterable[WrittenFiles], branch: str, snapshot_properties: Mapping[str, str] | None
-    ) -> None:
-        """Commit the files of the tasks; if that certainly failed, they are deleted."""
-        properties = {**(snapshot_properties or {}), WRITE_ID: self.write_id}
+        self,
+        table: Table,
+        written: Iterable[WrittenFiles],
+        branch: str,
+        snapshot_properties: Mapping[str, str] | None,
+        idempotency_key: str | None = None,
+        lost_some: Callable[[], bool] = lambda: False,
+    ) -> Committed:
+        """Commit the files of the tasks; files that are not the table's then are deleted.
+
+        Parameters
+        ----------
+        table, written, branch, snapshot_properties, idempotency_key
+            As `icefield.Table.commit_files` takes them.
+        lost_some
+            Whether there were attempts at tasks whose results are not among ``written``, so that files may be left.
+
+        """
         files = list(written)
         try:
-            table.commit_files(self.plan, files, properties, branch)
+            done = table.commit_files(self.plan, files, snapshot_properties, branch, idempotency_key=idempotency_key)
         except CommitStateUnknownException:
             raise
         except Exception:
             self.clean_up(files)
             raise
+        if not done.files_taken:
+            self.clean_up(files, search=lost_some())
+        elif lost_some():
+            self._warn_of(lambda: self.plan.discard_lost(self.storage, files))
+        return done
 
     def clean_up(self, written: Iterable[WrittenFiles] = (), *, search: bool = False) -> None:
         """Delete the files of this write, which was certainly not committed; warn of files that could not be deleted.
@@ -165,15 +283,18 @@ class Write:
             folder of the table.
 
         """
+        self._warn_of(lambda: self.plan.discard(self.storage, written, search=search))
+
+    def _warn_of(self, delete: Callable[[], FilesLeft]) -> None:
         try:
-            failures, first = self.plan.discard(self.storage, written, search=search)
+            failures, first = delete()
         except IcefieldError as error:
-            # The error of the write itself is on its way to the caller.
+            # The error of the write itself is on its way to the caller, or the write has succeeded.
             failures, first = 1, [str(error)]
         if failures:
             more = [f"and {failures - len(first)} more"] if failures > len(first) else []
             msg = f"some files of the failed write {self.write_id} could not be deleted: {'; '.join([*first, *more])}"
-            warnings.warn(msg, RuntimeWarning, stacklevel=2)
+            warnings.warn(msg, RuntimeWarning, stacklevel=3)
 
 
 def _tasks_of(
@@ -204,12 +325,21 @@ def write_task(into: Write, batches: Iterator[pa.RecordBatch], *, clustered: boo
     begin_task()
     context = TaskContext.get()
     task, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+    how = into.settings
     writer: TaskWriter | None = None
     try:
         for batch in batches:
             if writer is None:
                 writer = TaskWriter(
-                    into.plan, into.storage, batch.schema, task=task, attempt=attempt, clustered=clustered
+                    into.plan,
+                    into.storage,
+                    batch.schema,
+                    task=task,
+                    attempt=attempt,
+                    allow_missing=how.allow_missing,
+                    clustered=clustered,
+                    memory_limit=how.memory_limit,
+                    dry_run=how.dry_run,
                 )
             writer.write(batch)
     except BaseException:
@@ -217,46 +347,6 @@ def write_task(into: Write, batches: Iterator[pa.RecordBatch], *, clustered: boo
             writer.abort()
         raise
     return None if writer is None else writer.close()
-
-
-@contextmanager
-def _tagged(df: DataFrame, tag: str) -> Iterator[None]:
-    """Tag the jobs that this thread starts meanwhile; the user's own groups and tags stay."""
-    if not is_classic(df.sparkSession):  # Spark Connect has no information about jobs
-        yield
-        return
-    context = df.sparkSession.sparkContext
-    context.addJobTag(tag)
-    try:
-        yield
-    finally:
-        context.removeJobTag(tag)
-
-
-def _await_tasks(df: DataFrame, tag: str) -> None:
-    """Wait until the jobs with a tag have ended with all their tasks.
-
-    A job fails with the first task that fails for good; the others write on until Spark has stopped them.
-    """
-    if not is_classic(df.sparkSession):
-        return
-    with suppress(Exception):  # the error of the job itself is on its way to the caller
-        context = df.sparkSession.sparkContext
-        tracker = context.statusTracker()
-        until = time.monotonic() + _LAST_TASKS
-        while time.monotonic() < until:
-            jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # noqa: SLF001
-            if not any(_is_active(tracker, job) for job in jobs):
-                return
-            time.sleep(0.05)
-
-
-def _is_active(tracker: StatusTracker, job_id: int) -> bool:
-    job = tracker.getJobInfo(job_id)
-    if job is None:
-        return False
-    stages = map(tracker.getStageInfo, job.stageIds)
-    return job.status == "RUNNING" or any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
 
 
 def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:

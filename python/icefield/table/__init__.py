@@ -10,7 +10,7 @@ from icefield._core import Storage, TableState
 from icefield._hints import ELSEWHERE, MISSING_VERBS
 from icefield._metadata_files import newest_metadata
 from icefield._secrets import guarded, revealed
-from icefield.distributed import WritePlan, WrittenFiles
+from icefield.distributed import Committed, WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -25,6 +25,7 @@ from icefield.table.transaction import TableTransaction
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield.arrow import ArrowSchemaExportable
     from icefield.table.catalog import TableCatalog
 
 __all__ = [
@@ -118,16 +119,21 @@ class Table(TableReads, TableRows, TableChanges):
         """
         return BranchWork(self, name)
 
-    def new_write(self, properties: Mapping[str, str] | None = None) -> WritePlan:
+    def new_write(
+        self, properties: Mapping[str, str] | None = None, *, widened_by: ArrowSchemaExportable | None = None
+    ) -> WritePlan:
         """Plan a write by workers (`icefield.distributed`); nothing is written yet.
 
         Parameters
         ----------
         properties
             Table properties for this write only, such as ``write.format.default``.
+        widened_by
+            The Arrow schema of rows whose columns the table may lack: `commit_files` adds them as optional columns and
+            widens types, in the same commit, as ``schema_mode="evolve"`` of `append` does.
 
         """
-        return WritePlan.of(self._state, property_texts(properties))
+        return WritePlan.of(self._state, property_texts(properties), widened_by)
 
     def commit_files(
         self,
@@ -137,10 +143,11 @@ class Table(TableReads, TableRows, TableChanges):
         branch: str = "main",
         *,
         idempotency_key: str | None = None,
-    ) -> Self:
+    ) -> Committed:
         """Append the files that the tasks of a write wrote, in one snapshot.
 
-        If it fails, the files are kept: commit them again or delete them with `WritePlan.discard`.
+        If it fails, the files are kept: commit them again or delete them with `WritePlan.discard`. This table then
+        has the rows, as after `append`.
 
         Parameters
         ----------
@@ -153,7 +160,13 @@ class Table(TableReads, TableRows, TableChanges):
         branch
             The branch to which the snapshot is added.
         idempotency_key
-            As for `append`; the files are not the table's if it was done before, and can be discarded.
+            As for `append`. If the change was made before, by other files, these are not the table's: the result says
+            so, and `WritePlan.discard` deletes them.
+
+        Returns
+        -------
+        Committed
+            The snapshot, the rows, and whether the files are the table's.
 
         Raises
         ------
@@ -166,9 +179,11 @@ class Table(TableReads, TableRows, TableChanges):
         base = self._state
         properties = summary_entries(snapshot_properties, idempotency_key)
         catalog = self._require_catalog()
-        state = plan.append(base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties)
+        state, committed = plan.append(
+            base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties
+        )
         self._advance(state, base)
-        return self
+        return committed
 
     def __getattr__(self, name: str) -> NoReturn:
         if meanwhile := MISSING_VERBS.get(name):

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from icefield._arguments import summary_entries
-from icefield._core import IDEMPOTENCY_KEY, snapshot_of_key
+from icefield.distributed import made_before
 
 if TYPE_CHECKING:
     from icefield._core import Transaction as CoreTransaction
@@ -30,7 +29,4 @@ class ChangesData(ABC):
 
     def _made_before(self, branch: str, idempotency_key: str | None) -> bool:
         """Whether a change with this key was made. If another client has made it since, the commit finds that."""
-        key = summary_entries(None, idempotency_key).get(IDEMPOTENCY_KEY)
-        if key is None or branch not in self.metadata.refs:
-            return False
-        return snapshot_of_key(self.metadata, branch, key) is not None
+        return made_before(self.metadata, branch, idempotency_key)

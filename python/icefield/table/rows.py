@@ -458,6 +458,7 @@ class TableRows(TableHandle, ChangesRows):
         branch: str = "main",
         *,
         memory_limit: int | None = None,
+        idempotency_key: str | None = None,
         progress: bool = False,
     ) -> UpsertStream:
         """Open a writer of upserts and deletes by key, which are committed a micro-batch at a time.
@@ -472,6 +473,9 @@ class TableRows(TableHandle, ChangesRows):
             As for `delete`; the properties are those of each snapshot.
         memory_limit
             Bytes that a micro-batch may take in memory, about; 512 MiB by default. More is held in temporary files.
+        idempotency_key
+            Makes each commit once, as for `append`: the first has this key, those that follow ``key/2``, ``key/3`` and
+            so on. `UpsertStream.commit` takes one of its own, for engines that number their batches.
         progress
             As for `append`: a line for each commit.
 
@@ -493,6 +497,8 @@ class TableRows(TableHandle, ChangesRows):
             case_sensitive=case_sensitive,
             memory_limit=memory_limit,
             progress=progress,
+            idempotency_key=idempotency_key,
+            made_before=self._made_before,
         )
 
 

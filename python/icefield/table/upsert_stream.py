@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from icefield._arguments import property_texts
+from icefield._arguments import property_texts, summary_entries
 from icefield._arrow_names import without_nul
 from icefield._core import KeyedBatch
 from icefield._core import Transaction as CoreTransaction
@@ -43,6 +43,9 @@ class UpsertStream:
 
     In a key, null equals null. It must have all source columns of the partition specs that have data files, so that
     each delete is known to be of the partition of its row.
+
+    With an idempotency key each commit is made once: the first has the key itself, those that follow ``key/2``,
+    ``key/3`` and so on. So a job that is run again must commit at the same places.
     """
 
     def __init__(
@@ -56,7 +59,14 @@ class UpsertStream:
         case_sensitive: bool,
         memory_limit: int | None,
         progress: bool = False,
+        idempotency_key: str | None = None,
+        made_before: Callable[[str, str | None], bool] = lambda _branch, _key: False,
     ) -> None:
+        # What is wrong with the idempotency key is said now.
+        summary_entries(None, idempotency_key)
+        self._idempotency_key = idempotency_key
+        self._made_before = made_before
+        self._commits = 0
         self._begin = begin
         self._commit = commit
         self._key = [key] if isinstance(key, str) else list(key or ())
@@ -102,8 +112,14 @@ class UpsertStream:
         """
         return self._take(lambda batch: batch.delete(without_nul(keys)))
 
-    def commit(self) -> MicroBatchResult:
+    def commit(self, *, idempotency_key: str | None = None) -> MicroBatchResult:
         """Commit what was taken since the last commit, in one snapshot; without changes there is none.
+
+        Parameters
+        ----------
+        idempotency_key
+            Makes this commit once, as for `Table.append`; by default that of the stream. If it was made before, what
+            was taken is dropped, and the result counts nothing.
 
         Raises
         ------
@@ -118,18 +134,28 @@ class UpsertStream:
         self._check_open()
         if self._open is None:
             return MicroBatchResult(0, 0)
+        key = idempotency_key if idempotency_key is not None else self._next_key()
+        properties = summary_entries(self._properties, key)
         changes, batch = self._open
         self._open = None
+        self._commits += 1
+        if self._made_before(self._branch, key):
+            changes.abort()
+            return MicroBatchResult(0, 0)
         with changing(self._progress) as traffic:
             changes.count(traffic)
             try:
-                done = MicroBatchResult(*batch.write(self._branch, self._properties))
+                done = MicroBatchResult(*batch.write(self._branch, properties))
             except BaseException:
                 changes.abort()
                 raise
             if not changes.is_empty:
                 self._commit(changes)
         return done
+
+    def _next_key(self) -> str | None:
+        key = self._idempotency_key
+        return f"{key}/{self._commits + 1}" if key is not None and self._commits else key
 
     def close(self) -> None:
         """Drop what was taken since the last commit; nothing more is taken then."""

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::properties::check_set;
-use icefield_table::commit::{SnapshotOptions, require_same_table};
+use icefield_table::commit::SnapshotOptions;
 use icefield_table::interrupt;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
@@ -45,14 +45,23 @@ pub struct PyTaskWriter {
 impl PyWritePlan {
     /// A new write into a table as it is now.
     ///
-    /// `properties` set some of the table's otherwise, for this write alone.
+    /// `properties` set some of the table's otherwise, for this write alone. With `widened_by`, the columns of the rows, the
+    /// commit adds those that the table lacks.
     #[new]
-    #[pyo3(signature = (table, /, *, properties=BTreeMap::new()))]
-    fn py_new(table: &Bound<'_, PyTableState>, properties: BTreeMap<String, String>) -> Result<Self> {
+    #[pyo3(signature = (table, /, *, properties=BTreeMap::new(), widened_by=None))]
+    fn py_new(
+        table: &Bound<'_, PyTableState>,
+        properties: BTreeMap<String, String>,
+        widened_by: Option<SchemaInput>,
+    ) -> Result<Self> {
         let metadata = &table.get().committed.metadata;
         check_writable(metadata)?;
         check_set(&properties.clone().into_iter().collect())?;
-        Ok(Self(WritePlan::new(metadata).with_properties(properties)))
+        let plan = match widened_by {
+            Some(rows) => WritePlan::widened(metadata, &rows.0)?,
+            None => WritePlan::new(metadata),
+        };
+        Ok(Self(plan.with_properties(properties)))
     }
 
     /// Return the plan of what `to_bytes` returned.
@@ -97,9 +106,23 @@ impl PyWritePlan {
         Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
     }
 
+    /// Delete the files of attempts that lost: those of this write that no committed task has reported.
+    ///
+    /// Return how many could not be deleted, and the first reasons.
+    fn discard_lost(
+        &self,
+        py: Python<'_>,
+        storage: &Bound<'_, PyStorage>,
+        committed: Vec<PyBackedBytes>,
+    ) -> Result<(usize, Vec<String>)> {
+        let storage = &storage.get().0;
+        let left = detached(py, || self.0.discard_lost(storage, &self.files(committed)?))??;
+        Ok((left.failures, left.first.iter().map(|message| redacted(message)).collect()))
+    }
+
     /// Commit the files that tasks have written.
     ///
-    /// Return the new state, the id of the snapshot and the number of rows.
+    /// Return the new state, the id of the snapshot, the number of rows, and whether an earlier run has made the change.
     #[pyo3(signature = (table, catalog, identifier, written, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new()))]
     #[expect(clippy::too_many_arguments, reason = "the table, its place in the catalog, and the keywords of a commit")]
     fn append(
@@ -111,16 +134,14 @@ impl PyWritePlan {
         written: Vec<PyBackedBytes>,
         branch: String,
         snapshot_properties: BTreeMap<String, String>,
-    ) -> Result<(PyTableState, Option<i64>, i64)> {
+    ) -> Result<(PyTableState, Option<i64>, i64, bool)> {
         let state = table.get();
         let open = state.table(catalog, identifier)?;
         let properties = snapshot_properties.into_iter().collect();
         let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
-        let appended = detached(py, || {
-            require_same_table(self.0.table_uuid.as_deref(), open.metadata(), &open.committed().location)?;
-            open.append_files(self.files(written)?, options)
-        })??;
-        Ok((state.with(appended.table.committed().clone()), appended.snapshot_id, appended.rows))
+        let appended = detached(py, || open.append_written(&self.0, self.files(written)?, options))??;
+        let state = state.with(appended.table.committed().clone());
+        Ok((state, appended.snapshot_id, appended.rows, appended.made_before))
     }
 }
 
@@ -136,9 +157,14 @@ impl PyWritePlan {
 impl PyTaskWriter {
     /// A writer for one attempt at one task, of rows with the columns of `schema`.
     ///
-    /// With `clustered`, rows come partition after partition, and one file is open at a time.
+    /// With `clustered`, rows come partition after partition, and one file is open at a time. With `dry_run` nothing is
+    /// written, but for what is counted.
     #[new]
-    #[pyo3(signature = (plan, storage, schema, *, task=0, attempt=0, allow_missing=true, clustered=false))]
+    #[pyo3(signature = (
+        plan, storage, schema, *, task=0, attempt=0, allow_missing=true, clustered=false, memory_limit=None,
+        dry_run=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the write, its storage, and the keywords of a writer")]
     fn py_new(
         plan: &Bound<'_, PyWritePlan>,
         storage: &Bound<'_, PyStorage>,
@@ -147,12 +173,19 @@ impl PyTaskWriter {
         attempt: u64,
         allow_missing: bool,
         clustered: bool,
+        memory_limit: Option<usize>,
+        dry_run: bool,
     ) -> Result<Self> {
         let plan = plan.get().0.clone();
-        let mut config = plan.config(storage.get().0.clone(), task, attempt);
+        let storage = &storage.get().0;
+        let written_to = if dry_run { storage.unwritten() } else { storage.clone() };
+        let mut config = plan.config(written_to, task, attempt);
         config.matching = Matching { allow_missing, ignore_extra: false };
         if clustered {
             config.distribution = Distribution::Clustered;
+        }
+        if let Some(bytes) = memory_limit {
+            config.memory_bytes = bytes;
         }
         let schema: Arc<ArrowSchema> = schema.0;
         let writer = BackgroundWriter::new(TableWriter::new(config, &schema)?)?;

@@ -1,10 +1,13 @@
 //! What every task of a distributed write must know of the table, as bytes: made once by the driver, sent to all executors.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
-use icefield_format::metadata::{StringMap, TableMetadata};
+use icefield_format::metadata::{
+    MetadataBuilder, MetadataUpdate, StringMap, TableMetadata, UpdateRequirement, requirements_for_update,
+};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,7 @@ use serde_json::Value as Json;
 use uuid::Uuid;
 
 use super::location::DataLocations;
+use super::widening::asked_by;
 use super::wire;
 use super::writer::WriterConfig;
 use crate::error::{Error, Result};
@@ -32,6 +36,8 @@ pub struct WritePlan {
     order: Arc<SortOrder>,
     /// The write: part of the name of each of its files.
     pub operation: Uuid,
+    /// Changes of the schema that make room for the rows, and what they require; not in the bytes of the plan.
+    widening: (Vec<UpdateRequirement>, Vec<MetadataUpdate>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +63,28 @@ impl WritePlan {
             spec: metadata.default_spec().clone(),
             order: metadata.default_sort_order().clone(),
             operation: Uuid::new_v4(),
+            widening: (Vec::new(), Vec::new()),
         }
+    }
+
+    /// A new write of rows with these columns into a table that gets the columns that it lacks, and wider types where rows
+    /// need them. [`Table::append_written`](crate::Table::append_written) makes these changes with the commit, by this
+    /// plan itself and not by its bytes.
+    ///
+    /// # Errors
+    /// Columns that no change of the schema makes room for.
+    pub fn widened(metadata: &TableMetadata, rows: &ArrowSchema) -> Result<Self> {
+        let asked = asked_by(rows, metadata.current_schema(), metadata.format_version().number())?;
+        let updates = metadata.widened_by(&asked)?;
+        let builder = MetadataBuilder::from_base(metadata, metadata.last_updated_ms());
+        let widened = builder.apply_all(updates.iter().cloned())?.build()?;
+        let requirements = if updates.is_empty() { Vec::new() } else { requirements_for_update(metadata, &updates) };
+        Ok(Self { widening: (requirements, updates), ..Self::new(&widened) })
+    }
+
+    /// The changes of the schema that the commit of this write makes, and what they require.
+    pub fn widening(&self) -> &(Vec<UpdateRequirement>, Vec<MetadataUpdate>) {
+        &self.widening
     }
 
     /// The plan with some of the table's properties set otherwise, for this write alone.
@@ -94,15 +121,27 @@ impl WritePlan {
     pub fn discard(&self, storage: &Storage, reported: &[DataFile], search: bool) -> Result<Leftover> {
         let mut paths: BTreeSet<String> = reported.iter().map(|file| file.file_path.clone()).collect();
         if search {
-            let id = self.operation.to_string();
-            let locations = DataLocations::new(&self.location, &self.properties)?;
-            let found = storage.list(locations.root())?.into_iter().map(|entry| entry.path);
-            paths.extend(found.filter(|path| path.rsplit('/').next().is_some_and(|name| name.contains(&id))));
+            paths.extend(self.found(storage)?);
         }
-        let paths: Vec<String> = paths.into_iter().collect();
-        let mut leftover = Leftover::default();
-        storage.delete_all(&paths).iter().for_each(|error| leftover.add(error));
-        Ok(leftover)
+        Ok(delete(storage, paths))
+    }
+
+    /// Deletes the files of attempts that lost: files of this write, which was committed, that no committed task has
+    /// reported. Says what could not be deleted.
+    ///
+    /// Nothing of the write may still be under way.
+    pub fn discard_lost(&self, storage: &Storage, committed: &[DataFile]) -> Result<Leftover> {
+        let kept: HashSet<&str> = committed.iter().map(|file| name_of(&file.file_path)).collect();
+        let found = self.found(storage)?.into_iter().filter(|path| !kept.contains(name_of(path)));
+        Ok(delete(storage, found.collect()))
+    }
+
+    /// The files in the data folder of the table whose names hold the id of this write.
+    fn found(&self, storage: &Storage) -> Result<Vec<String>> {
+        let id = self.operation.to_string();
+        let locations = DataLocations::new(&self.location, &self.properties)?;
+        let found = storage.list(locations.root())?.into_iter().map(|entry| entry.path);
+        Ok(found.filter(|path| name_of(path).contains(&id)).collect())
     }
 
     /// The plan as bytes.
@@ -138,6 +177,18 @@ impl WritePlan {
             spec: Arc::new(PartitionSpec::from_json(&form.spec)?),
             order: Arc::new(SortOrder::from_json(&form.order)?),
             operation: form.operation,
+            widening: (Vec::new(), Vec::new()),
         })
     }
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn delete(storage: &Storage, paths: BTreeSet<String>) -> Leftover {
+    let paths: Vec<String> = paths.into_iter().collect();
+    let mut leftover = Leftover::default();
+    storage.delete_all(&paths).iter().for_each(|error| leftover.add(error));
+    leftover
 }
