@@ -20,6 +20,8 @@ from pyarrow import orc as pyarrow_orc
 
 import icefield as ice
 from icefield import orc
+from icefield._locations import has_scheme
+from icefield.catalog.locations import absolute_location
 from icefield.cli.commands import icefield
 from icefield.errors import (
     CorruptDataError,
@@ -212,6 +214,42 @@ def test_sources(tmp_path):
     assert orc.read_schema(path) == whole.schema
     with pytest.raises(MissingFileError):
         orc.ORCFile(tmp_path / "none.orc")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s3://b/k", True),
+        ("file:/x", True),
+        ("file:///C:/x", True),
+        ("memory://m/x", True),
+        ("C:/data/x.orc", False),
+        ("c:\\x.orc", False),
+        ("/x/y", False),
+        ("part=a:/x", False),
+        ("time:5/x.orc", False),
+        ("a/b:/c", False),
+        ("", False),
+    ],
+)
+def test_a_drive_or_a_colon_in_a_name_is_no_scheme(text, expected):
+    assert has_scheme(text) is expected
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there it is a drive")
+def test_a_path_like_one_of_a_drive_is_of_this_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "C:").mkdir()
+    rows = pa.table({"id": pa.array([1, 2], pa.int64())})
+    orc.write_table(rows, "C:/x.orc")
+    monkeypatch.chdir("/")
+    assert orc.read_table(str(tmp_path / "C:" / "x.orc")).num_rows == 2
+    assert absolute_location("C:/t", "it") == "file:///C:/t"
+    # By its whole path, whatever the working directory becomes later.
+    monkeypatch.chdir(tmp_path)
+    file = orc.ORCFile("C:/x.orc")
+    monkeypatch.chdir("/")
+    assert file.read().equals(orc.read_table(str(tmp_path / "C:" / "x.orc")))
 
 
 def test_columns():

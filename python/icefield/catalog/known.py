@@ -189,6 +189,31 @@ _PREFIXES = tuple(known.name for known in PROPERTIES if known.name.endswith(".")
 _STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.")
 
 
+#: Names whose effect is missed if they are misspelt; those that begin longer ones end with a dot.
+_HONOURED = tuple(known.name for known in PROPERTIES if known.effect == "honoured")
+
+
+def _meant(name: str) -> str | None:
+    """Return the known name that another was probably meant to be.
+
+    Long names may differ by two letters. Of short ones, those that have an effect are one slip away: a letter that is
+    missing, doubled, wrong, or swapped with its neighbour.
+    """
+    if nearest := nearest_name(name, [*_NAMES, *(known for known in _HONOURED if known.endswith("."))]):
+        return nearest
+    short = name.lower()
+    return next((known for known in _HONOURED if known in _NAMES and _is_one_slip(short, known)), None)
+
+
+def _is_one_slip(given: str, known: str) -> bool:
+    if abs(len(given) - len(known)) > 1:
+        return False
+    same = next((at for at, (one, other) in enumerate(zip(given, known, strict=False)) if one != other), len(known))
+    rest, wanted = given[same:], known[same:]
+    swapped = rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:]
+    return swapped or rest[1:] == wanted or rest == wanted[1:] or rest[1:] == wanted[1:]
+
+
 def is_catalog_property(name: str) -> bool:
     """Return whether a name is a property of catalogs or their storage."""
     return name in _NAMES or name.startswith((*_PREFIXES, *_STORAGE))
@@ -210,7 +235,7 @@ def check(properties: Mapping[str, str]) -> None:
     """
     for name in properties:
         known = _find(name)
-        if known is None and (nearest := nearest_name(name, list(_NAMES))):
+        if known is None and (nearest := _meant(name)):
             raise InvalidArgumentError(f"unknown catalog property {name}; did you mean {nearest}?")
         if known is not None and known.effect == "refused":
             raise UnsupportedFeatureError(f"catalog property {name}: {known.why}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from icefield._locations import has_scheme
 from icefield.errors import InvalidArgumentError
 
 __all__ = ["absolute_location"]
@@ -23,9 +23,7 @@ def absolute_location(location: str, what: str) -> str:
     if not location:
         msg = f"{what} is empty"
         raise InvalidArgumentError(msg)
-    scheme = urlsplit(location).scheme
-    # One letter is a Windows drive.
-    if len(scheme) > 1:
+    if has_scheme(location):
         return location.rstrip("/")
     path = Path(os.path.abspath(Path(location).expanduser()))  # noqa: PTH100  (resolve() would follow links)
     return "file://" + ("" if path.as_posix().startswith("/") else "/") + path.as_posix().rstrip("/")

@@ -23,7 +23,7 @@ from icefield._optional import require
 from icefield._secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
 from icefield.catalog.pointer import PointerCatalog
-from icefield.catalog.sqlite import open_sqlite, use_write_ahead_log
+from icefield.catalog.sqlite import missing_database, open_sqlite, use_write_ahead_log
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -62,7 +62,8 @@ class SqlCatalog(PointerCatalog):
     name
         The catalog's name, part of every key: Java and PyIceberg must open it under the same one.
     uri
-        A SQLAlchemy URL: ``sqlite:///folder/catalog.db`` (the folder is created), ``postgresql://user@host/database``.
+        A SQLAlchemy URL: ``sqlite:///folder/catalog.db`` (folder and file are created when something is written),
+        ``postgresql://user@host/database``.
     warehouse
         The location of tables that are created without one.
     **properties
@@ -77,11 +78,25 @@ class SqlCatalog(PointerCatalog):
         if not uri:
             msg = "SQL catalogs require the property 'uri', for example sqlite:///warehouse/catalog.db"
             raise NoSuchPropertyException(msg)
-        self._engine = _open(uri)
-        # A database in memory has a single connection, which threads share one at a time.
-        one_connection = isinstance(self._engine.pool, require("sqlalchemy.pool").StaticPool)
-        self._one_at_a_time: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
-        self._layout = _Layout(self._engine, self.properties)
+        # Until something is written, a file that is not there is a database with nothing in it.
+        self._missing = missing_database(_url(uri)) if _creates_tables(self.properties) else None
+        self._making = threading.Lock()
+        self._database = _Database(uri if self._missing is None else "sqlite://", self.properties)
+
+    @property
+    def _engine(self) -> sa.Engine:
+        return self._database.engine
+
+    @property
+    def _layout(self) -> _Layout:
+        return self._database.layout
+
+    def _make_database(self) -> None:
+        """Open the file of the database, which is created unless another process did."""
+        with self._making:
+            if self._missing is not None:
+                self._database = _Database(revealed(self.properties)["uri"], self.properties)
+                self._missing = None
 
     # Pointers
 
@@ -330,7 +345,9 @@ class SqlCatalog(PointerCatalog):
             raise NoSuchNamespaceError(f"namespace {'.'.join(levels)} does not exist in catalog {self.name}{hint}")
 
     def _elsewhere(self, connection: sa.Connection) -> str:
-        """Name the other catalogs of the database where it holds nothing of this one."""
+        """Name the other catalogs of the database where it holds nothing of this one, or the file that is not there."""
+        if self._missing is not None:
+            return f"; there is no database {self._missing} yet: the first namespace that is created makes it"
         names: set[str] = set()
         for table in (self._layout.tables, self._layout.properties):
             names.update(str(name) for (name,) in connection.execute(_sa().select(table.c.catalog_name).distinct()))
@@ -365,14 +382,18 @@ class SqlCatalog(PointerCatalog):
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
-        with _errors(self.name), self._one_at_a_time, self._engine.connect() as connection:
+        if self._missing is not None and self._missing.exists():
+            self._make_database()
+        with _errors(self.name), self._database.one_at_a_time, self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
+        if self._missing is not None:
+            self._make_database()
         with (
             _errors(self.name),
-            self._one_at_a_time,
+            self._database.one_at_a_time,
             self._engine.connect().execution_options(icefield_write=True) as connection,
             connection.begin(),
         ):
@@ -390,6 +411,17 @@ class SqlCatalog(PointerCatalog):
     def close(self) -> None:
         """Let go of connections."""
         self._engine.dispose()
+
+
+class _Database:
+    """The connections to a database, and its tables."""
+
+    def __init__(self, uri: str, properties: Mapping[str, str]) -> None:
+        self.engine = _open(uri)
+        # A database in memory has a single connection, which threads share one at a time.
+        one_connection = isinstance(self.engine.pool, require("sqlalchemy.pool").StaticPool)
+        self.one_at_a_time: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
+        self.layout = _Layout(self.engine, properties)
 
 
 class _Layout:
@@ -417,7 +449,7 @@ class _Layout:
             sa.Column("property_value", sa.String(1000)),
         )
         with _errors("the database"):
-            if properties.get("init_catalog_tables", "true").lower() != "false":
+            if _creates_tables(properties):
                 self._create(engine, metadata)
             wanted = properties.get("schema_version", properties.get("jdbc.schema-version", "")).lower()
             self.typed = self._is_typed(engine)
@@ -482,12 +514,17 @@ def _exc() -> Any:
     return require("sqlalchemy.exc")
 
 
+def _creates_tables(properties: Mapping[str, str]) -> bool:
+    return properties.get("init_catalog_tables", "true").lower() != "false"
+
+
 def _within(column: sa.Column[str], above: Identifier) -> list[sa.ColumnElement[bool]]:
-    """Keep the namespace ``above`` and everything under it."""
+    """Keep the namespace ``above`` and everything under it, by its exact name: LIKE of SQLite takes ``A`` for ``a``."""
     if not above:
         return []
     name = ".".join(above)
-    return [(column == name) | column.startswith(f"{name}.", autoescape=True)]
+    beneath = f"{name}."
+    return [(column == name) | (_sa().func.substr(column, 1, len(beneath)) == beneath)]
 
 
 @contextmanager
@@ -501,14 +538,33 @@ def _errors(where: str) -> Iterator[None]:
         raise (_TakenError if taken else StorageError)(f"catalog {where}: {reason}") from error
 
 
-def _open(uri: str) -> sa.Engine:
-    """Open an engine for the database of this URL."""
+#: Open engines.
+_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """Forget the connections of the parent in a forked child: a connection must not be shared, so it opens its own."""
+    for engine in list(_ENGINES):
+        engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _url(uri: str) -> sa.URL:
     try:
-        url = _sa().make_url(uri)
+        url: sa.URL = _sa().make_url(uri)
     except _exc().ArgumentError:
         # What cannot be parsed is not shown: it may hold a password.
         msg = "catalog property 'uri' is not a valid database URL; expected, for example, sqlite:///folder/catalog.db"
         raise InvalidArgumentError(msg) from None
+    return url
+
+
+def _open(uri: str) -> sa.Engine:
+    """Open an engine for the database of this URL."""
+    url = _url(uri)
     if url.drivername in {"postgres", "postgresql"}:
         require("psycopg")
         url = url.set(drivername="postgresql+psycopg")
@@ -524,13 +580,5 @@ def _open(uri: str) -> sa.Engine:
         raise InvalidArgumentError(f"catalog property 'uri': {error}") from None
     except ImportError as error:
         raise NotInstalledError(f"the driver of the catalog's database is not installed: {error}") from None
-    # A connection must not be shared with a forked child: it opens its own.
-    weak = weakref.ref(engine)
-
-    def forked() -> None:
-        if (found := weak()) is not None:
-            found.dispose(close=False)
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forked)
+    _ENGINES.add(engine)
     return engine

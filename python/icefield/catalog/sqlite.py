@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
     from typing_extensions import Self
 
-__all__ = ["open_sqlite", "use_write_ahead_log"]
+__all__ = ["missing_database", "open_sqlite", "use_write_ahead_log"]
 
 #: Seconds that a statement waits for another writer.
 _BUSY_SECONDS = 60.0
 #: Seconds of it that are spent inside SQLite at a time: it does not see Ctrl-C.
 _UNSEEN_SECONDS = 0.25
+#: What a path on Windows begins with.
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 #: Bytes 18 and 19 of a database with a write-ahead log.
 _WRITE_AHEAD = b"\2\2"
 
@@ -71,6 +74,28 @@ def open_sqlite(url: sa.URL) -> sa.Engine:
     listen(engine, "connect", connected)
     listen(engine, "begin", begin)
     return engine
+
+
+def missing_database(url: sa.URL) -> Path | None:
+    """Return the file of a SQLite database, if it is not there.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is on a drive of Windows, and this is another system: it would be a file of that name in this folder.
+
+    """
+    database = url.database
+    in_memory = database in {None, "", ":memory:"}
+    if url.drivername not in {"sqlite", "sqlite+pysqlite"} or url.host or in_memory or database is None:
+        return None
+    if database.startswith("file:"):
+        return None
+    if os.name != "nt" and _DRIVE.match(database):
+        msg = f"catalog property 'uri' is sqlite:///{database}, on a drive of Windows, which this machine does not have"
+        raise InvalidArgumentError(msg)
+    path = Path(database)
+    return None if path.exists() else path
 
 
 def use_write_ahead_log(engine: sa.Engine) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield._core import OrcFile, Storage
+from icefield._locations import has_scheme
 from icefield._optional import require
 
 if TYPE_CHECKING:
@@ -373,7 +374,7 @@ def read_schema(source: Source, **options: Any) -> pa.Schema:
 def _opened(source: Source) -> str | bytes:
     if isinstance(source, bytes):
         return source
-    if isinstance(source, str) and (not source or ":/" in source):  # "" is refused, and not the working directory
+    if isinstance(source, str) and (not source or has_scheme(source)):  # "" is refused, and not the working directory
         return source
     if isinstance(source, str | os.PathLike):
         return str(Path(source).absolute())

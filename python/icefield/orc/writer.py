@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._arrow_names import without_nul
 from icefield._core import OrcWriter, Storage, orc_merge
+from icefield._locations import has_scheme
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -266,7 +267,7 @@ def merge_files(
 
 
 def _path(where: str | os.PathLike[str]) -> str:
-    if isinstance(where, str) and (not where or ":/" in where):  # "" is refused, and not the working directory
+    if isinstance(where, str) and (not where or has_scheme(where)):  # "" is refused, and not the working directory
         return where
     return str(Path(where).absolute())
 

@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import icefield as ice
@@ -55,6 +56,40 @@ def test_names_are_taken_literally(catalog, name):
     catalog._add((name, "t'1"), "file:/m")
     assert catalog.list_tables((name,)) == [(name, "t'1")]
     assert catalog._pointer((name, "t'1")) == "file:/m"
+
+
+@pytest.mark.parametrize(
+    ("there", "other"),
+    [("sales", "Sales"), ("sales", "SALES"), ("a_c", "abc"), ("a%c", "abbc"), ("ä", "Ä"), ("a b", "a_b"), ("x", "x_")],
+)
+def test_names_that_only_resemble_one_another_are_others(catalog, there, other):
+    """By every road: databases may compare with wildcards, and without letter case."""
+    catalog.create_namespace((there, "below"), {"owner": "me"})
+    catalog._add((there, "below", "t"), "file:/m")
+    missing = (NoSuchNamespaceError, NoSuchTableError)
+    assert not catalog.namespace_exists((other,))
+    assert not catalog.namespace_exists((other, "below"))
+    assert not catalog.table_exists((other, "below", "t"))
+    for road in (
+        lambda: catalog.list_namespaces((other,)),
+        lambda: catalog.list_tables((other, "below")),
+        lambda: catalog.list_views((other,)),
+        lambda: catalog.load_namespace_properties((other, "below")),
+        lambda: catalog.update_namespace_properties((other,), updates={"a": "b"}),
+        lambda: catalog.drop_namespace((other,)),
+        lambda: catalog.create_table((other, "t"), pa.schema([("id", pa.int64())])),
+        lambda: catalog._add((other, "t"), "file:/n"),
+        lambda: catalog._rename((there, "below", "t"), (other, "t")),
+        lambda: catalog._remove((other, "below", "t")),
+        lambda: catalog.drop_view((other, "below", "t")),
+    ):
+        with pytest.raises((*missing, ice.errors.NoSuchViewError)):
+            road()
+    catalog.create_namespace((other,))
+    assert catalog.list_namespaces((other,)) == []
+    assert catalog.list_namespaces((there,)) == [(there, "below")]
+    catalog.drop_namespace((other,))
+    assert catalog.list_tables((there, "below")) == [(there, "below", "t")]
 
 
 def test_namespace_errors(catalog):

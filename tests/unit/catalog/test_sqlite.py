@@ -62,7 +62,8 @@ def test_writing_keeps_the_journal_too(theirs):
 
 
 def test_a_new_database_has_a_write_ahead_log(tmp_path):
-    opened(tmp_path / "ours.db").close()
+    with opened(tmp_path / "ours.db") as catalog:
+        catalog.create_namespace("a")
     assert journal(tmp_path / "ours.db") == "wal"
 
 
@@ -215,8 +216,72 @@ def test_another_name_on_the_same_database_is_told(theirs):
     other.close()
 
 
+def test_reading_does_not_create_a_database(tmp_path):
+    path = tmp_path / "mistyped" / "catalog.db"
+    with opened(path) as catalog:
+        with pytest.warns(UserWarning, match=f"catalog c is empty; there is no database {path} yet"):
+            assert catalog.list_namespaces() == []
+        assert not catalog.namespace_exists("a")
+        assert not catalog.table_exists("a.t")
+        assert catalog.catalog_names() == []
+        for read in (catalog.list_tables, catalog.load_namespace_properties, catalog.list_namespaces):
+            with pytest.raises(NoSuchNamespaceError, match="namespace a does not exist.*; there is no database"):
+                read("a")
+        with pytest.raises(NoSuchTableError, match="there is no database"):
+            catalog.load_table("a.t")
+        assert list(tmp_path.iterdir()) == []
+    again = opened(path)
+    # What is written creates it, and what another process creates is seen.
+    with opened(path) as catalog:
+        catalog.create_namespace("a")
+        assert catalog.list_namespaces() == again.list_namespaces() == [("a",)]
+        again.create_table("a.t", ROWS)
+        assert catalog.load_table("a.t").scan().count() == 0
+    again.close()
+
+
+def test_listings_of_the_command_line_create_nothing(tmp_path):
+    from click.testing import CliRunner
+
+    from icefield.cli.commands import icefield
+
+    uri = f"sqlite:///{tmp_path}/nope/catalog.db"
+    with pytest.warns(UserWarning, match="there is no database"):
+        CliRunner().invoke(icefield, ["--catalog", "c", "--uri", uri, "catalog", "list"], catch_exceptions=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it has drives")
+def test_a_drive_of_windows_is_refused_where_there_are_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (r"C:\Users\me\c.db", "d:/c.db"):
+        with pytest.raises(ice.InvalidArgumentError, match="drive of Windows"):
+            ice.load_catalog("c", uri=f"sqlite:///{path}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_forked_child_opens_connections_of_its_own_however_many_engines_there_were(theirs):
+    for _ in range(20):
+        opened(theirs).close()
+    catalog = opened(theirs)
+    parents = catalog._engine.pool
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        own = catalog._engine.pool is not parents and catalog.list_namespaces() == [("a",)]
+        os.write(writer, b"own" if own else b"not")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 3) == b"own"
+    assert catalog._engine.pool is parents
+    assert catalog.list_namespaces() == [("a",)]
+
+
 def test_an_empty_database_has_nothing_to_tell(tmp_path):
     with opened(tmp_path / "new.db") as catalog:
+        catalog.create_namespace("x")
+        catalog.drop_namespace("x")
         assert catalog.list_namespaces() == []
         with pytest.raises(NoSuchTableError, match="in catalog c; there is no namespace a$"):
             catalog.load_table("a.t")
