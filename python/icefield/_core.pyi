@@ -590,6 +590,9 @@ class Transform:
 
     def __new__(cls, text: Transform | str, /) -> Self: ...
     def __call__(self, array: object, /) -> pa.Array[Any]: ...
+    def apply(self, array: object, /) -> pa.Array[Any]:
+        """Return the results for an array, as a ``pyarrow.Array``: the same as calling the transform."""
+
     def array(self, array: object, /) -> ArrowArray:
         """Return the results for an array, for any library that takes Arrow data."""
 

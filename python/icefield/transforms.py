@@ -33,7 +33,7 @@ from icefield._core import (
     VoidTransform,
     YearTransform,
 )
-from icefield.errors import InvalidArgumentError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError
 
 __all__ = [
     "BucketTransform",
@@ -78,28 +78,36 @@ hour = Transform("hour")
 """Hours from 1970-01-01T00, of timestamps."""
 
 
-def bucket(num_buckets: int) -> Transform:
+def bucket(num_buckets: int, *values: object) -> Transform:
     """Hash of a value, modulo the number of buckets.
+
+    The result is called with the values: ``bucket(16)(array)``.
 
     Parameters
     ----------
     num_buckets
         From 1 to 2147483647.
+    *values
+        Refused, with a message.
 
     """
-    return Transform(f"bucket[{_width(num_buckets)}]")
+    return Transform(f"bucket[{_width('bucket', num_buckets, values)}]")
 
 
-def truncate(width: int) -> Transform:
+def truncate(width: int, *values: object) -> Transform:
     """Truncate numbers to multiples of ``width``, strings to that many code points, binary values to that many bytes.
+
+    The result is called with the values: ``truncate(16)(array)``.
 
     Parameters
     ----------
     width
         From 1 to 2147483647.
+    *values
+        Refused, with a message.
 
     """
-    return Transform(f"truncate[{_width(width)}]")
+    return Transform(f"truncate[{_width('truncate', width, values)}]")
 
 
 def parse(text: str) -> Transform:
@@ -114,8 +122,11 @@ def parse(text: str) -> Transform:
 parse_transform = parse
 
 
-def _width(number: int) -> int:
-    """Refuse a number that would make an unknown transform."""
+def _width(name: str, number: int, values: tuple[object, ...]) -> int:
+    """Refuse a number that would make an unknown transform, and values."""
+    if values or hasattr(number, "__arrow_c_array__") or hasattr(number, "__arrow_c_stream__"):
+        msg = f"{name} takes its number alone, and returns a function of values: {name}(16)(values)"
+        raise ArgumentTypeError(msg)
     if not isinstance(number, SupportsIndex) or index(number) < 1:
         msg = f"transform parameter must be a positive integer, got {number!r}"
         raise InvalidArgumentError(msg)

@@ -209,6 +209,24 @@ def test_the_error_of_a_task(text: str, found: tuple[str, str] | None) -> None:
     assert (error and (type(error).__name__, str(error))) == found
 
 
+def test_where_the_damage_is_comes_back() -> None:
+    """The error of a task has the file and the place, and its message is as it was."""
+
+    @sentence
+    def read(*where: Any) -> None:
+        raise ice.errors.CorruptDataError("a.parquet: page 3 is too short", *where)
+
+    for where in (("a.parquet", "page 3", 77), ("a.parquet", None, None), (None, None, None)):
+        with pytest.raises(ice.errors.CorruptDataError) as raised:
+            read(*where)
+        kind = type(raised.value)
+        text = f"Traceback:\n{kind.__module__}.{kind.__qualname__}: {raised.value}\n\n\tat org.x.Y(Z.java:1)\n"
+        error = raised_in_task(RuntimeError(text))
+        assert isinstance(error, ice.errors.CorruptDataError)
+        assert str(error) == "a.parquet: page 3 is too short"
+        assert (error.file, error.place, error.offset) == where
+
+
 def test_defects_of_ours_keep_their_frames() -> None:
     @sentence
     def defect() -> None:

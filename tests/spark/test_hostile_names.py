@@ -9,11 +9,36 @@ import pytest
 import icefield as ice
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ice_spark = pytest.importorskip("icefield.spark")
 ON_ARROW = pytest.importorskip("icefield.spark.functions").ON_ARROW
+STREAM_READER = pytest.importorskip("icefield.spark.streaming").STREAM_READER
+spark_schema = ice_spark.spark_schema
 
+#: Names that Spark's text of a column does not take for the name of this column.
+NAMES = [
+    "*",
+    "a.*",
+    "`",
+    "``",
+    "a`.`b",
+    ".",
+    "..",
+    ".a",
+    "a.",
+    " ",
+    "  x ",
+    "'",
+    '"',
+    "a b",
+    "größe",
+    "n",
+    "N",
+    "表",
+    "\t",
+    "()",
+]
 TEXTS = ["a'b", 'a"b', "a`b`", "a`) OR (`c", "a -- b", "a /* b */", "a;b", "a\nb", "a.b.c", "*", "ü😀\u202e", "{0}{c}"]
 
 
@@ -54,3 +79,39 @@ def test_truncation_of_another_type_is_refused(spark: SparkSession) -> None:
         with pytest.raises(Exception, match=f"is for values of type .*: use {meant}"):
             spark.sql(f"SELECT {call}").collect()
     assert spark.sql("SELECT icefield_truncate(1, 'ab'), icefield_truncate_long(10, 27)").first() == ("a", 20)
+
+
+def test_odd_names_on_all_roads(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
+    """Appended and read by both roads, read by a stream, as changes and as metadata."""
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        row = tuple(f"{number}" for number in range(len(NAMES)))
+        df = spark.createDataFrame([row], NAMES)
+        partitioned = [f"truncate(1, {quoted(name)})" for name in NAMES[:2]]
+        table = catalog.create_table("db.t", ice_spark.schema_of(df), partition_by=partitioned)
+        ice_spark.append(df, table)
+        df.write.format("icefield").options(**options).mode("append").save("db.t")
+        expected = [dict(zip(NAMES, row, strict=True))] * 2
+        assert table.refresh().scan().to_arrow().to_pylist() == expected
+
+        def rows(frame: DataFrame) -> list[dict[str, str]]:
+            return [dict(zip(frame.columns, found, strict=True)) for found in frame.collect()]
+
+        assert rows(ice_spark.read(spark, table)) == expected
+        assert rows(ice_spark.read(spark, table, native=False)) == expected
+        assert rows(spark.read.format("icefield").options(**options).load("db.t")) == expected
+        # A filter that Spark's own reader does not test, so that tasks are sent with what is left of it.
+        chosen = rows(ice_spark.read(spark, table, columns=NAMES[2:5], filter=ice.expressions.EqualTo("*", "0")))
+        assert chosen == [{name: one[name] for name in NAMES[2:5]} for one in expected]
+        changed = ice_spark.changes(spark, table)
+        assert [{name: found[name] for name in NAMES} for found in rows(changed)] == expected
+        metrics = ice_spark.read_inspect(spark, table, "files", columns=["readable_metrics"]).first()
+        assert sorted(metrics["readable_metrics"].__fields__) == sorted(NAMES)
+        schema = spark_schema(table.schema())
+        reader = STREAM_READER({"path": "db.t", **options}, schema, None)
+        last = table.current_snapshot().snapshot_id
+        end = {"version": 1, "snapshot_id": last, "position": 1, "scan_all_files": False}
+        parts = reader.partitions(reader.initialOffset(), end)
+        assert [found for part in parts for batch in reader.read(part) for found in batch.to_pylist()] == expected
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")

@@ -341,3 +341,43 @@ def test_values_inside_of_variants_are_columns(spark: SparkSession, catalog: ice
     assert df.where("`v:a.b[0]::long` = 4").select("`v:s::string`").collect() == [("s4",)]
     explained = ice_spark.explain(spark, table, columns=columns)
     assert explained.files.column("kind").to_pylist() == ["variant path"]
+
+
+def test_what_the_user_sets_for_files_counts(spark: SparkSession, catalog: ice.Catalog) -> None:
+    """Settings of file systems, Parquet and files; but for those that would change rows."""
+    from icefield.spark.session import ReaderSession
+
+    table = numbered(catalog, 2)
+    given = {
+        "fs.s3a.access.key": ("mine", "mine"),
+        "parquet.example": ("mine", "mine"),
+        "spark.sql.parquet.columnarReaderBatchSize": ("17", "17"),
+        "spark.sql.parquet.filterPushdown": ("false", "false"),
+        "spark.sql.files.maxPartitionBytes": ("1000000", "1000000"),
+        "spark.sql.session.timeZone": ("Asia/Tokyo", "Asia/Tokyo"),
+        # What both readers must do alike.
+        "spark.sql.parquet.fieldId.read.enabled": ("false", "true"),
+        "spark.sql.parquet.fieldId.read.ignoreMissing": ("true", "false"),
+        "spark.sql.files.ignoreMissingFiles": ("true", "false"),
+        "spark.sql.files.ignoreCorruptFiles": ("true", "false"),
+        # Of no concern to a reader of files.
+        "spark.sql.shuffle.partitions": ("77", "2"),
+    }
+    before = {name: spark.conf.get(name, None) for name in given}
+    private = ReaderSession.of(spark)._session
+    first = {name: private.conf.get(name, None) for name in given}
+    try:
+        for name, (value, _) in given.items():
+            spark.conf.set(name, value)
+        frame = ice_spark.read(spark, table)
+        assert {name: private.conf.get(name) for name in given} == {name: there for name, (_, there) in given.items()}
+        assert frame.count() == 20
+        (path, _) = table.scan().plan_files().to_arrow()["file_path"].to_pylist()
+        table.storage.delete(path)
+        with pytest.raises(Exception, match="(?i)exist|not found|no such"):
+            ice_spark.read(spark, table).collect()
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+    ReaderSession.of(spark)
+    assert {name: private.conf.get(name, None) for name in given} == first

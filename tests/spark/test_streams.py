@@ -172,6 +172,29 @@ def test_limits(options: dict[str, str], table: ice.Table, limits: dict[str, int
     assert asked.batches() == [[8]]
 
 
+@pytest.mark.parametrize(
+    "limits", [{"streaming_max_files_per_micro_batch": 2}, {"streaming_max_rows_per_micro_batch": 3}]
+)
+def test_a_restart_goes_on_within_the_limits(options: dict[str, str], table: ice.Table, limits: dict[str, int]) -> None:
+    """After a restart Spark asks a new reader for the last batch, from its end to its end, before anything else.
+
+    That call looks empty. Before PySpark 4.2 it alone says where the next batch begins.
+    """
+    for ids in ([1, 2], [3], [4, 5, 6], [7]):
+        append(table, *ids)
+    first = Asked(options, table, **limits)
+    end = first._latest()
+    batch = first.reader.partitions(first.offset, end)
+    read = [row["id"] for part in batch for rows in first.reader.read(part) for row in rows.to_pylist()]
+    assert read == [1, 2, 3]
+    again = Asked(options, table, **limits)
+    assert again.reader.partitions(end, end) == []
+    again.offset = end
+    assert again.batches() == ([[4, 5, 6, 7]] if "streaming_max_files_per_micro_batch" in limits else [[4, 5, 6], [7]])
+    append(table, 8)
+    assert again.batches() == [[8]]
+
+
 @pytest.mark.skipif(not LIMITED, reason=NO_LIMITS)
 def test_a_query_that_ends_has_limited_batches(query: Query, table: ice.Table) -> None:
     for ids in ([1, 2], [3], [4]):

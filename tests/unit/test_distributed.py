@@ -73,6 +73,19 @@ def test_a_branch_is_committed_to(table: ice.Table) -> None:
     assert (table.scan().count(), table.scan(ref="b").count()) == (30, 35)
 
 
+@pytest.mark.parametrize("text", ["N = 'a'", "n = 1", "n > 0 AND N IS NOT NULL"])
+def test_tasks_of_tables_whose_names_differ_in_case_alone(table: ice.Table, text: str) -> None:
+    twins = pa.table({"n": pa.array([1, 2], pa.int64()), "N": ["a", None]})
+    assert table.catalog is not None
+    made = table.catalog.create_table("a.twins", twins.schema).append(twins)
+    found = [
+        row for task in made.scan(text).tasks() for row in task.rows(made.storage).to_pyarrow().read_all().to_pylist()
+    ]
+    assert found == [{"n": 1, "N": "a"}]
+    again = pickle.loads(pickle.dumps(made.scan(text).tasks()))
+    assert [row for task in again for row in task.rows(made.storage).to_pyarrow().read_all().to_pylist()] == found
+
+
 def test_a_plan_cuts_some_of_its_files_and_a_limit_is_refused(table: ice.Table) -> None:
     plan = table.scan().plan_files()
     one = plan.tasks(files=[1])

@@ -117,11 +117,19 @@ def test_unknown_transforms_are_kept_and_refused():
         (lambda: parse("bucket[0]"), "must be between 1 and 2147483647"),
         (lambda: bucket(0), "must be a positive integer"),
         (lambda: truncate(2**31), "must be between"),
+        (lambda: bucket(16, pa.array([1])), r"bucket takes its number alone.*: bucket\(16\)\(values\)"),
+        (lambda: bucket(pa.array([1]), 16), r"bucket takes its number alone.*: bucket\(16\)\(values\)"),
+        (lambda: truncate(pa.array([1])), r"truncate takes its number alone"),
     ],
 )
 def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_apply_is_a_call():
+    values = pa.array([34, None])
+    assert ice.transforms.BucketTransform(16).apply(values) == bucket(16)(values)
 
 
 def test_arrays_only():

@@ -22,7 +22,8 @@ impl Expr {
         ExprReader { schema: None, depth: Limits::default().depth }.expression(json, 0)
     }
 
-    /// Reads JSON whose literals are single values of the types of their terms in a schema (found without regard to case).
+    /// Reads JSON whose literals are single values of the types of their terms in a schema (found by their names, or else
+    /// without regard to case).
     pub fn from_json_typed(json: &Json, schema: &Schema) -> Result<Self> {
         ExprReader { schema: Some(schema), depth: Limits::default().depth }.expression(json, 0)
     }
@@ -145,7 +146,8 @@ impl ExprReader<'_> {
         let term = object.get("term").ok_or_else(|| Error::corrupt("", "term is missing"))?;
         let term = read_term(term, 0).map_err(|error| error.within("/term"))?;
         let ty = match self.schema {
-            Some(schema) => Some(term.bind(schema, false)?.ty),
+            // By the very name first: names of other columns may differ from it in case alone.
+            Some(schema) => Some(term.bind(schema, true).or_else(|_| term.bind(schema, false))?.ty),
             None => None,
         };
         let forbid = |name: &str| match object.get(name) {

@@ -75,6 +75,12 @@ impl PyTransform {
         Ok(results.call_method0("to_pyarrow")?)
     }
 
+    /// The results for an array, as a ``pyarrow.Array``: the same as calling the transform.
+    #[pyo3(signature = (array, /))]
+    fn apply<'py>(&self, py: Python<'py>, array: ArrayInput) -> Result<Bound<'py, PyAny>> {
+        self.__call__(py, array)
+    }
+
     /// The results for an array, for any library that takes Arrow data.
     #[pyo3(signature = (array, /))]
     fn array(&self, py: Python<'_>, array: ArrayInput) -> Result<ArrowArray> {
