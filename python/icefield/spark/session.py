@@ -24,7 +24,7 @@ __all__ = ["ReaderSession", "adopted", "at_once", "finds_source", "is_classic", 
 _SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    # A file that is missing or damaged is an error to icefield's reader.
+    # A file that is missing or damaged is an error to icefield's reader; see `ReaderSession.parquet`.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     # More paths than this are listed by a Spark job of up to 10,000 tasks; the paths are files already.
@@ -120,7 +120,8 @@ class ReaderSession:
         key = (schema.json(), *urls)
         relation = self._relations.pop(key, None)
         if relation is None:
-            reader = self._session.read.schema(schema)
+            # Of these two Spark asks the session that runs the query, unless the reader has them.
+            reader = self._session.read.schema(schema).options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
             if all(url.startswith("file:") for url in urls):
                 # Vectored reads have no benefit on a local disk, and cost 2 % of a full read.
                 reader = reader.option("parquet.hadoop.vectored.io.enabled", "false")
