@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import icefield as ice
@@ -93,3 +96,23 @@ def test_numbers_must_be_one_positive_constant(spark: SparkSession, call: str) -
 def test_numbers_of_columns() -> None:
     with pytest.raises(ice.errors.InvalidArgumentError):
         functions.bucket(0, "l")
+
+
+def test_the_guide_s_functions(spark: SparkSession) -> None:
+    """What docs/spark.md shows of transforms in functions runs, and returns the buckets of the table."""
+    if not functions.ON_ARROW:
+        return  # the page says so
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if "arrow_udf" in block)
+    rows = spark.range(100).selectExpr("id", "cast(id % 7 AS STRING) AS kind")
+    shown: dict[str, Any] = {"icefield": ice, "rows": rows}
+    exec(block, shown)
+    bucket = ice.transforms.bucket(16)
+    found = rows.select("id", "kind", shown["bucket_of"]("id"), shown["bucket_of_text"]("kind")).collect()
+    numbers, kinds = bucket(pa.array(range(100))), bucket(pa.array([row.kind for row in found]))
+    expected = zip(numbers.to_pylist(), kinds.to_pylist(), strict=True)
+    assert [tuple(row)[2:] for row in found] == list(expected)
+    nulls = spark.sql("SELECT CASE WHEN id > 0 THEN id END AS id FROM range(3)")
+    with pytest.raises(Exception, match=r"transform bucket\[16\] does not take Arrow type Float64"):
+        nulls.select(shown["bucket_of_text"]("id")).collect()
