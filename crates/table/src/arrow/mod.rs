@@ -6,4 +6,5 @@ pub mod constant;
 pub(crate) mod filter;
 pub mod places;
 pub mod recast;
+pub(crate) mod size;
 pub mod text;

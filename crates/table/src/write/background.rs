@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use icefield_format::manifest::DataFile;
 
-use super::roll::bytes_of;
 use super::writer::TableWriter;
+use crate::arrow::size::bytes_of;
 use crate::error::{Error, Result};
 
 /// Bytes of rows that may wait for the encoder; a batch that is larger waits alone.

@@ -1,7 +1,9 @@
 //! When a file is full: rows are handed over in pieces that become smaller as the file nears its target size, so that it
 //! is closed close to it. The size is looked at no more often than in the Java library, where that is every 1,000 rows.
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
+
+use crate::arrow::size::bytes_of;
 
 /// Rows of the smallest piece.
 const LEAST_ROWS: usize = 1_000;
@@ -34,18 +36,11 @@ pub(super) fn piece(rest: &mut Vec<RecordBatch>, room: usize) -> Vec<RecordBatch
     piece
 }
 
-/// Bytes that a batch holds, without what else its buffers hold.
-pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
-    let column =
-        |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
-    batch.columns().iter().map(column).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::Int64Array;
+    use arrow_array::{ArrayRef, Int64Array};
 
     use super::*;
 

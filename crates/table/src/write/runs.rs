@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 use arrow_row::{RowConverter, Rows};
 use arrow_select::interleave::interleave_record_batch;
 
-use super::roll::bytes_of;
 use super::sort::Sorter;
+use crate::arrow::size::bytes_of;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::spill::{SpillFile, SpillReader, Spilled};

@@ -1,20 +1,25 @@
 //! Parquet data files ("Appendix A: Parquet"): columns encoded side by side, row groups closed by bytes and rows.
+//!
+//! A column that is being encoded takes about 100 KiB, however few rows it has: contexts of its codec, buffers. So the rows of very
+//! many columns are gathered and encoded some columns at a time when their row group ends.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field as ArrowField, SchemaRef};
+use arrow_schema::{Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use icefield_format::types::Schema;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
 use super::options::ParquetOptions;
 use super::schema::parquet_schema;
 use super::{dictionary, metrics, uuids};
+use crate::arrow::size::bytes_of;
 use crate::error::{Error, Result};
 use crate::file::modes::Modes;
 use crate::file::shapes::Shapes;
@@ -37,7 +42,14 @@ pub struct ParquetLayout {
     leaves: Vec<usize>,
     /// Paths in the file of the columns that are one leaf.
     single: Vec<Option<ColumnPath>>,
+    /// Whether rows are gathered, as there are very many columns.
+    gathers: bool,
 }
+
+/// Leaves, at the most, that are encoded as their rows come.
+const MOST_OPEN: usize = 1_000;
+/// Leaves of gathered rows that a thread encodes at a time, at the least where there are so many.
+const LEAVES_AT_ONCE: usize = 32;
 
 impl ParquetLayout {
     /// The layout of files of a table schema whose batches come as `arrow`.
@@ -62,6 +74,7 @@ impl ParquetLayout {
             arrow,
             row_group_bytes: options.row_group_bytes,
             row_group_rows: options.row_group_rows,
+            gathers: descriptor.num_columns() > MOST_OPEN,
             leaves,
             single,
         })
@@ -94,6 +107,9 @@ pub struct ParquetWriter {
     factory: ArrowRowGroupWriterFactory,
     /// Columns of the open row group.
     columns: Vec<ArrowColumnWriter>,
+    /// Rows of the open row group whose columns are not encoded yet, and the bytes that they take.
+    gathered: Vec<RecordBatch>,
+    gathered_bytes: usize,
     rows: usize,
     groups: usize,
     shapes: Shapes,
@@ -113,7 +129,19 @@ impl ParquetWriter {
             .map_err(|error| failed(&path, &sink, &error))?;
         let factory = ArrowRowGroupWriterFactory::new(&writer, layout.arrow.clone());
         let shapes = Shapes::new(&layout.table, &layout.modes);
-        Ok(Self { path, layout, writer, sink, factory, columns: Vec::new(), rows: 0, groups: 0, shapes })
+        Ok(Self {
+            path,
+            layout,
+            writer,
+            sink,
+            factory,
+            columns: Vec::new(),
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            rows: 0,
+            groups: 0,
+            shapes,
+        })
     }
 
     /// Encodes batches into the open row group, each column over all of them.
@@ -121,24 +149,17 @@ impl ParquetWriter {
         if batches.is_empty() {
             return Ok(());
         }
+        if self.layout.gathers {
+            self.gathered_bytes += batches.iter().map(bytes_of).sum::<usize>();
+            self.gathered.extend_from_slice(batches);
+            return Ok(());
+        }
         if self.columns.is_empty() {
             let columns = self.factory.create_column_writers(self.groups);
             self.columns = columns.map_err(|error| failed(&self.path, &self.sink, &error))?;
         }
-        let mut rest = self.columns.as_mut_slice();
-        let mut tasks: Vec<(usize, &ArrowField, &mut [ArrowColumnWriter])> = Vec::new();
-        for (position, (field, leaves)) in self.layout.arrow.fields().iter().zip(&self.layout.leaves).enumerate() {
-            let (writers, others) = rest.split_at_mut_checked(*leaves).unwrap_or_default();
-            tasks.push((position, field, writers));
-            rest = others;
-        }
-        let encode = |(position, field, writers): (usize, &ArrowField, &mut [ArrowColumnWriter])| {
-            for array in batches.iter().filter_map(|batch| batch.columns().get(position)) {
-                let leaves = compute_leaves(field, array)?;
-                leaves.iter().zip(writers.iter_mut()).try_for_each(|(leaf, writer)| writer.write(leaf))?;
-            }
-            Ok(())
-        };
+        let tasks = self.layout.columns(0..self.layout.leaves.len(), &mut self.columns);
+        let encode = |column: Column<'_>| column.encode(batches);
         let done = match side_by_side && tasks.len() > 1 {
             true => runtime::pool()?.install(|| tasks.into_par_iter().with_max_len(1).try_for_each(encode)),
             false => tasks.into_iter().try_for_each(encode),
@@ -146,9 +167,92 @@ impl ParquetWriter {
         done.map_err(|error| failed(&self.path, &self.sink, &error))
     }
 
-    /// Bytes of the open row group as they would be encoded now.
+    /// Bytes of the open row group as they would be encoded now; of gathered rows as they are.
     fn encoded(&self) -> usize {
-        self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+        self.gathered_bytes + self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum::<usize>()
+    }
+
+    /// Encodes and closes the columns of gathered rows, some at a time.
+    fn encode_gathered(&mut self) -> Result<Vec<ArrowColumnChunk>> {
+        let rows = std::mem::take(&mut self.gathered);
+        self.gathered_bytes = 0;
+        let (layout, properties, group) = (&self.layout, self.writer.properties(), self.groups);
+        let encode = |columns: Range<usize>| {
+            let mut writers = layout.some_columns(&columns, properties)?.create_column_writers(group)?;
+            layout.columns(columns, &mut writers).into_iter().try_for_each(|column| column.encode(&rows))?;
+            writers.into_iter().map(ArrowColumnWriter::close).collect::<std::result::Result<Vec<_>, ParquetError>>()
+        };
+        let encoded: Vec<_> = runtime::pool()?
+            .install(|| layout.shares().into_par_iter().with_max_len(1).map(encode).collect::<Vec<_>>());
+        let chunks = encoded.into_iter().collect::<std::result::Result<Vec<_>, _>>();
+        Ok(chunks.map_err(|error| failed(&self.path, &self.sink, &error))?.into_iter().flatten().collect())
+    }
+
+    /// Closes the columns of the open row group.
+    fn encode_open(&mut self) -> Result<Vec<ArrowColumnChunk>> {
+        let columns = std::mem::take(&mut self.columns);
+        // Closing a column compresses its last page and its dictionary.
+        let close = || columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Vec<_>>();
+        let chunks = runtime::pool()?.install(close).into_iter().collect::<std::result::Result<_, _>>();
+        chunks.map_err(|error| failed(&self.path, &self.sink, &error))
+    }
+}
+
+/// A column of the table in a file, and its leaves there.
+struct Column<'a> {
+    position: usize,
+    field: &'a ArrowField,
+    writers: &'a mut [ArrowColumnWriter],
+}
+
+impl Column<'_> {
+    fn encode(self, batches: &[RecordBatch]) -> std::result::Result<(), ParquetError> {
+        for array in batches.iter().filter_map(|batch| batch.columns().get(self.position)) {
+            let leaves = compute_leaves(self.field, array)?;
+            leaves.iter().zip(self.writers.iter_mut()).try_for_each(|(leaf, writer)| writer.write(leaf))?;
+        }
+        Ok(())
+    }
+}
+
+impl ParquetLayout {
+    /// Columns with their writers, which are those of these columns.
+    fn columns<'a>(&'a self, columns: Range<usize>, writers: &'a mut [ArrowColumnWriter]) -> Vec<Column<'a>> {
+        let mut rest = writers;
+        let all = self.arrow.fields().iter().zip(&self.leaves).enumerate();
+        let some = all.skip(columns.start).take(columns.len());
+        let column = |(position, (field, leaves)): (usize, (&'a FieldRef, &usize))| {
+            let (writers, others) = std::mem::take(&mut rest).split_at_mut_checked(*leaves).unwrap_or_default();
+            rest = others;
+            Column { position, field, writers }
+        };
+        some.map(column).collect()
+    }
+
+    /// The columns in shares that are encoded one after the other.
+    fn shares(&self) -> Vec<Range<usize>> {
+        let (mut shares, mut start, mut leaves) = (Vec::new(), 0, 0);
+        for (column, of_column) in self.leaves.iter().enumerate() {
+            leaves += of_column;
+            if leaves >= LEAVES_AT_ONCE || column + 1 == self.leaves.len() {
+                shares.push(start..column + 1);
+                (start, leaves) = (column + 1, 0);
+            }
+        }
+        shares
+    }
+
+    /// What makes the writers of some columns; that of the file makes those of all.
+    fn some_columns(
+        &self,
+        columns: &Range<usize>,
+        properties: &WriterPropertiesPtr,
+    ) -> std::result::Result<ArrowRowGroupWriterFactory, ParquetError> {
+        let fields = self.schema.get_fields().get(columns.clone()).unwrap_or_default().to_vec();
+        let root = Type::group_type_builder(self.schema.name()).with_fields(fields).build()?;
+        let arrow = self.arrow.fields().iter().skip(columns.start).take(columns.len()).cloned().collect::<Fields>();
+        let nowhere = SerializedFileWriter::new(std::io::sink(), Arc::new(root), properties.clone())?;
+        Ok(ArrowRowGroupWriterFactory::new(&nowhere, Arc::new(ArrowSchema::new(arrow))))
     }
 }
 
@@ -174,15 +278,12 @@ impl FileWriter for ParquetWriter {
     }
 
     fn close_group(&mut self) -> Result<()> {
-        if self.columns.is_empty() {
-            return Ok(());
-        }
-        let columns = std::mem::take(&mut self.columns);
-        let pool = runtime::pool()?;
+        let chunks = match (self.columns.is_empty(), self.gathered.is_empty()) {
+            (true, true) => return Ok(()),
+            (true, false) => self.encode_gathered()?,
+            (false, _) => self.encode_open()?,
+        };
         let written = (|| {
-            // Closing a column compresses its last page and its dictionary.
-            let close = || columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Vec<_>>();
-            let chunks: Vec<_> = pool.install(close).into_iter().collect::<std::result::Result<_, _>>()?;
             let mut group = self.writer.next_row_group()?;
             for mut chunk in chunks {
                 uuids::keep_common_bounds(&mut chunk)?;
@@ -195,7 +296,7 @@ impl FileWriter for ParquetWriter {
     }
 
     fn memory(&self) -> usize {
-        self.columns.iter().map(ArrowColumnWriter::memory_size).sum()
+        self.gathered_bytes + self.columns.iter().map(ArrowColumnWriter::memory_size).sum::<usize>()
     }
 
     fn size(&self) -> u64 {
