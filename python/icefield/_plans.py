@@ -65,15 +65,12 @@ def plan_html(report: Mapping[str, int], files: pa.Table, below: str) -> str:
         The folder of the table, which is left out of paths.
 
     """
-    columns = ["file_path", "record_count", "file_size_in_bytes", "deletes"]
+    shown = files.slice(0, _MOST_FILES)
+    deletes = [len(deletes) or None for chunk in shown["deletes"].chunks for deletes in chunk]
+    columns = shown.select(["file_path", "record_count", "file_size_in_bytes"])
     rows = [
-        (
-            file["file_path"].removeprefix(below),
-            f"{file['record_count']:,}",
-            size_of(file["file_size_in_bytes"]),
-            len(file["deletes"] or ()) or None,
-        )
-        for file in files.select(columns).slice(0, _MOST_FILES).to_pylist()
+        (file["file_path"].removeprefix(below), f"{file['record_count']:,}", size_of(file["file_size_in_bytes"]), count)
+        for file, count in zip(columns.to_pylist(), deletes, strict=True)
     ]
     left_out = {"not shown": counted(files.num_rows - len(rows), "file")} if files.num_rows > len(rows) else {}
     headings = ("file", "rows", "size", "delete files")

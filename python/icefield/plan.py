@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 from icefield._plans import plan_facts, plan_html
 from icefield.expressions import AlwaysTrue, Expression, from_json
@@ -74,7 +74,11 @@ class ScanPlan(Sequence[FileScanTask]):
         return _planned, self._of
 
     def to_arrow(self) -> pa.Table:
-        """Return one row per data file: path, partition, counts, deletes, residual filter."""
+        """Return one row per data file: path, partition, counts, deletes, residual filter.
+
+        ``deletes`` is a list of structs. Where hundreds of delete files apply to each of hundreds of data files, it is
+        a list view of dictionary-encoded structs with the same values, which data files share.
+        """
         return self._plan.files().to_pyarrow()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -145,11 +149,10 @@ class ScanPlan(Sequence[FileScanTask]):
         """
         return self._plan.report
 
-    @cached_property
-    def files(self) -> list[dict[str, Any]]:
-        """The files as dicts, to inspect a few."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
+    @property
+    def files(self) -> Sequence[dict[str, Any]]:
+        """The files as dicts, to inspect a few: ``plan.files[:5]`` makes five."""
+        return _Dicts(self._rows)
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -172,10 +175,16 @@ class ScanPlan(Sequence[FileScanTask]):
         """Make tasks, some rows at a time."""
         rows = self._rows
         partitions = self._partitions
+        known = self._known_deletes
         places = iter(chosen)
         while chunk := list(islice(places, _CHUNK)):
-            for row in _rows_of(rows.take(chunk)):
-                yield _task(row, partitions[row["spec_id"]])
+            deletes = _deletes_of(rows["deletes"], chunk)
+            for row, of_row in zip(_rows_of(rows.drop_columns(["deletes"]).take(chunk)), deletes, strict=True):
+                yield _task(row, partitions[row["spec_id"]], of_row, known)
+
+    @cached_property
+    def _known_deletes(self) -> _KnownDeletes:
+        return {}
 
     @cached_property
     def _rows(self) -> pa.Table:
@@ -201,20 +210,83 @@ def _planned(scan: _Planned, metrics: bool | tuple[str, ...]) -> ScanPlan:
 
 
 def _rows_of(files: pa.Table) -> Iterator[dict[str, Any]]:
-    """Return files as dicts, with residuals as expressions: most files share one, and have no deletes."""
-    columns = {name: files[name] for name in files.column_names if name not in {"residual", "deletes"}}
+    """Return files as dicts, with residuals as expressions: most files share one."""
+    columns = {name: files[name] for name in files.column_names if name != "residual"}
     values = {name: column.to_pylist() for name, column in columns.items()}
     # Arrow makes an object of each value of a dictionary, and of each list, much slower than of texts.
     texts = files["residual"].cast("string").to_pylist()
     known = {text: from_json(text) for text in set(texts)}
     values["residual"] = [known[text] for text in texts]
-    deletes = files["deletes"]
-    any_deletes = any(len(chunk.flatten()) for chunk in deletes.chunks)
-    values["deletes"] = deletes.to_pylist() if any_deletes else [()] * len(files)
     return (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
 
 
-def _task(row: dict[str, Any], names: list[str | None]) -> FileScanTask:
+#: Delete files that many files share, by what makes them: their place among all, and the partition.
+_KnownDeletes: TypeAlias = "dict[tuple[int, int, tuple[object, ...]], DeleteFile]"
+
+
+def _deletes_of(column: pa.ChunkedArray, places: list[int]) -> Iterator[tuple[list[int | None], list[dict[str, Any]]]]:
+    """Return the deletes of some files as dicts, with their places among all where files share them."""
+    if not hasattr(column.type.value_type, "value_type"):
+        lists = column.take(places)
+        # Most files have none.
+        some = any(len(chunk.flatten()) for chunk in lists.chunks)
+        for deletes in lists.to_pylist() if some else [[]] * len(places):
+            yield [None] * len(deletes), deletes
+        return
+    dicts: list[dict[str, Any]] = []
+    for place in places:
+        shared = column[place].values
+        if not dicts and len(shared):
+            dicts = shared.dictionary.to_pylist()
+        indices = shared.indices.to_pylist() if len(shared) else []
+        yield indices, [dicts[index] for index in indices]
+
+
+class _Dicts(Sequence[dict[str, Any]]):
+    """The rows of a table as dicts, made when asked for."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows.num_rows
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        chosen = range(len(self))[index]
+        if not isinstance(chosen, range):
+            return _dicts(self._rows.slice(chosen, 1))[0]
+        if chosen.step == 1:
+            return _dicts(self._rows.slice(chosen.start, len(chosen)))
+        return _dicts(self._rows.take(list(chosen)))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(self), _CHUNK):
+            yield from _dicts(self._rows.slice(start, _CHUNK))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (list, _Dicts)) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # as of a list
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} files as dicts>"
+
+
+def _dicts(rows: pa.Table) -> list[dict[str, Any]]:
+    dicts: list[dict[str, Any]] = rows.to_pylist()
+    return dicts
+
+
+def _task(
+    row: dict[str, Any],
+    names: list[str | None],
+    deletes: tuple[list[int | None], list[dict[str, Any]]],
+    known: _KnownDeletes,
+) -> FileScanTask:
     partition = tuple(row["partition"].get(name) for name in names)
     # Metrics are there where they were asked for.
     metrics: dict[str, Any] = {name: dict(row[name]) for name in _METRICS if row.get(name) is not None}
@@ -228,8 +300,15 @@ def _task(row: dict[str, Any], names: list[str | None]) -> FileScanTask:
         first_row_id=row["first_row_id"],
         **metrics,
     )
-    deletes = frozenset(_delete_file(one, row["spec_id"], partition) for one in row["deletes"])
-    return FileScanTask(file, deletes, row["residual"])
+    spec_id = row["spec_id"]
+    delete_files: list[DeleteFile] = []
+    for place, one in zip(*deletes, strict=True):
+        key = None if place is None else (place, spec_id, partition)
+        made = (known.get(key) if key else None) or _delete_file(one, spec_id, partition)
+        if key:
+            known[key] = made
+        delete_files.append(made)
+    return FileScanTask(file, frozenset(delete_files), row["residual"])
 
 
 def _delete_file(deletes: dict[str, Any], spec_id: int, partition: tuple[object, ...]) -> DeleteFile:

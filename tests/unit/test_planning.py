@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import icefield as ice
+from icefield import plan as plan_module
 from icefield.errors import InvalidArgumentError
 
 ROWS = pa.table(
@@ -171,3 +172,53 @@ def test_the_cache_can_be_watched_and_bounded(table):
         assert report["manifest_bytes_read"] > 0
     finally:
         ice.manifests.set_cache_bytes(before.max_bytes)
+
+
+def test_deletes_of_many_files_are_shared_columns() -> None:
+    """Where the lists would be long, files share them; the values are the same, in columns, dicts and objects."""
+    count = 560
+    catalog = ice.load_catalog("c", type="in-memory", warehouse="memory://shared-deletes")
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64())]), properties={"format-version": "2"})
+    for commit in range(2):
+        change = table.row_delta()
+        for place in range(commit, 2 * count, 2):
+            known = {"file_format": "parquet", "record_count": 1, "file_size_in_bytes": 100}
+            change.add_rows(ice.DataFile(file_path=f"memory://x/data-{place}.parquet", **known))
+            known |= {"content": "equality_deletes", "equality_ids": [1]}
+            change.add_deletes(ice.DeleteFile(file_path=f"memory://x/delete-{place}.parquet", **known))
+        change.commit()
+    plan = table.scan().plan_files()
+    files = plan.to_arrow()
+    assert plan.report["result_delete_files"] == count * count
+    assert str(files["deletes"].type).startswith("list_view<element: dictionary<values=struct<file_path: string")
+    newer = {f"memory://x/delete-{place}.parquet" for place in range(1, 2 * count, 2)}
+    for place in (0, 1, 2 * count - 1):
+        path, deletes = files["file_path"][place].as_py(), files["deletes"][place].as_py()
+        expected = newer if int(path.rpartition("-")[2].partition(".")[0]) % 2 == 0 else set()
+        assert {one["file_path"] for one in deletes} == expected
+        assert plan.files[place] == files.slice(place, 1).to_pylist()[0]
+        assert {one.file_path for one in plan[place].delete_files} == expected
+    one, other = [task for task in plan[: 2 * count : count // 7] if task.delete_files][:2]
+    assert {id(file) for file in one.delete_files} == {id(file) for file in other.delete_files}
+    streamed = table.scan().plan_batches()
+    assert sum(len(deletes) for batch in streamed for deletes in batch["deletes"]) == count * count
+
+
+def test_dicts_of_files_are_made_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = ice.load_catalog("c", type="in-memory", warehouse="memory://dicts")
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", pa.schema([("id", pa.int64())]))
+    for place in range(7):
+        table.append(pa.table({"id": [place]}))
+    plan = table.scan().plan_files()
+    everything = plan.to_arrow().to_pylist()
+    made: list[int] = []
+    monkeypatch.setattr(plan_module, "_dicts", lambda rows: made.append(rows.num_rows) or rows.to_pylist())
+    assert plan.files[:3] == everything[:3]
+    assert (plan.files[5], plan.files[-1], plan.files[::3]) == (everything[5], everything[-1], everything[::3])
+    assert made == [3, 1, 1, 3]
+    assert (len(plan.files), list(plan.files), plan.files == everything) == (7, everything, True)
+    assert everything == plan.files
+    with pytest.raises(IndexError):
+        plan.files[7]

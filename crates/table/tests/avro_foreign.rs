@@ -178,10 +178,10 @@ fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
         partition: FilePartition::unpartitioned(),
         sequence_number: None,
         first_row_id: None,
-        deletes: Vec::new(),
+        deletes: Default::default(),
         residual: Expression::True,
         change: None,
-        deleted_by: Vec::new(),
+        deleted_by: Default::default(),
     };
     task::rows(ReadTask { wanted: Arc::new(wanted), parts: vec![part] }, &storage, None)?.collect()
 }

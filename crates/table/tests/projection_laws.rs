@@ -413,10 +413,10 @@ fn story(seed: u64) {
             partition: partition.clone(),
             sequence_number: Some(1),
             first_row_id: None,
-            deletes: Vec::new(),
+            deletes: Default::default(),
             residual: residual.clone(),
             change: None,
-            deleted_by: Vec::new(),
+            deleted_by: Default::default(),
         };
         let task = ReadTask { wanted: Arc::new(wanted), parts: vec![part] };
         let task = wire::from_bytes(&wire::to_bytes(&task).unwrap()).unwrap();

@@ -281,10 +281,10 @@ fn positions_are_a_metadata_column() {
                 partition: FilePartition::unpartitioned(),
                 sequence_number: None,
                 first_row_id: None,
-                deletes: Vec::new(),
+                deletes: Default::default(),
                 residual,
                 change: None,
-                deleted_by: Vec::new(),
+                deleted_by: Default::default(),
             };
             let one = ReadTask { wanted: wanted(fields.clone()), parts: vec![part] };
             let batches: Vec<_> = task::rows(one, &storage, None).unwrap().map(Result::unwrap).collect();

@@ -188,10 +188,10 @@ fn filters_read_columns_of_their_own() {
             partition: FilePartition::unpartitioned(),
             sequence_number: Some(1),
             first_row_id: None,
-            deletes: Vec::new(),
+            deletes: Default::default(),
             residual: Expr::parse(filter).unwrap().bind(&schema, true).unwrap(),
             change: None,
-            deleted_by: Vec::new(),
+            deleted_by: Default::default(),
         };
         let task = ReadTask { wanted: wanted.clone(), parts: vec![part] };
         let batches = task::rows(task, &storage.with_faults(counted.clone()), None).unwrap();

@@ -280,7 +280,7 @@ fn ids(file: &DataFile, spec: &Arc<PartitionSpec>, deletes: Vec<DeletePart>, cho
         deletes: deletes.into_iter().map(Arc::new).collect(),
         residual: Expression::True,
         change: None,
-        deleted_by: Vec::new(),
+        deleted_by: Default::default(),
     };
     let id = schema().select_ids(&[1].into()).unwrap();
     let task = ReadTask { wanted: Arc::new(Wanted::new(schema(), Arc::new(id))), parts: vec![part] };

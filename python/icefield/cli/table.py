@@ -232,11 +232,11 @@ def table_head(
 
 def _print_files(table: Table, scan: DataScan, limit: int | None) -> None:
     """List files: for people by what follows the location of the table, which is long and that of all."""
-    columns = ["file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes", "deletes"]
-    rows: list[list[Any]] = [
-        [len(file[column] or ()) if column == "deletes" else file[column] for column in columns]
-        for file in scan.plan_files().files[:limit]
-    ]
+    columns = ["file_path", "file_format", "spec_id", "partition", "record_count", "file_size_in_bytes"]
+    shown = scan.plan_files().to_arrow().slice(0, limit)
+    counts = [len(deletes) for chunk in shown["deletes"].chunks for deletes in chunk]
+    files = zip(shown.select(columns).to_pylist(), counts, strict=True)
+    rows: list[list[Any]] = [[*file.values(), count] for file, count in files]
     headings = ["file", "format", "spec", "partition", "rows", "bytes", "deletes"]
     size = headings.index("bytes")
     if wants_json():

@@ -384,7 +384,8 @@ impl PyScan {
 impl PyPlan {
     /// Return the data files, one row each; of a changelog, the changes.
     fn files(&self, py: Python<'_>) -> Result<ArrowTable> {
-        Ok(detached(py, || self.plan.to_batch())??.into())
+        let (schema, batches) = detached(py, || self.plan.to_batches())??;
+        Ok(ArrowTable { schema, batches })
     }
 
     /// Return the pieces of data files, one row each.

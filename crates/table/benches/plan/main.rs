@@ -72,6 +72,6 @@ fn plan(asked: &Json) -> Result<Json> {
     let plan = scan.plan()?;
     let seconds = start.elapsed().as_secs_f64();
     let links = plan.manifests.iter().filter_map(|manifest| manifest.deletes.as_ref());
-    let links: usize = links.map(|links| links.places().len()).sum();
+    let links: usize = links.map(|links| links.len()).sum();
     Ok(json!({"seconds": seconds, "files": plan.len(), "links": links}))
 }

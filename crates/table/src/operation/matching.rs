@@ -159,18 +159,27 @@ impl Matches {
         let parts = scan.parts(&plan, &plan.whole_files())?;
         let (mut files, mut all_certain) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
         let mut next = parts.iter();
+        // Deletes of many files may apply to each of them, and are looked at once.
+        let mut of_many = vec![false; plan.deletes.len()];
         for manifest in &plan.manifests {
             let certain = manifest.certain()?;
             for row in 0..manifest.entries.len() {
                 let part = next.next().ok_or_else(|| Error::Internal("a planned file without its part".to_owned()))?;
-                let deletes = manifest.deletes(row).iter().map(|place| plan.deletes.get(*place));
-                let deletes = deletes.collect::<Result<Vec<_>>>()?;
-                let own = deletes.into_iter().filter(is_about_one_file).map(|delete| delete.file);
+                let mut own = Vec::new();
+                for place in manifest.deletes(row).iter() {
+                    let of_many = of_many.get_mut(*place as usize).filter(|of_many| !**of_many);
+                    let Some(of_many) = of_many else { continue };
+                    let delete = plan.deletes.get(*place)?;
+                    match is_about_one_file(&delete) {
+                        true => own.push(delete.file),
+                        false => *of_many = true,
+                    }
+                }
                 files.push(MatchedFile {
                     part: FilePart { residual: Expression::True, ..part.clone() },
                     file: manifest.entries.file(row, manifest.spec_id())?,
                     rows: MatchedRows::Some(Arc::default()),
-                    own_deletes: own.collect(),
+                    own_deletes: own,
                 });
                 all_certain.push(certain.value(row));
             }

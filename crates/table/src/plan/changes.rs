@@ -7,7 +7,7 @@ use arrow_array::{Array, BooleanArray};
 use icefield_format::manifest::{Entries, Status};
 use icefield_format::metadata::Snapshot;
 
-use super::deletes::DeleteLinks;
+use super::links::DeleteLinks;
 use crate::error::{Error, Result};
 
 /// What became of the rows of a file.

@@ -8,47 +8,84 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-    UInt32Array, new_empty_array,
+    new_empty_array,
 };
-use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
-use arrow_select::take::take;
 use icefield_format::manifest::{Entries, FieldIds, Metrics};
 use icefield_format::types::arrow::field_id;
 
+use super::delete_lists::{self, DeleteLists, internal, too_large};
 use super::deletes::Deletes;
 use super::engine::{EngineRead, Obstacle};
+use super::links::Linked;
 use super::split::SplitOptions;
 use super::{Plan, PlanStream, PlannedManifest, Scan};
 use crate::error::{Error, Result};
+use crate::limits::limits;
 
 /// Makes batches of planned manifests, all of one schema.
 #[derive(Debug)]
 pub struct PlanColumns {
     partition: Fields,
-    deletes: StructArray,
+    deletes: DeleteLists,
     metrics: Metrics,
     is_changelog: bool,
     schema: SchemaRef,
 }
 
+/// Manifests become one batch while they have fewer files than this, and their metadata take less than these bytes: tables of
+/// Arrow with very many pieces are slow, and text of a batch ends at 2 GiB.
+const BATCH_FILES: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 30;
+
 impl Plan {
-    /// The plan as a batch.
+    /// The plan as batches, few of them.
     ///
     /// Columns: `file_path`, `file_format`, `spec_id`, `partition` (a struct of the fields of all specs in the plan),
     /// `record_count`, `file_size_in_bytes`, `data_sequence_number`, `first_row_id`, `residual` (expression JSON),
     /// `deletes` (a list of structs: path, content, format, place of a vector, referenced data file, sequence number,
     /// rows, equality ids); and the metrics that the scan asked for, as maps by field id.
     ///
+    /// Where many deletes apply to each of many files, `deletes` is a list view of a dictionary of these structs, in which
+    /// files share what they have in common.
+    ///
     /// A changelog has four more: `deleted_by` (deletes as those in `deletes`, one of which must have deleted a row that is
     /// read; all rows are read where there is none), `operation` (`INSERT` or `DELETE`), `change_ordinal` and
     /// `commit_snapshot_id`.
+    ///
+    /// # Errors
+    /// Deletes that differ from file to file, and are so many that they exceed [`Limits::operation_memory`].
+    ///
+    /// [`Limits::operation_memory`]: icefield_format::Limits::operation_memory
+    pub fn to_batches(&self) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let links = self.manifests.iter().map(PlannedManifest::links).fold(0, usize::saturating_add);
+        let are_shared = delete_lists::are_many(links, self.len().saturating_add(self.deletes.len()));
+        let columns = PlanColumns::new(&self.partition, &self.deletes, are_shared, &self.metrics, self.is_changelog)?;
+        let files = self.manifests.iter().flat_map(|manifest| manifest.linked());
+        limits()?.held().keep(files.map(|linked| columns.deletes.copied(linked)).fold(0, usize::saturating_add))?;
+        let (mut batches, mut rest) = (Vec::new(), &self.manifests[..]);
+        while !rest.is_empty() {
+            let (mut count, mut files, mut bytes) = (0, 0, 0);
+            for manifest in rest {
+                files += manifest.entries.len();
+                bytes += manifest.entries.memory();
+                if count > 0 && (files > BATCH_FILES || bytes > BATCH_BYTES) {
+                    break;
+                }
+                count += 1;
+            }
+            let (group, others) = rest.split_at(count);
+            rest = others;
+            batches.extend(columns.batches(group)?);
+        }
+        Ok((columns.schema, batches))
+    }
+
+    /// The plan as one batch; see [`Plan::to_batches`].
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        let columns = PlanColumns::new(&self.partition, &self.deletes, &self.metrics, self.is_changelog)?;
-        let batches = self.manifests.iter().map(|manifest| columns.batch(manifest));
-        let batches = batches.collect::<Result<Vec<_>>>()?;
-        concat_batches(&columns.schema, &batches).map_err(internal)
+        let (schema, batches) = self.to_batches()?;
+        concat_batches(&schema, &batches).map_err(too_large)
     }
 }
 
@@ -101,11 +138,13 @@ impl Plan {
     }
 }
 
-/// A plan in the making, as batches: one for each manifest, with the columns of [`Plan::to_batch`].
+/// A plan in the making, as batches: one or some for each manifest, with the columns of [`Plan::to_batches`].
 #[derive(Debug)]
 pub struct PlanBatches {
     columns: PlanColumns,
     stream: PlanStream,
+    /// Of the manifest that was taken last.
+    made: std::vec::IntoIter<RecordBatch>,
 }
 
 impl PlanBatches {
@@ -119,8 +158,16 @@ impl Iterator for PlanBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let manifest = self.stream.next()?;
-        Some(manifest.and_then(|manifest| self.columns.batch(&manifest)))
+        loop {
+            if let Some(batch) = self.made.next() {
+                return Some(Ok(batch));
+            }
+            let manifest = self.stream.next()?;
+            match manifest.and_then(|manifest| self.columns.batches(std::slice::from_ref(&manifest))) {
+                Ok(batches) => self.made = batches.into_iter(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
     }
 }
 
@@ -129,17 +176,25 @@ impl Scan {
     pub fn plan_batches(&self) -> Result<PlanBatches> {
         let stream = self.plan_stream()?;
         let columns = PlanColumns::of_stream(&stream)?;
-        Ok(PlanBatches { columns, stream })
+        Ok(PlanBatches { columns, stream, made: Vec::new().into_iter() })
     }
 }
 
 impl PlanColumns {
     /// For a plan with these partition fields and deletes; `metrics` are shown, and must have been read.
-    fn new(partition: &Fields, deletes: &Deletes, metrics: &Metrics, is_changelog: bool) -> Result<Self> {
-        let deletes = delete_rows(deletes)?;
-        let mut fields = fields(partition, deletes.fields(), metrics);
+    fn new(
+        partition: &Fields,
+        deletes: &Deletes,
+        are_shared: bool,
+        metrics: &Metrics,
+        is_changelog: bool,
+    ) -> Result<Self> {
+        let deletes = DeleteLists::new(delete_rows(deletes)?, are_shared)?;
+        let mut fields = fields(partition, metrics);
+        fields.insert(DELETES_AT, Field::new("deletes", deletes.data_type().clone(), false));
         if is_changelog {
-            fields.extend(change_fields(deletes.fields()));
+            fields.push(Field::new("deleted_by", deletes.data_type().clone(), false));
+            fields.extend(change_fields());
         }
         let schema = Arc::new(Schema::new(fields));
         Ok(Self { partition: partition.clone(), deletes, metrics: metrics.clone(), is_changelog, schema })
@@ -147,29 +202,60 @@ impl PlanColumns {
 
     /// For the manifests of a stream.
     fn of_stream(stream: &PlanStream) -> Result<Self> {
-        Self::new(stream.partition(), stream.deletes(), stream.metrics(), stream.is_changelog())
+        let are_shared = stream.shared_deletes() > delete_lists::FEW_OF_A_STREAM;
+        Self::new(stream.partition(), stream.deletes(), are_shared, stream.metrics(), stream.is_changelog())
     }
 
     /// A row a data file; of a changelog, a row a change.
-    fn batch(&self, manifest: &PlannedManifest) -> Result<RecordBatch> {
-        let mut columns = file_columns(manifest, &self.partition, &self.deletes, &self.metrics)?;
-        if self.is_changelog {
-            columns.extend(change_columns(manifest, &self.deletes)?);
+    fn batches(&self, manifests: &[PlannedManifest]) -> Result<Vec<RecordBatch>> {
+        let of_one = manifests.iter().map(|manifest| self.file_columns(manifest)).collect::<Result<Vec<_>>>()?;
+        let columns = match &of_one[..] {
+            [] => return Ok(Vec::new()),
+            [one] => one.clone(),
+            [first, ..] => {
+                let column = |at: usize| {
+                    let parts: Vec<&dyn Array> =
+                        of_one.iter().filter_map(|columns| columns.get(at)).map(|column| &**column).collect();
+                    concat(&parts).map_err(too_large)
+                };
+                (0..first.len()).map(column).collect::<Result<Vec<ArrayRef>>>()?
+            }
+        };
+        let rows = manifests.iter().flat_map(|manifest| (0..manifest.entries.len()).map(move |row| (manifest, row)));
+        let deletes: Vec<Linked<'_>> = rows.clone().map(|(manifest, row)| manifest.deletes(row)).collect();
+        let deleted_by: Vec<Linked<'_>> = match self.is_changelog {
+            true => rows.map(|(manifest, row)| manifest.deleted_by(row)).collect(),
+            false => Vec::new(),
+        };
+        let mut batches = Vec::new();
+        let mut start = 0;
+        while start < deletes.len() {
+            let length = self.deletes.fitting([deletes.get(start..), deleted_by.get(start..)]);
+            let part = |column: &ArrayRef| column.slice(start, length);
+            let mut columns: Vec<ArrayRef> = columns.iter().map(part).collect();
+            let lists = |of: &[Linked<'_>]| self.deletes.lists(of.get(start..start + length).unwrap_or_default());
+            columns.insert(DELETES_AT, lists(&deletes)?);
+            if self.is_changelog {
+                columns.insert(columns.len() - CHANGE_COLUMNS, lists(&deleted_by)?);
+            }
+            batches.push(RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)?);
+            start += length;
         }
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
+        Ok(batches)
+    }
+
+    /// All columns but those of deletes.
+    fn file_columns(&self, manifest: &PlannedManifest) -> Result<Vec<ArrayRef>> {
+        let mut columns = file_columns(manifest, &self.partition, &self.metrics)?;
+        if self.is_changelog {
+            columns.extend(change_columns(manifest)?);
+        }
+        Ok(columns)
     }
 }
 
-fn element(deletes: &Fields) -> FieldRef {
-    Arc::new(Field::new("element", DataType::Struct(deletes.clone()), false))
-}
-
-fn lists_of<'p>(deletes: &StructArray, lists: impl Iterator<Item = &'p [u32]> + Clone) -> Result<ArrayRef> {
-    let offsets = OffsetBuffer::from_lengths(lists.clone().map(<[u32]>::len));
-    let places = UInt32Array::from_iter_values(lists.flatten().copied());
-    let linked = take(deletes, &places, None).map_err(internal)?;
-    Ok(Arc::new(ListArray::try_new(element(deletes.fields()), offsets, linked, None).map_err(internal)?))
-}
+/// Where the column of deletes stands.
+const DELETES_AT: usize = 9;
 
 /// A row a delete file, in the order of their places.
 fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
@@ -236,7 +322,7 @@ fn asked(metrics: &Metrics) -> impl Iterator<Item = (&'static str, &FieldIds, Da
     all.into_iter().filter(|(_, ids, _)| **ids != FieldIds::None)
 }
 
-fn fields(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> Vec<Field> {
+fn fields(partition: &Fields, metrics: &Metrics) -> Vec<Field> {
     let metric = |(name, _, value): (&str, &FieldIds, DataType)| {
         let pair = vec![Field::new("key", DataType::Int32, false), Field::new("value", value, false)];
         let entries = Field::new("entries", DataType::Struct(pair.into()), false);
@@ -253,7 +339,6 @@ fn fields(partition: &Fields, deletes: &Fields, metrics: &Metrics) -> Vec<Field>
         Field::new("data_sequence_number", DataType::Int64, true),
         Field::new("first_row_id", DataType::Int64, true),
         Field::new("residual", dictionary(), false),
-        Field::new("deletes", DataType::List(element(deletes)), false),
     ];
     fields.into_iter().chain(metrics).collect()
 }
@@ -263,34 +348,30 @@ fn dictionary() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-fn change_fields(deletes: &Fields) -> [Field; 4] {
+/// Those behind `deleted_by`.
+const CHANGE_COLUMNS: usize = 3;
+
+fn change_fields() -> [Field; CHANGE_COLUMNS] {
     [
-        Field::new("deleted_by", DataType::List(element(deletes)), false),
         Field::new("operation", dictionary(), false),
         Field::new("change_ordinal", DataType::Int32, false),
         Field::new("commit_snapshot_id", DataType::Int64, false),
     ]
 }
 
-fn change_columns(manifest: &PlannedManifest, deletes: &StructArray) -> Result<[ArrayRef; 4]> {
+fn change_columns(manifest: &PlannedManifest) -> Result<[ArrayRef; CHANGE_COLUMNS]> {
     let rows = 0..manifest.entries.len();
-    let changes = rows.clone().map(|row| manifest.change(row)).collect::<Result<Vec<_>>>()?;
+    let changes = rows.map(|row| manifest.change(row)).collect::<Result<Vec<_>>>()?;
     let mut operations = StringDictionaryBuilder::<Int32Type>::new();
     changes.iter().for_each(|change| operations.append_value(change.change_type.as_str()));
     Ok([
-        lists_of(deletes, rows.map(|row| manifest.deleted_by(row)))?,
         Arc::new(operations.finish()),
         Arc::new(Int32Array::from_iter_values(changes.iter().map(|change| change.ordinal))),
         Arc::new(Int64Array::from_iter_values(changes.iter().map(|change| change.snapshot_id))),
     ])
 }
 
-fn file_columns(
-    manifest: &PlannedManifest,
-    partition: &Fields,
-    deletes: &StructArray,
-    metrics: &Metrics,
-) -> Result<Vec<ArrayRef>> {
+fn file_columns(manifest: &PlannedManifest, partition: &Fields, metrics: &Metrics) -> Result<Vec<ArrayRef>> {
     let entries = &manifest.entries;
     let rows = entries.len();
     let mut columns: Vec<ArrayRef> = vec![
@@ -303,7 +384,6 @@ fn file_columns(
         Arc::new(entries.sequence_number.clone()),
         Arc::new(entries.first_row_id.clone()),
         residuals(manifest)?,
-        lists_of(deletes, (0..rows).map(|row| manifest.deletes(row)))?,
     ];
     let read = [
         &entries.column_sizes,
@@ -350,8 +430,4 @@ fn residuals(manifest: &PlannedManifest) -> Result<ArrayRef> {
         builder.append(text).map_err(internal)?;
     }
     Ok(Arc::new(builder.finish()))
-}
-
-fn internal(error: arrow_schema::ArrowError) -> Error {
-    Error::Internal(error.to_string())
 }

@@ -27,9 +27,10 @@ impl PlannedManifest {
         if rows < 0 {
             return Ok(None);
         }
-        match self.deletes(row) {
-            [] => Ok(Some(rows)),
-            [place] if deletes.kind(*place)? == DeleteKind::Vector => {
+        let mut applied = self.deletes(row).iter();
+        match (applied.next(), applied.next()) {
+            (None, _) => Ok(Some(rows)),
+            (Some(place), None) if deletes.kind(*place)? == DeleteKind::Vector => {
                 Ok(Some(rows - deletes.record_count(*place)?).filter(|rows| *rows >= 0))
             }
             _ => Ok(None),

@@ -26,6 +26,7 @@ use icefield_format::value::Value;
 use serde::{Deserialize, Serialize};
 
 use super::field_metrics::{FieldBounds, FieldMetrics};
+use super::links::{DeleteLinks, Run};
 use super::overlap::{Bound, Of, column_may_meet};
 use crate::error::{Error, Result};
 
@@ -164,43 +165,8 @@ fn sequence_number(entries: &Entries, row: usize) -> i64 {
     if entries.sequence_number.is_valid(row) { entries.sequence_number.value(row) } else { 0 }
 }
 
-/// The deletes of each file of a manifest: those of file `i` are `places[offsets[i]..offsets[i + 1]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeleteLinks {
-    offsets: Vec<u32>,
-    places: Vec<u32>,
-}
-
-impl DeleteLinks {
-    /// The links of some files; none where no file has any.
-    pub(super) fn of_files<'p>(files: impl Iterator<Item = &'p [u32]>) -> Result<Option<Self>> {
-        let mut links = Self { offsets: vec![0], places: Vec::new() };
-        for places in files {
-            links.places.extend(places);
-            let end = u32::try_from(links.places.len()).map_err(|_| Error::unsupported("more than 2^32 links"))?;
-            links.offsets.push(end);
-        }
-        Ok(if links.places.is_empty() { None } else { Some(links) })
-    }
-
-    /// Places, in the plan's list of deletes, of those that apply to a file.
-    pub fn of(&self, row: usize) -> &[u32] {
-        let bound = |at: usize| self.offsets.get(at).map_or(0, |offset| *offset as usize);
-        self.places.get(bound(row)..bound(row + 1)).unwrap_or_default()
-    }
-
-    /// All links, file after file.
-    pub fn places(&self) -> &[u32] {
-        &self.places
-    }
-
-    /// Bytes that they take.
-    pub(super) fn memory(&self) -> usize {
-        size_of_val(self.offsets.as_slice()) + size_of_val(self.places.as_slice())
-    }
-}
-
-/// Delete files by what they are looked up with. Lists are sorted by sequence number.
+/// Delete files by what they are looked up with: those of a partition, of a path, or of all partitions. Once all are there, each
+/// of these groups is a run of one list, by sequence number.
 #[derive(Debug)]
 pub struct DeleteIndex {
     schema: Arc<Schema>,
@@ -208,39 +174,49 @@ pub struct DeleteIndex {
     sequence_numbers: Vec<i64>,
     vectors: ByPath,
     positions_of_path: ByPath,
-    positions_of_partition: HashMap<Vec<u8>, Vec<u32>>,
-    equality_of_partition: HashMap<Vec<u8>, Vec<u32>>,
-    equality_everywhere: Vec<u32>,
+    positions_of_partition: HashMap<Vec<u8>, u32>,
+    equality_of_partition: HashMap<Vec<u8>, u32>,
+    equality_everywhere: Option<u32>,
+    /// By place: the group.
+    group_of: Vec<u32>,
+    /// How many files each group has.
+    counts: Vec<u32>,
+    /// For each group where it is in the list.
+    runs: Vec<Run>,
+    /// Places, group after group.
+    list: Arc<[u32]>,
     /// By place: what the equality deletes say of their columns, those whose types have an order.
     equality: Vec<Vec<(usize, Of<Bound>)>>,
-    /// Columns of equality deletes, with their types where they are known and primitive.
+    /// Whether any of them says something by which it may not meet a data file.
+    has_bounds: bool,
+    /// Columns of equality deletes, with their types where they are known and primitive, and their places by their ids.
     tested: Vec<(i32, Option<PrimitiveType>)>,
+    tested_places: HashMap<i32, usize>,
     limits: Limits,
 }
 
-/// Places by the path of the data file that they are about.
+/// Groups by the path of the data file that they are about.
 #[derive(Debug, Default)]
 struct ByPath {
     hasher: DefaultHashBuilder,
-    table: HashTable<(Box<str>, Vec<u32>)>,
+    table: HashTable<(Box<str>, u32)>,
 }
 
 impl ByPath {
-    fn get(&self, path: &str) -> &[u32] {
+    fn get(&self, path: &str) -> Option<u32> {
         if self.table.is_empty() {
-            return &[];
+            return None;
         }
         let found = self.table.find(self.hasher.hash_one(path), |(known, _)| **known == *path);
-        found.map_or(&[], |(_, places)| places)
+        found.map(|(_, group)| *group)
     }
 
-    fn add(&mut self, path: &str, place: u32) -> &[u32] {
+    /// The group of a path; `next` is that of one that is new.
+    fn group(&mut self, path: &str, next: u32) -> u32 {
         let hash = self.hasher.hash_one(path);
         let hasher = &self.hasher;
         let slot = self.table.entry(hash, |(known, _)| **known == *path, |(known, _)| hasher.hash_one(&**known));
-        let slot = slot.or_insert_with(|| (path.into(), Vec::new())).into_mut();
-        slot.1.push(place);
-        &slot.1
+        slot.or_insert_with(|| (path.into(), next)).get().1
     }
 }
 
@@ -256,9 +232,15 @@ impl DeleteIndex {
             positions_of_path: ByPath::default(),
             positions_of_partition: HashMap::new(),
             equality_of_partition: HashMap::new(),
-            equality_everywhere: Vec::new(),
+            equality_everywhere: None,
+            group_of: Vec::new(),
+            counts: Vec::new(),
+            runs: Vec::new(),
+            list: Arc::default(),
             equality: Vec::new(),
+            has_bounds: false,
             tested: Vec::new(),
+            tested_places: HashMap::new(),
         }
     }
 
@@ -270,7 +252,8 @@ impl DeleteIndex {
         let mut columns: HashMap<i32, FieldMetrics> = HashMap::new();
         for (row, place) in (0..entries.len()).zip(start..) {
             self.sequence_numbers.push(sequence_number(&entries, row));
-            match DeleteKind::of_entry(&entries, row)? {
+            let next = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
+            let group = match DeleteKind::of_entry(&entries, row)? {
                 DeleteKind::Equality => {
                     let of_file = equality_ids(&entries, row).into_iter().map(|id| {
                         let columns = columns.entry(id).or_insert_with(|| FieldMetrics::new(&entries, id));
@@ -279,15 +262,14 @@ impl DeleteIndex {
                         Some((at, Of::file(columns, row, ty).map(Bound::of)))
                     });
                     let of_file: Vec<_> = of_file.flatten().collect();
+                    self.has_bounds |= of_file.iter().any(|(_, of)| of.tells());
                     self.equality.resize_with(place as usize + 1, Vec::new);
                     if let Some(slot) = self.equality.last_mut() {
                         *slot = of_file;
                     }
-                    if spec.is_unpartitioned() {
-                        self.equality_everywhere.push(place);
-                    } else {
-                        let key = keys.of(row)?.to_vec();
-                        self.equality_of_partition.entry(key).or_default().push(place);
+                    match spec.is_unpartitioned() {
+                        true => *self.equality_everywhere.get_or_insert(next),
+                        false => group(&mut self.equality_of_partition, keys.of(row)?, next),
                     }
                 }
                 DeleteKind::Vector => {
@@ -297,20 +279,22 @@ impl DeleteIndex {
                         return Err(Error::corrupt_file(entries.file_path.value(row), message));
                     }
                     let path = named.value(row);
-                    if self.vectors.add(path, place).len() > 1 {
+                    let group = self.vectors.group(path, next);
+                    if group != next {
                         let message = "the snapshot has two deletion vectors for this data file";
                         return Err(Error::corrupt_file(path, message));
                     }
+                    group
                 }
                 DeleteKind::Positions => match referenced(&entries, row, &bounds) {
-                    Some(path) => {
-                        self.positions_of_path.add(path, place);
-                    }
-                    None => {
-                        let key = keys.of(row)?.to_vec();
-                        self.positions_of_partition.entry(key).or_default().push(place);
-                    }
+                    Some(path) => self.positions_of_path.group(path, next),
+                    None => group(&mut self.positions_of_partition, keys.of(row)?, next),
                 },
+            };
+            self.group_of.push(group);
+            match self.counts.get_mut(group as usize) {
+                Some(count) => *count += 1,
+                None => self.counts.push(1),
             }
         }
         Ok(())
@@ -318,22 +302,47 @@ impl DeleteIndex {
 
     /// Sorts what was added.
     pub fn finish(&mut self) {
+        let mut end = 0u32;
+        self.runs = (self.counts.iter())
+            .map(|count| {
+                let start = end;
+                end += count;
+                Run { start, end: start }
+            })
+            .collect();
+        let mut list = vec![0u32; self.group_of.len()];
+        for (place, group) in (0u32..).zip(&self.group_of) {
+            let Some(run) = self.runs.get_mut(*group as usize) else { continue };
+            if let Some(slot) = list.get_mut(run.end as usize) {
+                *slot = place;
+            }
+            run.end += 1;
+        }
         let numbers = &self.sequence_numbers;
-        let by_number = |place: &u32| numbers.get(*place as usize).copied().unwrap_or(0);
-        self.equality_everywhere.sort_by_key(by_number);
-        self.equality_of_partition.values_mut().for_each(|places| places.sort_by_key(by_number));
-        self.positions_of_partition.values_mut().for_each(|places| places.sort_by_key(by_number));
-        self.positions_of_path.table.iter_mut().for_each(|(_, places)| places.sort_by_key(by_number));
+        for run in self.runs.iter().filter(|run| run.len() > 1) {
+            if let Some(places) = list.get_mut(run.start as usize..run.end as usize) {
+                places.sort_by_key(|place| numbers.get(*place as usize).copied().unwrap_or(0));
+            }
+        }
+        self.list = list.into();
+    }
+
+    /// How many files may apply to more than one data file.
+    pub(super) fn shared_len(&self) -> usize {
+        let partitions = self.positions_of_partition.values().chain(self.equality_of_partition.values());
+        let groups = partitions.chain(&self.equality_everywhere);
+        groups.filter_map(|group| self.counts.get(*group as usize)).map(|count| *count as usize).sum()
     }
 
     /// The place of a column among those that equality deletes test.
     fn tested(&mut self, id: i32) -> usize {
-        let known = self.tested.iter().position(|(known, _)| *known == id);
-        known.unwrap_or_else(|| {
-            let ty = self.schema.find_field(id).and_then(|field| field.ty.as_primitive()).cloned();
-            self.tested.push((id, ty));
-            self.tested.len() - 1
-        })
+        if let Some(known) = self.tested_places.get(&id) {
+            return *known;
+        }
+        let ty = self.schema.find_field(id).and_then(|field| field.ty.as_primitive()).cloned();
+        self.tested_places.insert(id, self.tested.len());
+        self.tested.push((id, ty));
+        self.tested.len() - 1
     }
 
     /// Columns of the equality deletes: their metrics in data files tell which of them can meet.
@@ -359,11 +368,10 @@ impl DeleteIndex {
         let by_partition = !self.positions_of_partition.is_empty() || !self.equality_of_partition.is_empty();
         let mut keys = Keys::new(spec, entries);
         // What the partition of each tuple has: looked up once.
-        let mut found: Vec<Option<OfPartition<'_>>> = vec![None; entries.tuples.len()];
+        let mut found: Vec<Option<OfPartition>> = vec![None; entries.tuples.len()];
         let columns: Vec<FieldMetrics> = self.tested.iter().map(|(id, _)| FieldMetrics::new(entries, *id)).collect();
-        let mut links = DeleteLinks { offsets: Vec::with_capacity(entries.len() + 1), places: Vec::new() };
-        links.offsets.push(0);
-        let mut data = Vec::with_capacity(columns.len());
+        let mut links = DeleteLinks::new(self.list.clone(), entries.len());
+        let (mut data, mut runs) = (Vec::with_capacity(columns.len()), Vec::new());
         for row in 0..entries.len() {
             let tuple = entries.tuple_of.value(row) as usize;
             let of_partition = match found.get_mut(tuple) {
@@ -374,20 +382,29 @@ impl DeleteIndex {
                 _ => OfPartition::default(),
             };
             data.clear();
-            self.link(entries, row, of_partition, &columns, &mut data, &mut links.places)?;
-            let end = u32::try_from(links.places.len()).map_err(|_| Error::unsupported("more than 2^32 links"))?;
-            // Many deletes of many files: few bytes of metadata make very many links.
+            runs.clear();
+            self.link(entries, row, of_partition, &columns, &mut data, &mut runs)?;
+            links.next_file(&runs);
+            // Bounds can leave gaps between any two of many deletes, for each of many files.
             self.limits.held().keep(links.memory())?;
-            links.offsets.push(end);
         }
-        Ok(if links.places.is_empty() { None } else { Some(links) })
+        Ok(links.some())
     }
 
-    fn of_partition(&self, key: &[u8]) -> OfPartition<'_> {
-        OfPartition {
-            positions: self.positions_of_partition.get(key).map_or(&[], Vec::as_slice),
-            equality: self.equality_of_partition.get(key).map_or(&[], Vec::as_slice),
-        }
+    fn of_partition(&self, key: &[u8]) -> OfPartition {
+        let of = |known: &HashMap<Vec<u8>, u32>| self.run(known.get(key).copied());
+        OfPartition { positions: of(&self.positions_of_partition), equality: of(&self.equality_of_partition) }
+    }
+
+    /// The files of a group.
+    fn run(&self, group: Option<u32>) -> Run {
+        group.and_then(|group| self.runs.get(group as usize)).copied().unwrap_or_default()
+    }
+
+    /// Those of a group that are older than others by sequence number are left out.
+    fn newer(&self, run: Run, is_older: impl Fn(i64) -> bool) -> Run {
+        let older = run.of(&self.list).partition_point(|place| is_older(self.sequence_number(*place)));
+        Run { start: run.start.saturating_add(u32::try_from(older).unwrap_or(u32::MAX)), ..run }
     }
 
     /// `data` is what the metrics of the file say of the tested columns; it is filled where somebody asks.
@@ -395,37 +412,44 @@ impl DeleteIndex {
         &self,
         entries: &Entries,
         row: usize,
-        of_partition: OfPartition<'_>,
+        of_partition: OfPartition,
         columns: &'c [FieldMetrics],
         data: &mut Vec<Option<Of<Datum<'c>>>>,
-        out: &mut Vec<u32>,
+        out: &mut Vec<Run>,
     ) -> Result<()> {
         let sequence = sequence_number(entries, row);
         let path = entries.file_path.value(row);
-        for places in [&self.equality_everywhere, of_partition.equality] {
-            let newer = places.partition_point(|place| self.sequence_number(*place) <= sequence);
-            let newer = places.get(newer..).unwrap_or_default();
-            if !newer.is_empty() && data.is_empty() {
+        for group in [self.run(self.equality_everywhere), of_partition.equality] {
+            let newer = self.newer(group, |number| number <= sequence);
+            if !newer.is_empty() && self.has_bounds && data.is_empty() {
                 let of = |((_, ty), column): (&(i32, Option<PrimitiveType>), &'c FieldMetrics)| {
                     ty.as_ref().map(|ty| Of::file(column, row, ty))
                 };
                 data.extend(self.tested.iter().zip(columns).map(of));
             }
-            out.extend(newer.iter().filter(|place| self.may_meet(data, **place)));
+            if !data.iter().flatten().any(Of::tells) {
+                newer.add_to(out);
+                continue;
+            }
+            for (rank, place) in (newer.start..).zip(newer.of(&self.list)) {
+                if self.may_meet(data, *place) {
+                    Run { start: rank, end: rank + 1 }.add_to(out);
+                }
+            }
         }
-        if let [place, ..] = self.vectors.get(path) {
-            let number = self.sequence_number(*place);
+        if let Some(vector) = self.vectors.get(path) {
+            let run = self.run(Some(vector));
+            let number = run.of(&self.list).first().map_or(0, |place| self.sequence_number(*place));
             if number < sequence {
                 let message =
                     format!("its deletion vector has sequence number {number}, below the data file's {sequence}");
                 return Err(Error::corrupt_file(path, message));
             }
-            out.push(*place);
+            run.add_to(out);
             return Ok(());
         }
-        for places in [of_partition.positions, self.positions_of_path.get(path)] {
-            let reaching = places.partition_point(|place| self.sequence_number(*place) < sequence);
-            out.extend(places.get(reaching..).unwrap_or_default());
+        for group in [of_partition.positions, self.run(self.positions_of_path.get(path))] {
+            self.newer(group, |number| number < sequence).add_to(out);
         }
         Ok(())
     }
@@ -444,9 +468,17 @@ impl DeleteIndex {
 
 /// What applies to all data files of a partition, if sequence numbers and metrics let it.
 #[derive(Debug, Clone, Copy, Default)]
-struct OfPartition<'a> {
-    positions: &'a [u32],
-    equality: &'a [u32],
+struct OfPartition {
+    positions: Run,
+    equality: Run,
+}
+
+/// The group of a partition; `next` is that of one that is new.
+fn group(groups: &mut HashMap<Vec<u8>, u32>, key: &[u8], next: u32) -> u32 {
+    match groups.get(key) {
+        Some(known) => *known,
+        None => *groups.entry(key.to_vec()).or_insert(next),
+    }
 }
 
 /// The partitions of a manifest as bytes, each made once.

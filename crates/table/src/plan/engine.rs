@@ -18,7 +18,8 @@ use icefield_format::metadata::TableMetadata;
 use icefield_format::transform::Transform;
 use icefield_format::types::{Field, NAME_MAPPING_PROPERTY, PrimitiveType, Schema, Type};
 
-use super::deletes::DeleteKind;
+use super::deletes::{DeleteKind, Deletes};
+use super::links::{Linked, Sums};
 use super::metadata_columns::is_metadata_column;
 use super::{Plan, PlannedManifest, Scan};
 use crate::error::Result;
@@ -171,30 +172,49 @@ impl Plan {
     /// For each file of the plan, in order, why an engine does not read it; `None` for those that it may read.
     pub fn obstacles(&self, read: &EngineRead) -> Result<Vec<Option<Obstacle>>> {
         let mut found = Vec::with_capacity(self.len());
+        let mut kind_of = kind_of(&self.deletes);
         for manifest in &self.manifests {
             let identities = Identities::of(manifest, read);
             for row in 0..manifest.entries.len() {
                 found.push(match &read.obstacle {
                     Some(obstacle) => Some(obstacle.clone()),
-                    None => self.obstacle(manifest, row, &identities)?,
+                    None => obstacle(manifest, row, &identities, &mut kind_of)?,
                 });
             }
         }
         Ok(found)
     }
+}
 
-    fn obstacle(&self, manifest: &PlannedManifest, row: usize, identities: &Identities) -> Result<Option<Obstacle>> {
-        let format = manifest.entries.file_format.value(row).to_lowercase();
-        if format != "parquet" {
-            return Ok(Some(Obstacle::Format(format)));
+fn obstacle(
+    manifest: &PlannedManifest,
+    row: usize,
+    identities: &Identities,
+    kind_of: &mut impl FnMut(Linked<'_>) -> Result<Option<DeleteKind>>,
+) -> Result<Option<Obstacle>> {
+    let format = manifest.entries.file_format.value(row).to_lowercase();
+    if format != "parquet" {
+        return Ok(Some(Obstacle::Format(format)));
+    }
+    let deletes = kind_of(manifest.deletes(row))?.map(|kind| match kind {
+        DeleteKind::Vector => Obstacle::Deletes("deletion vector"),
+        DeleteKind::Positions => Obstacle::Deletes("positions"),
+        DeleteKind::Equality => Obstacle::Deletes("equality"),
+    });
+    Ok(deletes.or_else(|| identities.missing(row)))
+}
+
+/// The kind of the deletes of a file by which they are called: a vector first, then positions. There can be very many.
+fn kind_of(deletes: &Deletes) -> impl FnMut(Linked<'_>) -> Result<Option<DeleteKind>> {
+    let count = |wanted| Sums::new(move |place| Ok(i64::from(deletes.kind(place)? == wanted)));
+    let mut counts = [DeleteKind::Vector, DeleteKind::Positions].map(|kind| (kind, count(kind)));
+    move |linked| {
+        for (kind, count) in &mut counts {
+            if count.of(linked)? > 0 {
+                return Ok(Some(*kind));
+            }
         }
-        let kinds = manifest.deletes(row).iter().map(|place| self.deletes.kind(*place));
-        let kinds = kinds.collect::<Result<Vec<_>>>()?;
-        let named = |kind: DeleteKind, what: &'static str| kinds.contains(&kind).then_some(Obstacle::Deletes(what));
-        let deletes = named(DeleteKind::Vector, "deletion vector")
-            .or_else(|| named(DeleteKind::Positions, "positions"))
-            .or_else(|| named(DeleteKind::Equality, "equality"));
-        Ok(deletes.or_else(|| identities.missing(row)))
+        Ok((!linked.is_empty()).then_some(DeleteKind::Equality))
     }
 }
 

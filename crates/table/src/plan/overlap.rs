@@ -56,6 +56,11 @@ impl<B> Of<B> {
         Of { values: self.values, nulls: self.nulls, lower: self.lower.map(&change), upper: self.upper.map(&change) }
     }
 
+    /// Whether anything is known by which the file may not meet another.
+    pub(super) fn tells(&self) -> bool {
+        self.nulls.is_some() || self.lower.is_some() || self.upper.is_some()
+    }
+
     fn may_have_null(&self) -> bool {
         self.nulls.is_none_or(|nulls| nulls > 0)
     }

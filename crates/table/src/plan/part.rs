@@ -12,7 +12,10 @@ use icefield_format::types::{Field, Schema, StructType, Type};
 use icefield_format::value::Value;
 
 use super::changes::Change;
-use super::deletes::{DeleteKind, Deletes};
+use super::delete_parts::size;
+pub use super::delete_parts::{DeletePart, DeleteParts};
+use super::deletes::Deletes;
+use super::links::Linked;
 use super::metadata_columns::FileFacts;
 use super::split::{Piece, with_sizes};
 use super::{Plan, PlannedManifest, Scan};
@@ -41,13 +44,13 @@ pub struct FilePart {
     /// Row id of the first row of the file; `None` where rows have no ids.
     pub first_row_id: Option<i64>,
     /// The delete files that apply, shared by all parts that they apply to.
-    pub deletes: Vec<Arc<DeletePart>>,
+    pub deletes: DeleteParts,
     /// What rows are left to be tested for.
     pub residual: BoundExpr,
     /// In a changelog: what became of the rows.
     pub change: Option<Change>,
     /// In a changelog: where there are some, only rows that one of these deletes, and none of `deletes`, are read.
-    pub deleted_by: Vec<Arc<DeletePart>>,
+    pub deleted_by: DeleteParts,
 }
 
 /// The partition of a file.
@@ -66,31 +69,6 @@ pub struct PlannedSpec {
     pub spec: Arc<PartitionSpec>,
     /// A field of the tuple for each field of the spec.
     pub partition_type: StructType,
-}
-
-/// A delete file that applies to a data file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DeletePart {
-    /// What it deletes by.
-    pub kind: DeleteKind,
-    /// Location.
-    pub path: String,
-    /// `parquet`, `orc`, `avro` or `puffin`, in lower case; text as in [`FilePart::format`].
-    pub format: String,
-    /// Bytes of the whole file.
-    pub size: u64,
-    /// Rows; of a deletion vector the positions that it has.
-    pub record_count: i64,
-    /// Data sequence number.
-    pub sequence_number: i64,
-    /// Columns of equality deletes.
-    pub equality_ids: Vec<i32>,
-    /// Those columns by ascending id, as the newest schema that has them says: all optional, each in the structs around it.
-    pub key: Arc<[Field]>,
-    /// The one data file that it is about.
-    pub referenced_data_file: Option<String>,
-    /// Where a deletion vector begins in its file, and how many bytes it has.
-    pub blob: Option<(i64, i64)>,
 }
 
 impl FilePartition {
@@ -123,62 +101,77 @@ impl FilePart {
     }
 }
 
-impl DeletePart {
-    /// The facts of a delete file of a manifest.
-    pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
-        let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
-        let named = &entries.referenced_data_file;
-        Ok(Self {
-            kind: DeleteKind::of_entry(entries, row)?,
-            path: entries.file_path.value(row).to_owned(),
-            format: entries.file_format.value(row).to_lowercase(),
-            size: size(entries, row)?,
-            record_count: entries.record_count.value(row),
-            sequence_number: long(&entries.sequence_number).unwrap_or(0),
-            equality_ids: super::deletes::equality_ids(entries, row),
-            key: Arc::default(),
-            referenced_data_file: named.is_valid(row).then(|| named.value(row).to_owned()),
-            blob: long(&entries.content_offset).zip(long(&entries.content_size_in_bytes)),
-        })
-    }
-}
-
-fn size(entries: &Entries, row: usize) -> Result<u64> {
-    let size = u64::try_from(entries.file_size_in_bytes.value(row));
-    size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
-}
-
 impl Scan {
     /// The parts of a plan of this scan that these pieces are.
     pub fn parts<'p>(&self, plan: &Plan, pieces: impl IntoIterator<Item = &'p Piece>) -> Result<Vec<FilePart>> {
-        let mut parts =
-            Parts { scan: self, plan, specs: HashMap::new(), deletes: HashMap::new(), keys: HashMap::new() };
-        pieces.into_iter().map(|piece| parts.part(piece)).collect()
+        let pieces: Vec<Piece> = pieces.into_iter().copied().collect();
+        let mut parts = Parts::new(self, plan, &pieces)?;
+        pieces.iter().map(|piece| parts.part(piece)).collect()
     }
 }
 
 /// Makes parts; what several of them have in common is made once.
-struct Parts<'a> {
+pub(super) struct Parts<'a> {
     scan: &'a Scan,
     plan: &'a Plan,
     /// By the place of the manifest.
     specs: HashMap<usize, Arc<PlannedSpec>>,
     /// By place.
     deletes: HashMap<u32, Arc<DeletePart>>,
+    /// By what tells a list of deletes from others: of its files those that some part needs.
+    lists: HashMap<usize, Arc<[Option<Arc<DeletePart>>]>>,
     /// Columns of equality deletes by their ids.
     keys: HashMap<Vec<i32>, Arc<[Field]>>,
 }
 
-impl Parts<'_> {
-    fn part(&mut self, piece: &Piece) -> Result<FilePart> {
-        let lost = || Error::Internal("a piece of a file that the plan lacks".to_owned());
+impl<'a> Parts<'a> {
+    /// To make parts of these pieces, and no others.
+    pub(super) fn new<'p>(scan: &'a Scan, plan: &'a Plan, pieces: impl IntoIterator<Item = &'p Piece>) -> Result<Self> {
+        let mut own = Self {
+            scan,
+            plan,
+            specs: HashMap::new(),
+            deletes: HashMap::new(),
+            lists: HashMap::new(),
+            keys: HashMap::new(),
+        };
+        let mut needed: HashMap<usize, (&[u32], Vec<bool>)> = HashMap::new();
+        for piece in pieces {
+            let manifest = plan.manifests.get(piece.manifest).ok_or_else(lost)?;
+            for linked in [manifest.deletes(piece.row), manifest.deleted_by(piece.row)] {
+                if linked.is_empty() {
+                    continue;
+                }
+                let (_, needed) =
+                    needed.entry(linked.list_id()).or_insert_with(|| (linked.list(), vec![false; linked.list().len()]));
+                for run in linked.runs() {
+                    needed.get_mut(run.start as usize..run.end as usize).ok_or_else(lost)?.fill(true);
+                }
+            }
+        }
+        for (id, (places, needed)) in needed {
+            let delete = |(place, needed): (&u32, bool)| needed.then(|| own.delete(*place)).transpose();
+            let list = places.iter().zip(needed).map(delete).collect::<Result<Arc<[_]>>>()?;
+            own.lists.insert(id, list);
+        }
+        Ok(own)
+    }
+
+    fn deletes(&self, linked: Linked<'_>) -> Result<DeleteParts> {
+        if linked.is_empty() {
+            return Ok(DeleteParts::default());
+        }
+        let list = self.lists.get(&linked.list_id()).ok_or_else(lost)?;
+        Ok(DeleteParts::of_list(list.clone(), linked.runs().into()))
+    }
+
+    pub(super) fn part(&mut self, piece: &Piece) -> Result<FilePart> {
         let manifest = self.plan.manifests.get(piece.manifest).ok_or_else(lost)?;
         let (entries, row) = (&manifest.entries, piece.row);
         let tuple = entries.partition_of(row)?;
         let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
         let (start, length) = whole_start(entries, piece);
-        let deletes = manifest.deletes(row).iter().map(|place| self.delete(*place)).collect::<Result<_>>()?;
-        let deleted_by = manifest.deleted_by(row).iter().map(|place| self.delete(*place)).collect::<Result<_>>()?;
+        let (deletes, deleted_by) = (self.deletes(manifest.deletes(row))?, self.deletes(manifest.deleted_by(row))?);
         Ok(FilePart {
             path: entries.file_path.value(row).to_owned(),
             format: entries.file_format.value(row).to_lowercase(),
@@ -230,6 +223,10 @@ impl Parts<'_> {
         self.keys.insert(delete.equality_ids.clone(), key.clone());
         Ok(key)
     }
+}
+
+fn lost() -> Error {
+    Error::Internal("a piece of a file that the plan lacks".to_owned())
 }
 
 /// A column of equality deletes. The current schema has the widest type of a column; a column that was dropped since is in

@@ -8,7 +8,8 @@ use icefield_format::manifest::{Entries, Metrics};
 use icefield_format::spec::PartitionSpec;
 
 use super::changes::{Change, FileChanges};
-use super::deletes::{DeleteLinks, Deletes};
+use super::deletes::Deletes;
+use super::links::{DeleteLinks, Linked};
 use super::report::ScanReport;
 use crate::error::{Error, Result};
 
@@ -68,8 +69,20 @@ impl PlannedManifest {
     }
 
     /// Places, in the plan's list of deletes, of those that apply to a file.
-    pub fn deletes(&self, row: usize) -> &[u32] {
+    pub fn deletes(&self, row: usize) -> Linked<'_> {
         self.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default()
+    }
+
+    /// How many deletes apply to the files, those that may delete rows of a changelog included.
+    pub(super) fn links(&self) -> usize {
+        let deleted_by = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
+        let both = self.deletes.iter().chain(deleted_by);
+        both.map(DeleteLinks::len).fold(0, usize::saturating_add)
+    }
+
+    /// Those deletes, file after file.
+    pub(super) fn linked(&self) -> impl Iterator<Item = Linked<'_>> {
+        (0..self.entries.len()).flat_map(|row| [self.deletes(row), self.deleted_by(row)])
     }
 
     /// What is left to test of the rows of a file.
@@ -101,7 +114,7 @@ impl PlannedManifest {
 
     /// In a changelog: places, in the plan's list of deletes, of those of which one must have deleted a row that is read;
     /// all rows are read where there is none.
-    pub fn deleted_by(&self, row: usize) -> &[u32] {
+    pub fn deleted_by(&self, row: usize) -> Linked<'_> {
         let links = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
         links.map(|links| links.of(row)).unwrap_or_default()
     }

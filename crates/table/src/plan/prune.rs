@@ -25,6 +25,7 @@ use icefield_format::value::Value;
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
 use super::field_metrics::FieldMetrics;
+use super::links::DeleteLinks;
 use super::metadata_columns::{
     FileFacts, PartitionFieldIds, names_metadata_columns, of_partition, without_metadata_columns,
 };
@@ -422,7 +423,7 @@ impl Work for DataWork {
         check_sizes(&entries).map_err(|message| Error::corrupt_file(&manifest.manifest_path, message))?;
         let (residual_places, residuals) = residuals(prepared, &entries)?;
         counts.kept = entries.len();
-        counts.links = deletes.as_ref().map_or(0, |links| links.places().len());
+        counts.links = deletes.as_ref().map_or(0, DeleteLinks::len);
         let sizes = entries.file_size_in_bytes.values();
         counts.size = sizes.iter().fold(0, |sum: i64, size| sum.saturating_add(*size));
         let spec = prepared.spec.clone();

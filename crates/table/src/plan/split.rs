@@ -10,6 +10,7 @@ use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::properties::{ADAPTIVE_SPLIT_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
 
 use super::cut::{MOST_PIECES, Packer, Sizes};
+use super::links::Sums;
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
 
@@ -140,15 +141,17 @@ impl Plan {
                     .map(move |row| (place, manifest, row))
             })
         };
+        let mut sizes = Sums::new(|place| self.deletes.content_size(place));
+        let mut weight_of_deletes = |manifest, row| weight_of_deletes(&mut sizes, manifest, row, options);
         let weights = wanted().map(|(_, manifest, row)| {
-            let (bytes, least) = self.weight_of_deletes(manifest, row, options);
+            let (bytes, least) = weight_of_deletes(manifest, row);
             manifest.entries.file_size_in_bytes.value(row).max(0).saturating_add(bytes).max(least)
         });
         let split_size = options.adapted_size(weights);
         let mut packer = Packer::new(split_size, options.lookback);
         let mut total = 0usize;
         for (place, manifest, row) in wanted() {
-            let (bytes, least) = self.weight_of_deletes(manifest, row, options);
+            let (bytes, least) = weight_of_deletes(manifest, row);
             with_sizes(&manifest.entries, row, |sizes| {
                 total = total.saturating_add(sizes.count(split_size));
                 if total > MOST_PIECES {
@@ -163,15 +166,19 @@ impl Plan {
         }
         Ok(packer.finish().into_iter().map(merged).collect())
     }
+}
 
-    /// Bytes of the deletes of a file, and the least weight of a piece of it.
-    fn weight_of_deletes(&self, manifest: &PlannedManifest, row: usize, options: &SplitOptions) -> (i64, i64) {
-        let places = || manifest.deletes(row).iter().chain(manifest.deleted_by(row));
-        let sizes = places().map(|place| self.deletes.content_size(*place));
-        let bytes = sizes.fold(0i64, |sum, size| sum.saturating_add(size.unwrap_or(0)));
-        let opened = i64::try_from(places().count()).unwrap_or(i64::MAX).saturating_add(1);
-        (bytes, options.open_file_cost.saturating_mul(opened))
-    }
+/// Bytes of the deletes of a file, and the least weight of a piece of it.
+fn weight_of_deletes<F: Fn(u32) -> Result<i64>>(
+    sizes: &mut Sums<F>,
+    manifest: &PlannedManifest,
+    row: usize,
+    options: &SplitOptions,
+) -> (i64, i64) {
+    let linked = [manifest.deletes(row), manifest.deleted_by(row)];
+    let bytes = linked.iter().fold(0i64, |sum, linked| sum.saturating_add(sizes.of(*linked).unwrap_or(0)));
+    let opened = linked.iter().fold(1usize, |sum, linked| sum.saturating_add(linked.len()));
+    (bytes, options.open_file_cost.saturating_mul(i64::try_from(opened).unwrap_or(i64::MAX)))
 }
 
 /// Calls something with the sizes of a file.

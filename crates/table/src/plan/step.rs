@@ -9,7 +9,8 @@ use icefield_format::manifest::{Entries, ManifestFile, Status};
 use icefield_format::spec::PartitionSpec;
 
 use super::changes::{Change, ChangeType, FileChanges};
-use super::deletes::{DeleteIndex, DeleteLinks};
+use super::deletes::DeleteIndex;
+use super::links::DeleteLinks;
 use crate::error::{Error, Result};
 
 /// A snapshot of a changelog, and the delete files before and after it.

@@ -86,6 +86,11 @@ impl PlanStream {
         self.changed.as_deref().unwrap_or_else(|| self.index.files())
     }
 
+    /// How many delete files may apply to more than one data file.
+    pub(super) fn shared_deletes(&self) -> usize {
+        self.changed.as_ref().map_or_else(|| self.index.shared_len(), |changed| changed.len())
+    }
+
     /// Whether data files are changes of a changelog.
     pub(super) fn is_changelog(&self) -> bool {
         self.changed.is_some()
@@ -211,5 +216,6 @@ fn index(
         index.add(&spec, entries)?;
     }
     index.finish();
+    held.keep(index.files().len().saturating_mul(size_of::<u32>()))?;
     Ok(index)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::part::FilePart;
+use super::part::{FilePart, Parts};
 use super::split::{Piece, SplitOptions};
 use super::wanted::Wanted;
 use super::{Plan, Scan};
@@ -32,11 +32,14 @@ impl Scan {
         options: &SplitOptions,
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<ReadTask>> {
-        let mut tasks = Vec::new();
-        for pieces in plan.tasks_among(options, places)? {
-            tasks.push(ReadTask { wanted: wanted.clone(), parts: self.parts(plan, &pieces)? });
-        }
-        Ok(tasks)
+        let tasks = plan.tasks_among(options, places)?;
+        // One for all tasks: to many of them the same delete files apply.
+        let mut parts = Parts::new(self, plan, tasks.iter().flatten())?;
+        let task = |pieces: &Vec<Piece>| {
+            let parts = pieces.iter().map(|piece| parts.part(piece)).collect::<Result<_>>()?;
+            Ok(ReadTask { wanted: wanted.clone(), parts })
+        };
+        tasks.iter().map(task).collect()
     }
 }
 

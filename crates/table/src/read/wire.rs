@@ -1,6 +1,6 @@
 //! Tasks as bytes, for workers on other machines: one JSON document that names everything it needs but the storage.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use icefield_format::avro::codec::{Codec, Compression, Compressor, Decompressor};
@@ -15,14 +15,16 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::plan::changes::{Change, ChangeType};
+use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
+use crate::plan::links::Run;
 use crate::plan::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
 use crate::plan::tasks::ReadTask;
 use crate::plan::variant_paths::VariantPath;
 use crate::plan::wanted::Wanted;
 
 /// Version of the form; a reader refuses others.
-const FORM: u32 = 5;
+const FORM: u32 = 6;
 
 /// What parts have in common stands once, and parts name it by place.
 #[derive(Serialize, Deserialize)]
@@ -86,10 +88,11 @@ struct PartForm {
     sequence_number: Option<i64>,
     first_row_id: Option<i64>,
     residual: usize,
+    /// Runs of the task's deletes: the first and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    deletes: Vec<usize>,
+    deletes: Vec<(u32, u32)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    deleted_by: Vec<usize>,
+    deleted_by: Vec<(u32, u32)>,
     /// Type, ordinal and snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<(String, i32, i64)>,
@@ -130,21 +133,82 @@ impl<T> Shared<T> {
     }
 }
 
+/// The delete files of a task, each once and in the order of the lists that parts share, so that those of a part are runs of them.
+struct SharedDeletes {
+    items: Vec<DeleteForm>,
+    columns: Shared<Json>,
+    /// For each list, by its address, where its files are among the items.
+    of_list: HashMap<usize, Vec<Option<u32>>>,
+    /// Whether a list may have a file twice.
+    is_repeated: bool,
+}
+
+impl SharedDeletes {
+    fn of(parts: &[FilePart]) -> Result<Self> {
+        let mut needed = HashMap::new();
+        let mut lists = Vec::new();
+        for deletes in parts.iter().flat_map(|part| [&part.deletes, &part.deleted_by]) {
+            let (list, runs) = deletes.shared();
+            let needed = needed.entry(Arc::as_ptr(list).addr()).or_insert_with(|| {
+                lists.push(list);
+                vec![false; list.len()]
+            });
+            for run in runs {
+                if let Some(of_run) = needed.get_mut(run.start as usize..run.end as usize) {
+                    of_run.fill(true);
+                }
+            }
+        }
+        let mut own = Self { items: Vec::new(), columns: Shared::new(), of_list: HashMap::new(), is_repeated: false };
+        // A Puffin file has many vectors.
+        let mut known: HashMap<(&str, Option<(i64, i64)>), u32> = HashMap::new();
+        for list in lists {
+            let address = Arc::as_ptr(list).addr();
+            let mut places = Vec::with_capacity(list.len());
+            for (delete, needed) in list.iter().zip(needed.remove(&address).unwrap_or_default()) {
+                let Some(delete) = delete.as_ref().filter(|_| needed) else {
+                    places.push(None);
+                    continue;
+                };
+                let next =
+                    u32::try_from(own.items.len()).map_err(|_| Error::unsupported("more than 2^32 delete files"))?;
+                let place = *known.entry((&delete.path, delete.blob)).or_insert(next);
+                match place == next {
+                    true => own.items.push(DeleteForm::of(delete, &mut own.columns)?),
+                    false => own.is_repeated = true,
+                }
+                places.push(Some(place));
+            }
+            own.of_list.insert(address, places);
+        }
+        Ok(own)
+    }
+
+    fn runs(&self, deletes: &DeleteParts) -> Vec<(u32, u32)> {
+        let (list, runs) = deletes.shared();
+        let places = self.of_list.get(&Arc::as_ptr(list).addr()).map(Vec::as_slice).unwrap_or_default();
+        let (mut found, mut known) = (Vec::with_capacity(runs.len()), HashSet::new());
+        for place in runs.iter().flat_map(|run| run.of(places)).flatten() {
+            if self.is_repeated && !known.insert(place) {
+                continue;
+            }
+            Run { start: *place, end: place + 1 }.add_to(&mut found);
+        }
+        found.into_iter().map(|run| (run.start, run.end)).collect()
+    }
+}
+
 /// The task as bytes.
 pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
     let wanted = &task.wanted;
     let (mut residuals, mut specs) = (Shared::new(), Shared::new());
-    let (mut deletes, mut columns) = (Shared::new(), Shared::new());
+    let deletes = SharedDeletes::of(&task.parts)?;
     let mut parts = Vec::with_capacity(task.parts.len());
     for part in &task.parts {
         let residual = part.residual.to_json()?;
         let residual = residuals.place(residual.to_string(), || Ok(residual))?;
         let spec = SpecForm::of(&part.partition.spec);
         let spec = specs.place(format!("{} {:?}", spec.spec, spec.types), || Ok(spec))?;
-        let mut delete = |delete: &Arc<DeletePart>| {
-            // A Puffin file has many vectors.
-            deletes.place(format!("{:?} {}", delete.blob, delete.path), || DeleteForm::of(delete, &mut columns))
-        };
         parts.push(PartForm {
             path: part.path.clone(),
             format: part.format.clone(),
@@ -157,8 +221,8 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
             sequence_number: part.sequence_number,
             first_row_id: part.first_row_id,
             residual,
-            deletes: part.deletes.iter().map(&mut delete).collect::<Result<_>>()?,
-            deleted_by: part.deleted_by.iter().map(&mut delete).collect::<Result<_>>()?,
+            deletes: deletes.runs(&part.deletes),
+            deleted_by: deletes.runs(&part.deleted_by),
             change: part.change.map(|one| (one.change_type.as_str().to_owned(), one.ordinal, one.snapshot_id)),
         });
     }
@@ -176,7 +240,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
         residuals: residuals.items,
         specs: specs.items,
         deletes: deletes.items,
-        key_columns: columns.items,
+        key_columns: deletes.columns.items,
         parts,
     };
     serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
@@ -242,10 +306,10 @@ impl SpecForm {
     }
 }
 
-fn deletes(forms: Vec<DeleteForm>, columns: &[Json]) -> Result<Vec<Arc<DeletePart>>> {
+fn deletes(forms: Vec<DeleteForm>, columns: &[Json]) -> Result<Arc<[Option<Arc<DeletePart>>]>> {
     let column = |json| Ok(Schema::from_json(json)?.fields().to_vec());
     let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
-    forms.into_iter().map(|form| form.read(&columns).map(Arc::new)).collect()
+    forms.into_iter().map(|form| Ok(Some(Arc::new(form.read(&columns)?)))).collect()
 }
 
 impl DeleteForm {
@@ -309,10 +373,26 @@ fn primitive(ty: &Type) -> Result<&PrimitiveType> {
 struct SharedParts {
     residuals: Vec<BoundExpr>,
     specs: Vec<Arc<PlannedSpec>>,
-    deletes: Vec<Arc<DeletePart>>,
+    deletes: Arc<[Option<Arc<DeletePart>>]>,
 }
 
 impl SharedParts {
+    /// The deletes of a part: no file is in two of its runs, so that many runs are no more files than there are.
+    fn deletes(&self, runs: &[(u32, u32)]) -> Result<DeleteParts> {
+        if runs.is_empty() {
+            return Ok(DeleteParts::default());
+        }
+        let runs: Arc<[Run]> = runs.iter().map(|(start, end)| Run { start: *start, end: *end }).collect();
+        let len = |run: &Run| match run.end as usize <= self.deletes.len() && run.start < run.end {
+            true => Ok(run.len()),
+            false => Err(Error::invalid("not a scan task: its delete file is missing")),
+        };
+        if runs.iter().map(len).sum::<Result<usize>>()? > self.deletes.len() {
+            return Err(Error::invalid("not a scan task: the same delete file applies to a part twice"));
+        }
+        Ok(DeleteParts::of_list(self.deletes.clone(), runs))
+    }
+
     fn part(&self, part: PartForm) -> Result<FilePart> {
         let missing = |what: &str| Error::invalid(format!("not a scan task: its {what} is missing"));
         let spec = self.specs.get(part.spec).ok_or_else(|| missing("partition spec"))?;
@@ -323,7 +403,6 @@ impl SharedParts {
             let ty = primitive(&field.ty)?;
             Ok(value.map(|value| single::from_bytes(&value, ty)).transpose()?)
         });
-        let delete = |place: &usize| self.deletes.get(*place).cloned().ok_or_else(|| missing("delete file"));
         let change = |(kind, ordinal, snapshot_id): (String, i32, i64)| {
             Ok::<_, Error>(Change { change_type: ChangeType::parse(&kind)?, ordinal, snapshot_id })
         };
@@ -337,8 +416,8 @@ impl SharedParts {
             partition: FilePartition { spec: spec.clone(), tuple: values.collect::<Result<_>>()? },
             sequence_number: part.sequence_number,
             first_row_id: part.first_row_id,
-            deletes: part.deletes.iter().map(delete).collect::<Result<_>>()?,
-            deleted_by: part.deleted_by.iter().map(delete).collect::<Result<_>>()?,
+            deletes: self.deletes(&part.deletes)?,
+            deleted_by: self.deletes(&part.deleted_by)?,
             residual: self.residuals.get(part.residual).ok_or_else(|| missing("residual"))?.clone(),
             change: part.change.map(change).transpose()?,
         })

@@ -56,7 +56,7 @@ impl Table {
     }
 
     fn delete(&self) -> DeletePart {
-        self.part.deletes[0].as_ref().clone()
+        self.part.deletes.iter().next().unwrap().as_ref().clone()
     }
 
     /// The ids that are left with this delete file instead.
@@ -70,7 +70,7 @@ impl Table {
         let schema = Arc::new(current());
         let projection = Arc::new(schema.select(&["id"], true)?);
         let wanted = Arc::new(Wanted::new(schema, projection));
-        let parts = vec![FilePart { deletes, ..self.part.clone() }];
+        let parts = vec![FilePart { deletes: deletes.into_iter().collect(), ..self.part.clone() }];
         let batches = task::rows_within(ReadTask { wanted, parts }, &self.storage, None, limits)?;
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
         let ids = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();

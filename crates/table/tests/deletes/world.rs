@@ -137,7 +137,7 @@ impl World {
                     _ => self.applies[number][place],
                 };
                 if applies {
-                    file.deletes.push(part.clone());
+                    file.deletes = file.deletes.iter().chain([&part]).cloned().collect();
                 }
             }
         }
@@ -188,10 +188,10 @@ impl Data {
             partition: self.d.map_or_else(FilePartition::unpartitioned, partition),
             sequence_number: Some(1),
             first_row_id: None,
-            deletes: Vec::new(),
+            deletes: Default::default(),
             residual: Expression::True,
             change: None,
-            deleted_by: Vec::new(),
+            deleted_by: Default::default(),
         }
     }
 }

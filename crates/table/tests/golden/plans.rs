@@ -147,7 +147,7 @@ fn holds_no_match(table: &Table, case: &Json, scan: &Scan, path: &str, plan: &Pl
     let length = planned.entries.file_size_in_bytes.value(row);
     let part = everything.parts(&all, &[Piece { manifest, row, start: 0, length }])?.remove(0);
     let deleted = !part.deletes.is_empty();
-    let whole = ReadTask { wanted: scan.wanted(None)?, parts: vec![FilePart { deletes: Vec::new(), ..part }] };
+    let whole = ReadTask { wanted: scan.wanted(None)?, parts: vec![FilePart { deletes: Default::default(), ..part }] };
     let filter = scan.filter.bind(&scan.schema, scan.case_sensitive)?.rewrite_not();
     let mut matching = 0;
     for batch in task::rows(whole, &scan.storage, None)? {

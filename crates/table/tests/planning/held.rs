@@ -71,7 +71,7 @@ fn deletes_and_their_links_are_bounded() {
     again.push(world.listed[1].clone());
     let links = world.with_list(&again);
     let whole = scan(&links, 1 << 30).plan().unwrap();
-    let links_of = |plan: &icefield_table::plan::Plan| plan.manifests[0].deletes.as_ref().unwrap().places().len();
+    let links_of = |plan: &icefield_table::plan::Plan| plan.manifests[0].deletes.as_ref().unwrap().len();
     assert!(links_of(&whole) > 100_000);
     let held: usize = whole.deletes.sources().iter().map(|source| source.entries.memory()).sum();
     refused(scan(&links, held + 1000).plan());

@@ -20,6 +20,7 @@ use super::options::AddFilesOptions;
 use crate::arrow::cells::{StoredColumn, value_at};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
+use crate::plan::delete_parts::DeleteParts;
 use crate::plan::part::{FilePart, FilePartition};
 use crate::plan::tasks::ReadTask;
 use crate::plan::wanted::Wanted;
@@ -163,10 +164,10 @@ impl<'a> Partitioner<'a> {
             partition: FilePartition::unpartitioned(),
             sequence_number: None,
             first_row_id: None,
-            deletes: Vec::new(),
+            deletes: DeleteParts::default(),
             residual: Expression::True,
             change: None,
-            deleted_by: Vec::new(),
+            deleted_by: DeleteParts::default(),
         };
         let task = ReadTask { wanted: Arc::new(wanted), parts: vec![part] };
         let mut first: Option<ArrayRef> = None;

@@ -19,6 +19,8 @@ use super::key::{Keys, below};
 use super::load::{Id, Kept, Shared, id, unexpected};
 use crate::error::{Error, Result};
 use crate::file::{self, Filter, Request};
+use crate::plan::delete_parts::DeleteParts;
+use crate::plan::deletes::DeleteKind;
 use crate::plan::part::DeletePart;
 use crate::plan::wanted::Wanted;
 use crate::read::columns::Rules;
@@ -26,6 +28,9 @@ use crate::read::file_columns::{plan_pairs, with_ids};
 use crate::read::reshape::Reshape;
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
+
+/// Kept, so that no other list has its address.
+type SharedList = Arc<[Option<Arc<DeletePart>>]>;
 
 /// The equality delete files of the parts that are read together.
 #[derive(Default)]
@@ -37,6 +42,11 @@ pub struct EqualityFiles {
     linked: Vec<usize>,
     /// For each file how many parts ask for it first of their files of its group.
     uses: Vec<usize>,
+    /// For each file the columns that it deletes by, as a number.
+    columns: Vec<usize>,
+    known_columns: HashMap<Vec<i32>, usize>,
+    /// For each list of deletes that parts share, by its address, the places of its files.
+    of_list: HashMap<usize, (SharedList, Vec<Option<usize>>)>,
     groups: Vec<Group>,
     /// For each file its group, and its number there.
     of_group: Vec<(usize, u32)>,
@@ -81,27 +91,53 @@ pub struct Applied {
 
 impl EqualityFiles {
     /// Announces the equality deletes of a part.
-    pub fn expect(&mut self, deletes: &[Arc<DeletePart>]) -> Result<()> {
-        let mut firsts: BTreeMap<Vec<i32>, usize> = BTreeMap::new();
-        for delete in deletes {
-            let next = self.files.len();
-            let place = *self.places.entry(id(delete)).or_insert(next);
-            if place == next {
-                self.files.push(delete.clone());
-                self.linked.push(next);
-                self.uses.push(0);
-            }
-            match firsts.get(&ids(delete)) {
-                Some(first) => self.link(*first, place),
-                None => {
-                    firsts.insert(ids(delete), place);
-                    if let Some(uses) = self.uses.get_mut(place) {
-                        *uses += 1;
+    pub fn expect(&mut self, deletes: &DeleteParts) -> Result<()> {
+        let (list, runs) = deletes.shared();
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let address = Arc::as_ptr(list).addr();
+        let mut of_list = match self.of_list.remove(&address) {
+            Some((_, of_list)) => of_list,
+            None => vec![None; list.len()],
+        };
+        // Of each set of columns the first file: most tables have one set.
+        let mut firsts: Vec<(usize, usize)> = Vec::new();
+        for run in runs {
+            let places = of_list.get_mut(run.start as usize..run.end as usize).ok_or_else(unexpected)?;
+            for (delete, known) in run.of(list).iter().zip(places) {
+                let Some(delete) = delete.as_ref().filter(|delete| delete.kind == DeleteKind::Equality) else {
+                    continue;
+                };
+                let place = *known.get_or_insert_with(|| self.place(delete));
+                let columns = self.columns.get(place).copied().ok_or_else(unexpected)?;
+                match firsts.iter().find(|(known, _)| *known == columns) {
+                    Some((_, first)) => self.link(*first, place),
+                    None => {
+                        firsts.push((columns, place));
+                        if let Some(uses) = self.uses.get_mut(place) {
+                            *uses += 1;
+                        }
                     }
                 }
             }
         }
+        self.of_list.insert(address, (list.clone(), of_list));
         Ok(())
+    }
+
+    /// The place of a file; a new one stands alone.
+    fn place(&mut self, delete: &Arc<DeletePart>) -> usize {
+        let next = self.files.len();
+        let place = *self.places.entry(id(delete)).or_insert(next);
+        if place == next {
+            self.files.push(delete.clone());
+            self.linked.push(next);
+            self.uses.push(0);
+            let columns = self.known_columns.len();
+            self.columns.push(*self.known_columns.entry(ids(delete)).or_insert(columns));
+        }
+        place
     }
 
     fn root(&self, mut place: usize) -> usize {
@@ -154,15 +190,21 @@ impl EqualityFiles {
     /// What the equality deletes of a part delete.
     pub fn of(
         &self,
-        deletes: &[Arc<DeletePart>],
+        deletes: &DeleteParts,
         storage: &Storage,
         wanted: &Wanted,
         limits: &Limits,
         kept: &Kept,
     ) -> Result<Vec<Applied>> {
         let mut of_groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
-        for delete in deletes {
-            let place = self.places.get(&id(delete)).and_then(|place| self.of_group.get(*place));
+        let (list, runs) = deletes.shared();
+        let places =
+            self.of_list.get(&Arc::as_ptr(list).addr()).map(|(_, places)| places.as_slice()).unwrap_or_default();
+        for (delete, place) in runs.iter().flat_map(|run| run.of(list).iter().zip(run.of(places))) {
+            if delete.as_ref().is_none_or(|delete| delete.kind != DeleteKind::Equality) {
+                continue;
+            }
+            let place = place.and_then(|place| self.of_group.get(place));
             let (group, number) = place.ok_or_else(unexpected)?;
             of_groups.entry(*group).or_default().push(*number);
         }

@@ -18,12 +18,13 @@ pub mod positions;
 pub mod vectors;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use icefield_format::Limits;
 use icefield_format::puffin::DeletionVector;
 
 use crate::error::{Error, Result};
+use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
 use crate::plan::part::{DeletePart, FilePart};
 use crate::plan::wanted::Wanted;
@@ -31,7 +32,7 @@ use crate::storage::Storage;
 use equality::EqualityFiles;
 use load::{Id, Kept, Shared, id, unexpected};
 use part::PartDeletes;
-use positions::Positions;
+use positions::{MOST_PRUNED, Positions, WantedData};
 
 /// The delete files of the parts that are read together.
 pub struct Deletes {
@@ -41,6 +42,8 @@ pub struct Deletes {
     kept: Kept,
     vectors: HashMap<Id, Shared<DeletionVector>>,
     positions: HashMap<Id, PositionFile>,
+    data: Vec<(String, Option<u64>)>,
+    all_data: OnceLock<WantedData>,
     equality: EqualityFiles,
     chosen: Option<Chosen>,
 }
@@ -54,10 +57,11 @@ pub enum Chosen {
     Only(HashMap<String, Arc<DeletionVector>>),
 }
 
-/// A position delete file and the data files whose positions are wanted of it, each with its rows where they are known.
+/// A position delete file and the data files whose positions are wanted of it.
 #[derive(Default)]
 struct PositionFile {
-    wanted: HashMap<String, Option<u64>>,
+    /// Their places; where they are more than are looked for in statistics, so many that this shows.
+    wanted: Vec<usize>,
     shared: Shared<Positions>,
 }
 
@@ -71,6 +75,8 @@ impl Deletes {
             limits: *limits,
             vectors: HashMap::new(),
             positions: HashMap::new(),
+            data: Vec::new(),
+            all_data: OnceLock::new(),
             equality: EqualityFiles::default(),
             chosen: None,
         };
@@ -90,18 +96,25 @@ impl Deletes {
     }
 
     /// Announces that some deletes of a part will be asked for.
-    fn expect(&mut self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<()> {
+    fn expect(&mut self, part: &FilePart, deletes: &DeleteParts) -> Result<()> {
+        let mut place = None;
         for delete in by_position(part, deletes)? {
             match delete.kind {
                 DeleteKind::Vector => self.vectors.entry(id(delete)).or_default().expect_use(),
                 _ => {
+                    let place = *place.get_or_insert_with(|| {
+                        self.data.push((part.path.clone(), u64::try_from(part.record_count).ok()));
+                        self.data.len() - 1
+                    });
                     let file = self.positions.entry(id(delete)).or_default();
-                    file.wanted.insert(part.path.clone(), u64::try_from(part.record_count).ok());
+                    if file.wanted.len() <= MOST_PRUNED {
+                        file.wanted.push(place);
+                    }
                     file.shared.expect_use();
                 }
             }
         }
-        self.equality.expect(&equality_of(deletes))
+        self.equality.expect(deletes)
     }
 
     /// What is deleted of a part.
@@ -126,7 +139,7 @@ impl Deletes {
         self.by_position(part, &part.deletes)
     }
 
-    fn by_position(&self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<Option<Arc<DeletionVector>>> {
+    fn by_position(&self, part: &FilePart, deletes: &DeleteParts) -> Result<Option<Arc<DeletionVector>>> {
         let mut positions: Option<Arc<DeletionVector>> = None;
         for delete in by_position(part, deletes)? {
             let found = match delete.kind {
@@ -138,13 +151,12 @@ impl Deletes {
         Ok(positions.filter(|found| !found.is_empty()))
     }
 
-    fn of_files(&self, part: &FilePart, deletes: &[Arc<DeletePart>]) -> Result<PartDeletes> {
+    fn of_files(&self, part: &FilePart, deletes: &DeleteParts) -> Result<PartDeletes> {
         if deletes.is_empty() {
             return Ok(PartDeletes::default());
         }
         let positions = self.by_position(part, deletes)?;
-        let equality = equality_of(deletes);
-        let equality = self.equality.of(&equality, &self.storage, &self.wanted, &self.limits, &self.kept)?;
+        let equality = self.equality.of(deletes, &self.storage, &self.wanted, &self.limits, &self.kept)?;
         Ok(PartDeletes { positions, equality, deleted_by: None })
     }
 
@@ -172,7 +184,16 @@ impl Deletes {
     fn positions(&self, delete: &Arc<DeletePart>) -> Result<Arc<Positions>> {
         let file = self.positions.get(&id(delete)).ok_or_else(unexpected)?;
         file.shared.get(&self.kept, || {
-            let positions = Positions::load(&self.storage, delete, &file.wanted, &self.limits)?;
+            let few;
+            let wanted = match file.wanted.len() > MOST_PRUNED {
+                // One for all delete files of many data files: what no part asks for, none gets.
+                true => self.all_data.get_or_init(|| self.data.iter().cloned().collect()),
+                false => {
+                    few = file.wanted.iter().filter_map(|place| self.data.get(*place)).cloned().collect();
+                    &few
+                }
+            };
+            let positions = Positions::load(&self.storage, delete, wanted, &self.limits)?;
             let bytes = positions.memory();
             Ok((positions, bytes))
         })
@@ -202,7 +223,7 @@ impl DeletePart {
 }
 
 /// Those of some deletes of a part that delete by position: a vector alone if there is one, which has all that was deleted before it.
-fn by_position<'d>(part: &FilePart, deletes: &'d [Arc<DeletePart>]) -> Result<Vec<&'d Arc<DeletePart>>> {
+fn by_position<'d>(part: &FilePart, deletes: &'d DeleteParts) -> Result<Vec<&'d Arc<DeletePart>>> {
     let of_kind = |kind: DeleteKind| deletes.iter().filter(move |delete| delete.kind == kind);
     let vectors: Vec<_> = of_kind(DeleteKind::Vector).collect();
     match &vectors[..] {
@@ -210,8 +231,4 @@ fn by_position<'d>(part: &FilePart, deletes: &'d [Arc<DeletePart>]) -> Result<Ve
         [_] => Ok(vectors),
         [..] => Err(Error::corrupt_file(&*part.path, "two deletion vectors apply to it")),
     }
-}
-
-fn equality_of(deletes: &[Arc<DeletePart>]) -> Vec<Arc<DeletePart>> {
-    deletes.iter().filter(|delete| delete.kind == DeleteKind::Equality).cloned().collect()
 }

@@ -31,7 +31,10 @@ use crate::read::reshape::Reshape;
 use crate::storage::Storage;
 
 /// More data files than this are not looked for in the statistics of a delete file.
-const MOST_PRUNED: usize = 200;
+pub(super) const MOST_PRUNED: usize = 200;
+
+/// Data files by their paths, each with its rows where they are known.
+pub type WantedData = HashMap<String, Option<u64>>;
 
 /// Rows of a batch: paths are long, and only runs of them are looked at.
 const BATCH_ROWS: usize = 16 << 10;
@@ -50,12 +53,7 @@ pub struct Positions {
 
 impl Positions {
     /// Reads the positions of the wanted data files, for each of which its number of rows is given where it is known.
-    pub fn load(
-        storage: &Storage,
-        delete: &DeletePart,
-        wanted: &HashMap<String, Option<u64>>,
-        limits: &Limits,
-    ) -> Result<Self> {
+    pub fn load(storage: &Storage, delete: &DeletePart, wanted: &WantedData, limits: &Limits) -> Result<Self> {
         let fields = vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()];
         let schema = Arc::new(Schema::new(0, fields.clone())?);
         let names = NameMapping::of_schema(&schema)?;
@@ -110,7 +108,7 @@ impl Positions {
 }
 
 /// What a file of deletes may be skipped by: the paths of the data files that matter.
-fn of_paths(wanted: &HashMap<String, Option<u64>>, schema: &Schema) -> Result<BoundExpr> {
+fn of_paths(wanted: &WantedData, schema: &Schema) -> Result<BoundExpr> {
     if wanted.len() > MOST_PRUNED {
         return Ok(Expression::True);
     }
@@ -142,7 +140,7 @@ fn lost() -> Error {
 
 struct Collector<'a> {
     delete: &'a DeletePart,
-    wanted: &'a HashMap<String, Option<u64>>,
+    wanted: &'a WantedData,
     of: HashMap<&'a str, DeletionVector>,
 }
 

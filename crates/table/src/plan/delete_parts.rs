@@ -1,0 +1,111 @@
+//! The delete files that apply to a part of a data file, as runs of a list that many parts share: a task of n parts to each of
+//! which n delete files apply holds n of them, not n².
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use icefield_format::manifest::Entries;
+use icefield_format::types::Field;
+
+use super::deletes::DeleteKind;
+use super::links::Run;
+use crate::error::{Error, Result};
+
+/// A delete file that applies to a data file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeletePart {
+    /// What it deletes by.
+    pub kind: DeleteKind,
+    /// Location.
+    pub path: String,
+    /// `parquet`, `orc`, `avro` or `puffin`, in lower case; text as in [`FilePart::format`].
+    pub format: String,
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// Rows; of a deletion vector the positions that it has.
+    pub record_count: i64,
+    /// Data sequence number.
+    pub sequence_number: i64,
+    /// Columns of equality deletes.
+    pub equality_ids: Vec<i32>,
+    /// Those columns by ascending id, as the newest schema that has them says: all optional, each in the structs around it.
+    pub key: Arc<[Field]>,
+    /// The one data file that it is about.
+    pub referenced_data_file: Option<String>,
+    /// Where a deletion vector begins in its file, and how many bytes it has.
+    pub blob: Option<(i64, i64)>,
+}
+
+impl DeletePart {
+    /// The facts of a delete file of a manifest.
+    pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
+        let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
+        let named = &entries.referenced_data_file;
+        Ok(Self {
+            kind: DeleteKind::of_entry(entries, row)?,
+            path: entries.file_path.value(row).to_owned(),
+            format: entries.file_format.value(row).to_lowercase(),
+            size: size(entries, row)?,
+            record_count: entries.record_count.value(row),
+            sequence_number: long(&entries.sequence_number).unwrap_or(0),
+            equality_ids: super::deletes::equality_ids(entries, row),
+            key: Arc::default(),
+            referenced_data_file: named.is_valid(row).then(|| named.value(row).to_owned()),
+            blob: long(&entries.content_offset).zip(long(&entries.content_size_in_bytes)),
+        })
+    }
+}
+
+pub(super) fn size(entries: &Entries, row: usize) -> Result<u64> {
+    let size = u64::try_from(entries.file_size_in_bytes.value(row));
+    size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
+}
+
+/// Delete files that apply to a part. They are made by collecting, or shared with other parts by [`super::Scan::parts`].
+#[derive(Clone, Default)]
+pub struct DeleteParts {
+    /// Nothing where no part needs the file.
+    list: Arc<[Option<Arc<DeletePart>>]>,
+    runs: Arc<[Run]>,
+}
+
+impl DeleteParts {
+    pub(crate) fn of_list(list: Arc<[Option<Arc<DeletePart>>]>, runs: Arc<[Run]>) -> Self {
+        Self { list, runs }
+    }
+
+    /// The list that parts share, and the runs of it that apply.
+    pub(crate) fn shared(&self) -> (&Arc<[Option<Arc<DeletePart>>]>, &[Run]) {
+        (&self.list, &self.runs)
+    }
+
+    /// The files.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<DeletePart>> + Clone {
+        self.runs.iter().flat_map(|run| run.of(&self.list)).flatten()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+impl FromIterator<Arc<DeletePart>> for DeleteParts {
+    fn from_iter<I: IntoIterator<Item = Arc<DeletePart>>>(files: I) -> Self {
+        let list: Arc<[_]> = files.into_iter().map(Some).collect();
+        let end = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        Self { runs: [Run { start: 0, end }].into(), list }
+    }
+}
+
+impl fmt::Debug for DeleteParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,271 @@
+//! Which delete files apply to the data files of a manifest: to each, some runs of one list that all of them share.
+//!
+//! In the list those stand together that are found together (by partition, by path), by sequence number. So what applies to a
+//! data file is the newer end of a few neighbourhoods, less what bounds rule out: n data files and n delete files of a partition
+//! take n runs, where a place for each pair of them would take n².
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// Neighbours in a list: from `start` up to `end`, which is not among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The first.
+    pub start: u32,
+    /// The one behind the last.
+    pub end: u32,
+}
+
+impl Run {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.end.saturating_sub(self.start) as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// Those of a list.
+    pub fn of<T>(self, list: &[T]) -> &[T] {
+        list.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    /// Adds a run to some; one that goes on where the last of them ends makes that longer.
+    pub(crate) fn add_to(self, runs: &mut Vec<Self>) {
+        match runs.last_mut() {
+            _ if self.is_empty() => {}
+            Some(last) if last.end == self.start => last.end = self.end,
+            _ => runs.push(self),
+        }
+    }
+}
+
+/// The deletes of each file of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeleteLinks {
+    /// Places in the plan's list of deletes.
+    list: Arc<[u32]>,
+    /// For each file where its runs end, and those of the next one begin.
+    ends: Vec<usize>,
+    runs: Vec<Run>,
+    len: usize,
+}
+
+/// The deletes of one file, by their places in the plan's list of deletes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Linked<'a> {
+    list: &'a [u32],
+    runs: &'a [Run],
+}
+
+impl DeleteLinks {
+    /// Links into a list, of no file yet.
+    pub(super) fn new(list: Arc<[u32]>, files: usize) -> Self {
+        Self { list, ends: Vec::with_capacity(files), runs: Vec::new(), len: 0 }
+    }
+
+    /// The links of some files that share none; none where no file has any.
+    pub(super) fn of_files<'p>(files: impl Iterator<Item = &'p [u32]>) -> Result<Option<Self>> {
+        let mut list = Vec::new();
+        let mut links = Self::new(Arc::default(), 0);
+        for places in files {
+            let rank = |len: usize| u32::try_from(len).map_err(|_| Error::unsupported("more than 2^32 links"));
+            let start = rank(list.len())?;
+            list.extend(places);
+            links.next_file(&[Run { start, end: rank(list.len())? }]);
+        }
+        links.list = list.into();
+        Ok(links.some())
+    }
+
+    /// Adds a file.
+    pub(super) fn next_file(&mut self, runs: &[Run]) {
+        self.runs.extend(runs.iter().filter(|run| !run.is_empty()));
+        self.len = runs.iter().fold(self.len, |sum, run| sum.saturating_add(run.len()));
+        self.ends.push(self.runs.len());
+    }
+
+    /// The links, if there are any.
+    pub(super) fn some(self) -> Option<Self> {
+        (self.len > 0).then_some(self)
+    }
+
+    /// The deletes that apply to a file.
+    pub fn of(&self, row: usize) -> Linked<'_> {
+        let bound = |at: Option<usize>| at.and_then(|at| self.ends.get(at)).copied();
+        let end = bound(Some(row)).unwrap_or(0);
+        let runs = self.runs.get(bound(row.checked_sub(1)).unwrap_or(0)..end);
+        Linked { list: &self.list, runs: runs.unwrap_or_default() }
+    }
+
+    /// How many there are: a delete file counts once for each data file that it applies to.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that they take, without the list, which others share.
+    pub(super) fn memory(&self) -> usize {
+        size_of_val(self.ends.as_slice()) + size_of_val(self.runs.as_slice())
+    }
+}
+
+impl<'a> Linked<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.runs.iter().map(|run| run.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The places.
+    pub fn iter(self) -> Places<'a> {
+        Places { list: self.list, runs: self.runs.iter(), run: [].iter() }
+    }
+
+    /// The list that the runs are of, places in the plan's list of deletes.
+    pub(super) fn list(self) -> &'a [u32] {
+        self.list
+    }
+
+    /// The runs.
+    pub(super) fn runs(self) -> &'a [Run] {
+        self.runs
+    }
+
+    /// What tells the list from others, as long as the plan is there.
+    pub(super) fn list_id(self) -> usize {
+        self.list.as_ptr().addr()
+    }
+}
+
+/// The places of the deletes of one file.
+#[derive(Debug, Clone)]
+pub struct Places<'a> {
+    list: &'a [u32],
+    runs: std::slice::Iter<'a, Run>,
+    run: std::slice::Iter<'a, u32>,
+}
+
+impl<'a> Iterator for Places<'a> {
+    type Item = &'a u32;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(place) = self.run.next() {
+                return Some(place);
+            }
+            self.run = self.runs.next()?.of(self.list).iter();
+        }
+    }
+}
+
+impl<'a> IntoIterator for Linked<'a> {
+    type Item = &'a u32;
+    type IntoIter = Places<'a>;
+
+    fn into_iter(self) -> Places<'a> {
+        self.iter()
+    }
+}
+
+/// Sums of a number of each delete file over those of data files. A list is summed once, and a run is the difference of two sums.
+pub(super) struct Sums<F> {
+    number: F,
+    of_list: HashMap<usize, Vec<i128>>,
+}
+
+impl<F: Fn(u32) -> Result<i64>> Sums<F> {
+    /// So few are summed one by one.
+    const FEW: usize = 8;
+
+    pub(super) fn new(number: F) -> Self {
+        Self { number, of_list: HashMap::new() }
+    }
+
+    /// The sum over some deletes, or what is nearest to it.
+    pub(super) fn of(&mut self, linked: Linked<'_>) -> Result<i64> {
+        if linked.len() <= Self::FEW {
+            return linked.iter().try_fold(0i64, |sum, place| Ok(sum.saturating_add((self.number)(*place)?)));
+        }
+        let sums = match self.of_list.entry(linked.list_id()) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                let mut sums = Vec::with_capacity(linked.list.len() + 1);
+                sums.push(0i128);
+                let mut sum = 0i128;
+                for place in linked.list {
+                    sum += i128::from((self.number)(*place)?);
+                    sums.push(sum);
+                }
+                slot.insert(sums)
+            }
+        };
+        let upto = |rank: u32| sums.get(rank as usize).copied().unwrap_or_default();
+        let sum: i128 = linked.runs.iter().map(|run| upto(run.end) - upto(run.start)).sum();
+        Ok(i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_share_a_list() {
+        let mut links = DeleteLinks::new([7, 5, 6, 9].into(), 3);
+        links.next_file(&[Run { start: 1, end: 3 }, Run { start: 3, end: 4 }]);
+        links.next_file(&[]);
+        links.next_file(&[Run { start: 2, end: 2 }, Run { start: 0, end: 4 }]);
+        let of = |row| links.of(row).iter().copied().collect::<Vec<u32>>();
+        assert_eq!([of(0), of(1), of(2), of(3)], [vec![5, 6, 9], vec![], vec![7, 5, 6, 9], vec![]]);
+        assert_eq!((links.len(), links.of(2).len(), links.of(1).is_empty()), (7, 4, true));
+        assert_eq!(DeleteLinks::new([1].into(), 0).some(), None);
+    }
+
+    #[test]
+    fn files_that_share_nothing_have_a_list_all_the_same() {
+        let files: [&[u32]; 3] = [&[3, 4], &[], &[4]];
+        let links = DeleteLinks::of_files(files.into_iter()).unwrap().unwrap();
+        for (row, places) in files.iter().enumerate() {
+            assert!(links.of(row).iter().eq(*places));
+        }
+        assert_eq!(DeleteLinks::of_files([&[][..], &[]].into_iter()).unwrap(), None);
+    }
+
+    #[test]
+    fn sums_of_runs_are_those_of_their_places() {
+        let numbers: Vec<i64> = (0..40).map(|n| n * n - 50).collect();
+        let mut links = DeleteLinks::new((0..40).rev().collect(), 3);
+        links.next_file(&[Run { start: 3, end: 30 }]);
+        links.next_file(&[Run { start: 0, end: 2 }]);
+        links.next_file(&[Run { start: 0, end: 11 }, Run { start: 20, end: 40 }]);
+        let mut sums = Sums::new(|place| Ok(numbers[place as usize]));
+        for row in 0..3 {
+            let one_by_one: i64 = links.of(row).iter().map(|place| numbers[*place as usize]).sum();
+            assert_eq!(sums.of(links.of(row)).unwrap(), one_by_one);
+        }
+        let mut large = Sums::new(|_| Ok(i64::MAX));
+        assert_eq!((large.of(links.of(0)).unwrap(), large.of(links.of(1)).unwrap()), (i64::MAX, i64::MAX));
+    }
+
+    #[test]
+    fn runs_that_go_on_are_one() {
+        let mut runs = Vec::new();
+        for (start, end) in [(2, 4), (4, 4), (4, 5), (9, 10), (0, 2)] {
+            Run { start, end }.add_to(&mut runs);
+        }
+        assert_eq!(runs, [Run { start: 2, end: 5 }, Run { start: 9, end: 10 }, Run { start: 0, end: 2 }]);
+    }
+}
