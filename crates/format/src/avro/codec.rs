@@ -1,6 +1,10 @@
 //! The codecs of Avro blocks (Avro, "Required Codecs", "Optional Codecs").
 
 use std::fmt;
+use std::io::Read;
+
+use bzip2::bufread::BzDecoder;
+use lzma_rust2::XzReader;
 
 use crate::limits::MEMORY_VARIABLE;
 use crate::{Error, Limits, Result};
@@ -16,7 +20,14 @@ pub enum Codec {
     Snappy,
     /// Zstandard frames.
     Zstandard,
+    /// A bzip2 stream. It is read, and not written.
+    Bzip2,
+    /// An xz stream. It is read, and not written.
+    Xz,
 }
+
+/// Memory that an xz stream may ask for, in KiB: the largest of the usual presets takes 64 MiB and a little.
+const XZ_KIB: u32 = 80 << 10;
 
 /// A codec and its compression level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +53,8 @@ impl Codec {
             b"deflate" => Ok(Self::Deflate),
             b"snappy" => Ok(Self::Snappy),
             b"zstandard" => Ok(Self::Zstandard),
-            b"bzip2" | b"xz" => {
-                Err(Error::unsupported(format!("Avro codec {} is not supported", String::from_utf8_lossy(name))))
-            }
+            b"bzip2" => Ok(Self::Bzip2),
+            b"xz" => Ok(Self::Xz),
             _ => {
                 let name: String = String::from_utf8_lossy(name).chars().take(40).collect();
                 Err(Error::corrupt("avro.codec", format!("unknown codec {name:?}")))
@@ -70,6 +80,8 @@ impl Codec {
             Self::Deflate => "deflate",
             Self::Snappy => "snappy",
             Self::Zstandard => "zstandard",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
         }
     }
 }
@@ -133,6 +145,8 @@ impl Decompressor {
             }
             Codec::Snappy => self.snappy(data, most).map_err(bad)?,
             Codec::Deflate | Codec::Zstandard => self.growing(data, most).map_err(bad)?,
+            Codec::Bzip2 => self.streamed(&mut BzDecoder::new(data), most).map_err(bad)?,
+            Codec::Xz => self.streamed(&mut XzReader::new_mem_limit(data, false, XZ_KIB), most).map_err(bad)?,
         };
         self.left -= length;
         self.buffer.get(..length).ok_or_else(|| bad("has no length".to_owned()))
@@ -165,6 +179,29 @@ impl Decompressor {
                 Err(Failure::TooSmall) if room < most => self.make_room(room.saturating_mul(2).clamp(1, most)),
                 Err(Failure::TooSmall) => return Err(beyond(most)),
                 Err(Failure::Bad(message)) => return Err(message),
+            }
+        }
+    }
+
+    /// Reads a stream to its end, which is within `most` bytes.
+    fn streamed(&mut self, stream: &mut dyn Read, most: usize) -> Result<usize, String> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len().min(most) {
+                // Whether the stream ends here is known when it is asked for one more byte.
+                if length == most {
+                    return match stream.read(&mut [0]).map_err(|error| error.to_string())? {
+                        0 => Ok(length),
+                        _ => Err(beyond(most)),
+                    };
+                }
+                self.make_room(length.saturating_mul(2).max(1 << 17).min(most));
+            }
+            let room = self.buffer.len().min(most);
+            let rest = self.buffer.get_mut(length..room).unwrap_or_default();
+            match stream.read(rest).map_err(|error| error.to_string())? {
+                0 => return Ok(length),
+                read => length += read,
             }
         }
     }
@@ -222,6 +259,12 @@ impl Compressor {
         let refused = || Error::invalid(format!("{} has no level {}", codec.header(), level.unwrap_or_default()));
         match codec {
             Codec::Null | Codec::Snappy => {}
+            Codec::Bzip2 | Codec::Xz => {
+                return Err(Error::unsupported(format!(
+                    "Avro files are not written with the codec {}",
+                    codec.header()
+                )));
+            }
             // zlib's default level is -1.
             Codec::Deflate => {
                 let level = level.filter(|&level| level != -1).unwrap_or(6);

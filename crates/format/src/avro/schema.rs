@@ -237,7 +237,7 @@ impl Parser<'_> {
             "fixed" => {
                 let size = inner("size")?.as_u64().filter(|&size| size <= i32::MAX as u64);
                 let size = size.ok_or_else(|| Error::corrupt(PLACE, "invalid size of a fixed"))?;
-                let schema = Schema::Fixed(size, logical(object));
+                let schema = Schema::Fixed(size, logical_of(object, Base::Fixed(size)));
                 self.named.insert(full_name(object, namespace)?, schema.clone());
                 Ok(schema)
             }
@@ -257,12 +257,12 @@ impl Parser<'_> {
         Ok(match word {
             "null" => Schema::Null,
             "boolean" => Schema::Boolean,
-            "int" => Schema::Int(logical(object)),
-            "long" => Schema::Long(logical(object)),
+            "int" => Schema::Int(logical_of(object, Base::Int)),
+            "long" => Schema::Long(logical_of(object, Base::Long)),
             "float" => Schema::Float,
             "double" => Schema::Double,
-            "bytes" => Schema::Bytes(logical(object)),
-            "string" => Schema::String(logical(object)),
+            "bytes" => Schema::Bytes(logical_of(object, Base::Bytes)),
+            "string" => Schema::String(logical_of(object, Base::Text)),
             name => {
                 let full = qualified(name, namespace);
                 if self.open.iter().any(|open| *open == full || open == name) {
@@ -330,12 +330,47 @@ fn full_name(object: &Map<String, Json>, namespace: &str) -> Result<String> {
     Ok(qualified(name, text("namespace").unwrap_or(namespace)))
 }
 
-/// The logical type of a primitive; an unknown or malformed one is ignored.
+/// What a logical type is of.
+#[derive(Clone, Copy)]
+enum Base {
+    Int,
+    Long,
+    Bytes,
+    Text,
+    Fixed(u64),
+}
+
+/// Digits of a decimal, at the most.
+const MOST_DIGITS: u8 = 38;
+
+/// The logical type of a primitive. As the Avro specification wants it ("Logical Types"), one that is unknown, malformed or not one of
+/// this primitive is ignored.
+fn logical_of(object: &Map<String, Json>, base: Base) -> Option<Logical> {
+    logical(object).filter(|logical| match (logical, base) {
+        (Logical::Decimal { precision, scale }, Base::Bytes | Base::Fixed(_)) => {
+            (1..=MOST_DIGITS).contains(precision) && scale <= precision
+        }
+        (Logical::Date | Logical::TimeMillis, Base::Int)
+        | (
+            Logical::TimeMicros
+            | Logical::TimestampMillis { .. }
+            | Logical::TimestampMicros { .. }
+            | Logical::TimestampNanos { .. },
+            Base::Long,
+        )
+        | (Logical::Uuid, Base::Text | Base::Fixed(16)) => true,
+        _ => false,
+    })
+}
+
 fn logical(object: &Map<String, Json>) -> Option<Logical> {
     let number = |key: &str| object.get(key).and_then(Json::as_u64).and_then(|n| u8::try_from(n).ok());
     let utc = object.get("adjust-to-utc").and_then(Json::as_bool);
     Some(match object.get("logicalType")?.as_str()? {
-        "decimal" => Logical::Decimal { precision: number("precision")?, scale: number("scale").unwrap_or(0) },
+        "decimal" => Logical::Decimal {
+            precision: number("precision")?,
+            scale: object.get("scale").map_or(Some(0), |_| number("scale"))?,
+        },
         "date" => Logical::Date,
         "time-millis" => Logical::TimeMillis,
         "time-micros" => Logical::TimeMicros,

@@ -21,6 +21,7 @@ impl UpdateSchema {
             ids.push(field.ok_or_else(missing)?.id);
         }
         let schema = Schema::with_identifiers(0, schema.fields().to_vec(), ids)?;
+        schema.check_structs(Some(&self.base))?;
         schema.check_compatibility(self.format_version)?;
         Ok(schema)
     }

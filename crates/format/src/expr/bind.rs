@@ -24,9 +24,9 @@ impl Leaf for Arc<BoundPredicate> {
 }
 
 /// A column as a bound predicate knows it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BoundReference {
-    /// The name that the predicate was written with.
+    /// The name that the predicate was written with, which makes no difference between two of them.
     pub name: String,
     /// The field id.
     pub id: i32,
@@ -36,6 +36,13 @@ pub struct BoundReference {
     pub path: Option<Vec<PathStep>>,
     /// Whether its values can be null: the field is optional, or one of the structs around it is.
     pub nullable: bool,
+}
+
+impl PartialEq for BoundReference {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |reference: &Self| (reference.id, reference.nullable);
+        of(self) == of(other) && self.ty == other.ty && self.path == other.path
+    }
 }
 
 /// One step from a struct to one of its fields.

@@ -26,6 +26,7 @@ impl TableDefinition {
     pub fn create_updates(&self, uuid: impl Into<String>) -> Result<Vec<MetadataUpdate>> {
         let version = FormatVersion::of_new_table(&self.properties)?;
         self.schema.check_named()?;
+        self.schema.check_structs(None)?;
         let schema = self.schema.with_fresh_ids(0, &mut 0)?;
         let mut partition_spec = self.spec_over(&schema)?;
         for (field_id, field) in (FIRST_PARTITION_FIELD_ID..).zip(&mut partition_spec.fields) {
@@ -52,6 +53,7 @@ impl TableDefinition {
         let version = asked_version(&self.properties)?.unwrap_or(table.format_version());
         let mut last_column_id = table.last_column_id();
         self.schema.check_named()?;
+        self.schema.check_structs(None)?;
         let schema = self.schema.with_fresh_ids_from(table.current_schema(), &mut last_column_id)?;
         let spec = table.reassign_field_ids(self.spec_over(&schema)?)?;
         let sort_order = self.order_over(&schema)?;

@@ -58,6 +58,19 @@ impl PartitionSpec {
         StructType { fields: self.fields.iter().map(|field| field.partition_column(schema)).collect() }
     }
 
+    /// The type of the partition tuple as manifests are read: as [`Self::partition_type`], but for what transforms make that are not
+    /// known, or that take several columns in a way that is not. No type is known of that: it is read as text, whatever its
+    /// manifest holds, and not written again.
+    pub fn tuple_type(&self, schema: &Schema) -> StructType {
+        let mut tuple = self.partition_type(schema);
+        for (field, column) in self.fields.iter().zip(&mut tuple.fields) {
+            if field.has_unknown_values() {
+                column.ty = PrimitiveType::Unrecognized(field.transform.to_string().into()).into();
+            }
+        }
+        tuple
+    }
+
     /// Checks the spec against a schema: names, sources, transforms.
     pub fn check(&self, schema: &Schema, usage: SpecUse) -> Result<()> {
         let mut names = HashSet::new();
@@ -85,6 +98,15 @@ impl PartitionField {
         }
     }
 
+    /// Whether nothing is known of the type of its values: its transform is not known, or takes several columns and is no bucket.
+    pub fn has_unknown_values(&self) -> bool {
+        match self.transform {
+            Transform::Unknown(_) => true,
+            Transform::Bucket(_) | Transform::Void => false,
+            _ => self.source_ids.len() > 1,
+        }
+    }
+
     /// What remains of a removed field in v1; `taken` if another field has its name.
     pub(crate) fn voided(&self, taken: bool) -> Self {
         let name = if taken { self.name_aside() } else { self.name.clone() };
@@ -101,6 +123,10 @@ impl PartitionField {
         let source = self.source_id().and_then(|id| schema.find_type(id)).cloned();
         let source = source.unwrap_or(Type::Primitive(PrimitiveType::Unknown));
         let result = match self.transform.result_type(&source) {
+            // A bucket is a number, of however many columns.
+            None if matches!(self.transform, Transform::Bucket(_)) && self.source_ids.len() > 1 => {
+                PrimitiveType::Int.into()
+            }
             Some(ty) if ty.as_primitive().is_some() => ty,
             // `void` makes "source type or `int`": fields inside a nested type have ids that manifests use for their own.
             Some(_) => PrimitiveType::Int.into(),

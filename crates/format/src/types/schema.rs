@@ -188,6 +188,22 @@ impl Schema {
         check_named(Children::of_struct(&self.root), None)
     }
 
+    /// Refuses structs without fields, which Parquet cannot store, but for those that were there `before`.
+    pub(crate) fn check_structs(&self, before: Option<&Self>) -> Result<()> {
+        let is_empty = |ty: &Type| ty.as_struct().is_some_and(|ty| ty.fields.is_empty());
+        let was_there = |id: i32| before.and_then(|before| before.find_type(id)).is_some_and(is_empty);
+        match self.ids().iter().find(|id| self.find_type(**id).is_some_and(is_empty) && !was_there(**id)) {
+            None => Ok(()),
+            Some(id) => {
+                let name = self.column_name(*id).unwrap_or_default();
+                Err(Error::invalid(format!(
+                    "{name:?} is a struct without fields, which Parquet files cannot store: give it a field or leave it \
+                     out; delete the struct itself instead of the last of its fields"
+                )))
+            }
+        }
+    }
+
     /// Why a field cannot identify rows, if it cannot: "Identifier Field IDs".
     fn check_identifier(&self, id: i32) -> Result<()> {
         let refuse = |why: &str| {

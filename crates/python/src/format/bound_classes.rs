@@ -1,6 +1,7 @@
 //! The class of each kind of bound expression and term: predicates by field ids, whose literals have the columns' types.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
@@ -19,7 +20,7 @@ use crate::capsule::{ArrowArray, StreamInput, check_batch};
 use crate::entry::detached;
 use crate::errors::{BorderError, Result};
 use crate::format::classes::{bases, classes, made};
-use crate::format::literals::{LiteralOutput, hash};
+use crate::format::literals::LiteralOutput;
 use crate::format::partitioning::partition_tuple;
 use crate::format::schema::PySchema;
 use crate::format::transforms::TransformOutput;
@@ -238,8 +239,15 @@ impl PyBoundExpression {
         other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
     }
 
+    /// By what does not depend on how names and numbers were written.
     fn __hash__(&self) -> u64 {
-        hash(&self.0.to_string())
+        let terms = self.0.predicates().map(|predicate| {
+            let transform = predicate.term.transform.as_ref().map(ToString::to_string);
+            (predicate.term.reference.id, transform, std::mem::discriminant(&predicate.test))
+        });
+        let mut hasher = DefaultHasher::new();
+        terms.for_each(|term| term.hash(&mut hasher));
+        hasher.finish()
     }
 }
 

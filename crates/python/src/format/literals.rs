@@ -210,12 +210,6 @@ pub(crate) fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-impl PyLiteral {
-    fn same(&self, other: &Self) -> bool {
-        self.0.to_string() == other.0.to_string()
-    }
-}
-
 #[pymethods]
 impl PyLiteral {
     #[new]
@@ -260,17 +254,16 @@ impl PyLiteral {
     fn __richcmp__<'py>(&self, other: &Bound<'py, PyAny>, how: CompareOp) -> Result<Bound<'py, PyAny>> {
         let py = other.py();
         let ours = other.cast::<Self>().ok().map(Bound::get);
-        let equal = |wanted: bool| PyBool::new(py, ours.is_some_and(|other| self.same(other)) == wanted);
         Ok(match (how, ours) {
-            (CompareOp::Eq, _) => equal(true).to_owned().into_any(),
-            (CompareOp::Ne, _) => equal(false).to_owned().into_any(),
+            // Of whatever types: literals are equal where neither is less.
             (_, Some(other)) => self.value(py)?.rich_compare(other.value(py)?, how)?,
+            (CompareOp::Eq | CompareOp::Ne, None) => PyBool::new(py, matches!(how, CompareOp::Ne)).to_owned().into_any(),
             (_, None) => py.NotImplemented().into_bound(py),
         })
     }
 
-    fn __hash__(&self) -> u64 {
-        hash(&self.0.to_string())
+    fn __hash__(&self, py: Python<'_>) -> Result<isize> {
+        Ok(self.value(py)?.hash()?)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, ValueAndType<'py>)> {

@@ -9,12 +9,13 @@ use icefield_format::spec::{PartitionField, PartitionSpec, SpecUse};
 use icefield_format::types::{PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PySequence};
+use pyo3::types::{PyDate, PyDict, PySequence, PyTime};
 
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::display::html;
+use crate::format::literals::to_literal;
 use crate::format::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
 use crate::format::type_classes::TypeOutput;
@@ -260,6 +261,18 @@ pub(crate) fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// A value of a field whose column is gone, and with it its type: what it is in Python.
+fn untyped(item: &Bound<'_, PyAny>) -> Result<Value> {
+    let text = |item: &Bound<'_, PyAny>| Ok(Value::String(item.str()?.to_string()));
+    match to_literal(item).map(|literal| literal.value().clone()) {
+        Ok(Value::Long(number)) => Ok(i32::try_from(number).map_or(Value::Long(number), Value::Int)),
+        Ok(Value::Decimal(_)) => text(item),
+        Ok(_) if item.is_instance_of::<PyDate>() || item.is_instance_of::<PyTime>() => text(item),
+        Ok(value) => Ok(value),
+        Err(_) => text(item),
+    }
+}
+
 /// Partition values: in the order of the spec, or a dict by field name.
 pub(crate) fn partition_tuple(
     spec: &PartitionSpec,
@@ -279,7 +292,10 @@ pub(crate) fn partition_tuple(
         let message = format!("{} values for a partition of {} fields", items.len(), tuple.fields.len());
         return Err(InvalidArgumentError::new_err(message).into());
     }
-    let value =
-        |(item, ty): (&Bound<'_, PyAny>, &Type)| if item.is_none() { Ok(None) } else { to_value(item, ty).map(Some) };
+    let value = |(item, ty): (&Bound<'_, PyAny>, &Type)| match ty {
+        _ if item.is_none() => Ok(None),
+        Type::Primitive(PrimitiveType::Unknown) => untyped(item).map(Some),
+        ty => to_value(item, ty).map(Some),
+    };
     items.iter().zip(tuple.fields.iter().map(|field| &field.ty)).map(value).collect()
 }

@@ -6,7 +6,7 @@
 
 use icefield_format::types::value_json;
 use icefield_format::types::{PrimitiveType, Type};
-use icefield_format::value::{Value, binary, bounds, decimal};
+use icefield_format::value::{Value, binary, bounds, calendar, decimal};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess as _, PyDict};
 use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTime, PyTimeAccess as _, PyTuple, PyTzInfoAccess as _};
@@ -136,14 +136,20 @@ fn primitive_value(object: &Bound<'_, PyAny>, ty: &PrimitiveType) -> Result<Opti
         T::Boolean => object.cast::<PyBool>().ok().map(|value| Value::Boolean(value.is_true())),
         T::Int => int(object).and_then(|value| value.try_into().ok()).map(Value::Int),
         T::Long => int(object).map(Value::Long),
-        T::Float => float(object).map(|value| Value::Float(value as f32)),
+        // What is finite must not become infinite.
+        T::Float => float(object)
+            .filter(|value| !value.is_finite() || (*value as f32).is_finite())
+            .map(|value| Value::Float(value as f32)),
         T::Double => float(object).map(Value::Double),
-        T::Decimal { scale, .. } => decimal_value(object, *scale)?,
+        T::Decimal { precision, scale } => decimal_value(object, *precision, *scale)?,
         T::Date => match days(object)? {
             Some(days) => Some(Value::Int(days)),
             None => int(object).and_then(|value| value.try_into().ok()).map(Value::Int),
         },
-        T::Time => micros_of_day(object).or_else(|| int(object)).map(Value::Long),
+        T::Time => {
+            let number = || int(object).filter(|micros| (0..calendar::MICROS_PER_DAY).contains(micros));
+            micros_of_day(object).or_else(number).map(Value::Long)
+        }
         T::Timestamp => instant(object, false)?.or_else(|| int(object)).map(Value::Long),
         T::Timestamptz => instant(object, true)?.or_else(|| int(object)).map(Value::Long),
         T::TimestampNs | T::TimestamptzNs => match instant(object, *ty == T::TimestamptzNs)? {
@@ -165,7 +171,9 @@ fn text_value(text: &str, ty: &PrimitiveType) -> Option<Value> {
     use PrimitiveType as T;
     match ty {
         T::String => Some(Value::String(text.to_owned())),
-        T::Decimal { scale, .. } => decimal::parse(text)?.rescaled(*scale).map(Value::Decimal),
+        T::Decimal { precision, scale } => {
+            decimal::parse(text)?.rescaled(*scale).filter(|number| has_digits(*number, *precision)).map(Value::Decimal)
+        }
         T::Date | T::Time | T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs | T::Uuid => {
             value_json::from_json(&text.into(), &ty.clone().into()).ok()
         }
@@ -205,12 +213,18 @@ pub(super) fn bytes(object: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
 }
 
 /// A `Decimal` or an `int`, exactly: digits beyond the scale are refused, not rounded.
-fn decimal_value(object: &Bound<'_, PyAny>, scale: u8) -> Result<Option<Value>> {
+fn decimal_value(object: &Bound<'_, PyAny>, precision: u8, scale: u8) -> Result<Option<Value>> {
     if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyFloat>() {
         return Ok(None);
     }
     let text = object.str()?;
-    Ok(decimal::parse(text.to_str()?).and_then(|parsed| parsed.rescaled(scale)).map(Value::Decimal))
+    let number = decimal::parse(text.to_str()?).and_then(|parsed| parsed.rescaled(scale));
+    Ok(number.filter(|number| has_digits(*number, precision)).map(Value::Decimal))
+}
+
+/// Whether a number has no more digits than a precision allows.
+fn has_digits(number: i128, precision: u8) -> bool {
+    10_u128.checked_pow(u32::from(precision)).is_none_or(|limit| number.unsigned_abs() < limit)
 }
 
 /// Days of a `date` that is no `datetime`.

@@ -121,7 +121,7 @@ impl Manifests {
     fn can_rewrite(&self, base: &TableMetadata, pack: &[ManifestFile]) -> Result<bool> {
         let Some(manifest) = pack.first() else { return Ok(false) };
         let spec = spec_of(base, manifest)?;
-        let types = spec.partition_type(base.current_schema());
+        let types = spec.tuple_type(base.current_schema());
         let known = |ty: &Type| !matches!(ty, Type::Primitive(PrimitiveType::Unknown | PrimitiveType::Unrecognized(_)));
         let fields = spec.fields.iter().zip(&types.fields);
         Ok(fields.into_iter().all(|(field, column)| field.transform.is_void() || known(&column.ty)))

@@ -49,7 +49,7 @@ impl Spec {
         Self {
             spec: spec.clone(),
             schema: schema.clone(),
-            partition_type: spec.partition_type(schema),
+            partition_type: spec.tuple_type(schema),
             sources: spec.fields.iter().map(|field| source(field.source_id())).collect(),
         }
     }
@@ -106,6 +106,10 @@ impl Spec {
 
 fn may_contain(ty: &PrimitiveType, summary: &FieldSummary, value: Option<&Value>) -> bool {
     let Some(value) = value else { return summary.contains_null };
+    if matches!(ty, PrimitiveType::Unrecognized(_)) {
+        // The bounds are those of a type that is not known.
+        return true;
+    }
     let Some(datum) = Datum::of(value) else { return true };
     if datum.is_nan() {
         return summary.contains_nan != Some(false);

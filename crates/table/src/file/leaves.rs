@@ -1,4 +1,5 @@
-//! Leaves of nested columns, counted depth first: which columns a batch of some leaves has.
+//! Leaves of nested columns, counted depth first: which columns a batch of some leaves has. A struct without fields is a leaf: it has
+//! nulls.
 
 use std::slice::Iter;
 use std::sync::Arc;
@@ -22,7 +23,9 @@ pub fn projected(fields: &Fields, leaves: &[usize]) -> Fields {
 /// Passes over the leaves of a type.
 pub fn skip(ty: &DataType, next: &mut usize) {
     match ty {
-        DataType::Struct(children) => children.iter().for_each(|child| skip(child.data_type(), next)),
+        DataType::Struct(children) if !children.is_empty() => {
+            children.iter().for_each(|child| skip(child.data_type(), next))
+        }
         DataType::List(element) => skip(element.data_type(), next),
         DataType::Map(entries, _) => skip(entries.data_type(), next),
         _ => *next += 1,
@@ -35,7 +38,7 @@ fn keep_leaves(fields: &Fields, leaves: &[usize], next: &mut usize) -> Fields {
 
 fn keep(field: &FieldRef, leaves: &[usize], next: &mut usize) -> Option<FieldRef> {
     let ty = match field.data_type() {
-        DataType::Struct(children) => {
+        DataType::Struct(children) if !children.is_empty() => {
             let kept = keep_leaves(children, leaves, next);
             if kept.is_empty() {
                 return None;
@@ -84,7 +87,7 @@ fn pick_column(
 ) -> Result<Option<(FieldRef, ArrayRef)>, ArrowError> {
     let nulls = column.nulls().cloned();
     let picked: ArrayRef = match field.data_type() {
-        DataType::Struct(children) => {
+        DataType::Struct(children) if !children.is_empty() => {
             let (fields, columns) = pick_columns(children, column.as_struct().columns(), read, wanted)?;
             if fields.is_empty() {
                 return Ok(None);

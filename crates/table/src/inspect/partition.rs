@@ -83,6 +83,9 @@ impl OfSpec {
 
 /// The type of a field's values; unknown for a field whose source was dropped, as in Java.
 fn value_type(field: &PartitionField, metadata: &TableMetadata) -> PrimitiveType {
+    if field.has_unknown_values() {
+        return PrimitiveType::Unknown;
+    }
     let source = field.source_id().and_then(|id| metadata.current_schema().find_type(id));
     let result = source.and_then(|source| field.transform.result_type(source));
     result.as_ref().and_then(Type::as_primitive).cloned().unwrap_or(PrimitiveType::Unknown)

@@ -185,7 +185,7 @@ impl Picked {
             }
             let path = &manifest.manifest_path;
             let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
-            let partition_type = spec_of(base, &manifest)?.partition_type(base.current_schema());
+            let partition_type = spec_of(base, &manifest)?.tuple_type(base.current_schema());
             let options = ReadOptions {
                 metrics: Metrics::all(),
                 partition_type: Some(&partition_type),

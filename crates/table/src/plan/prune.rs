@@ -529,7 +529,7 @@ pub(crate) fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<Stati
 /// The partition type of a spec: sources are looked up in the scan's schema, and those that were dropped since in the
 /// schemas of old, newest first.
 fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
-    let mut found = spec.partition_type(&scan.schema);
+    let mut found = spec.tuple_type(&scan.schema);
     let older = scan.metadata.schemas().iter().rev();
     for (place, field) in spec.fields.iter().enumerate() {
         let lost = |id: &i32| scan.schema.find_field(*id).is_none();
@@ -537,7 +537,7 @@ fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
             continue;
         }
         let schema = older.clone().find(|schema| field.source_ids.iter().all(|id| schema.find_field(*id).is_some()));
-        let column = schema.and_then(|schema| spec.partition_type(schema).fields.into_iter().nth(place));
+        let column = schema.and_then(|schema| spec.tuple_type(schema).fields.into_iter().nth(place));
         if let (Some(column), Some(slot)) = (column, found.fields.get_mut(place)) {
             *slot = column;
         }

@@ -10,11 +10,12 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
 use icefield_format::expr::Extract;
 use icefield_format::types::arrow::{field_id, named};
 use icefield_format::types::reserved::{LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
-use icefield_format::types::{Field, StructType, Type};
+use icefield_format::types::{Field, PrimitiveType, StructType, Type};
 use icefield_format::value::Value;
 
 use super::promote::{self, Promotion};
 use crate::error::{Error, Result};
+use crate::file::parquet::decimals;
 use crate::file::parquet::variant::{Layout, Misfit};
 use crate::file::parquet::variant_value::{Parts, ValueLayout};
 use crate::plan::variant_paths::VariantPath;
@@ -319,15 +320,29 @@ impl Rules<'_> {
                 self.path
             ));
         }
-        Error::corrupt_file(
-            self.path,
-            format!(
-                "column {path} (id {}) is stored as {}, which cannot be read as its type",
-                field.id,
-                named(found.data_type())
-            ),
-        )
+        let stored = match decimals::declared(found) {
+            Some((precision, scale)) => format!("decimal({precision}, {scale})"),
+            None => named(found.data_type()),
+        };
+        let hint = if is_number(found.data_type()) && is_moment(&field.ty) {
+            ": nothing says what its numbers count; to go on, read the file without the table and append its rows as this type"
+        } else {
+            ""
+        };
+        let id = field.id;
+        let message = format!("column {path} (id {id}) is stored as {stored}, which cannot be read as its type{hint}");
+        Error::corrupt_file(self.path, message)
     }
+}
+
+fn is_number(ty: &DataType) -> bool {
+    ty.is_integer() || ty.is_floating()
+}
+
+fn is_moment(ty: &Type) -> bool {
+    use PrimitiveType as P;
+    let Type::Primitive(ty) = ty else { return false };
+    matches!(ty, P::Date | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs)
 }
 
 /// The column of a variant as it is read: with values of this type where the variants are.
@@ -378,7 +393,7 @@ fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<u
     let before = marks.len();
     let first = *next;
     match field.data_type() {
-        DataType::Struct(children) => {
+        DataType::Struct(children) if !children.is_empty() => {
             for (position, child) in children.iter().enumerate() {
                 let inner: Vec<_> = wanted.iter().flat_map(|shape| inside(shape, position)).collect();
                 mark(&inner, child, next, marks);
@@ -413,7 +428,7 @@ fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<u
 /// read by key and value or not at all.
 fn few_leaves(ty: &DataType, first: usize) -> (usize, Vec<usize>) {
     match ty {
-        DataType::Struct(children) => {
+        DataType::Struct(children) if !children.is_empty() => {
             let mut count = 0;
             let mut few: Option<Vec<usize>> = None;
             for child in children {

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{Date32Type, TimestampMicrosecondType, TimestampNanosecondType};
-use arrow_array::{ArrayRef, cast::AsArray};
+use arrow_array::types::{Date32Type, Time64MicrosecondType, TimestampMicrosecondType, TimestampNanosecondType};
+use arrow_array::{ArrayRef, Decimal128Array, cast::AsArray, make_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, TimeUnit};
+use icefield_format::avro::decimal::unscaled;
 
 use crate::error::{Error, Result};
+use crate::file::parquet::decimals;
+
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
 
 /// How values become the wanted Arrow type.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +24,13 @@ pub enum Promotion {
     /// Nanoseconds that another wrote under a column of microseconds: the one in which they are, as of INT96 and in ORC. Arrow's
     /// cast takes the next one before 1970.
     NanosToMicros(DataType),
+    /// Moments of a file whose flag for a zone differs from the table's: the numbers are those of the wall clock in UTC either way,
+    /// as in the Java library.
+    OtherZone(DataType),
+    /// Numbers of which the file does not say what they count: what the table's type counts.
+    Counted(DataType),
+    /// The big-endian bytes of decimals, which may be longer than their number.
+    DecimalBytes(DataType),
     /// A column without values under any type: a file column of Arrow type null.
     Nulls(DataType),
 }
@@ -27,10 +39,11 @@ pub enum Promotion {
 /// ("Appendix A: ORC").
 pub fn of_field(field: &Field, wanted: &DataType) -> Option<Promotion> {
     let is = |key: &str, value: &str| field.metadata().get(key).is_some_and(|found| found == value);
+    if let Some((_, scale)) = decimals::declared(field) {
+        let is_same = matches!(wanted, DataType::Decimal128(_, wanted) if *wanted == scale);
+        return is_same.then(|| Promotion::DecimalBytes(wanted.clone()));
+    }
     match (field.data_type(), wanted) {
-        (DataType::Int64, DataType::Time64(TimeUnit::Microsecond)) if is("iceberg.long-type", "TIME") => {
-            Some(Promotion::Cast(wanted.clone()))
-        }
         (DataType::Binary, DataType::FixedSizeBinary(_))
             if is("iceberg.binary-type", "UUID") || is("iceberg.binary-type", "FIXED") =>
         {
@@ -64,19 +77,19 @@ pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
         | (Date64, Date32)
         | (Time32(_), Time64(_)) => cast(),
         (Time64(_), Time64(TimeUnit::Microsecond)) => cast(),
+        // Of a type with more digits than the table's, each value that fits is read.
         (
-            Decimal32(precision, scale)
-            | Decimal64(precision, scale)
-            | Decimal128(precision, scale)
-            | Decimal256(precision, scale),
-            Decimal128(wanted_precision, wanted_scale),
-        ) if scale == wanted_scale && precision <= wanted_precision => cast(),
+            Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale),
+            Decimal128(_, wanted_scale),
+        ) if scale == wanted_scale => cast(),
         // A file may hold another unit than the table (milliseconds, INT96): the values are the same instants.
-        (Timestamp(unit, zone), Timestamp(wanted_unit, wanted_zone)) if zone.is_some() == wanted_zone.is_some() => {
-            match (unit, wanted_unit) {
-                (TimeUnit::Nanosecond, TimeUnit::Microsecond) => Some(Promotion::NanosToMicros(wanted.clone())),
-                _ => cast(),
-            }
+        (Timestamp(unit, zone), Timestamp(wanted_unit, wanted_zone)) => match (unit, wanted_unit) {
+            (TimeUnit::Nanosecond, TimeUnit::Microsecond) => Some(Promotion::NanosToMicros(wanted.clone())),
+            _ if zone.is_some() != wanted_zone.is_some() => Some(Promotion::OtherZone(wanted.clone())),
+            _ => cast(),
+        },
+        (Int64, Timestamp(..) | Time64(TimeUnit::Microsecond)) | (Int32, Date32) => {
+            Some(Promotion::Counted(wanted.clone()))
         }
         (Date32, Timestamp(_, None)) => Some(Promotion::DateToTimestamp(wanted.clone())),
         _ => None,
@@ -97,6 +110,26 @@ impl Promotion {
                 let micros = nanos.unary::<_, TimestampMicrosecondType>(|nanos| nanos.div_euclid(1000));
                 Ok(Arc::new(micros.with_data_type(wanted.clone())))
             }
+            Self::OtherZone(wanted) => {
+                let (DataType::Timestamp(unit, _), DataType::Timestamp(_, zone)) = (array.data_type(), wanted) else {
+                    return cast(wanted);
+                };
+                let moved = relabelled(array, DataType::Timestamp(*unit, zone.clone()), path)?;
+                cast_with_options(&moved, wanted, &strict).map_err(|error| Error::corrupt_file(path, error))
+            }
+            Self::Counted(wanted) => {
+                let counted = relabelled(array, wanted.clone(), path)?;
+                let times = counted.as_primitive_opt::<Time64MicrosecondType>();
+                if let Some(other) =
+                    times.into_iter().flat_map(|times| times.iter().flatten()).find(|micros| !(0..DAY).contains(micros))
+                {
+                    return Err(Error::corrupt_file(path, format!("{other} microseconds are no time of a day")));
+                }
+                Ok(counted)
+            }
+            Self::DecimalBytes(wanted) => {
+                from_bytes(array, wanted).map_err(|message| Error::corrupt_file(path, message))
+            }
             Self::Nulls(wanted) => Ok(arrow_array::new_null_array(wanted, array.len())),
             Self::DateToTimestamp(wanted) => {
                 // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
@@ -110,4 +143,30 @@ impl Promotion {
             }
         }
     }
+}
+
+/// The same numbers under another type of the same width.
+fn relabelled(array: &ArrayRef, ty: DataType, path: &str) -> Result<ArrayRef> {
+    let data = array.to_data().into_builder().data_type(ty).build();
+    data.map(make_array).map_err(|error| Error::corrupt_file(path, error))
+}
+
+/// The decimals that bytes are the numbers of.
+fn from_bytes(array: &ArrayRef, wanted: &DataType) -> std::result::Result<ArrayRef, String> {
+    let number = |bytes: &[u8]| match (unscaled(bytes), bytes) {
+        (Ok(number), _) => Ok(number),
+        // As other readers have it, no bytes at all are 0.
+        (Err(_), []) => Ok(0),
+        (Err(_), bytes) => {
+            Err(format!("a decimal of {} bytes has more than the 38 digits that can be read", bytes.len()))
+        }
+    };
+    let found: std::result::Result<Decimal128Array, String> = if let Some(array) = array.as_binary_opt::<i32>() {
+        array.iter().map(|bytes| bytes.map(number).transpose()).collect()
+    } else if let Some(array) = array.as_fixed_size_binary_opt() {
+        array.iter().map(|bytes| bytes.map(number).transpose()).collect()
+    } else {
+        Err(format!("decimals come as {}", array.data_type()))
+    };
+    Ok(Arc::new(found?.with_data_type(wanted.clone())))
 }

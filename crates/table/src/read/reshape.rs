@@ -117,7 +117,13 @@ impl Reshape {
                 Ok(array.clone())
             }
             (Shape::Keep, _) => Ok(array.clone()),
-            (Shape::Promote(promotion), _) => promotion.apply(array, &self.path),
+            (Shape::Promote(promotion), wanted) => {
+                let promoted = promotion.apply(array, &self.path)?;
+                if let DataType::Decimal128(precision, _) = wanted {
+                    self.check_digits(&promoted, *precision)?;
+                }
+                Ok(promoted)
+            }
             (Shape::Struct(children), DataType::Struct(fields)) => {
                 let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
                 let columns = children.iter().map(|child| self.column(child, parent.columns(), parent.len()));

@@ -41,7 +41,7 @@ pub fn to_bytes(files: &[DataFile], schema: &Schema, spec: &PartitionSpec) -> Re
 
 /// The data files that [`to_bytes`] described.
 pub fn from_bytes(bytes: &[u8], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<DataFile>> {
-    let partition_type = spec.partition_type(schema);
+    let partition_type = spec.tuple_type(schema);
     let options =
         ReadOptions { partition_type: Some(&partition_type), metrics: Metrics::all(), ..ReadOptions::default() };
     let entries = entries::read(bytes, &options, &limits()?)?;

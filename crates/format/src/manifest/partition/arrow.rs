@@ -61,12 +61,12 @@ pub(in crate::manifest) fn value(column: &ArrayRef, ty: &Type, row: usize) -> Op
     if *column.data_type() != arrow_type(ty) {
         return None;
     }
-    if row >= column.len() || column.is_null(row) || matches!(ty, P::Unknown | P::Unrecognized(_)) {
+    if row >= column.len() || column.is_null(row) || *ty == P::Unknown {
         return Some(None);
     }
     let column = column.as_ref();
     Some(Some(match ty {
-        P::Unknown | P::Unrecognized(_) => return Some(None),
+        P::Unknown => return Some(None),
         P::Boolean => Value::Boolean(column.as_boolean_opt()?.value(row)),
         P::Int => Value::Int(column.as_primitive_opt::<Int32Type>()?.value(row)),
         P::Date => Value::Int(column.as_primitive_opt::<Date32Type>()?.value(row)),
@@ -79,7 +79,7 @@ pub(in crate::manifest) fn value(column: &ArrayRef, ty: &Type, row: usize) -> Op
         P::Float => Value::Float(column.as_primitive_opt::<Float32Type>()?.value(row)),
         P::Double => Value::Double(column.as_primitive_opt::<Float64Type>()?.value(row)),
         P::Decimal { .. } => Value::Decimal(column.as_primitive_opt::<Decimal128Type>()?.value(row)),
-        P::String => Value::String(column.as_string_opt::<i32>()?.value(row).to_owned()),
+        P::String | P::Unrecognized(_) => Value::String(column.as_string_opt::<i32>()?.value(row).to_owned()),
         P::Uuid => Value::Uuid(column.as_fixed_size_binary_opt()?.value(row).try_into().ok()?),
         P::Fixed(_) => Value::Binary(column.as_fixed_size_binary_opt()?.value(row).to_vec()),
         P::Binary | P::Geometry { .. } | P::Geography { .. } => {

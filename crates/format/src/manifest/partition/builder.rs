@@ -14,7 +14,7 @@ use crate::avro::decimal::unscaled;
 use crate::avro::{Cursor, Fault};
 use crate::manifest::builders::{BytesBuilder, NumberBuilder};
 use crate::types::{Field, PrimitiveType};
-use crate::value::Value;
+use crate::value::{Value, human};
 use crate::{Error, Result};
 
 use super::wire::{FixedForm, Wire};
@@ -26,7 +26,7 @@ const MOST_FIXED_BYTES: usize = 1 << 30;
 pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
     use PrimitiveType as P;
     match ty {
-        P::Unknown | P::Unrecognized(_) => DataType::Null,
+        P::Unknown => DataType::Null,
         P::Boolean => DataType::Boolean,
         P::Int => DataType::Int32,
         P::Long => DataType::Int64,
@@ -39,7 +39,7 @@ pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
         P::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         P::TimestampNs => DataType::Timestamp(TimeUnit::Nanosecond, None),
         P::TimestamptzNs => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-        P::String => DataType::Utf8,
+        P::String | P::Unrecognized(_) => DataType::Utf8,
         P::Uuid => DataType::FixedSizeBinary(16),
         P::Fixed(size) => DataType::FixedSizeBinary(i32::try_from(*size).unwrap_or(i32::MAX)),
         P::Binary | P::Geometry { .. } | P::Geography { .. } => DataType::Binary,
@@ -72,7 +72,7 @@ impl PartitionBuilder {
         use PrimitiveType as P;
         let ty = field.ty.as_primitive().cloned().unwrap_or(P::Unknown);
         let values = match &ty {
-            P::Unknown | P::Unrecognized(_) => PartitionValues::Nulls(0),
+            P::Unknown => PartitionValues::Nulls(0),
             P::Boolean => PartitionValues::Booleans(BooleanBufferBuilder::new(0), NullBufferBuilder::new(0)),
             P::Int | P::Date => PartitionValues::Ints(NumberBuilder::default()),
             P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs => {
@@ -81,7 +81,7 @@ impl PartitionBuilder {
             P::Float => PartitionValues::Floats(NumberBuilder::default()),
             P::Double => PartitionValues::Doubles(NumberBuilder::default()),
             P::Decimal { .. } => PartitionValues::Decimals(NumberBuilder::default()),
-            P::String | P::Binary | P::Geometry { .. } | P::Geography { .. } => {
+            P::String | P::Unrecognized(_) | P::Binary | P::Geometry { .. } | P::Geography { .. } => {
                 PartitionValues::Bytes(BytesBuilder::default())
             }
             P::Uuid => PartitionValues::Fixed(16, Vec::new(), NullBufferBuilder::new(0)),
@@ -123,6 +123,11 @@ impl PartitionBuilder {
             return self.push_null();
         }
         match &mut self.values {
+            PartitionValues::Bytes(values) if let Wire::Shown(ty, wire) = wire => {
+                let mut one = Self::new(&Field::optional(0, "", ty.clone()));
+                one.read(cursor, wire, form)?;
+                values.push(Some(human::to_human_string(one.last().as_ref(), ty).as_bytes()));
+            }
             PartitionValues::Nulls(rows) => *rows += 1,
             PartitionValues::Booleans(values, valid) => {
                 values.append(cursor.boolean()?);
@@ -200,7 +205,9 @@ impl PartitionBuilder {
             PartitionValues::Doubles(values) => values.last().map(Value::Double),
             PartitionValues::Decimals(values) => values.last().map(Value::Decimal),
             PartitionValues::Bytes(values) => values.last().map(|bytes| match self.ty {
-                PrimitiveType::String => Value::String(String::from_utf8_lossy(bytes).into_owned()),
+                PrimitiveType::String | PrimitiveType::Unrecognized(_) => {
+                    Value::String(String::from_utf8_lossy(bytes).into_owned())
+                }
                 _ => Value::Binary(bytes.to_vec()),
             }),
             PartitionValues::Fixed(size, values, valid) => {
@@ -229,7 +236,11 @@ impl PartitionBuilder {
             PartitionValues::Floats(values) => Arc::new(values.finish()),
             PartitionValues::Doubles(values) => Arc::new(values.finish()),
             PartitionValues::Decimals(values) => Arc::new(values.finish().with_data_type(arrow_type(&self.ty))),
-            PartitionValues::Bytes(values) if self.ty == PrimitiveType::String => Arc::new(values.finish_text(name)?),
+            PartitionValues::Bytes(values)
+                if matches!(self.ty, PrimitiveType::String | PrimitiveType::Unrecognized(_)) =>
+            {
+                Arc::new(values.finish_text(name)?)
+            }
             PartitionValues::Bytes(values) => Arc::new(values.finish_binary()),
             PartitionValues::Fixed(size, values, mut valid) => {
                 let rows = valid.len();

@@ -58,7 +58,7 @@ impl PartitionSteps {
         });
         let steps = steps.collect::<Result<Vec<_>>>()?;
         let has_fixed =
-            steps.iter().any(|step| matches!(step, PartitionStep::Field { wire: Wire::FixedEither(_), .. }));
+            steps.iter().any(|step| matches!(step, PartitionStep::Field { wire, .. } if wire.is_fixed_either()));
         Ok(Self { presence, steps, fields, absent, has_fixed })
     }
 
@@ -98,6 +98,10 @@ fn step(column: usize, field: &Field, schema: &Schema) -> Result<PartitionStep> 
     let target = field.ty.as_primitive();
     let made = match (reduce(schema), target) {
         (_, None) => None,
+        // The manifest alone says of what type values are that are not known: what is no primitive is not shown.
+        (Some((presence, schema)), Some(PrimitiveType::Unrecognized(_))) if shown(schema).is_some() => {
+            shown(schema).map(|wire| (presence, wire))
+        }
         (_, Some(PrimitiveType::Unknown | PrimitiveType::Unrecognized(_))) | (Some((_, Schema::Null)), _) => {
             Some((Presence::Required, Wire::Skip(Skip::of(schema))))
         }
@@ -109,10 +113,23 @@ fn step(column: usize, field: &Field, schema: &Schema) -> Result<PartitionStep> 
     Ok(PartitionStep::Field { column, presence, wire })
 }
 
+fn shown(schema: &Schema) -> Option<Wire> {
+    let ty = written_type(schema).filter(|ty| *ty != PrimitiveType::Unknown)?;
+    let wire = Box::new(wire(schema, &ty)?);
+    Some(Wire::Shown(ty, wire))
+}
+
 /// The field that the writer's schema describes, for readers that know no spec.
 fn written_field(index: usize, field: &crate::avro::RecordField) -> Result<Field> {
     let (_, schema) = reduce(&field.schema).ok_or_else(|| unexpected(&field.name, &field.schema, "a value or null"))?;
-    let ty = match schema {
+    let ty = written_type(schema).ok_or_else(|| unexpected(&field.name, schema, "a primitive"))?;
+    let id = field.field_id.unwrap_or(1000i32.saturating_add(i32::try_from(index).unwrap_or(i32::MAX)));
+    Ok(Field::optional(id, field.iceberg_name.as_ref().unwrap_or(&field.name).clone(), ty))
+}
+
+/// The type that the writer's schema describes; none where it is no primitive.
+fn written_type(schema: &Schema) -> Option<PrimitiveType> {
+    Some(match schema {
         Schema::Null => PrimitiveType::Unknown,
         Schema::Boolean => PrimitiveType::Boolean,
         Schema::Int(Some(Logical::Date)) => PrimitiveType::Date,
@@ -136,13 +153,9 @@ fn written_field(index: usize, field: &crate::avro::RecordField) -> Result<Field
             PrimitiveType::Decimal { precision: *precision, scale: *scale }
         }
         Schema::Fixed(16, Some(Logical::Uuid)) | Schema::String(Some(Logical::Uuid)) => PrimitiveType::Uuid,
-        Schema::Fixed(size, _) => {
-            PrimitiveType::Fixed(u32::try_from(*size).map_err(|_| unexpected(&field.name, schema, "a size"))?)
-        }
+        Schema::Fixed(size, _) => PrimitiveType::Fixed(u32::try_from(*size).ok()?),
         Schema::Bytes(_) => PrimitiveType::Binary,
         Schema::String(_) => PrimitiveType::String,
-        _ => return Err(unexpected(&field.name, schema, "a primitive")),
-    };
-    let id = field.field_id.unwrap_or(1000i32.saturating_add(i32::try_from(index).unwrap_or(i32::MAX)));
-    Ok(Field::optional(id, field.iceberg_name.as_ref().unwrap_or(&field.name).clone(), ty))
+        _ => return None,
+    })
 }

@@ -31,8 +31,21 @@ pub(super) enum Wire {
     FixedEither(u64),
     /// A uuid as text.
     UuidText,
+    /// A value of this type, which is read as text.
+    Shown(PrimitiveType, Box<Wire>),
     /// What is not wanted.
     Skip(Skip),
+}
+
+impl Wire {
+    /// Whether a length may stand before the bytes.
+    pub(super) fn is_fixed_either(&self) -> bool {
+        match self {
+            Self::FixedEither(_) => true,
+            Self::Shown(_, wire) => wire.is_fixed_either(),
+            _ => false,
+        }
+    }
 }
 
 /// How a value of the target's type is made of what was written, or `None` where that makes no sense.

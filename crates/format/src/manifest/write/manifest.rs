@@ -60,6 +60,15 @@ impl ManifestWriter {
         if version == 1 && content == ManifestContent::Deletes {
             return Err(Error::invalid("format version 1 has no delete files"));
         }
+        if let Some(field) = spec.fields.iter().find(|field| field.has_unknown_values()) {
+            let (id, transform) = (spec.spec_id, &field.transform);
+            let what = if field.source_ids.len() > 1 { "of several columns" } else { "which is not known" };
+            return Err(Error::unsupported(format!(
+                "partition spec {id}: field {} has the transform {transform}, {what}: its files are read, but neither \
+                 written, removed nor given deletes",
+                field.name
+            )));
+        }
         let partition_type = spec.partition_type(schema);
         let records = texts::of_manifest(version, &partition_type)?;
         let texts = [

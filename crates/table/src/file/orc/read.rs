@@ -164,12 +164,14 @@ impl DataFileReader for OrcFile {
     }
 }
 
-/// Column ids of the leaves in the order in which `columns::leaves` counts them: a union counts as one.
+/// Column ids of the leaves in the order in which `columns::leaves` counts them: a union counts as one, and so does a struct without
+/// fields.
 fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
-    if matches!(node.kind, Kind::Struct | Kind::List | Kind::Map) {
-        node.children.iter().for_each(|child| collect_leaves(child, out));
-    } else {
-        out.push(node.column);
+    let is_root = node.column == 0;
+    match node.kind {
+        Kind::Struct if node.children.is_empty() && !is_root => out.push(node.column),
+        Kind::Struct | Kind::List | Kind::Map => node.children.iter().for_each(|child| collect_leaves(child, out)),
+        _ => out.push(node.column),
     }
 }
 

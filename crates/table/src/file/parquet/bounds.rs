@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use icefield_format::avro::decimal::unscaled;
 use icefield_format::types::PrimitiveType;
 use parquet::file::statistics::Statistics;
 
@@ -39,6 +40,9 @@ pub(super) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Boun
         Statistics::ByteArray(_) | Statistics::FixedLenByteArray(_) if statistics.is_min_max_deprecated() => {
             return None;
         }
+        // Of which order bytes of different lengths were brought into no file says.
+        Statistics::ByteArray(_) if decimal => return None,
+        Statistics::FixedLenByteArray(found) if decimal => decimals(found.min_opt()?.data(), found.max_opt()?.data())?,
         Statistics::ByteArray(found) => both(found.min_opt(), found.max_opt(), |value| value.data().to_vec()),
         Statistics::FixedLenByteArray(found) => both(found.min_opt(), found.max_opt(), |value| value.data().to_vec()),
         Statistics::Int96(_) => return None,
@@ -47,6 +51,12 @@ pub(super) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Boun
 
 fn both<T>(min: Option<&T>, max: Option<&T>, bytes: impl Fn(&T) -> Vec<u8>) -> Bounds {
     (min.map(&bytes), max.map(&bytes))
+}
+
+/// Bounds of decimals, whose bytes may be longer than their numbers; none of writers that did not compare numbers.
+fn decimals(min: &[u8], max: &[u8]) -> Option<Bounds> {
+    let (min, max) = (unscaled(min).ok()?, unscaled(max).ok()?);
+    (min <= max).then(|| (Some(min.to_be_bytes().to_vec()), Some(max.to_be_bytes().to_vec())))
 }
 
 /// Writers differ in which zero they note, so each bound takes the zero further out; NaN says nothing.

@@ -120,9 +120,9 @@ fn collect<'a>(fields: &Fields, schema: &'a Schema, counted: bool, next: &mut us
             DataType::Struct(children) => collect(children, schema, counted, next, out),
             DataType::List(element) => collect(&[element.clone()].into(), schema, false, next, out),
             DataType::Map(entries, _) => collect(&[entries.clone()].into(), schema, false, next, out),
-            stored => {
+            _ => {
                 if let Some(column) = known {
-                    let comparable = column.ty.as_primitive().is_some_and(|ty| comparable(stored, ty));
+                    let comparable = column.ty.as_primitive().is_some_and(|ty| comparable(field, ty));
                     let ty = counted.then_some(&column.ty);
                     out.push(Leaf { place: *next, id: column.id, counted: ty, comparable });
                 }

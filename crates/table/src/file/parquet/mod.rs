@@ -5,6 +5,7 @@ mod booleans;
 mod bounds;
 mod byte_arrays;
 mod columns;
+pub mod decimals;
 mod dictionary;
 mod distinct;
 mod flat;

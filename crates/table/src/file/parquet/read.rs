@@ -3,7 +3,7 @@
 //! The decoder does no I/O: it says which ranges it needs and storage brings them, so local files and object stores run the
 //! same code. The Arrow schema embedded by writers is ignored: types come from Parquet alone, as other readers see them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use super::row_groups::{Leaf, Tested};
 use super::selection::Selected;
 use super::slices::{Cutting, slices};
 use super::tail::Tail;
-use super::{footers, int96, metrics, pages, row_groups, variant_value};
+use super::{decimals, footers, int96, metrics, pages, row_groups, variant_value};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
@@ -62,6 +62,8 @@ pub struct ParquetFile {
     size: u64,
     tail: Tail,
     metadata: ArrowReaderMetadata,
+    /// Leaves of decimals that are read as bytes, and what they are declared as.
+    decimals: BTreeMap<usize, (i32, i32)>,
     /// Leaves of INT96 that are nanoseconds for the table, and the file as these are checked.
     int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
     /// The columns with the ids that they are read by, and the schema of the filter.
@@ -80,15 +82,10 @@ impl ParquetFile {
         let metadata = footers::footer(storage, path, size, || {
             let (metadata, read) = footer(storage, path, size)?;
             tail = read;
-            let plain = guarded(path, || arrow_metadata(Arc::new(sound(metadata)), &[], None))?;
-            let (descriptor, fields) = (plain.parquet_schema(), plain.schema().fields());
-            if !int96::is_in(descriptor) {
-                return Ok(plain);
-            }
-            let typed = int96::typed(descriptor, fields, fields, None);
-            guarded(path, || arrow_metadata(plain.metadata().clone(), &[], Some(&typed)))
+            guarded(path, || as_arrow(Arc::new(sound(metadata))))
         })?;
-        Ok(Self { storage: storage.clone(), path: path.into(), size, tail, metadata, int96: None, bound: None })
+        let (storage, path) = (storage.clone(), path.into());
+        Ok(Self { storage, path, size, tail, metadata, decimals: BTreeMap::new(), int96: None, bound: None })
     }
 
     /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
@@ -438,9 +435,15 @@ impl ParquetFile {
 impl DataFileReader for ParquetFile {
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<TableSchema>) -> Fields {
         let mut fields = with_ids(self.fields());
+        if decimals::are_in(self.metadata.parquet_schema()) {
+            self.take_decimals(&fields, schema);
+        }
         // Where the library refuses these types the columns stay as they are, and whoever plans them says what they are.
         if int96::is_in(self.metadata.parquet_schema()) && self.take_int96(&fields, schema).is_ok() {
             fields = with_ids(self.fields());
+        }
+        if !self.decimals.is_empty() {
+            fields = decimals::marked(&with_ids(self.fields()), &self.decimals);
         }
         self.bound = Some((fields.clone(), Arc::clone(schema)));
         fields.iter().cloned().chain([position_field()]).collect()
@@ -507,6 +510,17 @@ fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, 
     }
 }
 
+/// How Arrow sees a file of which no table is known.
+fn as_arrow(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
+    let plain = arrow_metadata(metadata, &[], None)?;
+    let (descriptor, fields) = (plain.parquet_schema(), plain.schema().fields());
+    if !int96::is_in(descriptor) {
+        return Ok(plain);
+    }
+    let typed = int96::typed(descriptor, fields, fields, None);
+    arrow_metadata(plain.metadata().clone(), &[], Some(&typed))
+}
+
 /// How Arrow sees a file, with columns made up beside those of the file; `typed` are the latter, where not as the library has them.
 fn arrow_metadata(
     metadata: Arc<ParquetMetaData>,
@@ -522,6 +536,19 @@ fn arrow_metadata(
 }
 
 impl ParquetFile {
+    /// Reads decimals that may be longer than their number as bytes from now on, where columns of a schema have them.
+    fn take_decimals(&mut self, fields: &Fields, schema: &TableSchema) {
+        let leaves = decimals::leaves(self.metadata.parquet_schema(), fields, schema);
+        if leaves.is_empty() {
+            return;
+        }
+        let read = || as_arrow(Arc::new(decimals::as_bytes(self.metadata.metadata(), &leaves)?));
+        // A schema that the library refuses stays as it is.
+        if let Ok(metadata) = guarded(&self.path, read) {
+            (self.metadata, self.decimals) = (metadata, leaves);
+        }
+    }
+
     /// Reads INT96 as the timestamps of a schema from now on.
     fn take_int96(&mut self, fields: &Fields, schema: &TableSchema) -> Result<()> {
         let descriptor = self.metadata.parquet_schema();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use arrow_schema::{DataType, FieldRef, Fields, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use icefield_format::expr::{FieldStatistics, FileStatistics, InclusiveMetrics};
 use icefield_format::types::arrow::field_id;
 use icefield_format::types::{PrimitiveType, Schema, Type};
@@ -10,6 +10,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::bounds::bounds;
+use super::decimals;
 use super::shredded::{self, Shredded};
 use crate::file::Request;
 use crate::file::leaves::skip;
@@ -97,10 +98,10 @@ fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested
                 DataType::Struct(children) => visit(children, schema, ids, next, out),
                 DataType::List(element) => skip(element.data_type(), next),
                 DataType::Map(entries, _) => skip(entries.data_type(), next),
-                stored => {
+                _ => {
                     let id = field_id(field).filter(|id| ids.contains(id));
                     let ty = id.and_then(|id| schema.find_field(id)).and_then(|field| field.ty.as_primitive());
-                    if let (Some(id), Some(ty)) = (id, ty.filter(|ty| comparable(stored, ty))) {
+                    if let (Some(id), Some(ty)) = (id, ty.filter(|ty| comparable(field, ty))) {
                         out.push(Tested::Primitive(Leaf { id, place: *next, ty: ty.clone() }));
                     }
                     *next += 1;
@@ -114,21 +115,22 @@ fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested
     out
 }
 
-/// Whether the statistics of a stored type are bounds of a table's type as they stand.
-pub(super) fn comparable(stored: &DataType, ty: &PrimitiveType) -> bool {
+/// Whether the statistics of a stored column are bounds of a table's type as they stand.
+pub(super) fn comparable(stored: &Field, ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
-    match (stored, ty) {
+    if let Some((_, stored)) = decimals::declared(stored) {
+        return matches!(ty, P::Decimal { scale, .. } if i16::from(stored) == i16::from(*scale));
+    }
+    match (stored.data_type(), ty) {
         (DataType::Boolean, P::Boolean)
-        | (DataType::Int32, P::Int | P::Long)
-        | (DataType::Int64, P::Long)
+        | (DataType::Int32, P::Int | P::Long | P::Date)
+        | (DataType::Int64, P::Long | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs)
         | (DataType::Float32, P::Float | P::Double)
         | (DataType::Float64, P::Double)
         | (DataType::Date32, P::Date)
         | (DataType::Time64(TimeUnit::Microsecond), P::Time)
-        | (DataType::Timestamp(TimeUnit::Microsecond, None), P::Timestamp)
-        | (DataType::Timestamp(TimeUnit::Microsecond, Some(_)), P::Timestamptz)
-        | (DataType::Timestamp(TimeUnit::Nanosecond, None), P::TimestampNs)
-        | (DataType::Timestamp(TimeUnit::Nanosecond, Some(_)), P::TimestamptzNs)
+        | (DataType::Timestamp(TimeUnit::Microsecond, _), P::Timestamp | P::Timestamptz)
+        | (DataType::Timestamp(TimeUnit::Nanosecond, _), P::TimestampNs | P::TimestamptzNs)
         | (DataType::Utf8, P::String)
         | (DataType::Binary, P::Binary)
         | (DataType::FixedSizeBinary(_), P::Fixed(_) | P::Uuid) => true,
