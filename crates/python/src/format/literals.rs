@@ -257,7 +257,9 @@ impl PyLiteral {
         Ok(match (how, ours) {
             // Of whatever types: literals are equal where neither is less.
             (_, Some(other)) => self.value(py)?.rich_compare(other.value(py)?, how)?,
-            (CompareOp::Eq | CompareOp::Ne, None) => PyBool::new(py, matches!(how, CompareOp::Ne)).to_owned().into_any(),
+            (CompareOp::Eq | CompareOp::Ne, None) => {
+                PyBool::new(py, matches!(how, CompareOp::Ne)).to_owned().into_any()
+            }
             (_, None) => py.NotImplemented().into_bound(py),
         })
     }
