@@ -454,3 +454,31 @@ def test_equality_deletes_compare_moments_whatever_their_files_say_of_zones(
     left = [value for place, value in enumerate(MICROS) if place not in (1, 4)]
     assert table.scan().to_arrow()["x"].cast(pa.int64()).to_pylist() == [*left, None]
     assert table.scan("x IS NOT NULL").count() == len(left)
+
+
+def test_decimals_in_more_bytes_than_they_need_are_read_where_they_fit(tmp_path: Path, catalog: ice.Catalog) -> None:
+    wide, kind = pa.decimal256(50, 2), pa.decimal128(20, 2)
+    texts = ["-1.28", None, "2.56", "0.00", "-999999999999999999.99", "999999999999999999.99"]
+    values = pa.array(texts).cast(kind)
+    path = tmp_path / "a.parquet"
+    write(path, nested(values.cast(wide)) | {"n": pa.array(range(6), pa.int64())})
+    assert pq.ParquetFile(path).schema.column(0).length > 16
+    table = table_of(catalog, schema_of(kind), [path])
+    rows = table.scan().to_arrow()
+    assert rows["x"].to_pylist() == rows["s"].combine_chunks().field("x").to_pylist() == values.to_pylist()
+    assert rows["l"].to_pylist() == [[value] for value in values.to_pylist()]
+    assert rows["m"].to_pylist() == [[("k", value)] for value in values.to_pylist()]
+    for text in filter(None, texts):
+        for test in (f"x = {text}", f"s.x = {text}", f"x IN ({text}, 7)"):
+            assert table.scan(test).to_arrow()["x"].to_pylist() == pa.array([text]).cast(kind).to_pylist(), test
+    assert table.scan("x < 0").count() == table.scan("s.x < 0").to_arrow().num_rows == 2
+    table.delete("x = 2.56", mode="merge-on-read")
+    table.delete("x < 0", mode="copy-on-write")
+    assert sorted(table.scan("x IS NOT NULL").to_arrow()["x"].to_pylist()) == [values[3].as_py(), values[5].as_py()]
+    path = tmp_path / "b.parquet"
+    write(path, nested(pa.array(["1.00", "1e38"]).cast(wide)) | {"n": pa.array(range(2), pa.int64())})
+    table = table_of(catalog, schema_of(kind), [path])
+    for column in ("x", "s", "l", "m"):
+        with pytest.raises(CorruptDataError, match=rf"b\.parquet: column {column}: .* digits"):
+            table.scan(selected_fields=(column,)).to_arrow()
+    assert table.scan(selected_fields=("n",)).to_arrow().num_rows == 2
