@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypedDict
 
 from icefield._core import IDEMPOTENCY_KEY, PartitionSpec, SortOrder
-from icefield.errors import InvalidArgumentError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError
 
 __all__ = [
     "AppendOptions",
@@ -77,9 +77,12 @@ def summary_entries(properties: Mapping[str, object] | None, idempotency_key: st
     Raises
     ------
     InvalidArgumentError
-        If a name is not a str, or a value is ``None``; if the key is empty.
+        If they are no mapping, a name is not a str, or a value is ``None``; if the key is empty.
 
     """
+    if properties is not None and not isinstance(properties, Mapping):
+        msg = f"snapshot_properties: expected a mapping, got {properties!r:.100}; a branch is passed as branch=..."
+        raise ArgumentTypeError(msg)
     texts = property_texts(properties)
     if idempotency_key is None:
         return texts

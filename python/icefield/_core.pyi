@@ -1104,6 +1104,9 @@ class BoundStDisjoint(BoundPredicate):
 def parse_expression(text: str) -> Expression:
     """Return the expression of a text like SQL; an invalid one raises ``InvalidArgumentError``."""
 
+def filter_expression(filter: Expression | str) -> Expression:
+    """Return the expression of a filter of rows: text means what SQL means, where null passes neither != nor NOT."""
+
 def expression_from_json(json: _Json | bool, schema: Schema | None = None) -> Expression:
     """Return the expression of the REST protocol's JSON.
 
@@ -1932,8 +1935,12 @@ class MergeClause(TypedDict):
     condition: Callable[[pa.Table, pa.Schema | None], pa.Array] | None
     action: str
     taken: list[tuple[str, str]]
+    texts: list[tuple[str, str]]
     computed: list[str]
     function: Callable[[pa.Table, pa.Schema | None], pa.Array] | None
+
+def column_in_text(text: str, columns: Sequence[str]) -> str | None:
+    """Return the part of a text that looks like one of some columns; None where the text is plainly a value."""
 
 @final
 class JoinCondition:
@@ -1977,6 +1984,7 @@ class RowChanges:
         case_sensitive: bool = True,
         allow_missing: bool = True,
         evolve: bool = False,
+        check_rows: bool = False,
     ) -> _RowCounts:
         """Delete the rows that a filter matches, all without one, and add others."""
 
@@ -2011,9 +2019,10 @@ class RowChanges:
         on: Sequence[tuple[str, str]],
         clauses: Sequence[MergeClause],
         *,
+        mentions: Sequence[str] = ...,
         case_sensitive: bool = True,
         allow_missing: bool = True,
-        ignore_extra: bool = True,
+        ignore_extra: bool = False,
         evolve: bool = False,
         memory_limit: int | None = None,
     ) -> tuple[int, int, int, _RowCounts]:

@@ -1,4 +1,4 @@
-"""Former forms of names, accepted for one more release: each warns, and says what is written now."""
+"""Names of parameters that are written otherwise: former ones, accepted for one more release, and other calls'."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar, cast
 
-__all__ = ["CalledNumber", "former_names", "warn_of_form"]
+from icefield.errors import ArgumentTypeError
+
+__all__ = ["CalledNumber", "former_names", "other_names", "warn_of_form"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -31,6 +33,23 @@ def former_names(**names: str) -> Callable[[F], F]:
                 if former in kwargs:
                     warn_of_form(f"{function.__name__}({former}=...)", f"{present}=...")
                     kwargs[present] = kwargs.pop(former)
+            return function(*args, **kwargs)
+
+        return cast("F", called)
+
+    return of
+
+
+def other_names(**names: str) -> Callable[[F], F]:
+    """Refuse names that other calls have for a parameter, and say what is meant: ``other_names(on="join_cols")``."""
+
+    def of(function: F) -> F:
+        @wraps(function)
+        def called(*args: object, **kwargs: object) -> object:
+            for name, mend in names.items():
+                if name in kwargs:
+                    msg = f"{function.__name__}() has no argument {name!r}: use {mend}"
+                    raise ArgumentTypeError(msg)
             return function(*args, **kwargs)
 
         return cast("F", called)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from icefield._core import nearest_name
 
-__all__ = ["ELSEWHERE", "MISSING_VERBS", "for_conversion", "for_filter", "for_rows", "for_schema", "nearest_name"]
+__all__ = [
+    "ELSEWHERE",
+    "MISSING_VERBS",
+    "for_conversion",
+    "for_filter",
+    "for_rows",
+    "for_schema",
+    "for_values",
+    "nearest_name",
+]
 
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
@@ -74,12 +83,52 @@ def _for_items(given: list[object] | tuple[object, ...]) -> str:
     return "use pyarrow.Table.from_pylist(rows) for a list of dicts"
 
 
-def for_conversion(error: BaseException) -> str | None:
-    """Return what to say where data could not be converted to Arrow; None for errors that are not pyarrow's."""
-    if type(error).__module__.partition(".")[0] != "pyarrow":
+#: Types of columns whose values another library would hand over as something else, and what to do instead.
+_LOST: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Object": "Polars has Python objects as addresses in memory: make values of one of its types of them first",
+        "PeriodDtype": "pandas has periods as numbers: convert them with .dt.to_timestamp() or .astype(str)",
+        "IntervalDtype": "no Iceberg type has intervals: write .left and .right as two columns, or .astype(str)",
+    }
+)
+
+
+def for_conversion(error: BaseException, given: object = None) -> str | None:
+    """Return what to say where data could not be converted to Arrow; None for errors of neither pyarrow nor pandas."""
+    of_pandas = type(given).__module__.partition(".")[0] == "pandas"
+    expected = of_pandas and isinstance(error, (ValueError, TypeError, OverflowError))
+    if type(error).__module__.partition(".")[0] != "pyarrow" and not expected:
         return None
     what = ": ".join(str(part) for part in reversed(error.args))
-    return f"the data cannot be converted to Arrow: {what}; give each column values of one type, as with .astype(str)"
+    if "Duplicate column names" in what:
+        mend = "rename columns, so that each has a name of its own"
+    elif "Sparse" in what:
+        mend = "make it dense first, with .sparse.to_dense()"
+    else:
+        mend = "give each column values of one type, as with .astype(str)"
+    return f"the data cannot be converted to Arrow: {what}; {mend}"
+
+
+def for_values(given: Any) -> str | None:
+    """Return why a frame of Polars or pandas has values that Arrow would not have as they are; None if it has none."""
+    if hasattr(given, "columns"):
+        columns = zip(given.columns, given.dtypes, strict=False)
+    else:
+        columns = zip([getattr(given, "name", None)], [getattr(given, "dtype", None)], strict=True)
+    return next((f"column {name}: {lost}" for name, dtype in columns if (lost := _lost(dtype))), None)
+
+
+def _lost(dtype: Any) -> str | None:
+    """Return what would be lost of the values of a type, and what to do instead."""
+    kind = dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
+    if kind == "CategoricalDtype":
+        return _lost(dtype.categories.dtype)
+    if kind in _LOST:
+        return _LOST[kind]
+    if not type(dtype).__module__.startswith("polars"):
+        return None
+    inner = [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]
+    return next((lost for one in inner if one is not None and (lost := _lost(one))), None)
 
 
 def for_filter(given: object) -> str:
@@ -96,6 +145,10 @@ def for_filter(given: object) -> str:
 
 def for_schema(given: object) -> str:
     """Return how to make a schema of an object, as the end of a sentence."""
+    if isinstance(given, str):
+        return (
+            "use pyarrow.schema({'id': pyarrow.int64()}); only the command icefield table create takes columns as text"
+        )
     if isinstance(given, Mapping):
         return "use pyarrow.schema({'id': pyarrow.int64()}), or ice.Schema(ice.NestedField(1, 'id', 'long'))"
     if isinstance(given, list | tuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NoReturn
 
-from icefield._core import Inspect
+from icefield._core import Inspect, filter_expression
 from icefield._core import TableState as _TableState
 from icefield.distributed import InspectTask
 from icefield.errors import InvalidArgumentError
-from icefield.expressions import parse
 from icefield.moments import milliseconds_of
 from icefield.scan import fields_of
 
@@ -41,6 +41,11 @@ class InspectTable:
 
     def __reduce__(self) -> tuple[object, ...]:
         return InspectTable, (self._state,)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        near = get_close_matches(name, self.names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near and not name.startswith("_") else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def stream(
         self,
@@ -110,8 +115,7 @@ class InspectTable:
         moment_ms = milliseconds_of(as_of)
         document = None
         if row_filter is not None:
-            expression = parse(row_filter) if isinstance(row_filter, str) else row_filter
-            document = expression.bind(self.schema(name)).to_json()
+            document = filter_expression(row_filter).bind(self.schema(name)).to_json()
         names = tuple(field.name for field in self.schema(name, selected).fields)
         most = self._core.most_parts(name, snapshot_id=snapshot_id, as_of_ms=moment_ms, reference=ref)
         count = -(-most // manifests)

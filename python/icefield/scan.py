@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
-from icefield._core import EngineRead, Plan, Scan, TableState, nearest_name
+from icefield._core import EngineRead, Plan, Scan, TableState, filter_expression, nearest_name
 from icefield._dataset import dataset_of
 from icefield._former import former_names
 from icefield._html import html_of
@@ -19,7 +19,7 @@ from icefield._polars import lazy_frame
 from icefield._printable import printable
 from icefield._progress import Progress, is_shown, showing
 from icefield._secrets import redacted_url
-from icefield.errors import InvalidArgumentError, ValidationError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError, ValidationError
 from icefield.expressions import And
 from icefield.plan import FileScanTask, ScanPlan
 
@@ -106,11 +106,13 @@ class TableScan(ABC):
     def filter(self, expr: RowFilter) -> Self:
         """Also apply this filter, as text or as an expression."""
         # Each is parsed separately, so that no text can change the other.
-        both = expr if self.row_filter is None else And(self.row_filter, expr)
+        both = expr if self.row_filter is None else And(filter_expression(self.row_filter), filter_expression(expr))
         return replace(self, row_filter=both)
 
     def select(self, *field_names: str) -> Self:
         """Read only these columns, and of those that were selected before only these; ``"a.b"`` names a nested one."""
+        if odd := [name for name in field_names if not isinstance(name, str)]:
+            raise ArgumentTypeError(f"select: expected names, as in select('a', 'b'), got {odd[0]!r:.100}")
         if "*" not in self.selected_fields:
             field_names = tuple(name for name in field_names if name in self.selected_fields)
         return replace(self, selected_fields=field_names)

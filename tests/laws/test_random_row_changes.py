@@ -33,15 +33,15 @@ Row = tuple[int, int | None, str | None, int | None, float | None]
 #: What a clause of a merge is about, its condition and what it does.
 Wanted = tuple[str, Any, str]
 
-#: Filters and what they mean: null matches ``!=`` and ``NOT IN``, and nothing else but ``IS NULL``.
+#: Filters and what they mean: null matches nothing but ``IS NULL``.
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "v = 2": lambda row: row[1] == 2,
-    "v != 2": lambda row: row[1] != 2,
+    "v != 2": lambda row: row[1] is not None and row[1] != 2,
     "v < 3": lambda row: row[1] is not None and row[1] < 3,
     "NOT v < 3": lambda row: row[1] is not None and row[1] >= 3,
     "v IS NULL": lambda row: row[1] is None,
     "s IN ('a', 'b')": lambda row: row[2] in {"a", "b"},
-    "s NOT IN ('a')": lambda row: row[2] != "a",
+    "s NOT IN ('a')": lambda row: row[2] is not None and row[2] != "a",
     "id > 4 AND v IS NOT NULL": lambda row: row[0] > 4 and row[1] is not None,
     "p = 1": lambda row: row[3] == 1,
     "p IS NULL OR v = 0": lambda row: row[3] is None or row[1] == 0,
@@ -65,7 +65,7 @@ CONDITIONS: dict[str, dict[str | None, Callable[[Row | None, Row | None], bool]]
     "matched": {
         None: lambda *_: True,
         "source.v > 1": lambda _, source: source[1] is not None and source[1] > 1,
-        "target.s = 'a' OR source.s != 'b'": lambda target, source: target[2] == "a" or source[2] != "b",
+        "target.s = 'a' OR source.s != 'b'": lambda target, source: target[2] == "a" or source[2] not in {None, "b"},
         "target.v IS NULL": lambda target, _: target[1] is None,
         "compute": lambda target, source: None not in {target[1], source[1]} and target[1] < source[1],
     },

@@ -50,6 +50,33 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        (("table", "list"), "icefield catalog list"),
+        (("table", "count", "a.t"), "icefield table show TABLE"),
+        (("table", "scan", "a.t"), "icefield table head TABLE"),
+        (("show", "a.t"), "icefield table show"),
+        (("snapshots", "a.t"), "did you mean icefield table snapshots?"),
+        (("list",), "icefield catalog list"),
+        (("ls",), "icefield catalog list"),
+        (("table", "snapshot", "a.t"), "Did you mean 'snapshots'?"),
+        (("tabel", "show", "a.t"), "Did you mean 'table'?"),
+    ],
+)
+def test_commands_that_are_elsewhere(uri, command, meant):
+    assert meant in " ".join(run("--uri", uri, *command, code=2).split())
+
+
+def test_columns_with_commas(uri):
+    plain = run("--uri", uri, "--json", "table", "head", "a.t", "-c", "id", "-c", "time")
+    for given in (["--columns", "id,time"], ["-c", "id, time"]):
+        assert run("--uri", uri, "--json", "table", "head", "a.t", *given) == plain
+    with ice.load_catalog("c", uri=uri, warehouse=uri.removeprefix("sqlite:///").removesuffix("/c.db")) as catalog:
+        catalog.create_table("a.odd", pa.schema({"id,time": pa.int64(), "id": pa.int64()}))
+    assert "id,time" in run("--uri", uri, "table", "head", "a.odd", "-c", "id,time")
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_json_is_asked_for_anywhere(uri, command):
     given = ["--uri", uri, *command]

@@ -181,6 +181,73 @@ MISTAKES = {
     "method of a scan": (lambda table: table.to_pandas(), AttributeError, "use scan().to_pandas()"),
     "method of a catalog": (lambda table: table.drop(), AttributeError, "use catalog.drop_table(identifier)"),
     "fraction for an integer": (scanned("id = 1.5"), ValidationError, "column id"),
+    "text without quotes": (scanned("name=UA"), InvalidArgumentError, "if UA is a text", "single quotes: 'UA'"),
+    "date without quotes": (scanned("day = 2013-01-05"), InvalidArgumentError, "single quotes: '2013-01-05'"),
+    "time without quotes": (scanned("tz > 2013-01-05T10:00:00Z"), InvalidArgumentError, "'2013-01-05T10:00:00Z'"),
+    "boolean alone": (scanned("b"), InvalidArgumentError, "if b is a boolean, write b = true"),
+    "boolean negated": (scanned("NOT b"), InvalidArgumentError, "write b = true"),
+    "boolean among others": (scanned("b AND id = 1"), InvalidArgumentError, "write b = true"),
+    "list of names": (
+        lambda table: table.scan().select(["name"]),
+        ArgumentTypeError,
+        "expected names, as in select('a', 'b')",
+    ),
+    "columns of a scan": (scanned(columns=["name"]), ArgumentTypeError, "no argument 'columns'", "selected_fields="),
+    "filter of a scan": (scanned(filter="id = 1"), ArgumentTypeError, "row_filter="),
+    "branch as properties": (
+        lambda table: table.append(ROWS, "audit"),
+        ArgumentTypeError,
+        "expected a mapping",
+        "branch=...",
+    ),
+    "branch of a delete": (lambda table: table.delete("id = 9", "audit"), ArgumentTypeError, "branch=..."),
+    "key of an upsert": (lambda table: table.upsert(ROWS, on="id"), ArgumentTypeError, "use join_cols="),
+    "key of a merge": (lambda table: table.merge(ROWS, join_cols=["id"]), ArgumentTypeError, "use on="),
+    "condition for a key": (
+        lambda table: table.merge(ROWS, on="source.id = target.id"),
+        InvalidArgumentError,
+        "on names columns of the key",
+        "on={'k': 'key'}",
+    ),
+    "condition of aliases for a key": (
+        lambda table: table.merge(ROWS, on="t.id == s.id"),
+        InvalidArgumentError,
+        "looks like a condition",
+    ),
+    "age in words": (
+        lambda table: table.expire_snapshots(older_than="last week"),
+        InvalidArgumentError,
+        "aware datetime",
+    ),
+    "no filter of a delete": (lambda table: table.delete(None), InvalidArgumentError, "delete_filter is None"),
+    "no filter of an overwrite": (
+        lambda table: table.overwrite(ROWS, None),
+        InvalidArgumentError,
+        "overwrite_filter is None",
+        "AlwaysTrue()",
+    ),
+    "metadata table": (lambda table: table.inspect.file(), AttributeError, "did you mean 'files'?"),
+    "expired start": (
+        lambda table: table.incremental_append_scan(from_snapshot_id_exclusive=5).count(),
+        InvalidArgumentError,
+        "may have expired",
+    ),
+    "expired first": (
+        lambda table: table.incremental_append_scan(from_snapshot_id_inclusive=5).count(),
+        InvalidArgumentError,
+        "may have expired",
+    ),
+    "text of columns": (
+        lambda table: table.catalog.create_table("db.x", schema="a long, b string"),
+        ArgumentTypeError,
+        "expected a schema",
+        "pyarrow.schema(",
+    ),
+    "format version": (
+        lambda table: table.catalog.create_table("db.x", ROWS, format_version=3),
+        ArgumentTypeError,
+        'properties={"format-version": "3"}',
+    ),
     "sort source": (lambda table: table.update_sort_order().asc("nmae"), ValidationError, 'did you mean "name"?'),
 }
 
@@ -266,6 +333,52 @@ def test_schemas(table, schema, words):
     with pytest.raises(ArgumentTypeError) as error:
         table.catalog.create_table("db.other", schema)
     told(error, words)
+
+
+def test_a_data_file_for_a_metadata_file(tmp_path):
+    for head, what in ((b"PAR1", "a Parquet file"), (b"ORC\n", "an ORC file"), (b"Obj\x01", "an Avro file")):
+        (tmp_path / "file").write_bytes(head + b"\x00" * 40)
+        with pytest.raises(CorruptDataError) as error:
+            ice.Table.from_metadata(str(tmp_path / "file"))
+        told(error, what, "not a metadata file", "*.metadata.json")
+
+
+def test_a_table_object_that_is_older_than_the_table(tmp_path):
+    catalog = ice.load_catalog("old", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", ROWS)
+    old = catalog.load_table("db.t")
+    wider = ROWS.append_column("new", [[1, 2]])
+    with pytest.raises(ValidationError) as error:
+        old.append(wider)
+    assert "refresh" not in str(error.value)
+    with table.update_schema() as update:
+        update.add_column("new", "long")
+    for change in (old.append, old.overwrite, lambda rows: old.upsert(rows, "id")):
+        with pytest.raises(ValidationError) as error:
+            change(wider)
+        told(error, "column new", "this table object is older than the table", "refresh() it")
+    old.refresh().append(wider)
+    stale = catalog.load_table("db.t")
+    old.append(wider)
+    with pytest.raises(ice.errors.ValidationException) as conflict:
+        stale.delete("id > 0")
+    told(conflict, "nothing was changed", "refresh() the table")
+
+
+def test_a_commit_that_loses_every_race(tmp_path, monkeypatch):
+    catalog = ice.load_catalog("races", type="in-memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    properties = {"commit.retry.num-retries": "2", "commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "1"}
+    table = catalog.create_table("db.t", ROWS, properties=properties)
+
+    def lost(*_):
+        raise ice.CommitFailedException("db.t was changed by another commit")
+
+    monkeypatch.setattr(type(catalog), "_swap", lost)
+    with pytest.raises(ice.CommitFailedException) as error:
+        table.append(ROWS)
+    told(error, "changed by another commit", "attempts: 3", "commit.retry.num-retries", "allow more")
 
 
 def test_times_without_a_zone_are_utc_in_every_form(table):

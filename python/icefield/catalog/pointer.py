@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from icefield._core import TableState
+from icefield._former import other_names
 from icefield._identifiers import IdentifierLike
 from icefield._secrets import revealed
 from icefield.catalog.base import Catalog, CommitTableResponse
@@ -79,6 +80,7 @@ class PointerCatalog(Catalog):
         state = TableState.load(self.storage, self._pointer(identifier))
         return _response(state.commit(self, identifier, requirements, updates))
 
+    @other_names(format_version='properties={"format-version": "3"}')
     def create_table(
         self,
         identifier: IdentifierLike,

@@ -11,18 +11,10 @@ import click
 
 from icefield.cli.names import complete_refs
 from icefield.errors import InvalidArgumentError
-from icefield.moments import Moment
+from icefield.moments import Moment, age_in_milliseconds
 from icefield.table import Snapshot, Table
 
 __all__ = ["AGE", "PAST", "at_snapshot", "snapshot_at"]
-
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DURATION = re.compile(r"(\d+) ?(ms|[smhdw])")
-
-
-def _milliseconds(text: str) -> int | None:
-    found = _DURATION.fullmatch(text)
-    return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 class _Time(click.ParamType):  # type: ignore[type-arg]
@@ -52,7 +44,7 @@ class _Past(_Time):
     """A time, or how long ago it was."""
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime | int:
-        ago = _milliseconds(value) if isinstance(value, str) else None
+        ago = age_in_milliseconds(value) if isinstance(value, str) else None
         if ago is None:
             return super().convert(value, param, ctx)
         try:
@@ -72,7 +64,7 @@ class _Age(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        found = _milliseconds(str(value))
+        found = age_in_milliseconds(str(value))
         if found is None:
             self.fail(f"expected an age such as 30d, 12h or 90000ms, got {value!r}", param, ctx)
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import click
@@ -49,6 +49,45 @@ class CommandGroup(click.Group):
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.params.append(_json_option())
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; where there is none of the name, say which one is meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = self._meant(ctx, str(args[0]))
+            if meant:
+                raise click.UsageError(f"{error.message.rstrip('.')}: {meant}", ctx) from error
+            raise
+
+    def _meant(self, ctx: click.Context, name: str) -> str | None:
+        """Return what to call instead of a command that this group lacks."""
+        if self.name in _ELSEWHERE and name in _ELSEWHERE[self.name]:
+            return _ELSEWHERE[self.name][name]
+        top = ctx.find_root().command
+        groups = top.commands.values() if isinstance(top, click.Group) else ()
+        paths = [
+            f"{group.name} {name}" for group in groups if isinstance(group, click.Group) and name in group.commands
+        ]
+        if isinstance(top, click.Group) and top is not self and name in top.commands:
+            paths.append(name)
+        return f"did you mean {' or '.join(f'icefield {path}' for path in paths)}?" if paths else None
+
+
+#: Commands that other tools have, by the group that people look in.
+_ELSEWHERE: Mapping[str | None, Mapping[str, str]] = {
+    "icefield": {"ls": "icefield catalog list lists tables", "tables": "icefield catalog list lists tables"},
+    "table": {
+        "list": "icefield catalog list lists tables",
+        "ls": "icefield catalog list lists tables",
+        "count": "icefield table show TABLE prints the number of rows",
+        "scan": "icefield table head TABLE prints rows, icefield table plan TABLE the files that a filter reads",
+        "select": "icefield table head TABLE prints rows",
+        "describe": "icefield table show TABLE prints columns, partitioning and properties",
+    },
+}
 
 
 def limited(what: str, default: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -214,7 +214,7 @@ def table_plan(context: click.Context, name: str, row_filter: str | None, moment
 @click.argument("row_filter", metavar="[FILTER]", required=False)
 @at_snapshot
 @limited("rows", default=10)
-@click.option("--columns", "-c", multiple=True, help="A column to print; repeatable.")
+@click.option("--columns", "-c", multiple=True, help="A column to print, or several with commas; repeatable.")
 @click.pass_context
 def table_head(
     context: click.Context,
@@ -225,9 +225,17 @@ def table_head(
     columns: tuple[str, ...],
 ) -> None:
     """Print some rows of a table."""
-    scan = table_of(context, name).scan(row_filter, selected_fields=columns or ("*",), limit=limit, **moment)
+    opened = table_of(context, name)
+    selected = _columns(opened, columns)
+    scan = opened.scan(row_filter, selected_fields=selected or ("*",), limit=limit, **moment)
     found = scan.to_arrow()
     print_grid(found.column_names, (list(row.values()) for row in found.to_pylist()))
+
+
+def _columns(table: Table, given: tuple[str, ...]) -> list[str]:
+    """Return the columns that were asked for; a list with commas is several, unless a column has that name."""
+    known = set(table.schema().column_names)
+    return [part.strip() for text in given for part in ([text] if text in known else text.split(","))]
 
 
 def _print_files(table: Table, scan: DataScan, limit: int | None) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
 from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING
 
-from icefield._core import ArrowStream
+from icefield._core import ArrowStream, column_in_text
 from icefield._optional import require
 from icefield.errors import InvalidArgumentError
 
@@ -40,8 +43,10 @@ def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader
         if unknown := [name for name in assignments if name not in columns.names]:
             msg = f"update: the table has no column {unknown[0]!r} (there are: {', '.join(columns.names)})"
             raise InvalidArgumentError(msg)
+        names = list(_names(columns))
         change = partial(
-            _assigned, {name: _converted(columns.field(name), value) for name, value in assignments.items()}
+            _assigned,
+            {name: _converted(columns.field(name), value, names) for name, value in assignments.items()},
         )
     elif callable(assignments):
         change = assignments
@@ -57,18 +62,68 @@ def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _converted(field: pa.Field, value: object) -> object:
+def _names(fields: Iterable[pa.Field], parent: str = "") -> Iterator[str]:
+    """Return the names of columns, and of those inside of structs."""
+    import pyarrow as pa
+
+    for field in fields:
+        yield parent + field.name
+        if pa.types.is_struct(field.type):
+            yield from _names(field.type, f"{parent}{field.name}.")
+
+
+def _converted(field: pa.Field, value: object, columns: list[str]) -> object:
     """Return a value in the type of its column; what is computed from rows is converted with them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(value, (pc.Expression, pa.Scalar)) or callable(value):
         return value
+    what = f"update: the column {field.name!r}"
+    if isinstance(value, str) and (column := column_in_text(value, columns)):
+        name = column.partition(".")[2] or column
+        msg = (
+            f"{what}: the value {value!r} looks like the column {name!r}, and is a text: pass "
+            f"pyarrow.compute.field({name!r}) or an expression for the column, pyarrow.scalar({value!r}) for the text"
+        )
+        raise InvalidArgumentError(msg)
+    refuse_loss(value, field.type, what)
     try:
         return pa.array([value], field.type)[0]
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        msg = f"update: expected a value of type {field.type} for the column {field.name!r}, got {value!r:.100}"
-        raise InvalidArgumentError(msg) from error
+        raise InvalidArgumentError(f"{what}: expected a value of type {field.type}, got {value!r:.100}") from error
+
+
+def refuse_loss(value: object, wanted: pa.DataType, what: str) -> None:
+    """Refuse a value of Python that pyarrow would cut off in a type.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a part of the value would be lost.
+
+    """
+    import pyarrow as pa
+
+    zoned = isinstance(value, (dt.datetime, dt.time)) and value.tzinfo is not None
+    lost = mend = ""
+    if isinstance(value, dt.datetime) and pa.types.is_date(wanted) and (zoned or value.time() != dt.time()):
+        lost, mend = "its time of day", "pass value.date()"
+    elif isinstance(value, dt.datetime) and pa.types.is_time(wanted):
+        lost, mend = "its date", "pass value.time()"
+    elif isinstance(value, dt.datetime) and zoned and pa.types.is_timestamp(wanted) and wanted.tz is None:
+        lost, mend = (
+            "its time zone",
+            "pass it without one, as .astimezone(timezone.utc).replace(tzinfo=None) is",
+        )
+    elif isinstance(value, dt.time) and zoned and pa.types.is_time(wanted):
+        lost, mend = "its time zone", "pass value.replace(tzinfo=None)"
+    elif isinstance(value, (Real, Decimal)) and pa.types.is_integer(wanted) and value % 1 != 0:
+        lost, mend = "its fraction", "round it first"
+    elif getattr(value, "nanosecond", 0) and pa.types.is_timestamp(wanted) and wanted.unit != "ns":
+        lost, mend = "its nanoseconds", "pass value.floor('us')"
+    if lost:
+        raise InvalidArgumentError(f"{what}: {value!r} loses {lost} as {wanted}: {mend}")
 
 
 def _assigned(assignments: Mapping[str, object], batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -109,13 +164,31 @@ def new_column(batch: pa.RecordBatch, field: pa.Field, value: object, *, what: s
     elif callable(value):
         array = value(batch)
     else:
-        array = pa.repeat(value, batch.num_rows)
+        array = _repeated(value, batch.num_rows, field, what)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if not isinstance(array, pa.Array) or len(array) != batch.num_rows:
         msg = f"{what}: expected an array of {batch.num_rows} values, got {array!r:.100}"
         raise InvalidArgumentError(msg)
-    return _cast(array, field)
+    return _cast(array, field, what)
+
+
+def _repeated(value: object, rows: int, field: pa.Field, what: str) -> pa.Array:
+    """Return the same value for all rows."""
+    import pyarrow as pa
+
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, rows)
+    refuse_loss(value, field.type, what)
+    try:
+        return pa.repeat(pa.array([value], field.type)[0], rows)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        pass
+    try:
+        # Numbers of another type, dates as timestamps.
+        return pa.repeat(value, rows).cast(field.type)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{what}: expected a value of type {field.type}, got {value!r:.100}") from error
 
 
 def _checked(old: pa.RecordBatch, new: object, schema: pa.Schema) -> pa.RecordBatch:
@@ -130,9 +203,25 @@ def _checked(old: pa.RecordBatch, new: object, schema: pa.Schema) -> pa.RecordBa
         msg = f"update: expected the columns {', '.join(names)} from the function, got {', '.join(new.schema.names)}"
         raise InvalidArgumentError(msg)
     arrays = [old.column(field.name) if field.name == ROW_ID else new.column(field.name) for field in schema]
-    arrays = [_cast(array, field) for array, field in zip(arrays, schema, strict=True)]
+    arrays = [
+        _cast(array, field, f"update: the column {field.name!r}") for array, field in zip(arrays, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
-    return array if array.type == field.type else array.cast(field.type)
+def _cast(array: pa.Array, field: pa.Field, what: str) -> pa.Array:
+    """Return values in the type of their column."""
+    import pyarrow as pa
+
+    if array.type == field.type:
+        return array
+    try:
+        values = array.cast(field.type)
+    except pa.ArrowException as error:
+        msg = f"{what}: expected values of type {field.type}, got {array.type}: {error}"
+        raise InvalidArgumentError(msg) from error
+    # The one cast of pyarrow's that is called safe and drops something.
+    if pa.types.is_timestamp(array.type) and pa.types.is_date(field.type) and values.cast(array.type) != array:
+        msg = f"{what}: values of {array.type} lose their times of day as {field.type}: cast them yourself"
+        raise InvalidArgumentError(msg)
+    return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from icefield._arguments import property_names, property_updates
@@ -220,7 +220,7 @@ class TableChanges(TableHandle, ChangesFiles):
     def expire_snapshots(
         self,
         *,
-        older_than: datetime | str | int | None = None,
+        older_than: datetime | timedelta | str | int | None = None,
         retain_last: int | None = None,
         snapshot_ids: Iterable[int] = (),
         clean_expired_metadata: bool = False,

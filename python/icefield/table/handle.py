@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from icefield._core import Transaction as CoreTransaction
 from icefield._core import resolve_commit
-from icefield.errors import CommitStateUnknownException, UnsupportedFeatureError
+from icefield.errors import (
+    CommitStateUnknownException,
+    UnsupportedFeatureError,
+    ValidationError,
+    ValidationException,
+)
 from icefield.table.description import TableDescription
 from icefield.table.outcomes import CommitResolution
 
@@ -70,7 +75,14 @@ class TableHandle(TableDescription):
     def commit_changes(self, changes: CoreTransaction) -> None:
         """Commit the changes of a transaction of this table; `Transaction.commit_transaction` calls it."""
         base = self._state
-        self._advance(changes.commit(self._require_catalog(), self._identifier), base)
+        try:
+            state = changes.commit(self._require_catalog(), self._identifier)
+        except ValidationException as error:
+            if type(error) is not ValidationException or "again" in str(error):
+                raise
+            msg = f"{error}; nothing was changed: refresh() the table, and run the change again"
+            raise ValidationException(msg) from error
+        self._advance(state, base)
 
     def resolve_commit(self, commit: CommitStateUnknownException | int, *, clean_up: bool = False) -> CommitResolution:
         """Refresh the table, and find out what became of a commit whose outcome was unknown.
@@ -106,6 +118,13 @@ class TableHandle(TableDescription):
                     state = self._refreshed(state)
             self._state = state
 
+    def _is_behind(self) -> bool:
+        """Whether the catalog has a newer state of the table."""
+        known = self._state
+        with suppress(Exception):
+            return self._refreshed(known).metadata_location != known.metadata_location
+        return False
+
     def _refreshed(self, known: TableState) -> TableState:
         return known.refresh(self._require_catalog(), self._identifier)
 
@@ -123,8 +142,11 @@ class TableHandle(TableDescription):
         changes = CoreTransaction(self._state)
         try:
             yield changes
-        except BaseException:
+        except BaseException as error:
             changes.abort()
+            if isinstance(error, ValidationError) and "not in the table" in str(error) and self._is_behind():
+                msg = f"{error}; this table object is older than the table in its catalog: refresh() it"
+                raise ValidationError(msg) from error
             raise
         # Without changes there is nothing to commit.
         if not changes.is_empty:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield._layout import counted
 from icefield._printable import printable
 from icefield.errors import InvalidArgumentError
-from icefield.moments import milliseconds_of
+from icefield.moments import age_in_milliseconds, milliseconds_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -98,16 +98,17 @@ class ExpireSnapshots:
         self._request["snapshot_ids"] += snapshot_ids
         return self
 
-    def older_than(self, timestamp: datetime | str | int) -> Self:
+    def older_than(self, timestamp: datetime | timedelta | str | int) -> Self:
         """Expire the snapshots before a time, of branches without a ``max-snapshot-age-ms`` of their own.
 
         Parameters
         ----------
         timestamp
-            Milliseconds from the epoch, an aware datetime, or ISO text with an offset.
+            Milliseconds from the epoch, an aware datetime, or ISO text with an offset; or an age, as a ``timedelta`` or
+            text such as ``"7d"`` or ``"12h"``.
 
         """
-        self._request["older_than_ms"] = milliseconds_of(timestamp, "timestamp")
+        self._request["older_than_ms"] = milliseconds_of(_moment(timestamp), "timestamp", round_up=True)
         return self
 
     def retain_last(self, count: int) -> Self:
@@ -190,6 +191,28 @@ class Maintenance:
 
         """
         return ExpireSnapshots(self._expire)
+
+
+def _moment(given: datetime | timedelta | str | int) -> datetime | str | int:
+    """Return the time that is an age ago; times as they are."""
+    if isinstance(given, str):
+        milliseconds = age_in_milliseconds(given)
+        if milliseconds is None:
+            return given
+        try:
+            age = timedelta(milliseconds=milliseconds)
+        except OverflowError as error:
+            raise InvalidArgumentError(f"timestamp: {given!r} is too long ago") from error
+    elif isinstance(given, timedelta):
+        age = given
+    else:
+        return given
+    if age < timedelta(0):
+        raise InvalidArgumentError(f"timestamp: the age {given!r} is negative")
+    try:
+        return datetime.now(timezone.utc) - age
+    except OverflowError as error:
+        raise InvalidArgumentError(f"timestamp: {given!r} is too long ago") from error
 
 
 def _result(done: Expired) -> ExpiredSnapshots:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -71,10 +72,12 @@ class Merge:
     two columns may be compared (``"source.day > target.day"``); expressions of ``pyarrow.compute`` over such columns;
     or functions that take a record batch with such columns and return booleans. A condition holds where it is true.
 
+    Null passes no comparison in a text, as in SQL: neither ``target.x != 5`` nor ``NOT target.x = 5``.
+
     *Values* are given by column of the table: the text ``"source.NAME"`` or ``"target.NAME"`` stands for that column;
     other texts, numbers and so on are the same for all rows; expressions and functions are as for conditions. A text
-    that looks like a column and is none is given as ``pyarrow.scalar("source.of.truth")``. All values are computed from
-    the old ones.
+    that looks like a column or a call and is neither is refused (``"s.name"``, ``"upper(source.name)"``): as a value it
+    is given as ``pyarrow.scalar("s.name")``. All values are computed from the old ones.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Merge:
         *,
         case_sensitive: bool,
         schema_mode: SchemaMode,
+        extra_columns: Literal["error", "ignore"],
         memory_limit: int | None,
         made_before: Callable[[], bool],
     ) -> None:
@@ -92,6 +96,12 @@ class Merge:
             on = [on]
         pairs = on.items() if isinstance(on, Mapping) else ((name, name) for name in on)
         self._on = list(pairs)
+        if conditions := [name for pair in self._on for name in pair if isinstance(name, str) and _is_condition(name)]:
+            msg = (
+                f"merge: on names columns of the key, and {conditions[0]!r} looks like a condition: write on='k', or "
+                "on={'k': 'key'} where the source has another name"
+            )
+            raise InvalidArgumentError(msg)
         if not self._on:
             raise InvalidArgumentError("merge: name the columns of the key (on)")
         self._changing = changing
@@ -99,6 +109,11 @@ class Merge:
         self._source = source
         self._case_sensitive = case_sensitive
         self._columns = written_columns(schema_mode)
+        if extra_columns not in {"error", "ignore"}:
+            raise InvalidArgumentError(f"extra_columns must be 'error' or 'ignore', got {extra_columns!r}")
+        self._ignore_extra = extra_columns == "ignore"
+        #: Texts of expressions of pyarrow, which name columns of the source.
+        self._mentions: list[str] = []
         self._memory_limit = memory_limit
         self._clauses: list[MergeClause] = []
         self._finished = False
@@ -182,7 +197,8 @@ class Merge:
                 self._clauses,
                 case_sensitive=self._case_sensitive,
                 memory_limit=self._memory_limit,
-                ignore_extra=self._columns["allow_missing"],
+                mentions=self._mentions,
+                ignore_extra=self._ignore_extra,
                 **self._columns,
             )
             return MergeResult(updated, inserted, deleted, *counts[2:])
@@ -195,6 +211,7 @@ class Merge:
         action: Mapping[str, object] | Literal["all", "delete"],
     ) -> Self:
         is_filter = isinstance(condition, (str, Expression))
+        self._mentions += [str(condition)] if _is_expression(condition) else []
         clause: MergeClause = {
             "name": name,
             "when": when,
@@ -202,13 +219,16 @@ class Merge:
             "condition": None if condition is None or is_filter else _Condition(name, condition),
             "action": "columns",
             "taken": [],
+            "texts": [],
             "computed": [],
             "function": None,
         }
         if isinstance(action, Mapping):
             computed = {column: value for column, value in action.items() if not _is_column(value)}
             clause["taken"] = [(column, str(value)) for column, value in action.items() if column not in computed]
+            clause["texts"] = [(column, value) for column, value in computed.items() if isinstance(value, str)]
             clause["computed"] = list(computed)
+            self._mentions += [str(value) for value in computed.values() if _is_expression(value)]
             clause["function"] = _Values(name, computed) if computed else None
         elif name.endswith(("_all", "_delete")):
             clause["action"] = action
@@ -259,6 +279,14 @@ class _Values:
 
 def _is_column(value: object) -> bool:
     return isinstance(value, str) and value.split(".")[0] in {"source", "target"} and "." in value
+
+
+def _is_condition(name: str) -> bool:
+    return bool(re.match(r"\s*[\w.]+\s*(=|==|<=>|!=|<>|<=?|>=?)\s*\w", name)) and "." in name
+
+
+def _is_expression(value: object) -> bool:
+    return type(value).__module__.startswith("pyarrow.") and type(value).__name__ == "Expression"
 
 
 class WrittenColumns(TypedDict):

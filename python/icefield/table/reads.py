@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from icefield._former import other_names
 from icefield._polars import lazy_frame
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
@@ -30,6 +31,7 @@ class TableReads(TableDescription):
         """The metadata tables, such as ``table.inspect.files()`` and ``table.inspect.partitions()``."""
         return InspectTable(self._state)
 
+    @other_names(columns="selected_fields=", filter="row_filter=", where="row_filter=")
     def scan(
         self,
         row_filter: RowFilter | None = None,
@@ -47,8 +49,9 @@ class TableReads(TableDescription):
         Parameters
         ----------
         row_filter
-            Rows to read, as text (``"id > 5 AND name IS NOT NULL"``) or as an expression. Against a ``timestamptz``,
-            dates and times without a time zone are UTC.
+            Rows to read, as text (``"id > 5 AND name IS NOT NULL"``) or as an expression. Null passes no comparison of
+            a text, as in SQL: neither ``x != 5`` nor ``NOT x = 5``; in an expression, as Iceberg has it, null is not
+            equal to 5. Against a ``timestamptz``, dates and times without a time zone are UTC.
         selected_fields
             Columns to read.
         case_sensitive

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
 from icefield._arguments import append_options, summary_entries
 from icefield._arrow_names import without_nul
+from icefield._core import AlwaysTrue
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
-from icefield._former import former_names
+from icefield._former import former_names, other_names
 from icefield._progress import changing
+from icefield.errors import InvalidArgumentError
 from icefield.metadata import IsolationLevel
 from icefield.table.assignments import changed_rows
 from icefield.table.changing import ChangesData
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from icefield.expressions import RowFilter
 
 __all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "UpsertResult"]
+
+#: The filter of changes that are about all rows.
+EVERY_ROW: Final = AlwaysTrue()
 
 #: How rows are removed from data files.
 RowMode: TypeAlias = Literal["copy-on-write", "merge-on-read", "auto"]
@@ -130,7 +135,7 @@ class ChangesRows(ChangesData):
 
     def delete(
         self,
-        delete_filter: RowFilter | None = None,
+        delete_filter: RowFilter = EVERY_ROW,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
         branch: str = "main",
@@ -147,7 +152,8 @@ class ChangesRows(ChangesData):
         Parameters
         ----------
         delete_filter
-            Which rows, as for `Table.scan`. A row is kept if the filter is not true for it: ``x = 1`` keeps rows where
+            Which rows, as for `Table.scan`; None is refused, as it is a filter that was forgotten. A row is kept if the
+            filter is not true for it: in text, as in SQL, ``x = 1``, ``x != 1`` and ``NOT x = 1`` all keep rows where
             ``x`` is null. Text may compare two columns too, ``sent > received``; null compares with nothing.
         snapshot_properties
             Entries of the snapshot's summary.
@@ -185,6 +191,7 @@ class ChangesRows(ChangesData):
             If the outcome is unknown; nothing was deleted.
 
         """
+        _require_filter("delete", "delete_filter", delete_filter)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         with changing(progress) as traffic, self._changing() as changes:
@@ -197,7 +204,7 @@ class ChangesRows(ChangesData):
     def overwrite(
         self,
         df: Rows,
-        overwrite_filter: RowFilter | None = None,
+        overwrite_filter: RowFilter = EVERY_ROW,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
         branch: str = "main",
@@ -205,6 +212,7 @@ class ChangesRows(ChangesData):
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
+        check_rows: bool = False,
         memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
@@ -222,8 +230,12 @@ class ChangesRows(ChangesData):
             As for `delete`.
         schema_mode
             As for `Table.append`.
+        check_rows
+            Whether rows that the filter does not match are an error, so that a row of another day than the one that is
+            replaced is not written beside those that stay. By default they are written, as PyIceberg does.
 
         """
+        _require_filter("overwrite", "overwrite_filter", overwrite_filter)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         columns = written_columns(schema_mode)
@@ -232,7 +244,9 @@ class ChangesRows(ChangesData):
             options = _core(
                 changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
             )
-            counts = options.overwrite(without_nul(df), overwrite_filter, case_sensitive=case_sensitive, **columns)
+            counts = options.overwrite(
+                without_nul(df), overwrite_filter, case_sensitive=case_sensitive, check_rows=check_rows, **columns
+            )
             return RowsChanged(*counts)
 
     def dynamic_partition_overwrite(
@@ -320,6 +334,7 @@ class ChangesRows(ChangesData):
             found = options.find(where, case_sensitive=case_sensitive)
             return RowsChanged(*options.update(found, changed_rows(found.rows(), assignments)))
 
+    @other_names(on="join_cols=", key="join_cols=")
     def upsert(
         self,
         df: Rows,
@@ -386,6 +401,7 @@ class ChangesRows(ChangesData):
             )
             return UpsertResult(updated, inserted)
 
+    @other_names(join_cols="on=", df="source=")
     def merge(
         self,
         source: Rows,
@@ -397,6 +413,7 @@ class ChangesRows(ChangesData):
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
+        extra_columns: Literal["error", "ignore"] = "error",
         memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
@@ -422,9 +439,12 @@ class ChangesRows(ChangesData):
             As for `delete`; by default ``write.merge.mode`` and ``write.merge.isolation-level``.
         schema_mode
             What the clauses ``..._all`` do with columns of which only one side has some. ``"subset"``: columns that the
-            source lacks keep their values, or get their default in new rows, and columns that the table lacks are
-            ignored. ``"strict"``: both are errors. ``"evolve"``: columns that the table lacks are added to it, in the
-            same commit.
+            source lacks keep their values, or get their default in new rows. ``"strict"``: they are errors.
+            ``"evolve"``: as ``"subset"``, and columns that the table lacks are added to it, in the same commit.
+        extra_columns
+            What the clauses ``..._all`` do with columns of the source that the table lacks and that neither the key nor
+            a condition or value names: ``"error"``, as such a column may have another name in the table by now, or
+            ``"ignore"``. Functions may use columns that nothing names.
         memory_limit
             As for `upsert`.
 
@@ -442,6 +462,7 @@ class ChangesRows(ChangesData):
             on,
             case_sensitive=case_sensitive,
             schema_mode=schema_mode,
+            extra_columns=extra_columns,
             memory_limit=memory_limit,
             made_before=lambda: self._made_before(branch, idempotency_key),
         )
@@ -500,6 +521,12 @@ class TableRows(TableHandle, ChangesRows):
             idempotency_key=idempotency_key,
             made_before=self._made_before,
         )
+
+
+def _require_filter(verb: str, name: str, given: object) -> None:
+    if given is None:
+        msg = f"{verb}: {name} is None: leave it out, or pass AlwaysTrue(), for all rows of the table"
+        raise InvalidArgumentError(msg)
 
 
 def _core(

@@ -26,6 +26,7 @@ mod statistics;
 mod strict;
 mod summary;
 mod text;
+mod where_clause;
 
 pub use bind::{BoundExpr, BoundPredicate, BoundReference, BoundTerm, PathStep, ValueSet};
 pub use condition::{ColumnComparison, Condition, ConditionPredicate};

@@ -4,6 +4,7 @@
 //! `NOT` tighter than both.
 
 mod paths;
+pub(super) mod periods;
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -89,7 +90,8 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&self, message: &str) -> Error {
-        self.error_at(self.next, message)
+        let quoted = self.unquoted_time(self.next).unwrap_or_default();
+        self.error_at(self.next, &format!("{message}{quoted}"))
     }
 
     fn error_at(&self, token: usize, message: &str) -> Error {
@@ -183,16 +185,23 @@ impl<'a> Parser<'a> {
             self.next += 1;
             let right = self.next;
             let test = match (left, self.operand()?) {
-                (Operand::Term(term), Operand::Literal(literal)) => (term, Test::Compare(comparison, literal)),
-                (Operand::Literal(literal), Operand::Term(term)) => (term, Test::Compare(comparison.flip(), literal)),
+                (Operand::Term(term), Operand::Literal(literal)) => {
+                    let literal = self.beside(&term, literal, right)?;
+                    (term, Test::Compare(comparison, literal))
+                }
+                (Operand::Literal(literal), Operand::Term(term)) => {
+                    let literal = self.beside(&term, literal, start)?;
+                    (term, Test::Compare(comparison.flip(), literal))
+                }
                 (Operand::Term(left), Operand::Term(right)) if self.compares_columns => {
                     let columns = ColumnComparison { left, comparison, right };
                     return Ok(Expression::Predicate(ConditionPredicate::Columns(columns)));
                 }
                 (Operand::Term(_), Operand::Term(_)) => {
                     let quoted = [start, right].into_iter().find_map(|place| self.double_quoted(place));
-                    let message = "two columns cannot be compared: one side is a literal";
-                    return Err(self.error_at(start, &format!("{message}{}", quoted.unwrap_or_default())));
+                    let quoted = quoted.or_else(|| self.unquoted(right)).unwrap_or_default();
+                    let message = "two columns cannot be compared here: one side is a literal";
+                    return Err(self.error_at(start, &format!("{message}{quoted}")));
                 }
                 (Operand::Literal(_), Operand::Literal(_)) => {
                     return Err(self.error_at(start, "two literals cannot be compared: one side is a column"));
@@ -301,32 +310,36 @@ impl<'a> Parser<'a> {
         }
         let not = self.eat_word("not");
         let test = if self.eat_word("in") {
-            Test::In(self.list()?)
+            Test::In(self.list(&term)?)
         } else if self.eat_word("like") {
             self.pattern()?
         } else if self.eat_word("between") {
-            let lower = self.literal()?;
+            let lower = self.literal_beside(&term)?;
             self.expect_word("and")?;
-            let upper = self.literal()?;
+            let upper = self.literal_beside(&term)?;
             let between = Expression::and(
                 predicate(Test::Compare(Comparison::GtEq, lower))?,
                 predicate(Test::Compare(Comparison::LtEq, upper))?,
             );
             return Ok(if not { Expression::not(between).rewrite_not() } else { between });
         } else {
-            return Err(self.error("a comparison, IS, IN, LIKE or BETWEEN is expected here"));
+            let ends = matches!(self.peek(), TokenKind::End | TokenKind::Symbol(")"));
+            let ends = ends || self.is_word(0, "and") || self.is_word(0, "or");
+            let boolean =
+                if ends && !not { format!("; if {term} is a boolean, write {term} = true") } else { String::new() };
+            return Err(self.error(&format!("a comparison, IS, IN, LIKE or BETWEEN is expected here{boolean}")));
         };
         predicate(if not { test.negate() } else { test })
     }
 
-    fn list(&mut self) -> Result<Vec<Literal>> {
+    fn list(&mut self, term: &Term) -> Result<Vec<Literal>> {
         self.expect_symbol("(")?;
         let mut literals = Vec::new();
         if self.eat_symbol(")") {
             return Ok(literals);
         }
         loop {
-            literals.push(self.literal()?);
+            literals.push(self.literal_beside(term)?);
             if self.eat_symbol(")") {
                 return Ok(literals);
             }
@@ -463,6 +476,13 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// A literal that a term is compared with.
+    fn literal_beside(&mut self, term: &Term) -> Result<Literal> {
+        let start = self.next;
+        let literal = self.literal()?;
+        self.beside(term, literal, start)
+    }
+
     fn literal(&mut self) -> Result<Literal> {
         let start = self.next;
         match self.advance() {
@@ -498,6 +518,25 @@ impl<'a> Parser<'a> {
             }
             _ => None,
         }
+    }
+
+    /// A hint for a word that was probably meant to be text.
+    fn unquoted(&self, place: usize) -> Option<String> {
+        match self.tokens.get(place).map(|token| &token.kind) {
+            Some(TokenKind::Word(word)) => Some(format!("; if {word} is a text, write it in single quotes: '{word}'")),
+            _ => None,
+        }
+    }
+
+    /// A hint for a date or time that was read as a number.
+    fn unquoted_time(&self, place: usize) -> Option<String> {
+        let before = self.tokens.get(place.checked_sub(1)?)?;
+        let TokenKind::Number(digits) = before.kind else { return None };
+        let is_time = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '+');
+        let rest = self.text.get(before.start..)?;
+        let time = rest.get(..rest.find(|c| !is_time(c)).unwrap_or(rest.len()))?;
+        let after = time.get(digits.len()..)?;
+        after.starts_with(['-', ':']).then(|| format!("; dates and times stand in single quotes: '{time}'"))
     }
 
     /// A long; a double; or, where a double would lose digits, a decimal.
@@ -576,6 +615,7 @@ fn typed(kind: &str, text: &str) -> Option<Literal> {
         "float" => Literal::new(P::Float, Value::Float(text.parse().ok()?)).ok(),
         "double" => Literal::double(text.parse().ok()?).ok(),
         "int" => Literal::new(P::Int, Value::Int(text.parse().ok()?)).ok(),
+        "long" => text.parse().ok().map(Literal::long),
         _ if kind.starts_with("fixed") => parse_hex(text).map(Literal::binary),
         _ => None,
     }

@@ -11,6 +11,7 @@ use super::condition::{ColumnComparison, ConditionPredicate};
 use super::extract::Extract;
 use super::literal::{Literal, write_quoted, write_sql};
 use super::predicate::{Comparison, Predicate, Term, Test};
+use super::sql::periods::write_ordinal;
 use super::{Expression, lexer};
 
 impl fmt::Display for Comparison {
@@ -40,7 +41,11 @@ impl fmt::Display for BoundTerm {
 
 impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_test(f, &self.term, &self.test, |literal: &Literal| literal, |f, literal| literal.fmt(f), Vec::as_slice)
+        let transform = self.term.transform.as_ref();
+        let write = |f: &mut fmt::Formatter<'_>, literal: &Literal| {
+            write_ordinal(f, transform, literal.ty(), literal.value()).unwrap_or_else(|| literal.fmt(f))
+        };
+        write_test(f, &self.term, &self.test, |literal: &Literal| literal, write, Vec::as_slice)
     }
 }
 
@@ -64,7 +69,11 @@ impl fmt::Display for BoundPredicate {
         // Primitive, or binding would have failed.
         let ty = self.term.ty.as_primitive().unwrap_or(&PrimitiveType::Unknown);
         let write = |f: &mut fmt::Formatter<'_>, value: &Value| match value {
-            Value::Int(number) if *ty == PrimitiveType::Int => write!(f, "{number}"),
+            Value::Int(number) if *ty == PrimitiveType::Int => {
+                let ordinal = Value::Long(i64::from(*number));
+                let written = write_ordinal(f, self.term.transform.as_ref(), &PrimitiveType::Long, &ordinal);
+                written.unwrap_or_else(|| write!(f, "{number}"))
+            }
             value => write_sql(f, ty, value),
         };
         write_test(f, &self.term, &self.test, |value: &Value| value, write, |set| set.values())

@@ -72,6 +72,35 @@ fn texts_and_their_meaning() {
         ("bucket(16, id) = 3", "bucket(16, id) = 3"),
         ("3 = bucket(id, 16)", "bucket(16, id) = 3"),
         ("days(ts) >= DATE '2020-01-01'", "day(ts) >= DATE '2020-01-01'"),
+        ("year(d) = '2013'", "year(d) = '2013'"),
+        ("'2013' <= YEARS(d)", "year(d) >= '2013'"),
+        ("year(d) = INT '43'", "year(d) = INT '43'"),
+        ("year(d) = LONG '43'", "year(d) = '2013'"),
+        ("year(d) IN ('-0001', '2013', '+12013')", "year(d) IN (LONG '-1971', '2013', LONG '10043')"),
+        ("year(d) BETWEEN '1969' AND '2013'", "year(d) >= '1969' AND year(d) <= '2013'"),
+        ("month(d) != '2013-02'", "month(d) != '2013-02'"),
+        ("hour(ts) < '1969-12-31-23'", "hour(ts) < '1969-12-31-23'"),
+        ("hour(ts) < '2013-02-05T10'", "hour(ts) < '2013-02-05-10'"),
+        ("day(d) = '2013-02-05'", "day(d) = '2013-02-05'"),
+        ("day(d) = CAST('2013-02-05' AS DATE)", "day(d) = DATE '2013-02-05'"),
+        ("day(d) = INT '5'", "day(d) = INT '5'"),
+        ("year(d) IS NULL", "year(d) IS NULL"),
+        ("year(d) = 2013", "!11"),
+        ("2013 != year(d)", "!1"),
+        ("year(d) = 43", "!11"),
+        ("year(d) = -1", "!11"),
+        ("year(d) = 2013.0", "!11"),
+        ("year(d) = CAST(2013 AS INT)", "!11"),
+        ("year(d) = CAST('2013' AS BIGINT)", "!11"),
+        ("year(d) = 'MMXIII'", "!11"),
+        ("year(d) = '2013-01'", "!11"),
+        ("year(d) = DATE '2013-01-01'", "!11"),
+        ("year(d) IN ('2013', 2014)", "!20"),
+        ("NOT years(d) BETWEEN 2013 AND '2014'", "!22"),
+        ("month(d) >= 2", "!13"),
+        ("day(d) < 5", "!10"),
+        ("hour(ts) = 23", "!12"),
+        ("hour(ts) = '2013-02-05-24'", "!12"),
         ("truncate(2, a.b) IN ('ab', 'cd')", "truncate(2, a.b) IN ('ab', 'cd')"),
         ("frobnicate(id) = 3", "!1"),
         ("v:a.b[0]::long > 5", "v:a.b[0]::long > 5"),
@@ -108,6 +137,26 @@ fn texts_and_their_meaning() {
         };
         // the end of the text is the character after the last
         assert_eq!(got, meaning, "{text}");
+    }
+}
+
+/// What stands behind `: ` in the errors of texts that somebody took for SQL.
+#[test]
+fn errors_say_what_to_write() {
+    for (text, advice) in [
+        ("year(d) = 2013", "d >= '2013-01-01' AND d < '2014-01-01', or year(d) = '2013'"),
+        ("year(\"a b\".d) = 43", "year(\"a b.d\") = '0043'"),
+        ("month(d) = 2", "month(d) = '2013-02'"),
+        ("hour(ts) = 'noon'", "hour(ts) = '2013-02-05-10'"),
+        ("carrier=UA", "if UA is a text, write it in single quotes: 'UA'"),
+        ("day = 2013-01-05", "single quotes: '2013-01-05'"),
+        ("(ts > 2013-01-05T10:00:00)", "single quotes: '2013-01-05T10:00:00'"),
+        ("ts BETWEEN 10:30 AND 11:30", "single quotes: '10:30'"),
+        ("b", "if b is a boolean, write b = true"),
+        ("NOT b AND c = 1", "write b = true"),
+    ] {
+        let message = Expr::parse(text).unwrap_err().to_string();
+        assert!(message.contains(advice), "{text}: {message}");
     }
 }
 

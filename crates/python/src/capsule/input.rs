@@ -8,6 +8,7 @@ use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 use icefield_format::transform::Transform;
 use icefield_table::transform::{apply, apply_checked};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use super::batches::PyarrowBatches;
 use super::chunks::Chunks;
@@ -67,6 +68,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SchemaInput {
         }
         match StreamInput::extract(object) {
             Ok(stream) => Ok(Self(stream.0.schema())),
+            // What is wrong with the data, as far as there are some.
+            Err(error) if object.hasattr("__arrow_c_stream__")? && !object.is_instance_of::<PyType>() => Err(error),
             Err(_) => Err(not_arrow(object, "a schema", "__arrow_c_schema__ or __arrow_c_stream__")),
         }
     }
@@ -119,15 +122,31 @@ impl std::fmt::Debug for StreamInput {
 
 /// What `object.method()` answers; `None` where there is no such method. Classes are not asked, only their instances.
 fn call<'py>(object: Borrowed<'_, 'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr(method)? {
+    if object.is_instance_of::<PyType>() || !object.hasattr(method)? {
         return Ok(None);
     }
-    object.call_method0(method).map(Some).map_err(|error| unconverted(object.py(), error))
+    refuse_values(object)?;
+    object.call_method0(method).map(Some).map_err(|error| unconverted(object, error))
+}
+
+/// Refuses frames with values that their library hands over as something else.
+fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
+    let module: String = object.get_type().module()?.extract()?;
+    if !["polars", "pandas"].iter().any(|library| module.starts_with(library)) {
+        return Ok(());
+    }
+    let asked =
+        || object.py().import("icefield._hints")?.call_method1("for_values", (object,))?.extract::<Option<String>>();
+    match asked().unwrap_or_default() {
+        Some(message) => Err(ArgumentTypeError::new_err(message)),
+        None => Ok(()),
+    }
 }
 
 /// What a producer raised while it made Arrow data: pyarrow's own errors, which pandas passes on, as one of ours.
-fn unconverted(py: Python<'_>, error: PyErr) -> PyErr {
-    let asked = || py.import("icefield._hints")?.call_method1("for_conversion", (error.value(py),))?.extract();
+fn unconverted(object: Borrowed<'_, '_, PyAny>, error: PyErr) -> PyErr {
+    let py = object.py();
+    let asked = || py.import("icefield._hints")?.call_method1("for_conversion", (error.value(py), object))?.extract();
     match asked().unwrap_or_default() {
         Some::<String>(message) => {
             let ours = InvalidArgumentError::new_err(message);

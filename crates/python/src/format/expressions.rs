@@ -25,6 +25,7 @@ use crate::format::values::primitive;
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_expression, module)?)?;
+    module.add_function(wrap_pyfunction!(filter_expression, module)?)?;
     module.add_function(wrap_pyfunction!(expression_from_json, module)?)
 }
 
@@ -32,7 +33,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug)]
 pub(crate) struct ExpressionInput(pub Expr);
 
-/// A condition as Python hands it over: a [`PyExpression`], or text in which two columns may be compared.
+/// A filter of rows as Python hands it over: a [`PyExpression`], or text, which means what SQL means.
+#[derive(Debug)]
+pub(crate) struct FilterInput(pub Expr);
+
+/// A condition of rows as Python hands it over: a [`FilterInput`], or text in which two columns may be compared.
 #[derive(Debug)]
 pub(crate) struct ConditionInput(pub Condition);
 
@@ -60,12 +65,23 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
     }
 }
 
+impl<'a, 'py> FromPyObject<'a, 'py> for FilterInput {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyString>() {
+            Ok(text) => Ok(Self(flat(Expr::parse(text.to_str()?).map_err(BorderError::from)?.as_sql())?)),
+            Err(_) => object.extract().map(|ExpressionInput(expr)| Self(expr)),
+        }
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for ConditionInput {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         match object.cast::<PyString>() {
-            Ok(text) => Ok(Self(flat(Condition::parse(text.to_str()?).map_err(BorderError::from)?)?)),
+            Ok(text) => Ok(Self(flat(Condition::parse(text.to_str()?).map_err(BorderError::from)?.as_sql())?)),
             Err(_) => object.extract().map(|ExpressionInput(expr)| Self(Condition::from(&expr))),
         }
     }
@@ -96,6 +112,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TermInput {
 #[pyfunction]
 fn parse_expression(text: &str) -> Result<ExpressionOutput> {
     Ok(ExpressionOutput(flat(Expr::parse(text)?)?))
+}
+
+/// The expression of a filter of rows: text means what SQL means, where null passes neither `!=` nor `NOT`.
+#[pyfunction]
+fn filter_expression(filter: FilterInput) -> ExpressionOutput {
+    ExpressionOutput(filter.0)
 }
 
 /// Read an expression of the REST protocol's JSON; with a schema, literals are single values of their columns' types.

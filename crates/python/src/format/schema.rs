@@ -284,6 +284,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IcebergSchemaInput {
             let hint = mend(object, "for_schema");
             return Err(ArgumentTypeError::new_err(format!("expected a schema, not a dict without \"type\"{hint}")));
         }
+        if let Ok(text) = object.extract::<&str>()
+            && !text.trim_start().starts_with('{')
+        {
+            let hint = mend(object, "for_schema");
+            return Err(ArgumentTypeError::new_err(format!(
+                "expected a schema, or its JSON, not the text {text:.40?}{hint}"
+            )));
+        }
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyDict>() {
             return Ok(Self::Iceberg(PySchema::from_json(JsonInput::extract(object)?)?.0));
         }

@@ -28,7 +28,7 @@ use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
-use crate::format::expressions::ExpressionInput;
+use crate::format::expressions::FilterInput;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
@@ -92,7 +92,7 @@ impl Opened {
     }
 
     /// What to read: some columns, of the rows that a filter lets through.
-    fn options(&self, columns: Option<Vec<ColumnChoice>>, filter: Option<ExpressionInput>) -> Result<ReadOptions> {
+    fn options(&self, columns: Option<Vec<ColumnChoice>>, filter: Option<FilterInput>) -> Result<ReadOptions> {
         let schema = &self.file().schema;
         let projection = match columns {
             Some(columns) => Projection::columns(schema, columns.into_iter().map(ColumnRef::from)),
@@ -338,7 +338,7 @@ impl PyOrcFile {
         &self,
         py: Python<'_>,
         columns: Option<Vec<ColumnChoice>>,
-        predicate: Option<ExpressionInput>,
+        predicate: Option<FilterInput>,
         threads: Int<usize>,
     ) -> Result<ArrowTable> {
         detached(py, || {
@@ -355,7 +355,7 @@ impl PyOrcFile {
         py: Python<'_>,
         stripe: Int<i64>,
         columns: Option<Vec<ColumnChoice>>,
-        predicate: Option<ExpressionInput>,
+        predicate: Option<FilterInput>,
     ) -> Result<ArrowArray> {
         let count = self.nstripes();
         let found = usize::try_from(stripe.0).ok().filter(|stripe| *stripe < count);
@@ -374,7 +374,7 @@ impl PyOrcFile {
         &self,
         py: Python<'_>,
         columns: Option<Vec<ColumnChoice>>,
-        predicate: Option<ExpressionInput>,
+        predicate: Option<FilterInput>,
         batch_size: Int<usize>,
     ) -> Result<PyOrcBatches> {
         let batches = detached(py, || {
@@ -390,7 +390,7 @@ impl PyOrcFile {
         &self,
         py: Python<'_>,
         columns: Option<Vec<ColumnChoice>>,
-        predicate: Option<ExpressionInput>,
+        predicate: Option<FilterInput>,
         batch_size: Int<usize>,
         threads: Int<usize>,
     ) -> Result<ArrowStream> {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::arguments::integer::Int;
 use crate::errors::Result;
 use crate::format::data_file::PyContentFile;
-use crate::format::expressions::ExpressionInput;
+use crate::format::expressions::FilterInput;
 
 /// Files and arguments, the same for all operations; each takes those that it has.
 #[derive(FromPyObject)]
@@ -28,13 +28,13 @@ pub(crate) struct FileChangesInput<'py> {
     #[pyo3(item)]
     removed_paths: Vec<String>,
     #[pyo3(item)]
-    filters: Vec<ExpressionInput>,
+    filters: Vec<FilterInput>,
     #[pyo3(item)]
     case_sensitive: bool,
     #[pyo3(item)]
     from_snapshot: Option<Int<i64>>,
     #[pyo3(item)]
-    conflict_filter: Option<ExpressionInput>,
+    conflict_filter: Option<FilterInput>,
     #[pyo3(item)]
     data_sequence_number: Option<Int<i64>>,
     #[pyo3(item)]

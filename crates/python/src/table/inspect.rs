@@ -9,7 +9,7 @@ use crate::arguments::integer::Int;
 use crate::capsule::{ArrowStream, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::format::expressions::ExpressionInput;
+use crate::format::expressions::FilterInput;
 use crate::format::schema::PySchema;
 use crate::table::scan::Reader;
 use crate::table::state::PyTableState;
@@ -88,7 +88,7 @@ impl PyInspect {
         &self,
         py: Python<'_>,
         name: &str,
-        row_filter: Option<ExpressionInput>,
+        row_filter: Option<FilterInput>,
         selected_fields: Option<Vec<String>>,
         case_sensitive: bool,
         snapshot_id: Option<Int<i64>>,

@@ -4,6 +4,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema as ArrowRustSchema;
 use icefield_format::expr::Condition as RowCondition;
 use icefield_table::operation::merge::clause::{Action, Assignments, Clause, Condition, RowFunction, When};
+use icefield_table::operation::merge::texts;
 use pyo3::prelude::*;
 
 use crate::callback::{ENDED, call_python};
@@ -13,7 +14,15 @@ use crate::format::expressions::ConditionInput;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(column_in_text, module)?)?;
     module.add_class::<PyJoinCondition>()
+}
+
+/// The part of a text that looks like one of some columns; none where the text is plainly a value.
+#[pyfunction]
+#[pyo3(name = "column_in_text")]
+fn column_in_text(text: &str, columns: Vec<String>) -> Option<&str> {
+    texts::column_in_text(text, |name| columns.iter().any(|column| column.eq_ignore_ascii_case(name)))
 }
 
 /// A filter of joined rows, in which two columns may be compared.
@@ -56,6 +65,9 @@ pub(crate) struct ClauseInput {
     /// Columns, and those of either side that they are taken from.
     #[pyo3(item)]
     taken: Vec<(String, String)>,
+    /// Columns that get a text, and the texts.
+    #[pyo3(item)]
+    texts: Vec<(String, String)>,
     /// Columns that the function computes.
     #[pyo3(item)]
     computed: Vec<String>,
@@ -82,7 +94,7 @@ impl ClauseInput {
             "all" => Action::WriteAll,
             "columns" => {
                 let function = self.function.map(asking);
-                Action::Write(Assignments { taken: self.taken, computed: self.computed, function })
+                Action::Write(Assignments { taken: self.taken, texts: self.texts, computed: self.computed, function })
             }
             other => return Err(InvalidArgumentError::new_err(format!("{other:?} is no action of a clause")).into()),
         };

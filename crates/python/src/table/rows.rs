@@ -76,6 +76,7 @@ impl PyRowChanges {
             isolation: isolation.map(Isolation::parse).transpose()?,
             dry_run,
             memory: memory_limit,
+            check_rows: false,
         };
         Ok(Self { transaction, options })
     }
@@ -91,7 +92,8 @@ impl PyRowChanges {
     }
 
     /// Delete the rows that a filter matches, all without one, and add others.
-    #[pyo3(signature = (rows, filter, *, case_sensitive=true, allow_missing=true, evolve=false))]
+    #[pyo3(signature = (rows, filter, *, case_sensitive=true, allow_missing=true, evolve=false, check_rows=false))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the overwrite")]
     fn overwrite(
         &self,
         py: Python<'_>,
@@ -100,6 +102,7 @@ impl PyRowChanges {
         case_sensitive: bool,
         allow_missing: bool,
         evolve: bool,
+        check_rows: bool,
     ) -> Result<Counts> {
         let (filter, own) = (of(filter), self.transaction.get());
         let schema = rows.0.schema();
@@ -107,7 +110,7 @@ impl PyRowChanges {
         let matching = Matching { allow_missing, ignore_extra: false };
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
-            let options = self.options.clone();
+            let options = RowOptions { check_rows, ..self.options.clone() };
             overwrite_rows(&own.storage(), &mut own.changes(), &filter, case_sensitive, rows, options)
         });
         Ok(counted(counts??))
@@ -196,9 +199,10 @@ impl PyRowChanges {
     }
 
     /// Change, delete and add rows by those of a source: rows updated, inserted and deleted, counts. `on`: pairs of columns of
-    /// the table and of the source.
+    /// the table and of the source; `mentions`: texts of expressions, whose columns of the source are used.
     #[pyo3(signature = (
-        rows, on, clauses, *, case_sensitive=true, allow_missing=true, ignore_extra=true, evolve=false, memory_limit=None
+        rows, on, clauses, *, mentions=Vec::new(), case_sensitive=true, allow_missing=true, ignore_extra=false, evolve=false,
+        memory_limit=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the merge")]
     fn merge(
@@ -207,6 +211,7 @@ impl PyRowChanges {
         rows: StreamInput,
         on: Vec<(String, String)>,
         clauses: Vec<ClauseInput>,
+        mentions: Vec<String>,
         case_sensitive: bool,
         allow_missing: bool,
         ignore_extra: bool,
@@ -219,7 +224,7 @@ impl PyRowChanges {
         let clauses = clauses.into_iter().map(ClauseInput::clause).collect::<Result<_>>()?;
         let matching = Matching { allow_missing, ignore_extra };
         let options = MergeOptions {
-            rules: Rules { on, clauses, case_sensitive, exact: false, matching },
+            rules: Rules { on, clauses, case_sensitive, exact: false, matching, mentions },
             evolve,
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),

@@ -28,7 +28,7 @@ use crate::arguments::integer::Int;
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::format::expressions::ExpressionInput;
+use crate::format::expressions::FilterInput;
 use crate::format::schema::PySchema;
 use crate::storage::PyStorage;
 use crate::table::state::PyTableState;
@@ -188,7 +188,7 @@ impl PyScan {
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
     fn py_new(
         table: &Bound<'_, PyTableState>,
-        row_filter: Option<ExpressionInput>,
+        row_filter: Option<FilterInput>,
         selected_fields: Option<Vec<String>>,
         case_sensitive: bool,
         snapshot_id: Option<i64>,
@@ -224,7 +224,7 @@ impl PyScan {
         from_inclusive: bool,
         to_snapshot: Option<PointInput>,
         branch: Option<String>,
-        row_filter: Option<ExpressionInput>,
+        row_filter: Option<FilterInput>,
         selected_fields: Option<Vec<String>>,
         case_sensitive: bool,
         limit: Option<usize>,

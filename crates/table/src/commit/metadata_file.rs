@@ -7,10 +7,25 @@ use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::storage::{Existing, Storage};
 
+/// First bytes of other files of tables.
+const OTHERS: [(&[u8], &str); 5] = [
+    (b"PAR1", "a Parquet file (PAR1)"),
+    (b"ORC", "an ORC file (ORC)"),
+    (b"Obj\x01", "an Avro file (Obj1)"),
+    (b"PFA1", "a Puffin file (PFA1)"),
+    (b"ARRO", "an Arrow IPC file (ARROW1)"),
+];
+
 /// Reads a metadata file, compressed or not.
 pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata> {
     let limits = limits()?;
     let bytes = storage.read_at_most(location, limits.metadata_json_bytes)?;
+    if let Some((_, what)) = OTHERS.iter().find(|(head, _)| bytes.starts_with(head)) {
+        let message = format!(
+            "{what}, not a metadata file: these are called *.metadata.json and lie in the table's folder metadata"
+        );
+        return Err(icefield_format::Error::corrupt("", message).in_file(location).into());
+    }
     Ok(TableMetadata::from_json(&bytes, &limits).map_err(|error| error.in_file(location))?)
 }
 

@@ -20,7 +20,9 @@ use crate::interrupt;
 /// [`Error::TableReplaced`] where another table has taken the place of `opened`.
 pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Committed> {
     let mut retries: Option<Retries> = None;
+    let mut attempts = 0_u64;
     loop {
+        attempts += 1;
         let lost = match attempt(catalog, opened, change) {
             Ok(Attempt::Landed(committed)) => {
                 change.landed(true);
@@ -43,7 +45,10 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
                     }
                     Ok(false) => {
                         log::warn!("{table}: the commit lost to others ({reason}); no attempt is left");
-                        Error::CommitFailed(reason)
+                        Error::CommitFailed(format!(
+                            "{reason} (attempts: {attempts}; {} and {} allow more)",
+                            COMMIT_NUM_RETRIES.name, COMMIT_TOTAL_RETRY_TIME_MS.name
+                        ))
                     }
                     Err(interrupted) => interrupted,
                 }

@@ -3,6 +3,7 @@
 
 pub mod add_files;
 pub mod append;
+mod checked_rows;
 pub mod cherry_pick;
 mod compared;
 pub mod create;

@@ -10,6 +10,7 @@ use icefield_format::transform::Transform;
 use icefield_format::types::{Schema, Type};
 use icefield_format::value::Value;
 
+use super::checked_rows::CheckedRows;
 use super::matching::Matches;
 use super::replace_partitions::ReplacePartitions;
 use super::replace_rows::{NewRows, OfRows, RowOptions, RowsReplaced, replace_widened, replace_with, start, write};
@@ -22,7 +23,7 @@ use crate::storage::Storage;
 /// Deletes the rows that a condition holds for and adds others, in one snapshot.
 ///
 /// # Errors
-/// As [`replace`].
+/// As [`replace`]; with [`RowOptions::check_rows`], a new row that the condition does not hold for.
 pub fn overwrite_rows(
     storage: &Storage,
     transaction: &mut Transaction,
@@ -35,6 +36,13 @@ pub fn overwrite_rows(
     let table = Widened::of(transaction, rows.schema, rows.evolve)?;
     let (branch, memory) = (&options.snapshot.branch, options.memory);
     let matches = Matches::find(storage, &table.metadata, branch, condition, case_sensitive, memory)?;
+    if !options.check_rows {
+        return replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options);
+    }
+    let NewRows { schema, batches, matching, evolve } = rows;
+    let columns = table.metadata.current_schema().clone();
+    let mut checked = CheckedRows::new(&columns, schema, batches, matching, condition, case_sensitive)?;
+    let rows = NewRows { schema, batches: &mut checked, matching, evolve };
     replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options)
 }
 

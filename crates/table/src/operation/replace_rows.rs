@@ -35,6 +35,8 @@ pub struct RowOptions {
     pub dry_run: bool,
     /// Bytes that reading rows may take, about: those that are looked for, and those that are written again.
     pub memory: Option<usize>,
+    /// Whether new rows that the filter does not match are an error. Overwrites with a filter only.
+    pub check_rows: bool,
 }
 
 /// What a change of rows has done, or would do.

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
-use icefield_format::expr::{
-    BoundExpr, ColumnComparison, Comparison, Condition, ConditionPredicate, Expression, Predicate, Term,
-};
+use icefield_format::expr::{BoundExpr, ColumnComparison, Comparison, Condition, ConditionPredicate, Expression, Term};
 use icefield_format::puffin::DeletionVector;
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::{FILE, POS};
@@ -27,8 +25,12 @@ use crate::stream::BatchStream;
 
 /// A condition, bound to the columns of a table; `NOT` is in its predicates.
 #[derive(Debug)]
+pub(super) struct RowTests(Expression<RowTest>);
+
+/// A condition over rows of a table that is read.
+#[derive(Debug)]
 pub(super) struct RowCondition {
-    tests: Expression<RowTest>,
+    tests: RowTests,
     /// The columns that it tests, and where a row is.
     pub(super) wanted: Arc<Wanted>,
     /// Places of the path of a row's file and of its position in it.
@@ -53,6 +55,29 @@ struct Compared {
     text: String,
 }
 
+impl RowTests {
+    /// # Errors
+    /// A column that the schema lacks, a literal that does not fit one, and columns that cannot be compared.
+    pub(super) fn new(condition: &Condition, columns: &Schema, case_sensitive: bool) -> Result<Self> {
+        let mut leaf = |test: &ConditionPredicate| {
+            Ok::<_, Error>(Expression::Predicate(match test {
+                ConditionPredicate::Literals(predicate) => {
+                    RowTest::Filter(Expression::Predicate(predicate.clone()).bind(columns, case_sensitive)?)
+                }
+                ConditionPredicate::Columns(pair) => {
+                    RowTest::Columns(Box::new(Compared::new(pair, columns, case_sensitive)?))
+                }
+            }))
+        };
+        Ok(Self(condition.rewrite_not().try_map(&mut leaf)?))
+    }
+
+    /// The rows that it holds for.
+    pub(super) fn matching(&self, rows: &RecordBatch) -> Result<BooleanBuffer> {
+        matching(&self.0, rows)
+    }
+}
+
 impl RowCondition {
     /// # Errors
     /// A column that the table lacks, a literal that does not fit one, and columns that cannot be compared.
@@ -63,13 +88,7 @@ impl RowCondition {
         });
         let names: Vec<String> = terms.map(|term| term.name.clone()).collect();
         let all = scan.columns_named(names.iter().map(String::as_str))?.schema;
-        let mut leaf = |test: &ConditionPredicate| {
-            Ok::<_, Error>(Expression::Predicate(match test {
-                ConditionPredicate::Literals(predicate) => RowTest::Filter(bound(predicate, scan, &all)?),
-                ConditionPredicate::Columns(columns) => RowTest::Columns(Box::new(Compared::new(columns, scan, &all)?)),
-            }))
-        };
-        let tests = condition.rewrite_not().try_map(&mut leaf)?;
+        let tests = RowTests::new(condition, &all, scan.case_sensitive)?;
         let wanted = scan.wanted(Some(&names))?;
         let (projection, place) = with_place(&wanted.projection)?;
         let wanted = Arc::new(Wanted { projection: Arc::new(projection), ..(*wanted).clone() });
@@ -82,16 +101,12 @@ impl RowCondition {
         for batch in rows {
             interrupt::check()?;
             let batch = batch?;
-            let chosen = matching(&self.tests, &batch)?;
+            let chosen = self.tests.matching(&batch)?;
             let paths = batch.column(self.place.0);
             places::add(&mut found, paths, batch.column(self.place.1), Some(&chosen))?;
         }
         Ok(found.into_iter().map(|(path, rows)| (path, Arc::new(rows))).collect())
     }
-}
-
-fn bound(predicate: &Predicate, scan: &Scan, all: &Schema) -> Result<BoundExpr> {
-    Ok(Expression::Predicate(predicate.clone()).bind(all, scan.case_sensitive)?)
 }
 
 fn matching(condition: &Expression<RowTest>, rows: &RecordBatch) -> Result<BooleanBuffer> {
@@ -125,13 +140,13 @@ fn with_place(columns: &Schema) -> Result<(Schema, (usize, usize))> {
 }
 
 impl Compared {
-    fn new(columns: &ColumnComparison, scan: &Scan, all: &Schema) -> Result<Self> {
+    fn new(columns: &ColumnComparison, all: &Schema, case_sensitive: bool) -> Result<Self> {
         let text = columns.to_string();
         let column = |term: &Term| {
             if term.transform.is_some() || term.extract.is_some() {
                 return Err(Error::unsupported(format!("{text}: of {term} {ONLY_COLUMNS}")));
             }
-            let field = all.named(&term.name, scan.case_sensitive).map_err(|error| {
+            let field = all.named(&term.name, case_sensitive).map_err(|error| {
                 Error::invalid(format!("{text}: {error}; a text stands in single quotes: '{}'", term.name))
             })?;
             let stored = StoredColumn::find(all, field.id)?;

@@ -86,6 +86,7 @@ pub fn upsert(
         case_sensitive: options.case_sensitive,
         exact: true,
         matching: options.matching,
+        mentions: Vec::new(),
     };
     let merged = MergeOptions { rules, evolve: options.evolve, memory_limit: options.memory_limit, rows: options.rows };
     merge(storage, transaction, schema, batches, merged)

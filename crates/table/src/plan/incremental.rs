@@ -87,10 +87,14 @@ impl Range {
             None => None,
             Some(from) if self.from_inclusive => {
                 let first = metadata.snapshot(from);
-                let first = first.ok_or_else(|| Error::invalid(format!("cannot find the starting snapshot {from}")))?;
+                let first = first.ok_or_else(|| {
+                    Error::invalid(format!("cannot find the starting snapshot {from}{}", gone(metadata, from)))
+                })?;
                 if !metadata.ancestors(to).any(|snapshot| snapshot.snapshot_id == from) {
-                    let message =
-                        format!("starting snapshot (inclusive) {from} is not an ancestor of end snapshot {to}");
+                    let message = format!(
+                        "starting snapshot (inclusive) {from} is not an ancestor of end snapshot {to}{}",
+                        gone(metadata, from)
+                    );
                     return Err(Error::invalid(message));
                 }
                 first.parent_snapshot_id
@@ -98,8 +102,10 @@ impl Range {
             // It may have been expired: then the snapshot after it is the oldest that is there.
             Some(from) => {
                 if !metadata.ancestors(to).any(|snapshot| snapshot.parent_snapshot_id == Some(from)) {
-                    let message =
-                        format!("starting snapshot (exclusive) {from} is not a parent ancestor of end snapshot {to}");
+                    let message = format!(
+                        "starting snapshot (exclusive) {from} is not a parent ancestor of end snapshot {to}{}",
+                        gone(metadata, from)
+                    );
                     return Err(Error::invalid(message));
                 }
                 Some(from)
@@ -194,5 +200,15 @@ impl Work for ListWork {
 
     fn memory(manifests: &Self::Done) -> usize {
         manifests.iter().map(ManifestFile::memory).sum()
+    }
+}
+
+/// Why a snapshot may be missing, as the end of a sentence.
+fn gone(metadata: &TableMetadata, snapshot: i64) -> &'static str {
+    match metadata.snapshot(snapshot) {
+        Some(_) => "",
+        None => {
+            ": the table has no such snapshot, it may have expired: read the whole table, and go on from its current snapshot"
+        }
     }
 }

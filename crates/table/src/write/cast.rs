@@ -7,14 +7,14 @@ use std::sync::Arc;
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowTimestampType, Date64Type, Decimal128Type, Int8Type, Time64MicrosecondType, Time64NanosecondType,
+    ArrowTimestampType, Date64Type, Decimal128Type, Int8Type, Int64Type, Time64MicrosecondType, Time64NanosecondType,
     TimestampNanosecondType,
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::BooleanBuffer;
-use arrow_cast::display::array_value_to_string;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 
@@ -209,10 +209,26 @@ impl Cast {
 
 /// What is said of a value that the table's type cannot hold.
 fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> Misfit {
-    let value = array_value_to_string(array, row).unwrap_or_default();
+    let value = text_of(array, row);
     let what =
         format!("is {value}, which does not fit: the table's type is {ty}, the data's {}", named(array.data_type()));
     Misfit::Row(row, what)
+}
+
+/// A value as text: of a date or time that no calendar has, the number that is stored.
+fn text_of(array: &ArrayRef, row: usize) -> String {
+    let strict = FormatOptions::new().with_display_error(false);
+    let shown = ArrayFormatter::try_new(array, &strict).and_then(|formatter| formatter.value(row).try_to_string());
+    shown.unwrap_or_else(|_| {
+        let number = cast_with_options(&array.slice(row, 1), &DataType::Int64, &CastOptions::default());
+        let number = number.ok().and_then(|number| Some(number.as_primitive_opt::<Int64Type>()?.value(0)));
+        match (number, array.data_type()) {
+            (Some(number), DataType::Timestamp(unit, _)) => format!("{number} ({unit:?}s from 1970)").to_lowercase(),
+            (Some(number), DataType::Date64) => format!("{number} (milliseconds from 1970)"),
+            (Some(number), _) => number.to_string(),
+            (None, ty) => format!("a value of {ty} that cannot be shown"),
+        }
+    })
 }
 
 /// The first value of which Arrow's cast makes nothing: its own errors name the value, but neither row nor column.

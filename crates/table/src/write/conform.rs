@@ -11,7 +11,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 
 use icefield_format::nearest::hint;
-use icefield_format::types::arrow::{BOOL8, named};
+use icefield_format::types::arrow::{BOOL8, meaning_lost, named};
 use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, Type};
 use icefield_format::value::Value;
 
@@ -99,12 +99,6 @@ impl Conform {
     }
 }
 
-/// Whether a column of the rows can be written to a column of the table, by their types.
-pub(super) fn fits(field: &Field, given: &ArrowField) -> bool {
-    let mut plan = Plan { matching: Matching::default(), faults: Vec::new() };
-    plan.given(field, given, None, field.name.clone()).is_some() && plan.faults.is_empty()
-}
-
 struct Plan {
     matching: Matching,
     faults: Vec<Error>,
@@ -163,6 +157,10 @@ impl Plan {
         source: Option<usize>,
         path: String,
     ) -> Option<ConformedColumn> {
+        if let Some((name, lost)) = given.extension_type_name().and_then(|name| Some((name, meaning_lost(name)?))) {
+            self.fault(&path, format!("{name} {lost}"));
+            return None;
+        }
         if let Some(unpacked) = unpacked(given.data_type()) {
             let plain = match given.data_type() {
                 // What the values are, their own field says.
@@ -255,7 +253,7 @@ impl Plan {
 }
 
 /// What is said of a column of the data that the table lacks.
-fn extra_column(name: &str, fields: &[Field]) -> String {
+pub(crate) fn extra_column(name: &str, fields: &[Field]) -> String {
     let names = || fields.iter().map(|field| field.name.as_str());
     let lower = name.to_lowercase();
     if let Some(other) = names().find(|known| known.to_lowercase() == lower) {
@@ -274,7 +272,7 @@ pub fn without_nameless_index(data: &ArrowSchema) -> ArrowSchema {
 }
 
 /// Whether pandas has made this column of an index that has no name: row numbers that were not asked for.
-fn is_nameless_index(name: &str) -> bool {
+pub(crate) fn is_nameless_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -9,13 +9,12 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as Ar
 use icefield_format::types::arrow::{FromArrow, ToArrow};
 use icefield_format::types::{Field, Schema, Type, is_promotion_allowed};
 
-use super::conform::{fits, without_nameless_index};
+use super::conform::without_nameless_index;
 use crate::error::Result;
 
 /// The schema that a table of `table`'s columns is to be united with, so that these rows can be written to it.
 ///
-/// Columns that fit as they are have the table's types in it. Those that fit neither so nor by a promotion keep their own,
-/// and the union refuses them by name.
+/// Columns have the table's types in it, unless one of both types may be promoted to the other.
 pub fn asked_by(rows: &ArrowSchema, table: &Schema, format_version: u8) -> Result<Schema> {
     let asking = Asking { options: FromArrow::for_version(format_version) };
     let rows = without_nameless_index(rows);
@@ -59,7 +58,8 @@ impl Asking {
                 }
                 _ => given.clone(),
             },
-            _ if self.is_promotion(field, given) || !fits(field, given) => given.clone(),
+            _ if self.is_promotion(field, given) => given.clone(),
+            // What does not fit is refused where it is written, as it is without any change of the schema.
             _ => self.as_in_the_table(field).map_or_else(|| given.clone(), Arc::new),
         }
     }

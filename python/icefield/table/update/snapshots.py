@@ -126,7 +126,7 @@ class ManageSnapshots(MetadataChange):
             Milliseconds from the epoch, an aware datetime, or ISO text with an offset.
 
         """
-        moment = milliseconds_of(timestamp_ms, "timestamp_ms")
+        moment = milliseconds_of(timestamp_ms, "timestamp_ms", round_up=True)
         if moment is None:
             raise InvalidArgumentError("timestamp_ms must not be None")
         return self._move_to(rollback_to_timestamp(self._staged, moment))

@@ -4,7 +4,7 @@
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, TimeUnit};
 
 use super::to_arrow::{geo_of, join};
-use super::{BOOL8, DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, extension, field_id};
+use super::{BOOL8, DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, extension, field_id, meaning_lost};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::types::ids::{next_id, with_ids};
@@ -122,6 +122,9 @@ impl FieldReader {
             );
         }
         let metadata = |key| field.metadata().get(key).map(String::as_str);
+        if let Some((name, lost)) = metadata(EXTENSION_NAME_KEY).and_then(|name| Some((name, meaning_lost(name)?))) {
+            return self.refuse(path, name, lost);
+        }
         match (metadata(EXTENSION_NAME_KEY), field.data_type()) {
             (Some(extension::UUID), DataType::FixedSizeBinary(16)) => Some(PrimitiveType::Uuid.into()),
             (Some(BOOL8), DataType::Int8) => Some(PrimitiveType::Boolean.into()),

@@ -27,6 +27,19 @@ const EXTENSION_METADATA_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_MET
 /// Name of the extension type of booleans that take a byte each; all but 0 is true.
 pub const BOOL8: &str = "arrow.bool8";
 
+/// What the values of an extension type mean, and what to make of them, where its storage alone would mean something else: pandas
+/// counts periods from 1970, and an opaque type is of a system that Arrow knows nothing of.
+pub fn meaning_lost(extension: &str) -> Option<&'static str> {
+    match extension {
+        "pandas.period" => {
+            Some("stores ordinals of periods: convert the column with .dt.to_timestamp() or .astype(str)")
+        }
+        "pandas.interval" => Some("stores intervals: write their .left and .right as two columns, or .astype(str)"),
+        "arrow.opaque" => Some("is of another system: cast the column to a type of Arrow there"),
+        _ => None,
+    }
+}
+
 /// Extension types by which an Arrow type means more than its bytes.
 mod extension {
     pub(super) const UUID: &str = "arrow.uuid";

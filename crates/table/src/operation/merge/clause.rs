@@ -54,6 +54,8 @@ pub enum Action {
 pub struct Assignments {
     /// Columns, and the column of either side (`source.NAME`) that each is taken from.
     pub taken: Vec<(String, String)>,
+    /// Columns that get a text, and the texts: those that look like columns are refused. The function gives the values.
+    pub texts: Vec<(String, String)>,
     /// Columns that the function computes.
     pub computed: Vec<String>,
     /// Computes columns, in their order.
@@ -84,8 +86,11 @@ pub struct Rules {
     pub case_sensitive: bool,
     /// Whether null is a key, and two rows of the source with one key are refused.
     pub exact: bool,
-    /// How the columns of the source may differ from the table's where a clause takes all of them.
+    /// How the columns of the source may differ from the table's where a clause takes all of them. Columns that the table lacks are
+    /// still taken where they are of the key, or named by a condition or a value.
     pub matching: Matching,
+    /// Texts of what functions compute: columns of the source that they name, as `source.NAME`, are used.
+    pub mentions: Vec<String>,
 }
 
 impl fmt::Debug for Condition {

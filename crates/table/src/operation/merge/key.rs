@@ -1,7 +1,7 @@
 //! The key that rows of a table and of a source are joined by: its values of both sides in one comparable form.
 //!
-//! Values are compared as the table's type has them, in Arrow's row form. As in SQL, null is then equal to nothing, NaN to
-//! itself and -0.0 to 0.0; for an upsert, null is equal to null, and -0.0 is not 0.0.
+//! Values are compared as the table's type has them, in Arrow's row form. As in SQL, NaN is equal to itself, -0.0 to 0.0, and null to
+//! nothing; for an upsert, null is equal to null.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::write::intake::Intake;
 pub(crate) enum Equality {
     /// As SQL's `=`: null matches nothing.
     Sql,
-    /// As the values are: null is a key as any other.
+    /// Null is a key as any other.
     Exact,
 }
 
@@ -131,10 +131,7 @@ impl Key {
 
     /// The keys of columns that [`Key::source_columns`] returned.
     pub(crate) fn of_columns(&self, columns: Vec<ArrayRef>) -> Result<Keys> {
-        let columns = match self.equality {
-            Equality::Sql => columns.into_iter().map(normalized).collect(),
-            Equality::Exact => columns,
-        };
+        let columns: Vec<ArrayRef> = columns.into_iter().map(normalized).collect();
         let nulls = match self.equality {
             Equality::Sql => columns
                 .iter()

@@ -2,7 +2,7 @@
 //!
 //! [`run`] has the steps. [`clause`] is what is asked for, [`plan`] the same made ready for a table and a source, [`key`] how
 //! rows are compared, [`keyed`] the rows of a source in memory, [`join`] what meets what, [`changes`] what comes of it, and
-//! [`spill`] the rows of both sides on disk, where the source does not fit into memory.
+//! [`spill`] the rows of both sides on disk, where the source does not fit into memory. [`texts`] are values that look like columns.
 
 pub(super) mod assigned;
 pub(super) mod changes;
@@ -16,3 +16,4 @@ pub(super) mod keyed;
 pub(super) mod plan;
 pub mod run;
 pub(super) mod spill;
+pub mod texts;

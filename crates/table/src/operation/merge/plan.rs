@@ -17,10 +17,11 @@ use super::condition::BoundCondition;
 use super::joined::{SOURCE, Sides, TARGET, of_target};
 use super::key::{Equality, Key};
 use super::keyed::Doubles;
+use super::texts::column_in_text;
 use crate::error::{Error, Result};
 use crate::operation::replace_rows::columns_to_change;
 use crate::write::Matching;
-use crate::write::conform::Conform;
+use crate::write::conform::{Conform, extra_column, is_nameless_index};
 use crate::write::intake::Intake;
 
 /// Rules made ready.
@@ -102,7 +103,9 @@ impl Plan {
             .clauses
             .iter()
             .any(|clause| matches!(clause.action, Action::WriteAll) || matches!(clause.condition, Condition::Differs));
-        if takes_all && (!rules.matching.allow_missing || !rules.matching.ignore_extra) {
+        // An upsert takes all columns and nothing else; what a merge takes besides, its clauses tell.
+        let is_exact = rules.exact || !rules.matching.allow_missing;
+        if takes_all && is_exact {
             Conform::new(table, schema, rules.matching)?;
         }
         let given = takes_all.then(|| Given::new(table, schema)).transpose()?;
@@ -125,6 +128,9 @@ impl Plan {
                 .map_err(|error| named(error, &clause.name))
         });
         let clauses = clauses.collect::<Result<Vec<_>>>()?;
+        if takes_all && !is_exact && !rules.matching.ignore_extra {
+            refuse_unused(table, schema, rules, &needed)?;
+        }
         let changes = clauses
             .iter()
             .any(|clause| clause.when != When::NotMatched && matches!(clause.action, ReadyAction::Write(_)));
@@ -184,6 +190,41 @@ pub(crate) fn alone(clauses: &[Clause]) -> Expr {
     Expr::any(filters.collect())
 }
 
+/// Refuses columns that the table lacks and that neither the key nor a condition or value uses: clauses that take all columns would
+/// drop them, as after a column of the table was renamed.
+fn refuse_unused(table: &Schema, schema: &ArrowSchema, rules: &Rules, needed: &Needed) -> Result<()> {
+    let same =
+        |one: &str, other: &str| if rules.case_sensitive { one == other } else { one.eq_ignore_ascii_case(other) };
+    let is_unused = |field: &&FieldRef| {
+        let name = field.name();
+        let used = format!("{SOURCE}.{name}");
+        let is_of_key = rules.on.iter().any(|(_, of_source)| {
+            let inner = of_source.get(name.len()..).is_some_and(|rest| rest.starts_with('.'));
+            same(of_source, name) || inner && of_source.get(..name.len()).is_some_and(|front| same(front, name))
+        });
+        let is_named = needed.columns.contains(&used) || rules.mentions.iter().any(|text| names(text, &used));
+        let is_known = table.fields().iter().any(|own| own.name == *name);
+        !is_known && !is_of_key && !is_named && !is_nameless_index(name)
+    };
+    let fault = |field: &FieldRef| {
+        let message = extra_column(field.name(), table.fields());
+        let function = if needed.everything { " (a function may use it)" } else { "" };
+        Error::column(field.name(), format!("{message}; extra_columns=\"ignore\" merges without it{function}"))
+    };
+    let mut faults: Vec<Error> = schema.fields().iter().filter(is_unused).map(fault).collect();
+    match faults.len() {
+        0 => Ok(()),
+        1 => Err(faults.swap_remove(0)),
+        _ => Err(Error::Columns(faults.iter().map(ToString::to_string).collect())),
+    }
+}
+
+/// Whether a text has this name, and not as the beginning of a longer one.
+fn names(text: &str, name: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c == '_' || c.is_alphanumeric());
+    text.match_indices(name).any(|(at, _)| !text.get(at + name.len()..).is_some_and(goes_on))
+}
+
 /// Columns that clauses need of joined rows.
 #[derive(Debug, Default)]
 struct Needed {
@@ -234,6 +275,7 @@ fn ready(
                 return Err(Error::invalid("expected new values of at least one column"));
             }
             needed.everything |= assignments.function.is_some();
+            refuse_columns(&assignments.texts, sides)?;
             let taken = assignments.taken.iter().map(|(column, from)| {
                 let path = sides.column(from, case_sensitive).ok_or_else(|| {
                     Error::invalid(format!(
@@ -250,6 +292,36 @@ fn ready(
         }
     };
     Ok(Ready { name: clause.name.clone(), when: clause.when, condition, action })
+}
+
+/// Refuses texts that look like columns.
+fn refuse_columns(texts: &[(String, String)], sides: &Sides<'_>) -> Result<()> {
+    for (column, text) in texts {
+        let known = |name: &str| {
+            [SOURCE, TARGET]
+                .map(|side| format!("{side}.{name}"))
+                .map(|path| (sides.column(&path, false).is_some(), path))
+        };
+        let Some(found) = column_in_text(text, |name| known(name).iter().any(|(is_here, _)| *is_here)) else {
+            continue;
+        };
+        let name = found.split_once('.').map_or(found, |(_, name)| name);
+        let meant = [name, found].into_iter().flat_map(known).filter(|(is_here, _)| *is_here).map(|(_, path)| path);
+        let mut meant: Vec<String> = meant.collect();
+        meant.dedup();
+        let (first, all) = (meant.first().map_or("source.NAME", String::as_str), meant.join("\" or \""));
+        let advice = match found == text.trim() {
+            true => format!("write \"{all}\" for the column"),
+            false => format!(
+                "values are no SQL: pass a function of the rows, or an expression such as pyarrow.compute.field(\"{first}\")"
+            ),
+        };
+        let message = format!(
+            "the value {text:?} looks like a column, and is a text: {advice}, pyarrow.scalar({text:?}) for the text"
+        );
+        return Err(Error::column(column, message));
+    }
+    Ok(())
 }
 
 /// Refuses what cannot be meant.
