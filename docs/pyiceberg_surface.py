@@ -225,7 +225,8 @@ def _same_default(theirs: Any, ours: Any) -> bool:
         return True
     # Nothing, however it is said; a filter of nothing is one that matches all.
     empty = (None, "", (), [], {}, ...)
-    if ours is None and str(theirs) in ("AlwaysTrue()", "[]"):
+    filters_nothing = type(ours).__name__ == type(theirs).__name__ == "AlwaysTrue"
+    if filters_nothing or (ours is None and str(theirs) in ("AlwaysTrue()", "[]")):
         return True
     return any(theirs == one for one in empty) and any(ours == one for one in empty)
 

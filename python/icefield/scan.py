@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from icefield._core import ArrowTable
     from icefield.arrow import ArrowSchemaExportable
     from icefield.distributed import ReadTask, Storage
-    from icefield.expressions import RowFilter
+    from icefield.expressions import Expression, RowFilter
     from icefield.metadata import Snapshot, TableMetadata
     from icefield.schema import Schema
 
@@ -106,7 +106,7 @@ class TableScan(ABC):
     def filter(self, expr: RowFilter) -> Self:
         """Also apply this filter, as text or as an expression."""
         # Each is parsed separately, so that no text can change the other.
-        both = expr if self.row_filter is None else And(filter_expression(self.row_filter), filter_expression(expr))
+        both = expr if self.row_filter is None else And(expression_of(self.row_filter), expression_of(expr))
         return replace(self, row_filter=both)
 
     def select(self, *field_names: str) -> Self:
@@ -543,6 +543,11 @@ class DataScan(TableScan):
             chosen = f"snapshot {self.snapshot_id}" if self.as_of_ms is None else f"time {self.as_of_ms}"
             raise InvalidArgumentError(f"the scan is of {chosen}: it cannot be of the branch or tag {name!r} too")
         return replace(self, ref=name)
+
+
+def expression_of(row_filter: RowFilter) -> Expression:
+    """Return the expression of a filter of rows: text means what SQL means."""
+    return filter_expression(row_filter)
 
 
 def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:

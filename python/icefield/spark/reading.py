@@ -19,11 +19,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
-from icefield._core import filter_expression
 from icefield.distributed import EngineRead, ReadTask, Storage
 from icefield.incremental import IncrementalChangelogScan
 from icefield.moments import Moment
-from icefield.scan import ScanPlan, TableScan, fields_of
+from icefield.scan import ScanPlan, TableScan, expression_of, fields_of
 from icefield.spark import filters
 from icefield.spark.audit import read_branch, session_audit
 from icefield.spark.failures import sentence
@@ -330,7 +329,7 @@ def _condition(scan: TableScan, schema: Schema) -> tuple[Callable[[], Column] | 
     """Return the filter as a column, and the top-level columns it names; None if Spark cannot evaluate it exactly."""
     if scan.row_filter is None:
         return None, set()
-    bound = filter_expression(scan.row_filter).bind(schema, scan.case_sensitive).rewrite_not()
+    bound = expression_of(scan.row_filter).bind(schema, scan.case_sensitive).rewrite_not()
     document = json.loads(bound.to_json())
     types = filters.leaf_types(schema)
     try:
