@@ -91,7 +91,8 @@ def _converted(field: pa.Field, value: object, columns: list[str]) -> object:
     try:
         return pa.array([value], field.type)[0]
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{what}: expected a value of type {field.type}, got {value!r:.100}") from error
+        msg = f"update: expected a value of type {field.type} for the column {field.name!r}, got {value!r:.100}"
+        raise InvalidArgumentError(msg) from error
 
 
 def refuse_loss(value: object, wanted: pa.DataType, what: str) -> None:
