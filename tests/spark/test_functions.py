@@ -103,7 +103,8 @@ def test_the_guide_s_functions(spark: SparkSession) -> None:
     if not functions.ON_ARROW:
         return  # the page says so
     page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if "arrow_udf" in block)
     rows = spark.range(100).selectExpr("id", "cast(id % 7 AS STRING) AS kind")
     shown: dict[str, Any] = {"icefield": ice, "rows": rows}
     exec(block, shown)
